@@ -1,0 +1,1 @@
+"""The device: reach it, keep it steady, run one artifact on it. Knows nothing of models."""

@@ -1,0 +1,165 @@
+"""The vocabulary of devices: who they are, what runs on them, and what a session offers.
+
+These are the seams of the house. `harness.runner` sees only the protocols of this file, so a phone, the virtual device
+and an OpenCL device of this host are interchangeable, and a test can hand it a device made of plain Python.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Array = npt.NDArray[np.generic]
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What makes two runs comparable. A new identity starts a new series.
+
+    Empty text means that the device does not tell. `emulated` names what is not the real thing on this device.
+    """
+
+    kind: str
+    """`phone`, `virtual` or `local`."""
+    serial: str
+    soc: str = ""
+    gpu: str = ""
+    driver: str = ""
+    """OpenCL platform and driver version."""
+    clml: str = ""
+    """CLML interface version, empty without `cl_qcom_ml_ops`."""
+    rom: str = ""
+    """ROM fingerprint (`ro.build.fingerprint`)."""
+    abi: str = ""
+    """`ro.product.cpu.abi`: `arm64-v8a`, `x86_64`."""
+    extensions: tuple[str, ...] = ()
+    """OpenCL device extensions, sorted."""
+    image2d_max_width: int = 16384
+    image2d_max_height: int = 16384
+    image_max_array_layers: int = 2048
+    emulated: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Short stable text of what makes runs comparable; the serial is not part of it."""
+        parts = (self.kind, self.soc, self.gpu, self.driver, self.clml, self.rom, self.abi, *self.emulated)
+        digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
+        name = "".join(c if c.isalnum() else "_" for c in (self.gpu or self.soc or self.serial))
+        return f"{self.kind}-{name}-{digest}"
+
+    @property
+    def fp16(self) -> bool:
+        """Whether kernels may use `half` arithmetic (extension `cl_khr_fp16`)."""
+        return "cl_khr_fp16" in self.extensions
+
+
+@dataclass(frozen=True)
+class Loadable:
+    """One compiled library, as a device needs to know it.
+
+    The library holds a Relax VM executable with two entries of the same signature: `entry` leaves its output on the
+    device, `host_entry` also copies it to host memory, so that its wall time is the time to an answer.
+    """
+
+    library: Path
+    sha256: str
+    vdevices: int
+    """Number of virtual devices the VM is initialised with (one OpenCL device, several memory scopes)."""
+    entry: str = "main"
+    host_entry: str = "main_to_host"
+
+
+Toggles = Mapping[str, str]
+"""Environment of the runtime's process. CLML reads its toggles once per process, so a new set is a new process."""
+
+
+@dataclass(frozen=True)
+class ShellResult:
+    """What a command on the device said."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """Where a file lies on the device, and what it cost: `sent_bytes` is 0 if it was there already."""
+
+    path: str
+    sent_bytes: int
+
+
+class Program(Protocol):
+    """A library loaded in a session."""
+
+    @property
+    def init_ms(self) -> float:
+        """Loading and initialising, before any inference."""
+
+    @property
+    def pushed(self) -> Pushed:
+        """Where the library lies on the device."""
+
+    def run(self, inputs: Sequence[Array], *, timeout_s: float) -> tuple[list[Array], float]:
+        """Run once on `inputs` and return outputs and elapsed ms.
+
+        Raises `PathFailure` (kernel build, runtime error, crash, hang) or `DeviceFailure`.
+        """
+
+    def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
+        """`repeat` samples of one inference each, to the answer in the device's host memory, by the device's clock."""
+
+    def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
+        """`repeat` samples of one inference each, as the sum of kernel times on a profiling queue."""
+
+
+class Session(Protocol):
+    """A leased device, one server process with one set of toggles, one RPC connection."""
+
+    @property
+    def toggles(self) -> Toggles:
+        """The environment that the server process was started with."""
+
+    def load(self, loadable: Loadable, *, timeout_s: float) -> Program:
+        """Push (by hash), load and initialise a library."""
+
+    def log(self) -> str:
+        """The server's log so far (bounded)."""
+
+
+class Device(Protocol):
+    """Where artifacts run."""
+
+    @property
+    def name(self) -> str:
+        """What a person types after `--device`."""
+
+    @property
+    def identity(self) -> Identity:
+        """Who this is; asked once, then kept."""
+
+    def session(self, toggles: Toggles, *, timeout_s: float) -> AbstractContextManager[Session]:
+        """A fresh server process with these toggles, connected. Ends for certain when the context ends."""
+
+    def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
+        """Bring a file to the device under its hash; costs one round trip if it is there."""
+
+
+@dataclass(frozen=True)
+class DeviceEntry:
+    """One line of `adreno-bench devices`."""
+
+    name: str
+    kind: str
+    state: str
+    """`ready`, or adb's word for why not (`offline`, `unauthorized`), or `busy`."""
+    detail: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,96 @@
+"""What can go wrong, and whose it is.
+
+Every failure that a person may meet is a `Failure`: one line that says what happened, a hint that says what to do
+next, and the evidence for an engineer (the tail of a log). The branch it hangs on says who owns it: the path under
+test (`PathFailure`), the device (`DeviceFailure`) or the rig (`RigFailure`). `outcome` is the word that stands in the
+record; docs/glossary.md explains each.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+EVIDENCE_LIMIT_BYTES = 8_192
+
+
+class Failure(Exception):
+    """Something went wrong: `message` for a person, `hint` for the next step, `evidence` for an engineer."""
+
+    outcome: ClassVar[str] = "infra-error"
+
+    def __init__(self, message: str, *, hint: str = "", evidence: str = "") -> None:
+        super().__init__(message)
+        self.message = " ".join(message.split())
+        self.hint = hint
+        self.evidence = evidence[-EVIDENCE_LIMIT_BYTES:]
+
+    def __str__(self) -> str:
+        return f"{self.message}: {self.hint}" if self.hint else self.message
+
+
+class PathFailure(Failure):
+    """The path under test misbehaved on the device."""
+
+    outcome = "runtime-error"
+
+
+class KernelBuildFailure(PathFailure):
+    """The device's OpenCL compiler refused a kernel; the build log is the evidence."""
+
+    outcome = "kernel-build-error"
+
+
+class ProgramFailure(PathFailure):
+    """The program raised an error while it was loaded or run."""
+
+    outcome = "runtime-error"
+
+
+class DeviceCrash(PathFailure):
+    """The process that ran the program died."""
+
+    outcome = "device-crash"
+
+
+class Hang(PathFailure):
+    """The program did not end within its deadline, on a device that still answers."""
+
+    outcome = "hang"
+
+
+class Unsupported(PathFailure):
+    """This device cannot run this case: an extension or a number format is missing."""
+
+    outcome = "unsupported"
+
+
+class DeviceFailure(Failure):
+    """The device is at fault, not the program."""
+
+    outcome = "device-lost"
+
+
+class DeviceLost(DeviceFailure):
+    """The device went away or stopped answering."""
+
+
+class DeviceFull(DeviceFailure):
+    """The device has no space left, or its storage is read-only."""
+
+    outcome = "infra-error"
+
+
+class DeviceBusy(DeviceFailure):
+    """Somebody else holds the device."""
+
+    outcome = "infra-error"
+
+
+class RigFailure(Failure):
+    """The rig (host, adb, drivers, compilers) is at fault, nobody's code."""
+
+    outcome = "infra-error"
+
+
+class SetupMissing(RigFailure):
+    """Something that the rig needs is not installed; the hint is the command that installs it."""

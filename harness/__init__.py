@@ -1,0 +1,1 @@
+"""The host: what to build, building it, judging it. Knows nothing of adb."""
