@@ -1,0 +1,117 @@
+"""The oracle's judgement: is an answer right?
+
+Outputs are compared with those of the `cpu` path (LLVM) on the same inputs. An answer is right when every element lies
+within `tolerance` of the oracle's. The tolerance is relative to the oracle's peak: an absolute one would let a softmax
+over 1000 classes, whose values are about 0.001, be anything at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from device_runner.device import Array
+
+RELATIVE_TOLERANCE = {"float32": 1e-3, "float16": 2e-2, "float16_acc32": 1e-2}
+"""Of the oracle's peak, by precision. float32: rtol of TVM's own Adreno tests (tests/python/relax/backend/adreno);
+the half-precision ones are about twenty roundings of 2**-10, and half as many where accumulation is in float32."""
+
+SMALLEST_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How far an answer is from the oracle's, over all outputs."""
+
+    right: bool
+    max_abs_err: float
+    max_rel_err: float
+    """Largest error over the oracle's peak of the same output."""
+    cosine: float
+    """Smallest cosine similarity of an output with the oracle's."""
+    top1: bool
+    """Whether the largest element of every output is the oracle's."""
+    tolerance: float
+    """The largest `max_abs_err` that would have been right, at the output that decided."""
+    complaint: str = ""
+    """One line: what is wrong, and at which output and index. Empty if right."""
+
+
+def judge(outputs: Sequence[Array], oracle: Sequence[Array], relative_tolerance: float) -> Accuracy:
+    """Compare outputs with the oracle's, output by output. Raises ValueError if the oracle itself is not finite."""
+    if len(outputs) != len(oracle):
+        return _refuse(f"{len(outputs)} outputs, expected {len(oracle)}")
+    judged = [
+        _judge_one(index, got, want, relative_tolerance)
+        for index, (got, want) in enumerate(zip(outputs, oracle, strict=True))
+    ]
+    if not judged:
+        return _refuse("the model has no outputs")
+    worst = max(judged, key=lambda a: (not a.right, a.max_abs_err / a.tolerance))
+    return Accuracy(
+        right=all(a.right for a in judged),
+        max_abs_err=worst.max_abs_err,
+        max_rel_err=max(a.max_rel_err for a in judged),
+        cosine=min(a.cosine for a in judged),
+        top1=all(a.top1 for a in judged),
+        tolerance=worst.tolerance,
+        complaint=next((a.complaint for a in judged if a.complaint), ""),
+    )
+
+
+def _judge_one(index: int, got: Array, want: Array, relative_tolerance: float) -> Accuracy:
+    import numpy as np
+
+    if got.shape != want.shape:
+        return _refuse(f"output {index} has shape {got.shape}, expected {want.shape}")
+    exact = not np.issubdtype(want.dtype, np.floating)
+    mine, theirs = got.astype(np.float64).ravel(), want.astype(np.float64).ravel()
+    if not np.isfinite(theirs).all():
+        raise ValueError(f"output {index} of the oracle is not finite: this model cannot be judged with these inputs")
+    peak = float(np.abs(theirs).max(initial=0.0))
+    tolerance = SMALLEST_TOLERANCE if exact else max(SMALLEST_TOLERANCE, relative_tolerance * peak)
+    with np.errstate(invalid="ignore"):  # inf - inf is a wrong answer, not a warning
+        error = np.abs(mine - theirs)
+    error[~np.isfinite(error)] = np.inf
+    at = int(error.argmax()) if error.size else 0
+    worst = float(error[at]) if error.size else 0.0
+    right = worst <= tolerance
+    return Accuracy(
+        right=right,
+        max_abs_err=worst,
+        max_rel_err=worst / peak if peak else worst,
+        cosine=_cosine(mine, theirs),
+        top1=bool(mine.size == 0 or mine.argmax() == theirs.argmax()),
+        tolerance=tolerance,
+        complaint=""
+        if right
+        else f"output {index} is off by {worst:.3g} at {_where(at, want.shape)}: "
+        f"{mine[at]:.6g} instead of {theirs[at]:.6g} (tolerance {tolerance:.3g})",
+    )
+
+
+def _where(flat: int, shape: tuple[int, ...]) -> str:
+    import numpy as np
+
+    return str([int(i) for i in np.unravel_index(flat, shape)]) if shape else "[]"
+
+
+def _cosine(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
+    import numpy as np
+
+    if not np.isfinite(a).all():
+        return 0.0
+    norms = float(np.linalg.norm(a) * np.linalg.norm(b))
+    if norms == 0.0:
+        return float(np.array_equal(a, b))
+    return float(np.dot(a, b)) / norms
+
+
+def _refuse(complaint: str) -> Accuracy:
+    infinite = float("inf")
+    return Accuracy(False, infinite, infinite, 0.0, False, SMALLEST_TOLERANCE, complaint)

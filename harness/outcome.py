@@ -1,0 +1,87 @@
+"""What a case can come to, whose it is, and the exit code that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+
+
+class Owner(str, Enum):
+    """Who has to act on an outcome."""
+
+    NOBODY = "nobody"
+    COMPILER = "compiler"
+    PATH = "path"
+    DEVICE = "device"
+    RIG = "rig"
+
+
+class Outcome(str, Enum):
+    """The word in a record; docs/glossary.md explains each."""
+
+    OK = "ok"
+    WRONG_RESULT = "wrong-result"
+    COMPILE_ERROR = "compile-error"
+    COMPILER_CRASH = "compiler-crash"
+    COMPILE_TIMEOUT = "compile-timeout"
+    KERNEL_BUILD_ERROR = "kernel-build-error"
+    RUNTIME_ERROR = "runtime-error"
+    DEVICE_CRASH = "device-crash"
+    HANG = "hang"
+    UNSUPPORTED = "unsupported"
+    THROTTLED = "throttled"
+    DEVICE_LOST = "device-lost"
+    INFRA_ERROR = "infra-error"
+
+    @property
+    def owner(self) -> Owner:
+        """Whose outcome it is."""
+        return _OWNERS[self]
+
+    @property
+    def settled(self) -> bool:
+        """Whether running the same artifact again would tell nothing new about the path (what `--resume` skips)."""
+        return self.owner not in (Owner.DEVICE, Owner.RIG)
+
+
+_OWNERS = {
+    Outcome.OK: Owner.NOBODY,
+    Outcome.WRONG_RESULT: Owner.PATH,
+    Outcome.COMPILE_ERROR: Owner.COMPILER,
+    Outcome.COMPILER_CRASH: Owner.COMPILER,
+    Outcome.COMPILE_TIMEOUT: Owner.COMPILER,
+    Outcome.KERNEL_BUILD_ERROR: Owner.PATH,
+    Outcome.RUNTIME_ERROR: Owner.PATH,
+    Outcome.DEVICE_CRASH: Owner.PATH,
+    Outcome.HANG: Owner.PATH,
+    Outcome.UNSUPPORTED: Owner.NOBODY,
+    Outcome.THROTTLED: Owner.DEVICE,
+    Outcome.DEVICE_LOST: Owner.DEVICE,
+    Outcome.INFRA_ERROR: Owner.RIG,
+}
+
+
+class ExitCode(int, Enum):
+    """What the process says to the shell that called it."""
+
+    GOOD = 0
+    SLOWER = 1
+    USAGE = 2
+    WRONG_OR_BROKEN = 3
+    RIG_FAILURE = 4
+    NOTHING_MEASURED = 5
+
+
+def exit_code(outcomes: Iterable[Outcome]) -> ExitCode:
+    """The exit code of a run.
+
+    A finding about the compiler or a path is certain knowledge, so it comes before a failure of the rig; and a run in
+    which nothing could be judged is never good.
+    """
+    seen = set(outcomes)
+    owners = {outcome.owner for outcome in seen}
+    if owners & {Owner.COMPILER, Owner.PATH}:
+        return ExitCode.WRONG_OR_BROKEN
+    if owners & {Owner.DEVICE, Owner.RIG}:
+        return ExitCode.RIG_FAILURE
+    return ExitCode.GOOD if Outcome.OK in seen else ExitCode.NOTHING_MEASURED
