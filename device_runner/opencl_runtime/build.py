@@ -1,0 +1,143 @@
+"""Building the sidecar: once for each TVM, tvm-ffi, compiler and version of our sources.
+
+TVM's wheels ship headers but no OpenCL runtime. The sidecar is compiled against those headers and linked to the
+wheel's own libraries by rpath, so nothing is written into site-packages. `tvm` is located and never imported: the
+child processes of a session start without the Python package.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from device_runner.failures import RigFailure, SetupMissing
+
+NAME = "libtvm_runtime_opencl.so"
+SOURCES = Path(__file__).parent / "src"
+BUILD_DEADLINE_S = 300
+LOCK_DEADLINE_S = 2 * BUILD_DEADLINE_S
+APT_HINT = "apt-get install g++ ocl-icd-opencl-dev opencl-headers pocl-opencl-icd"
+FLAGS = ("-std=c++17", "-O2", "-g1", "-fPIC", "-pthread", "-Wall", "-Wextra", "-Werror")
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """What the sidecar is made with, beyond our own sources."""
+
+    tvm: Path
+    """Folder of the package `tvm`: headers under `include`, libraries under `lib`."""
+    ffi: Path
+    """Folder of the package `tvm_ffi`."""
+    versions: str
+    """TVM's and tvm-ffi's versions."""
+    compiler: str
+    compiler_version: str
+
+    @classmethod
+    def found(cls) -> Toolchain:
+        """The TVM of this interpreter and the C++ compiler (`$CXX`, else `g++`). Raises SetupMissing."""
+        compiler = shutil.which(os.environ.get("CXX") or "g++")
+        if compiler is None:
+            raise SetupMissing("there is no C++ compiler to build TVM's OpenCL runtime with", hint=APT_HINT)
+        versions = " ".join(f"{name} {_version(name)}" for name in ("apache-tvm", "apache-tvm-ffi"))
+        shown = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=30, check=False)
+        return cls(
+            package_folder("tvm"), package_folder("tvm_ffi"), versions, compiler, shown.stdout.partition("\n")[0]
+        )
+
+    @property
+    def libraries(self) -> tuple[Path, Path]:
+        """The folders that the sidecar's own libraries are found in."""
+        return self.tvm / "lib", self.ffi / "lib"
+
+
+def package_folder(package: str) -> Path:
+    """Where a package is installed, without importing it. Raises SetupMissing."""
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise SetupMissing(f"the Python package {package} is not installed", hint="pip install -r requirements.lock")
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+def sidecar(cache_dir: Path, *, extra_flags: Sequence[str] = ()) -> Path:
+    """The sidecar for the TVM of this interpreter, built at the first call; later calls only look it up.
+
+    Processes that ask at the same time build it once. Raises SetupMissing without compiler or OpenCL development
+    files, RigFailure if it does not compile.
+    """
+    from filelock import FileLock, Timeout
+
+    toolchain = Toolchain.found()
+    folder = cache_dir / "opencl_runtime" / _key(toolchain, extra_flags)
+    library = folder / NAME
+    if library.exists():
+        return library
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder / "lock", timeout=LOCK_DEADLINE_S):
+            if not library.exists():
+                _build(toolchain, library, extra_flags)
+    except Timeout:
+        raise RigFailure(f"another process has been building {library} for {LOCK_DEADLINE_S} s") from None
+    return library
+
+
+def _version(distribution: str) -> str:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"  # a TVM built from source; the hash of its headers' folder still tells it apart
+
+
+def _key(toolchain: Toolchain, extra_flags: Sequence[str]) -> str:
+    digest = hashlib.sha256()
+    for part in (*FLAGS, *extra_flags, toolchain.versions, str(toolchain.tvm), str(toolchain.ffi)):
+        digest.update(part.encode() + b"\0")
+    digest.update(toolchain.compiler_version.encode())
+    for source in sorted(SOURCES.rglob("*")):
+        if source.is_file():
+            digest.update(source.relative_to(SOURCES).as_posix().encode() + b"\0" + source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _build(toolchain: Toolchain, library: Path, extra_flags: Sequence[str]) -> None:
+    """Compile every source and link, in a folder beside the target, then rename."""
+    includes = [f"-isystem{package / 'include'}" for package in (toolchain.tvm, toolchain.ffi)]
+    compile_ = [toolchain.compiler, *FLAGS, *extra_flags, *includes, "-idirafter", str(SOURCES / "shim")]
+    searched = [flag for folder in toolchain.libraries for flag in (f"-L{folder}", f"-Wl,-rpath,{folder}")]
+    with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
+        sources = sorted(SOURCES.glob("*.cc"))
+        objects = [Path(scratch) / f"{source.stem}.o" for source in sources]
+        with ThreadPoolExecutor(os.cpu_count()) as workers:
+            commands = [[*compile_, "-c", str(s), "-o", str(o)] for s, o in zip(sources, objects, strict=True)]
+            list(workers.map(_run, commands))
+        linked = Path(scratch) / library.name
+        link = [toolchain.compiler, *extra_flags, "-shared", "-pthread", "-Wl,--no-undefined", "-o", str(linked)]
+        _run([*link, *map(str, objects), *searched, "-ltvm_runtime", "-ltvm_ffi", "-lOpenCL"])
+        linked.replace(library)
+
+
+def _run(command: Sequence[str]) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_DEADLINE_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise RigFailure(f"building TVM's OpenCL runtime took more than {BUILD_DEADLINE_S} s") from None
+    if done.returncode == 0:
+        return
+    if re.search(r"CL/cl\.h: No such file|cannot find -lOpenCL", done.stderr):
+        raise SetupMissing("the OpenCL development files are missing", hint=APT_HINT, evidence=done.stderr)
+    raise RigFailure(
+        "TVM's OpenCL runtime does not compile against the installed TVM",
+        hint="the releases in pyproject.toml are known to work",
+        evidence=done.stderr,
+    )

@@ -1,0 +1,36 @@
+// OpenCL 1.2, its errors as exceptions with a name, and its objects as owners that release themselves.
+#pragma once
+
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+
+#include <memory>
+#include <string>
+
+namespace adreno_bench {
+
+/// The constant's name (`CL_OUT_OF_RESOURCES`), or the number if OpenCL 1.2 does not define it.
+std::string ErrorName(cl_int code);
+
+/// Throws RuntimeError "OpenCL: <doing>: <error name>" unless `code` is CL_SUCCESS.
+void Check(cl_int code, const std::string& doing);
+inline void Check(cl_int code, const char* doing) {
+  if (code != CL_SUCCESS) Check(code, std::string(doing));
+}
+
+template <auto release>
+struct Releaser {
+  template <typename T>
+  void operator()(T* object) const {
+    release(object);
+  }
+};
+
+using Context = std::unique_ptr<_cl_context, Releaser<clReleaseContext>>;
+using CommandQueue = std::unique_ptr<_cl_command_queue, Releaser<clReleaseCommandQueue>>;
+using Event = std::unique_ptr<_cl_event, Releaser<clReleaseEvent>>;
+using MemObject = std::unique_ptr<_cl_mem, Releaser<clReleaseMemObject>>;
+using Program = std::unique_ptr<_cl_program, Releaser<clReleaseProgram>>;
+using Kernel = std::unique_ptr<_cl_kernel, Releaser<clReleaseKernel>>;
+
+}  // namespace adreno_bench

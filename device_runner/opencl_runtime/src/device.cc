@@ -1,0 +1,178 @@
+#include "device.h"
+
+#include <tvm/ffi/error.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <sstream>
+#include <utility>
+
+#include "memory.h"
+
+namespace adreno_bench {
+namespace {
+
+template <typename Object, typename Getter>
+std::string Text(Getter get, Object object, cl_uint what) {
+  std::size_t size = 0;
+  Check(get(object, what, 0, nullptr, &size), "asking for a name");
+  std::string text(size, '\0');
+  Check(get(object, what, size, text.data(), nullptr), "asking for a name");
+  while (!text.empty() && (text.back() == '\0' || std::isspace(static_cast<unsigned char>(text.back())))) text.pop_back();
+  return text;
+}
+
+std::string Lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+std::vector<std::string> SortedWords(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  std::sort(words.begin(), words.end());
+  return words;
+}
+
+DeviceFacts Ask(cl_platform_id platform, cl_device_id device) {
+  DeviceFacts facts;
+  facts.id = device;
+  facts.gpu = (Query<cl_device_type>(device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_GPU) != 0;
+  facts.platform = Text(clGetPlatformInfo, platform, CL_PLATFORM_NAME);
+  facts.platform_version = Text(clGetPlatformInfo, platform, CL_PLATFORM_VERSION);
+  facts.name = Text(clGetDeviceInfo, device, CL_DEVICE_NAME);
+  facts.version = Text(clGetDeviceInfo, device, CL_DEVICE_VERSION);
+  facts.driver_version = Text(clGetDeviceInfo, device, CL_DRIVER_VERSION);
+  facts.extensions = SortedWords(Text(clGetDeviceInfo, device, CL_DEVICE_EXTENSIONS));
+  facts.image2d_max_width = Query<std::size_t>(device, CL_DEVICE_IMAGE2D_MAX_WIDTH);
+  facts.image2d_max_height = Query<std::size_t>(device, CL_DEVICE_IMAGE2D_MAX_HEIGHT);
+  facts.image_max_array_layers = Query<std::size_t>(device, CL_DEVICE_IMAGE_MAX_ARRAY_SIZE);
+  return facts;
+}
+
+/// The version belongs to the text that is searched, because PoCL's name for itself stands only there.
+bool Matches(const DeviceFacts& facts, const std::string& wanted) {
+  const std::string platform = Lower(facts.platform + " " + facts.platform_version);
+  const std::string device = Lower(facts.name);
+  const auto slash = wanted.find('/');
+  const auto contains = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  if (slash == std::string::npos) return contains(platform, wanted) || contains(device, wanted);
+  return contains(platform, wanted.substr(0, slash)) && contains(device, wanted.substr(slash + 1));
+}
+
+std::string Labels(const std::vector<DeviceFacts>& all) {
+  std::string text;
+  for (const DeviceFacts& facts : all) text += (text.empty() ? "" : ", ") + ("'" + facts.label() + "'");
+  return text.empty() ? "none" : text;
+}
+
+std::string Quoted(const std::string& text) {
+  static const char* hex = "0123456789abcdef";
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += {'\\', c};
+    } else if (byte < 0x20) {
+      out += std::string("\\u00") + hex[byte >> 4] + hex[byte & 15];
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+thread_local int current_device = 0;
+
+/// Made at the first call of this function; a failure is thrown again at the next.
+std::vector<DeviceFacts>& Chosen() {
+  static auto* chosen = new std::vector<DeviceFacts>(ChosenDevices());
+  return *chosen;
+}
+
+}  // namespace
+
+bool DeviceFacts::has(const std::string& extension) const {
+  return std::binary_search(extensions.begin(), extensions.end(), extension);
+}
+
+std::vector<DeviceFacts> AllDevices() {
+  cl_uint count = 0;
+  if (clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS) return {};  // the ICD loader found no driver
+  std::vector<cl_platform_id> platforms(count);
+  Check(clGetPlatformIDs(count, platforms.data(), nullptr), "clGetPlatformIDs");
+  std::vector<DeviceFacts> all;
+  for (const cl_platform_id platform : platforms) {
+    const cl_int code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count);
+    if (code == CL_DEVICE_NOT_FOUND) continue;
+    Check(code, "clGetDeviceIDs");
+    std::vector<cl_device_id> ids(count);
+    Check(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, ids.data(), nullptr), "clGetDeviceIDs");
+    for (const cl_device_id id : ids) all.push_back(Ask(platform, id));
+  }
+  return all;
+}
+
+std::vector<DeviceFacts> ChosenDevices() {
+  std::vector<DeviceFacts> devices = AllDevices();
+  const char* variable = std::getenv(kDeviceVariable);
+  if (variable == nullptr || *variable == '\0') {
+    std::stable_partition(devices.begin(), devices.end(), [](const DeviceFacts& facts) { return facts.gpu; });
+    return devices;
+  }
+  std::vector<DeviceFacts> matching;
+  std::copy_if(devices.begin(), devices.end(), std::back_inserter(matching),
+               [wanted = Lower(variable)](const DeviceFacts& facts) { return Matches(facts, wanted); });
+  if (matching.empty()) {
+    TVM_FFI_THROW(ValueError) << "OpenCL: no device matches " << kDeviceVariable << "='" << variable
+                              << "'; there is: " << Labels(devices);
+  }
+  return matching;
+}
+
+std::string ToJson(const DeviceFacts& facts) {
+  std::ostringstream json;
+  json << "{\"platform\": " << Quoted(facts.platform) << ", \"platform_version\": " << Quoted(facts.platform_version)
+       << ", \"device\": " << Quoted(facts.name) << ", \"device_version\": " << Quoted(facts.version)
+       << ", \"driver_version\": " << Quoted(facts.driver_version) << ", \"gpu\": " << (facts.gpu ? "true" : "false")
+       << ", \"image2d_max_width\": " << facts.image2d_max_width
+       << ", \"image2d_max_height\": " << facts.image2d_max_height
+       << ", \"image_max_array_layers\": " << facts.image_max_array_layers
+       << ", \"fp16\": " << (facts.has("cl_khr_fp16") ? "true" : "false") << ", \"extensions\": [";
+  for (std::size_t i = 0; i < facts.extensions.size(); ++i) json << (i ? ", " : "") << Quoted(facts.extensions[i]);
+  json << "], \"sidecar\": true}";
+  return json.str();
+}
+
+Device::Device(int index, DeviceFacts facts) : index_(index), facts_(std::move(facts)) {
+  cl_int code = CL_SUCCESS;
+  context_.reset(clCreateContext(nullptr, 1, &facts_.id, nullptr, nullptr, &code));
+  Check(code, "clCreateContext for " + facts_.label());
+  queue_ = std::make_unique<Queue>(context_.get(), facts_.id);
+  pool_ = std::make_unique<Pool>(*this);
+}
+
+int Device::Count() { return static_cast<int>(Chosen().size()); }
+
+void Device::SetCurrent(int index) { current_device = index; }
+
+Device& Device::Current() { return Get(current_device); }
+
+Device& Device::Get(int index) {
+  static std::mutex mutex;
+  static auto* opened = new std::vector<std::unique_ptr<Device>>(Chosen().size());
+  if (opened->empty()) TVM_FFI_THROW(RuntimeError) << "OpenCL: there is no device on this machine";
+  if (index < 0 || index >= Count()) {
+    TVM_FFI_THROW(ValueError) << "OpenCL: there is no device " << index << "; there is: " << Labels(Chosen());
+  }
+  std::lock_guard<std::mutex> guard(mutex);
+  std::unique_ptr<Device>& device = (*opened)[static_cast<std::size_t>(index)];
+  if (!device) device.reset(new Device(index, Chosen()[static_cast<std::size_t>(index)]));
+  return *device;
+}
+
+}  // namespace adreno_bench

@@ -1,0 +1,156 @@
+// The device API that TVM calls, and facts about the device for the harness.
+#include <tvm/ffi/function.h>
+#include <tvm/ffi/memory.h>
+#include <tvm/ffi/reflection/registry.h>
+#include <tvm/runtime/device_api.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "copy.h"
+#include "device.h"
+#include "memory.h"
+
+namespace adreno_bench {
+namespace {
+
+namespace ffi = tvm::ffi;
+namespace refl = tvm::ffi::reflection;
+using ffi::Any, ffi::Optional, ffi::String;
+using tvm::runtime::DeviceAPI;
+
+std::string ScopeOf(const Optional<String>& scope) { return scope.has_value() ? std::string(*scope) : std::string(); }
+
+/// "3.0" of "OpenCL 3.0 vendor text".
+std::string VersionNumber(const std::string& version) {
+  const std::size_t begin = version.find(' ') + 1;
+  return version.substr(begin, version.find(' ', begin) - begin);
+}
+
+class OpenCLDeviceAPI final : public DeviceAPI {
+ public:
+  static OpenCLDeviceAPI* Global() {
+    static auto* api = new OpenCLDeviceAPI();
+    return api;
+  }
+
+  void SetDevice(DLDevice dev) final { Device::SetCurrent(dev.device_id); }
+
+  void GetAttr(DLDevice dev, tvm::runtime::DeviceAttrKind kind, Any* rv) final {
+    namespace rt = tvm::runtime;
+    if (kind == rt::kExist) {
+      *rv = dev.device_id >= 0 && dev.device_id < Device::Count() ? 1 : 0;
+      return;
+    }
+    const DeviceFacts& facts = Device::Get(dev.device_id).facts();
+    switch (kind) {
+      case rt::kMaxThreadsPerBlock:
+        *rv = static_cast<int64_t>(Query<std::size_t>(facts.id, CL_DEVICE_MAX_WORK_GROUP_SIZE));
+        break;
+      case rt::kWarpSize: {
+        const char* variable = std::getenv("TVM_OPENCL_WARP_SIZE");
+        *rv = variable == nullptr ? 1 : std::atoi(variable);
+        break;
+      }
+      case rt::kMaxSharedMemoryPerBlock:
+        *rv = static_cast<int64_t>(Query<cl_ulong>(facts.id, CL_DEVICE_LOCAL_MEM_SIZE));
+        break;
+      case rt::kComputeVersion:
+        *rv = VersionNumber(facts.version);
+        break;
+      case rt::kDeviceName:
+        *rv = facts.name;
+        break;
+      case rt::kMaxClockRate:  // OpenCL says MHz, TVM wants kHz
+        *rv = static_cast<int64_t>(Query<cl_uint>(facts.id, CL_DEVICE_MAX_CLOCK_FREQUENCY)) * 1000;
+        break;
+      case rt::kMultiProcessorCount:
+        *rv = static_cast<int64_t>(Query<cl_uint>(facts.id, CL_DEVICE_MAX_COMPUTE_UNITS));
+        break;
+      case rt::kMaxThreadDimensions: {
+        struct Sizes {
+          std::size_t x, y, z;
+        };
+        const Sizes s = Query<Sizes>(facts.id, CL_DEVICE_MAX_WORK_ITEM_SIZES);
+        *rv = "[" + std::to_string(s.x) + ", " + std::to_string(s.y) + ", " + std::to_string(s.z) + "]";
+        break;
+      }
+      case rt::kApiVersion:
+        *rv = CL_TARGET_OPENCL_VERSION;
+        break;
+      case rt::kDriverVersion:
+        *rv = facts.driver_version;
+        break;
+      case rt::kL2CacheSizeBytes:
+        *rv = static_cast<int64_t>(Query<cl_ulong>(facts.id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE));
+        break;
+      case rt::kTotalGlobalMemory:
+        *rv = static_cast<int64_t>(Query<cl_ulong>(facts.id, CL_DEVICE_GLOBAL_MEM_SIZE));
+        break;
+      case rt::kImagePitchAlignment:  // images here never lie on buffers, so their rows need no padding
+        *rv = 1;
+        break;
+      default:  // registers per block, GCN architecture, free memory: OpenCL does not tell
+        break;
+    }
+  }
+
+  void* AllocDataSpace(DLDevice dev, std::size_t nbytes, std::size_t, DLDataType) final {
+    return new Memory(Device::Get(dev.device_id), {nbytes, std::nullopt});
+  }
+  void* AllocDataSpace(DLDevice dev, int ndim, const int64_t* shape, DLDataType dtype,
+                       Optional<String> scope) final {
+    return new Memory(Device::Get(dev.device_id), LayoutOf(ndim, shape, dtype, ScopeOf(scope)));
+  }
+  void FreeDataSpace(DLDevice, void* data) final { delete static_cast<Memory*>(data); }
+
+  void* AllocWorkspace(DLDevice dev, std::size_t nbytes, DLDataType) final {
+    return Device::Get(dev.device_id).pool().Take({nbytes, std::nullopt});
+  }
+  void FreeWorkspace(DLDevice dev, void* data) final {
+    Device::Get(dev.device_id).pool().Give(static_cast<Memory*>(data));
+  }
+
+  void CopyDataFromTo(DLTensor* from, DLTensor* to, TVMStreamHandle) final { CopyTensor(*from, *to); }
+  void StreamSync(DLDevice dev, TVMStreamHandle) final { Device::Get(dev.device_id).queue().Finish(); }
+};
+
+/// What code lowered by InjectTextureAlloc calls for a texture inside one function:
+/// (device type, device id, type code, type bits, scope, 3, {width, height, layers}, bits per texel).
+void AllocTexture(ffi::PackedArgs args, Any* rv) {
+  const auto* side = static_cast<const int64_t*>(args[6].cast<void*>());
+  const auto texel_bits = args[7].cast<int64_t>();
+  if (args[5].cast<int64_t>() != 3 || (texel_bits != 64 && texel_bits != 128)) {
+    TVM_FFI_THROW(ValueError) << "OpenCL: a texture has 3 sides and texels of 64 or 128 bits, not "
+                              << args[5].cast<int64_t>() << " and " << texel_bits;
+  }
+  const ImageShape image{static_cast<std::size_t>(side[0]), static_cast<std::size_t>(side[1]),
+                         static_cast<std::size_t>(side[2]), static_cast<unsigned>(texel_bits / 4)};
+  *rv = static_cast<void*>(Device::Get(args[1].cast<int>()).pool().Take({image.nbytes(), image}));
+}
+
+/// (device type, device id, scope, data)
+void FreeTexture(ffi::PackedArgs args, Any* rv) {
+  Device::Get(args[1].cast<int>()).pool().Give(static_cast<Memory*>(args[3].cast<void*>()));
+  *rv = 0;
+}
+
+/// All devices, or those TVM sees, as a JSON array.
+std::string ListJson(const std::vector<DeviceFacts>& devices) {
+  std::string json = "[";
+  for (const DeviceFacts& facts : devices) json += (json.size() > 1 ? ", " : "") + ToJson(facts);
+  return json + "]";
+}
+
+TVM_FFI_STATIC_INIT_BLOCK() {
+  refl::GlobalDef()
+      .def_packed("device_api.opencl",
+                  [](ffi::PackedArgs, Any* rv) { *rv = static_cast<void*>(OpenCLDeviceAPI::Global()); })
+      .def_packed("device_api.opencl.alloc_nd", AllocTexture)
+      .def_packed("device_api.opencl.free_nd", FreeTexture)
+      .def("adreno_bench.opencl_info", []() { return ToJson(Device::Get(0).facts()); })
+      .def("adreno_bench.opencl_devices", []() { return ListJson(AllDevices()); });
+}
+
+}  // namespace
+}  // namespace adreno_bench

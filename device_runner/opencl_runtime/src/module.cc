@@ -1,0 +1,217 @@
+// Modules of kind `opencl`: what the compiler wrote, and its kernels as functions.
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/dtype.h>
+#include <tvm/ffi/extra/module.h>
+#include <tvm/ffi/function.h>
+#include <tvm/ffi/memory.h>
+#include <tvm/ffi/reflection/registry.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bytes.h"
+#include "device.h"
+#include "memory.h"
+#include "program.h"
+
+namespace adreno_bench {
+namespace {
+
+namespace ffi = tvm::ffi;
+namespace refl = tvm::ffi::reflection;
+
+/// How to call one kernel: its arguments come first, then one extent for each launch tag.
+struct Signature {
+  std::vector<DLDataType> arg_types;
+  std::vector<std::string> launch_tags;
+};
+
+/// TVM's FunctionInfo: name, argument types, launch tags, extra tags (of tensor maps, which OpenCL does not have).
+Signature ReadSignature(Reader& reader) {
+  Signature signature;
+  reader.String();
+  for (auto left = reader.Count(4); left > 0; --left) {
+    DLDataType type;
+    type.code = reader.Number<std::uint8_t>();
+    type.bits = reader.Number<std::uint8_t>();
+    type.lanes = reader.Number<std::uint16_t>();
+    signature.arg_types.push_back(type);
+  }
+  for (auto left = reader.Count(8); left > 0; --left) signature.launch_tags.push_back(reader.String());
+  for (auto left = reader.Count(4); left > 0; --left) reader.Number<std::int32_t>();
+  return signature;
+}
+
+/// Where a launch tag's extent goes: 0-2 are the grid's sides, 3-5 the group's.
+std::size_t ExtentSlot(const std::string& tag, const std::string& kernel) {
+  for (const auto& [prefix, base] : {std::pair<std::string, std::size_t>("blockIdx.", 0), {"threadIdx.", 3}}) {
+    if (tag.size() == prefix.size() + 1 && tag.compare(0, prefix.size(), prefix) == 0) {
+      const std::size_t axis = static_cast<std::size_t>(tag.back() - 'x');
+      if (axis < 3) return base + axis;
+    }
+  }
+  TVM_FFI_THROW(ValueError) << "OpenCL: kernel '" << kernel << "' wants the launch parameter '" << tag
+                            << "', which OpenCL does not have";
+  TVM_FFI_UNREACHABLE();
+}
+
+Memory* MemoryOf(const TVMFFIAny& arg) {
+  switch (arg.type_index) {
+    case TVMFFITypeIndex::kTVMFFIOpaquePtr:
+      return static_cast<Memory*>(arg.v_ptr);
+    case TVMFFITypeIndex::kTVMFFIDLTensorPtr:
+      return static_cast<Memory*>(static_cast<DLTensor*>(arg.v_ptr)->data);
+    case TVMFFITypeIndex::kTVMFFITensor:
+      return static_cast<Memory*>(TVMFFITensorGetDLTensorPtr(arg.v_obj)->data);
+    case TVMFFITypeIndex::kTVMFFINone:
+      return nullptr;
+    default:
+      TVM_FFI_THROW(TypeError) << "OpenCL: a kernel argument should be a tensor";
+      TVM_FFI_UNREACHABLE();
+  }
+}
+
+/// One kernel of a module, callable from any thread on any device.
+class Launcher {
+ public:
+  Launcher(std::shared_ptr<Programs> programs, std::string name, const Signature& signature)
+      : programs_(std::move(programs)), name_(std::move(name)), arg_types_(signature.arg_types) {
+    for (const std::string& tag : signature.launch_tags) slots_.push_back(ExtentSlot(tag, name_));
+    for (const std::size_t slot : slots_) dimensions_ = std::max<cl_uint>(dimensions_, slot % 3 + 1);
+    for (const DLDataType& type : arg_types_) {
+      const bool pointer = type.code == kDLOpaqueHandle;
+      const bool number = type.code == kDLInt || type.code == kDLUInt || type.code == kDLBool ||
+                          (type.code == kDLFloat && type.bits >= 32);
+      if (type.lanes != 1 || !(pointer || (number && type.bits % 8 == 0))) {
+        TVM_FFI_THROW(ValueError) << "OpenCL: kernel '" << name_ << "' wants an argument of type "
+                                  << ffi::DLDataTypeToString(type) << ", which cannot be passed";
+      }
+    }
+  }
+
+  void operator()(ffi::PackedArgs args) {
+    if (static_cast<std::size_t>(args.size()) != arg_types_.size() + slots_.size()) {
+      TVM_FFI_THROW(TypeError) << "OpenCL: kernel '" << name_ << "' takes " << arg_types_.size() << " arguments and "
+                               << slots_.size() << " extents, not " << args.size() << " in all";
+    }
+    std::array<std::size_t, 6> extent{1, 1, 1, 1, 1, 1};
+    const auto* raw = reinterpret_cast<const TVMFFIAny*>(args.data());
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      const std::int64_t value = raw[arg_types_.size() + i].v_int64;
+      if (value <= 0) return;  // a dynamic shape came out empty: there is nothing to compute
+      extent[slots_[i]] = static_cast<std::size_t>(value);
+    }
+    Device& device = Device::Current();
+    const std::size_t global[3] = {extent[0] * extent[3], extent[1] * extent[4], extent[2] * extent[5]};
+    const cl_kernel kernel = KernelOn(device);
+    device.queue().Launch([&](cl_command_queue queue, cl_event* event) {
+      for (cl_uint i = 0; i < arg_types_.size(); ++i) SetArgument(kernel, i, raw[i]);
+      const cl_int code =
+          clEnqueueNDRangeKernel(queue, kernel, dimensions_, nullptr, global, &extent[3], 0, nullptr, event);
+      if (code != CL_SUCCESS) Check(code, Describe(extent));
+    });
+  }
+
+ private:
+  cl_kernel KernelOn(Device& device) {
+    std::lock_guard<std::mutex> guard(mutex_);
+    Kernel& kernel = kernels_[device.index()];
+    if (!kernel) kernel = programs_->Create(device, name_);
+    return kernel.get();
+  }
+
+  void SetArgument(cl_kernel kernel, cl_uint index, const TVMFFIAny& arg) const {
+    const DLDataType type = arg_types_[index];
+    cl_int code = CL_SUCCESS;
+    if (type.code == kDLOpaqueHandle) {
+      const Memory* memory = MemoryOf(arg);
+      const cl_mem object = memory == nullptr ? nullptr : memory->object.get();
+      code = clSetKernelArg(kernel, index, sizeof(object), &object);
+    } else if (type.code == kDLFloat && type.bits == 32) {
+      const auto value = static_cast<float>(arg.v_float64);
+      code = clSetKernelArg(kernel, index, sizeof(value), &value);
+    } else {  // little-endian, so the low bytes of the 64-bit value come first
+      code = clSetKernelArg(kernel, index, type.bits / 8, &arg.v_int64);
+    }
+    if (code != CL_SUCCESS) Check(code, "setting argument " + std::to_string(index) + " of kernel '" + name_ + "'");
+  }
+
+  std::string Describe(const std::array<std::size_t, 6>& extent) const {
+    std::string text = "launching kernel '" + name_ + "' with groups";
+    for (std::size_t i = 0; i < 6; ++i) {
+      text += (i == 3 ? " of " : i == 0 ? " " : " x ") + std::to_string(extent[i]);
+    }
+    return text;
+  }
+
+  std::shared_ptr<Programs> programs_;
+  std::string name_;
+  std::vector<DLDataType> arg_types_;
+  std::vector<std::size_t> slots_;
+  cl_uint dimensions_ = 1;
+  std::mutex mutex_;
+  std::map<int, Kernel> kernels_;
+};
+
+class OpenCLModule final : public ffi::ModuleObj {
+ public:
+  explicit OpenCLModule(const ffi::Bytes& bytes) : bytes_(bytes) {
+    Reader reader({bytes.data(), bytes.size()});
+    const std::string format = reader.String();
+    if (format != "cl") TVM_FFI_THROW(ValueError) << "OpenCL: kernels in the format '" << format << "' cannot be loaded";
+    std::map<std::string, Signature> signatures;
+    for (auto left = reader.Count(8); left > 0; --left) {
+      std::string name = reader.String();
+      signatures.emplace(std::move(name), ReadSignature(reader));
+    }
+    source_ = reader.String();
+    programs_ = std::make_shared<Programs>(source_);
+    for (const auto& [name, signature] : signatures) {
+      launchers_.emplace(name, std::make_shared<Launcher>(programs_, name, signature));
+    }
+  }
+
+  const char* kind() const final { return "opencl"; }
+  int GetPropertyMask() const final { return ffi::Module::kBinarySerializable | ffi::Module::kRunnable; }
+  ffi::Bytes SaveToBytes() const final { return bytes_; }
+  ffi::String InspectSource(const ffi::String&) const final { return source_; }
+
+  ffi::Optional<ffi::Function> GetFunction(const ffi::String& name) final {
+    if (name == "opencl.GetPreCompiledPrograms") {
+      return ffi::Function::FromTyped(
+          [programs = programs_]() { return ffi::Bytes(programs->SaveBinaries(Device::Current())); });
+    }
+    if (name == "opencl.SetPreCompiledPrograms") {
+      return ffi::Function::FromTyped([programs = programs_](const ffi::Bytes& bytes) {
+        programs->LoadBinaries(Device::Current(), {bytes.data(), bytes.size()});
+      });
+    }
+    const auto found = launchers_.find(name);
+    if (found == launchers_.end()) return std::nullopt;
+    return ffi::Function::FromPacked(
+        [launcher = found->second](ffi::PackedArgs args, ffi::Any*) { (*launcher)(args); });
+  }
+
+ private:
+  ffi::Bytes bytes_;
+  std::string source_;
+  std::shared_ptr<Programs> programs_;
+  std::map<std::string, std::shared_ptr<Launcher>> launchers_;
+};
+
+TVM_FFI_STATIC_INIT_BLOCK() {
+  refl::GlobalDef()
+      .def("ffi.Module.load_from_bytes.opencl",
+           [](const ffi::Bytes& bytes) { return ffi::Module(ffi::make_object<OpenCLModule>(bytes)); })
+      .def("adreno_bench.opencl_builds", []() {
+        const BuildCounts counts = CountBuilds();
+        return "{\"source\": " + std::to_string(counts.source) + ", \"binary\": " + std::to_string(counts.binary) + "}";
+      });
+}
+
+}  // namespace
+}  // namespace adreno_bench

@@ -1,0 +1,129 @@
+#include "program.h"
+
+#include <tvm/ffi/error.h>
+
+#include <atomic>
+
+#include "bytes.h"
+#include "device.h"
+
+namespace adreno_bench {
+namespace {
+
+constexpr std::string_view kDelimiter = "// Function: ";
+
+std::atomic<std::int64_t> built_from_source{0}, built_from_binary{0};
+
+std::string BuildLog(cl_program program, cl_device_id device) {
+  std::size_t size = 0;
+  if (clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &size) != CL_SUCCESS) return "";
+  std::string log(size, '\0');
+  clGetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, size, log.data(), nullptr);
+  return log.c_str();  // up to the terminating zero
+}
+
+void Build(const Program& program, const Device& device, const std::string& name) {
+  const cl_device_id id = device.facts().id;
+  const cl_int code = clBuildProgram(program.get(), 1, &id, nullptr, nullptr, nullptr);
+  if (code == CL_SUCCESS) return;
+  TVM_FFI_THROW(RuntimeError) << "OpenCL: building kernel '" << name << "' for " << device.facts().label() << ": "
+                              << ErrorName(code) << "\n"
+                              << BuildLog(program.get(), id);
+}
+
+Program FromSource(const Device& device, const std::string& name, const std::string& source) {
+  const char* text = source.data();
+  const std::size_t length = source.size();
+  cl_int code = CL_SUCCESS;
+  Program program(clCreateProgramWithSource(device.context(), 1, &text, &length, &code));
+  Check(code, "clCreateProgramWithSource of kernel '" + name + "'");
+  Build(program, device, name);
+  ++built_from_source;
+  return program;
+}
+
+Program FromBinary(const Device& device, const std::string& name, const std::string& binary) {
+  const cl_device_id id = device.facts().id;
+  const auto* data = reinterpret_cast<const unsigned char*>(binary.data());
+  const std::size_t length = binary.size();
+  cl_int status = CL_SUCCESS, code = CL_SUCCESS;
+  Program program(clCreateProgramWithBinary(device.context(), 1, &id, &length, &data, &status, &code));
+  Check(code, "clCreateProgramWithBinary of kernel '" + name + "'");
+  Check(status, "clCreateProgramWithBinary of kernel '" + name + "'");
+  Build(program, device, name);
+  ++built_from_binary;
+  return program;
+}
+
+std::string Binary(cl_program program) {
+  std::size_t size = 0;
+  Check(clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof(size), &size, nullptr), "clGetProgramInfo");
+  std::string binary(size, '\0');
+  char* data = binary.data();
+  Check(clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof(data), &data, nullptr), "clGetProgramInfo");
+  return binary;
+}
+
+}  // namespace
+
+BuildCounts CountBuilds() { return {built_from_source, built_from_binary}; }
+
+Programs::Programs(std::string_view source) {
+  std::size_t begin = source.find(kDelimiter);
+  while (begin != std::string_view::npos) {
+    const std::size_t line_end = std::min(source.find('\n', begin), source.size());
+    const std::size_t next = source.find(kDelimiter, line_end);
+    const auto name = source.substr(begin + kDelimiter.size(), line_end - begin - kDelimiter.size());
+    sources_.emplace(name, source.substr(begin, next - begin));
+    begin = next;
+  }
+}
+
+const std::string& Programs::Source(const std::string& name) const {
+  const auto found = sources_.find(name);
+  if (found == sources_.end()) TVM_FFI_THROW(ValueError) << "OpenCL: the module has no source of kernel '" << name << "'";
+  return found->second;
+}
+
+cl_program Programs::Get(Device& device, const std::string& name) {
+  Program& program = built_[{device.index(), name}];
+  if (!program) program = FromSource(device, name, Source(name));
+  return program.get();
+}
+
+Kernel Programs::Create(Device& device, const std::string& name) {
+  std::lock_guard<std::mutex> guard(mutex_);
+  cl_int code = CL_SUCCESS;
+  Kernel kernel(clCreateKernel(Get(device, name), name.c_str(), &code));
+  Check(code, "clCreateKernel '" + name + "'");
+  return kernel;
+}
+
+std::string Programs::SaveBinaries(Device& device) {
+  std::lock_guard<std::mutex> guard(mutex_);
+  Writer writer;
+  writer.Number<std::uint64_t>(sources_.size());
+  for (const auto& [name, source] : sources_) {
+    writer.String(name);
+    writer.String(Binary(Get(device, name)));
+  }
+  return writer.Release();
+}
+
+void Programs::LoadBinaries(Device& device, std::string_view bytes) {
+  std::map<Key, Program> loaded;
+  Reader reader(bytes);
+  for (auto left = reader.Count(2 * sizeof(std::uint64_t)); left > 0; --left) {
+    const std::string name = reader.String();
+    const std::string binary = reader.String();
+    Source(name);
+    loaded[{device.index(), name}] = FromBinary(device, name, binary);
+  }
+  std::lock_guard<std::mutex> guard(mutex_);
+  for (auto& [key, program] : loaded) {
+    Program& slot = built_[key];
+    if (!slot) slot = std::move(program);
+  }
+}
+
+}  // namespace adreno_bench

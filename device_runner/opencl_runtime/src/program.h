@@ -1,0 +1,51 @@
+// Kernels of one module: source, lazily built programs, binaries.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "cl.h"
+
+namespace adreno_bench {
+
+class Device;
+
+/// How many programs this process has built, and from what.
+struct BuildCounts {
+  std::int64_t source, binary;
+};
+BuildCounts CountBuilds();
+
+/// The OpenCL C of every kernel of a module. A kernel is compiled when it is first needed on a device, unless a binary
+/// was loaded before.
+class Programs {
+ public:
+  /// Splits what TVM's code generator writes: each kernel begins with a line `// Function: <name>`.
+  explicit Programs(std::string_view source);
+
+  /// A new kernel object. Throws RuntimeError with CL_BUILD_PROGRAM_FAILURE, the kernel's name and the build log.
+  Kernel Create(Device& device, const std::string& name);
+
+  /// Every kernel's binary for this device, building what is not built yet, in TVM's format:
+  /// count, then (name, binary) each.
+  std::string SaveBinaries(Device& device);
+
+  /// Loads what `SaveBinaries` wrote; kernels already built are left as they are. All or nothing: throws if a name is
+  /// unknown, the data is damaged, or the driver refuses a binary.
+  void LoadBinaries(Device& device, std::string_view bytes);
+
+ private:
+  using Key = std::pair<int, std::string>;  // device index, kernel
+
+  cl_program Get(Device& device, const std::string& name);
+  const std::string& Source(const std::string& name) const;
+
+  std::map<std::string, std::string> sources_;
+  std::mutex mutex_;
+  std::map<Key, Program> built_;
+};
+
+}  // namespace adreno_bench

@@ -1,0 +1,76 @@
+// The command queue of one device, its lock, and the kernel times that timers read from it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <utility>
+
+#include "cl.h"
+
+namespace adreno_bench {
+
+/// An in-order queue shared by all threads. OpenCL kernels carry their arguments, so setting arguments and enqueueing
+/// is one step under the queue's lock. While at least one timer runs, commands go to a second queue that profiles.
+class Queue {
+ public:
+  Queue(cl_context context, cl_device_id device);
+
+  /// Calls `enqueue(queue, event)`, which must enqueue one kernel and, unless it is null, fill in the event.
+  template <typename Enqueue>
+  void Launch(Enqueue&& enqueue) {
+    std::lock_guard<std::mutex> guard(mutex_);
+    if (timers_ == 0) {
+      enqueue(plain_.get(), nullptr);
+    } else {
+      cl_event event = nullptr;
+      enqueue(profiling_.get(), &event);
+      Record(Event(event));
+    }
+  }
+
+  /// Calls `enqueue(queue, event)`, which must enqueue one transfer and fill in the event, and waits for its end.
+  template <typename Enqueue>
+  void Transfer(Enqueue&& enqueue) {
+    cl_event event = nullptr;
+    {
+      std::lock_guard<std::mutex> guard(mutex_);
+      enqueue(current(), &event);
+    }
+    Wait(Event(event));
+  }
+
+  /// Calls `enqueue(queue)`, which must enqueue a command that touches only device memory. Does not wait.
+  template <typename Enqueue>
+  void Submit(Enqueue&& enqueue) {
+    std::lock_guard<std::mutex> guard(mutex_);
+    enqueue(current());
+  }
+
+  /// Waits for everything enqueued so far.
+  void Finish();
+
+  /// Starts one more timer; returns the kernel time so far, to be subtracted from what `StopTimer` returns.
+  std::int64_t StartTimer();
+  /// Waits for everything enqueued so far, stops one timer, returns the kernel time so far in nanoseconds.
+  std::int64_t StopTimer();
+  /// Events not yet turned into time: bounded, however long a timer runs.
+  std::size_t pending_events();
+
+ private:
+  cl_command_queue current() const { return timers_ == 0 ? plain_.get() : profiling_.get(); }
+  static void Wait(const Event& event);
+  void Record(Event event);
+  void Drain();
+
+  std::mutex mutex_;
+  CommandQueue plain_;
+  CommandQueue profiling_;
+  cl_context context_;
+  cl_device_id device_;
+  int timers_ = 0;
+  std::deque<Event> events_;
+  std::int64_t kernel_ns_ = 0;
+};
+
+}  // namespace adreno_bench
