@@ -15,9 +15,9 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from pydantic import Field as field
 
-from device_runner.failures import Failure
 from harness.accuracy import RELATIVE_TOLERANCE
 from harness.case import Case, Precision, Tuning
+from harness.failures import UsageError
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -25,10 +25,6 @@ else:
     import tomli as tomllib
 
 DEFAULT_FILE = Path("adreno-bench.toml")
-
-
-class UsageError(Failure):
-    """The person asked for something that cannot be: a wrong name, key or value."""
 
 
 class _Section(BaseModel):
@@ -147,8 +143,8 @@ def _line_of(text: str, keys: Sequence[str]) -> int:
 
 
 def _known_keys(parents: Sequence[str]) -> list[str]:
-    section: type[BaseModel] = {"limits": Limits, "models": OnnxModel}.get(parents[0], Suite) if parents else Suite
-    return list(section.model_fields)
+    sections: dict[str, type[BaseModel]] = {"limits": Limits, "models": OnnxModel}
+    return list(sections.get(parents[0] if parents else "", Suite).model_fields)
 
 
 def nearest(word: str, known: Sequence[str]) -> str:

@@ -1,0 +1,39 @@
+# Two commands: `make demo` and `make test`. Each does all the set-up it needs, once.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: demo test lint format lock system clean
+
+demo: $(INSTALLED) system ## run the default suite on the virtual device
+	$(BIN)/adreno-bench run --findings-are-fine
+
+test: $(INSTALLED) system ## run all tests
+	$(BIN)/python -m pytest
+
+lint: $(INSTALLED) ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(INSTALLED)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# The lock admits every supported Python; apache-tvm and apache-tvm-ffi are the pair that works together.
+lock:
+	printf 'apache-tvm==0.27.0.post1\napache-tvm-ffi==0.1.14.post1\n' | uv pip compile --universal --python-version 3.10 \
+	  --extra dev --generate-hashes --no-annotate --no-header --override - pyproject.toml -o requirements.lock
+
+$(INSTALLED): requirements.lock pyproject.toml | system
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -e .
+	touch $@
+
+system:
+	@PYTHON=$(PYTHON) .ci/system-packages
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,146 @@
+"""The artifact store: what was compiled, kept under the hash of all that went in.
+
+    <store>/artifacts/<key>/lib.so, manifest.json     one compiled case
+    <store>/artifacts/<key>/failure.json              or what the compiler said, which it would say again
+    <store>/oracles/<key>/inputs.npz, outputs.npz     the inputs of a model and the right answers to them
+
+An entry is made in a temporary folder and renamed into place, so it is whole or not there; a lock per key makes two
+runs at once build a thing once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from device_runner.failures import RigFailure
+
+LIBRARY = "lib.so"
+MANIFEST = "manifest.json"
+FAILURE = "failure.json"
+
+
+def cache_root() -> Path:
+    """Where everything that can be made again is kept: `$ADRENO_BENCH_CACHE`, else the user's cache folder."""
+    if chosen := os.environ.get("ADRENO_BENCH_CACHE"):
+        return Path(chosen).expanduser().absolute()
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "adreno-bench"
+
+
+def key_of(facts: Mapping[str, Any]) -> str:
+    """Hash of JSON-able facts, the same on every machine."""
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def sha256_of(file: Path) -> str:
+    """SHA-256 of a file, in hex."""
+    with file.open("rb") as stream:
+        digest = hashlib.sha256()
+        while chunk := stream.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of `adreno-bench cache`."""
+
+    kind: str
+    key: str
+    size_bytes: int
+    used_at: float
+    """Seconds since the epoch."""
+    title: str
+
+
+class Store:
+    """Folders under keys, made whole or not at all."""
+
+    def __init__(self, root: Path, kind: str) -> None:
+        self.folder = root / kind
+        self.kind = kind
+
+    def find(self, key: str) -> Path | None:
+        """The folder of a key, marked as used now; None if it is not there."""
+        folder = self.folder / key
+        if not folder.is_dir():
+            return None
+        with contextlib.suppress(OSError):  # a read-only store is still a store
+            os.utime(folder)
+        return folder
+
+    @contextlib.contextmanager
+    def making(self, key: str, timeout_s: float) -> Iterator[Path]:
+        """Yield an empty folder that becomes the key's entry if the block ends well; hold the key's lock meanwhile.
+
+        Ask `find` again inside: another run may have made it while this one waited. Raises RigFailure after
+        `timeout_s`, or when the disk refuses.
+        """
+        try:
+            with self._lock(key, timeout_s):
+                scratch = self.folder / f".{key}.{uuid.uuid4().hex[:8]}"
+                scratch.mkdir()
+                try:
+                    yield scratch
+                    if any(scratch.iterdir()) and not (self.folder / key).exists():
+                        scratch.rename(self.folder / key)
+                finally:
+                    shutil.rmtree(scratch, ignore_errors=True)
+        except Timeout:
+            raise RigFailure(
+                f"another run has been building {key} for {timeout_s:.0f} s", hint="wait for it, or end it"
+            ) from None
+        except OSError as error:
+            raise RigFailure(
+                f"cannot write to the store {self.folder}: {error.strerror or error}",
+                hint="free some space (`adreno-bench cache --prune`), or set ADRENO_BENCH_CACHE to another folder",
+            ) from error
+
+    def _lock(self, key: str, timeout_s: float) -> FileLock:
+        locks = self.folder / ".locks"
+        locks.mkdir(parents=True, exist_ok=True)
+        return FileLock(locks / f"{key}.lock", timeout=timeout_s)
+
+    def entries(self) -> list[Entry]:
+        """What is in the store, latest used first."""
+        folders = [f for f in self.folder.glob("[!.]*") if f.is_dir()] if self.folder.is_dir() else []
+        found = [
+            Entry(self.kind, folder.name, _size_bytes(folder), folder.stat().st_mtime, _title(folder))
+            for folder in folders
+        ]
+        return sorted(found, key=lambda entry: -entry.used_at)
+
+    def prune(self, unused_for_s: float) -> list[Entry]:
+        """Remove entries not used for that long, and what killed runs left behind. Returns what was removed."""
+        now = time.time()
+        stale = [entry for entry in self.entries() if now - entry.used_at >= unused_for_s]
+        for entry in stale:
+            shutil.rmtree(self.folder / entry.key, ignore_errors=True)
+        for scratch in self.folder.glob(".[0-9a-f]*.*"):
+            if now - scratch.stat().st_mtime > max(unused_for_s, 3600):
+                shutil.rmtree(scratch, ignore_errors=True)
+        return stale
+
+
+def _size_bytes(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def _title(folder: Path) -> str:
+    """What a person calls the entry, as its maker wrote it."""
+    with contextlib.suppress(OSError):
+        return (folder / "title").read_text(encoding="utf-8").strip()
+    return ""

@@ -1,0 +1,26 @@
+"""Options that several commands share, each written once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+SuiteFile = Annotated[Path, typer.Option("--suite", help="The suite file.", show_default=True)]
+CaseGlob = Annotated[
+    Optional[list[str]],
+    typer.Option("--case", metavar="GLOB", help="Only cases whose id matches, e.g. 'resnet18-*'. May be repeated."),
+]
+DeviceName = Annotated[
+    str, typer.Option("--device", help="virtual, local, or the adb serial of a phone (see `adreno-bench devices`).")
+]
+RecordsFile = Annotated[Path, typer.Option("--records", help="File of records (JSON lines).")]
+AsShipped = Annotated[
+    bool,
+    typer.Option("--as-shipped", help="Work round only those upstream defects without which nothing compiles."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
+
+DEFAULT_SUITE = Path("adreno-bench.toml")
+DEFAULT_RECORDS = Path("records.jsonl")

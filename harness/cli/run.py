@@ -1,0 +1,104 @@
+"""`adreno-bench run`: build, push, judge, measure, and say what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.options import (
+    DEFAULT_RECORDS,
+    DEFAULT_SUITE,
+    AsJson,
+    AsShipped,
+    CaseGlob,
+    DeviceName,
+    RecordsFile,
+    SuiteFile,
+)
+from harness.cli.table import json_array, results_table, size
+from harness.outcome import ExitCode, Outcome, Owner, exit_code
+
+if TYPE_CHECKING:
+    from harness.record import Record
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(run)
+
+
+def run(
+    suite: SuiteFile = DEFAULT_SUITE,
+    case: CaseGlob = None,
+    device: DeviceName = "virtual",
+    records: RecordsFile = DEFAULT_RECORDS,
+    as_shipped: AsShipped = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Skip cases that the records file has settled for this build and device.")
+    ] = False,
+    findings_are_fine: Annotated[
+        bool,
+        typer.Option("--findings-are-fine", help="Exit 0 if the rig worked, whatever it found about the compiler."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run the suite on a device and end with a table.
+
+    Each case is compiled in a worker process, pushed by content hash, judged against LLVM on the CPU, and only if it is
+    right, timed. Every case ends as one line in the records file, whatever happens to it.
+    """
+    from harness.build import Builder
+    from harness.cli.screen import Screen, out
+    from harness.cli.work import prepared
+    from harness.record import RecordFile
+    from harness.runner import Run, missing, run_suite
+
+    file = RecordFile(records)
+    with (
+        Screen() as screen,
+        prepared(suite, case, device, as_shipped=as_shipped, say=screen.say) as work,
+        Builder(work.cache, work.suite.limits, watch=lambda job, *rest: screen.build(job.title, *rest)) as builder,
+    ):
+        this_run = Run(work.device, as_shipped)
+        kept = file.load() if resume else None
+        for skipped in kept.skipped if kept else ():
+            screen.say(f"skipped {skipped}")
+        plans = missing(work.plans, this_run, kept.records) if kept else work.plans
+        done = list(run_suite(plans, this_run, builder, file, screen))
+        left_out = len(work.plans) - len(plans)
+        if left_out:
+            screen.say(f"{left_out} cases were settled before and not run again")
+        emulated = work.device.identity.emulated
+    if as_json:
+        out(json_array(done))
+    else:
+        out(results_table(done))
+        out("\n".join(_summary(done, emulated, records)))
+    raise typer.Exit(_verdict(done, left_out, findings_are_fine))
+
+
+def _summary(done: Sequence[Record], emulated: Sequence[str], records: Path) -> list[str]:
+    """What a person should know about the numbers above."""
+    built = sum(record.reused is False for record in done)
+    sent = [record.sent_bytes for record in done if record.sent_bytes]
+    lines = [
+        "",
+        f"built {built or 'nothing'}, took {sum(bool(record.reused) for record in done)} from the store; "
+        f"pushed {f'{len(sent)} files, {size(sum(sent))}' if sent else 'nothing'}; records are in {records}",
+    ]
+    quirks = sorted({quirk for record in done for quirk in record.quirks})
+    if quirks:
+        lines.append(f"upstream defects worked round: {', '.join(quirks)} (`adreno-bench quirks` explains them)")
+    if emulated:
+        lines.append(f"not the real thing on this device: {', '.join(emulated)}; do not compare its times with a phone's")
+    return lines
+
+
+def _verdict(done: Sequence[Record], left_out: int, findings_are_fine: bool) -> ExitCode:
+    outcomes = [record.outcome for record in done]
+    if findings_are_fine:
+        outcomes = [outcome for outcome in outcomes if outcome.owner not in (Owner.COMPILER, Owner.PATH)] or [Outcome.OK]
+    return exit_code(outcomes or [Outcome.OK] * bool(left_out))

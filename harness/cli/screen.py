@@ -1,0 +1,82 @@
+"""Progress on the terminal: a live list of what is going on, or plain lines where nobody watches."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from harness.record import Record
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import TaskID
+    from typing_extensions import Self
+
+
+class Screen:
+    """Draws progress on standard error. Standard output belongs to the result."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        from rich.console import Console
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        self.console: Console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
+        self._live = Progress(
+            SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=self.console, transient=True
+        )
+        self._tasks: dict[str, TaskID] = {}
+        self._lock = threading.Lock()
+        self._began = time.monotonic()
+
+    def __enter__(self) -> Self:
+        if self.console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def say(self, text: str) -> None:
+        """One line that stays."""
+        self.console.print(f"[{time.monotonic() - self._began:6.1f} s] {text}", markup=False)
+
+    def build(self, title: str, state: str, seconds: float) -> None:
+        """Show what is being built."""
+        if state == "building":
+            self._show(title, f"building {title}")
+            return
+        self._hide(title)
+        if state != "reused":
+            self.say(f"{state} {title} in {seconds:.1f} s")
+
+    def step(self, case_id: str, step: str) -> None:
+        """Show what a case is doing."""
+        self._show(case_id, f"{case_id}: {step}")
+
+    def done(self, record: Record) -> None:
+        """Say what a case came to."""
+        self._hide(record.case)
+        self.say(f"{record.case}: {record.outcome.value}" + (f": {record.message}" if record.message else ""))
+
+    def _show(self, key: str, text: str) -> None:
+        with self._lock:
+            if key in self._tasks:
+                self._live.update(self._tasks[key], description=text)
+            else:
+                self._tasks[key] = self._live.add_task(text)
+
+    def _hide(self, key: str) -> None:
+        with self._lock:
+            if key in self._tasks:
+                self._live.remove_task(self._tasks.pop(key))
+
+
+def out(text: str) -> None:
+    """Print a result."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()

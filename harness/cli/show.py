@@ -1,0 +1,64 @@
+"""`adreno-bench show`: read records again."""
+
+from __future__ import annotations
+
+from typing import Annotated, Optional
+
+import typer
+
+from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsFile
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(show)
+
+
+def show(
+    glob: Annotated[Optional[str], typer.Argument(metavar="[GLOB]", help="Only cases whose id matches.")] = None,
+    records: RecordsFile = DEFAULT_RECORDS,
+    every: Annotated[bool, typer.Option("--every", help="Every record, not only the latest of each series.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the latest record of each case on each device; of a single case, everything that is known."""
+    import fnmatch
+    import sys
+
+    from harness.cli.screen import out
+    from harness.cli.table import json_array, results_table
+    from harness.failures import UsageError
+    from harness.record import RecordFile
+    from harness.suite import nearest
+
+    loaded = RecordFile(records).load()
+    for skipped in loaded.skipped:
+        print(f"skipped {skipped}", file=sys.stderr)  # noqa: T201
+    chosen = [record for record in loaded.records if glob is None or fnmatch.fnmatchcase(record.case, glob)]
+    if not chosen:
+        known = sorted({record.case for record in loaded.records})
+        what = f"no record of {glob!r} in {records}" if glob else f"there are no records in {records}"
+        raise UsageError(what, hint=nearest(glob, known) if glob and known else "`adreno-bench run` makes some")
+    if not every:
+        latest = {(record.case, record.identity_key, record.as_shipped): record for record in chosen}
+        chosen = list(latest.values())
+    if as_json:
+        out(json_array(chosen))
+    elif len(chosen) == 1:
+        out(_whole(chosen[0].model_dump(mode="json", by_alias=True)))
+    else:
+        out(results_table(chosen))
+
+
+def _whole(record: dict[str, object]) -> str:
+    width = max(map(len, record))
+    return "\n".join(f"{name:{width}}  {_value(value)}" for name, value in record.items() if value not in ("", None, []))
+
+
+def _value(value: object) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], float):
+        return " ".join(f"{sample:.4g}" for sample in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_value(part)}" for name, part in value.items() if part not in ("", [], None))
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    return str(value).replace("\n", "\n    ")

@@ -1,0 +1,83 @@
+"""Tables for people, drawn by tabulate."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from harness.outcome import Outcome
+
+if TYPE_CHECKING:
+    from harness.record import Record
+
+COLUMNS = ("model", "path", "precision", "outcome", "wall ms", "± %", "n", "device ms", "error / tolerance", "library")
+
+
+def json_array(records: Sequence[Record]) -> str:
+    """Records as a JSON array, one to a line."""
+    return "[" + ",\n".join(record.line() for record in records) + "]"
+
+
+def results_table(records: Sequence[Record]) -> str:
+    """The final table of a run, followed by one line for each case that is not `ok`."""
+    from tabulate import tabulate
+
+    rows = [_row(record) for record in records]
+    right = ("left", "left", "left", "left", "right", "right", "right", "right", "right", "right")
+    text = tabulate(rows, headers=COLUMNS, colalign=right if rows else None, disable_numparse=True)
+    return "\n".join([text, *_complaints(records)])
+
+
+def plain_table(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> str:
+    """A simple table."""
+    from tabulate import tabulate
+
+    return tabulate(list(rows), headers=headers, disable_numparse=True)
+
+
+def size(count_bytes: float | None) -> str:
+    """A number of bytes for people."""
+    if count_bytes is None:
+        return "-"
+    for unit in ("B", "kB", "MB"):
+        if count_bytes < 1000:
+            return f"{count_bytes:.3g} {unit}"
+        count_bytes /= 1000
+    return f"{count_bytes:.3g} GB"
+
+
+def _row(record: Record) -> tuple[str, ...]:
+    return (
+        record.model,
+        record.path,
+        record.precision,
+        record.outcome.value,
+        _median(record.wall_ms),
+        _spread(record.wall_ms),
+        str(len(record.wall_ms) or "-"),
+        _median(record.device_ms),
+        "-" if record.max_abs_err is None else f"{record.max_abs_err:.1e} / {record.tolerance:.1e}",
+        size(record.library_bytes),
+    )
+
+
+def _median(samples: Sequence[float]) -> str:
+    if not samples:
+        return "-"
+    middle = statistics.median(samples)
+    return f"{middle:.0f}" if middle >= 1000 else f"{middle:.4g}"
+
+
+def _spread(samples: Sequence[float]) -> str:
+    """Median absolute deviation, in percent of the median."""
+    if not samples:
+        return "-"
+    middle = statistics.median(samples)
+    return f"{100 * statistics.median(abs(sample - middle) for sample in samples) / middle:.1f}" if middle else "-"
+
+
+def _complaints(records: Sequence[Record]) -> list[str]:
+    broken = [record for record in records if record.outcome is not Outcome.OK]
+    lines = [f"  {r.case}: {r.outcome.value} (owner: {r.outcome.owner.value}): {r.message}" for r in broken]
+    return ["", *lines] if lines else []

@@ -1,0 +1,56 @@
+"""What `run`, `build` and `list` do first: read the suite, choose cases, open the device, plan."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.artifact import cache_root
+from harness.case import Case
+from harness.failures import UsageError
+from harness.suite import Suite, load_suite, nearest
+
+if TYPE_CHECKING:
+    from device_runner.device import Device
+    from harness.plan import Plan
+
+
+@dataclass(frozen=True)
+class Work:
+    """A device held by us, and what is to be done on it."""
+
+    suite: Suite
+    device: Device
+    plans: list[Plan]
+    cache: Path
+
+
+def choose(suite: Suite, globs: Sequence[str] | None) -> list[Case]:
+    """The suite's cases that match any of the globs. Raises UsageError if none does."""
+    cases = suite.cases
+    if not globs:
+        return cases
+    for glob in globs:
+        if not any(case.matches(glob) for case in cases):
+            raise UsageError(f"no case matches {glob!r}", hint=nearest(glob, [case.id for case in cases]))
+    return [case for case in cases if any(case.matches(glob) for glob in globs)]
+
+
+@contextlib.contextmanager
+def prepared(
+    suite_file: Path, globs: Sequence[str] | None, device_name: str, *, as_shipped: bool, say: Callable[[str], None]
+) -> Iterator[Work]:
+    """Open the device and plan the chosen cases for it. Raises UsageError before any device is touched."""
+    from device_runner.registry import open_device
+    from harness.plan import check, plan_case
+
+    suite = load_suite(suite_file)
+    cases = choose(suite, globs)
+    check(suite, cases)
+    cache = cache_root()
+    with open_device(device_name, cache, say=say) as device:
+        identity = device.identity
+        yield Work(suite, device, [plan_case(suite, case, identity, cache, as_shipped) for case in cases], cache)

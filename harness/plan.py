@@ -1,0 +1,108 @@
+"""What is to be done for a case on a device: what to build, what to ask the oracle, how long to sample.
+
+Planning compiles nothing. It ends in two jobs whose keys say whether the store has their results already.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from device_runner.device import Identity
+from harness.artifact import sha256_of
+from harness.build import Job, compile_job, oracle_job
+from harness.case import Case, Tuning
+from harness.compile import CompileRequest
+from harness.failures import UsageError
+from harness.measure import Budget
+from harness.models import ModelSource, model_source
+from harness.paths import CONTESTANTS
+from harness.quirks import quirks_for
+from harness.suite import OnnxModel, Suite, model_name, nearest
+
+SEED = 20_260
+"""Of the inputs. A constant, so that answers can be kept and records compared."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One case on one device."""
+
+    case: Case
+    compile: Job
+    oracle: Job
+    quirks: tuple[str, ...]
+    relative_tolerance: float
+    budget: Budget
+    toggles: Mapping[str, str]
+
+
+def check(suite: Suite, cases: Sequence[Case]) -> None:
+    """Raise UsageError for a model or path that does not exist, before anything is started."""
+    for case in cases:
+        if case.path not in CONTESTANTS:
+            raise UsageError(f"there is no path {case.path!r}", hint=nearest(case.path, sorted(CONTESTANTS)))
+        if case.tuning is Tuning.TUNED:
+            raise UsageError(f"{case.id}: this release runs untuned cases only", hint="take 'tuned' out of tunings")
+        _source(suite, case.model)
+
+
+def plan_case(suite: Suite, case: Case, identity: Identity, cache: Path, as_shipped: bool) -> Plan:
+    """Plan one case for a device. Raises UsageError if its model cannot be used."""
+    source = _source(suite, case.model)
+    model_file = source.onnx_file(cache / "models")
+    request = CompileRequest(
+        model_file=str(model_file),
+        input_shapes=_shapes(suite, case.model),
+        path=case.path,
+        precision=case.precision.value,
+        as_shipped=as_shipped,
+        host_triple=None,
+        image2d_max_width=identity.image2d_max_width,
+        image2d_max_height=identity.image2d_max_height,
+        image_max_array_layers=identity.image_max_array_layers,
+    )
+    reference = dataclasses.replace(
+        request,
+        path="cpu",
+        precision="float32",
+        as_shipped=False,
+        image2d_max_width=0,
+        image2d_max_height=0,
+        image_max_array_layers=0,
+    )
+    digest = _digest(model_file, model_file.stat().st_mtime_ns)
+    quirks = tuple(quirk.id for quirk in quirks_for(case.path, case.precision.value, as_shipped=as_shipped))
+    return Plan(
+        case=case,
+        compile=compile_job(request, digest, quirks, case.id),
+        oracle=oracle_job(reference, digest, SEED, f"oracle of {case.model}"),
+        quirks=quirks,
+        relative_tolerance=suite.relative_tolerance(case.precision),
+        budget=Budget(suite.budget_s, suite.samples, suite.limits.run_s),
+        toggles={},
+    )
+
+
+def _model(suite: Suite, name: str) -> str | OnnxModel:
+    return next(model for model in suite.models if model_name(model) == name)
+
+
+def _source(suite: Suite, name: str) -> ModelSource:
+    model = _model(suite, name)
+    if isinstance(model, OnnxModel):
+        return model_source(name, onnx=model.onnx, shapes=model.shapes)
+    return model_source(name)
+
+
+def _shapes(suite: Suite, name: str) -> dict[str, list[int]] | None:
+    model = _model(suite, name)
+    return model.shapes or None if isinstance(model, OnnxModel) else None
+
+
+@lru_cache(maxsize=256)
+def _digest(file: Path, _changed: int) -> str:
+    return sha256_of(file)

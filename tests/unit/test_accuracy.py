@@ -1,0 +1,86 @@
+"""The oracle's judgement."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from harness.accuracy import SMALLEST_TOLERANCE, judge
+
+ARRAYS = hnp.arrays(np.float32, hnp.array_shapes(max_dims=4, max_side=5), elements=st.floats(-1e3, 1e3, width=32))
+
+
+@given(ARRAYS)
+def test_an_answer_equal_to_the_oracle_is_right(array: np.ndarray) -> None:
+    verdict = judge([array], [array], 1e-3)
+    assert verdict.right
+    assert verdict.max_abs_err == 0
+    assert verdict.complaint == ""
+
+
+@given(ARRAYS, st.floats(1.01, 100))
+def test_an_error_beyond_the_tolerance_is_wrong_and_located(array: np.ndarray, factor: float) -> None:
+    tolerance = max(SMALLEST_TOLERANCE, 1e-3 * float(np.abs(array).max()))
+    off = array.astype(np.float64)
+    off.flat[off.size // 2] += factor * tolerance
+    verdict = judge([off], [array], 1e-3)
+    where = [int(i) for i in np.unravel_index(off.size // 2, off.shape)]
+    assert not verdict.right
+    assert f"output 0 is off by {verdict.max_abs_err:.3g} at {where}" in verdict.complaint
+
+
+def test_the_tolerance_follows_the_oracles_peak_so_that_small_softmax_values_are_judged() -> None:
+    oracle = np.full((1, 1000), 0.001, np.float32)
+    assert not judge([np.zeros_like(oracle)], [oracle], 1e-3).right
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_what_is_not_finite_is_wrong(bad: float) -> None:
+    oracle = np.ones((2, 3), np.float32)
+    answer = oracle.copy()
+    answer[1, 2] = bad
+    verdict = judge([answer], [oracle], 1e-3)
+    assert not verdict.right
+    assert verdict.max_abs_err == math.inf
+    assert "at [1, 2]" in verdict.complaint
+
+
+def test_an_oracle_that_is_not_finite_cannot_judge() -> None:
+    oracle = np.array([1.0, math.nan], np.float32)
+    with pytest.raises(ValueError, match="output 0 of the oracle is not finite"):
+        judge([oracle], [oracle], 1e-3)
+
+
+def test_integers_have_to_be_equal() -> None:
+    oracle = np.array([1000, 2000], np.int64)
+    assert judge([oracle], [oracle], 1.0).right
+    assert not judge([oracle + 1], [oracle], 1.0).right
+
+
+@pytest.mark.parametrize(
+    ("outputs", "complaint"),
+    [([], "0 outputs, expected 1"), ([np.ones(3, np.float32)], r"output 0 has shape (3,), expected (2,)")],
+)
+def test_another_number_or_shape_of_outputs_is_wrong(outputs: list[np.ndarray], complaint: str) -> None:
+    verdict = judge(outputs, [np.ones(2, np.float32)], 1e-3)
+    assert not verdict.right
+    assert verdict.complaint == complaint
+
+
+def test_the_worst_output_decides_and_is_named() -> None:
+    good = np.ones(4, np.float32)
+    verdict = judge([good, good + 1], [good, good], 1e-3)
+    assert not verdict.right
+    assert "output 1" in verdict.complaint
+    assert verdict.max_abs_err == 1
+
+
+def test_top1_and_cosine_tell_a_small_error_from_another_answer() -> None:
+    oracle = np.array([0.1, 0.9, 0.2], np.float32)
+    near, other = judge([oracle * 1.0001], [oracle], 1e-3), judge([oracle[::-1].copy() * -1], [oracle], 1e-3)
+    assert (near.top1, round(near.cosine, 6)) == (True, 1.0)
+    assert other.top1 is False
+    assert other.cosine < 0

@@ -1,0 +1,109 @@
+"""The store: whole entries or none."""
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device_runner.failures import RigFailure
+from harness.artifact import Store, cache_root, key_of
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+)
+
+
+@given(st.dictionaries(st.text(), JSON, min_size=1))
+def test_a_key_does_not_depend_on_the_order_of_facts(facts: dict[str, object]) -> None:
+    assert key_of(facts) == key_of(dict(reversed(facts.items())))
+    assert key_of({**facts, "x": 1}) != key_of({**facts, "x": 2})
+
+
+def test_an_entry_appears_when_the_making_ends_well(tmp_path: Path) -> None:
+    store = Store(tmp_path, "artifacts")
+    with store.making("k", 5) as scratch:
+        (scratch / "lib.so").write_bytes(b"x")
+        assert store.find("k") is None
+    folder = store.find("k")
+    assert folder is not None
+    assert (folder / "lib.so").read_bytes() == b"x"
+
+
+def test_a_making_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    store = Store(tmp_path, "artifacts")
+
+    def fail() -> None:
+        with store.making("k", 5) as scratch:
+            (scratch / "half").write_bytes(b"x")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert store.find("k") is None
+    assert [entry for entry in store.folder.iterdir() if entry.name != ".locks"] == []
+
+
+def test_two_makers_of_one_key_take_turns(tmp_path: Path) -> None:
+    store, made = Store(tmp_path, "artifacts"), []
+
+    def make() -> None:
+        with store.making("k", 10) as scratch:
+            if store.find("k") is None:
+                time.sleep(0.05)
+                made.append(1)
+                (scratch / "x").write_text("")
+
+    threads = [threading.Thread(target=make) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 1
+
+
+def test_who_waits_too_long_is_told_why(tmp_path: Path) -> None:
+    store = Store(tmp_path, "artifacts")
+    with store.making("k", 5), pytest.raises(RigFailure, match="another run has been building k"):
+        with store.making("k", 0.05):
+            pass
+
+
+def test_a_full_or_forbidden_disk_is_one_line_with_a_hint(tmp_path: Path) -> None:
+    (tmp_path / "artifacts").write_text("a file where the folder should be")
+    with pytest.raises(RigFailure, match="cannot write to the store .*ADRENO_BENCH_CACHE"), Store(
+        tmp_path, "artifacts"
+    ).making("k", 1):
+        pass
+
+
+def test_pruning_removes_what_was_not_used_for_long(tmp_path: Path) -> None:
+    store = Store(tmp_path, "artifacts")
+    for key in ("aa", "bb"):
+        with store.making(key, 5) as scratch:
+            (scratch / "lib.so").write_bytes(b"12345")
+            (scratch / "title").write_text(f"the {key}\n")
+    os.utime(store.folder / "aa", (0, 0))
+    removed = store.prune(3600)
+    assert [(entry.key, entry.title, entry.size_bytes) for entry in removed] == [("aa", "the aa", 12)]
+    assert [entry.key for entry in store.entries()] == ["bb"]
+
+
+def test_finding_an_entry_keeps_it_from_being_pruned(tmp_path: Path) -> None:
+    store = Store(tmp_path, "artifacts")
+    with store.making("aa", 5) as scratch:
+        (scratch / "x").write_text("")
+    os.utime(store.folder / "aa", (0, 0))
+    store.find("aa")
+    assert store.prune(3600) == []
+
+
+def test_the_cache_is_where_the_person_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path / "here"))
+    assert cache_root() == tmp_path / "here"
+    monkeypatch.delenv("ADRENO_BENCH_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_root() == tmp_path / "adreno-bench"

@@ -1,0 +1,110 @@
+"""Records and their file."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from device_runner.device import Identity
+from device_runner.failures import RigFailure
+from harness.accuracy import judge
+from harness.outcome import Outcome
+from harness.record import Record, RecordFile
+
+REQUIRED_KEYS = """schema case model path precision tuning outcome message wall_ms device_ms init_ms first_run_ms
+max_abs_err tolerance artifact identity quirks toggles emulated tvm ffi started_at""".split()
+
+
+def make(**facts: Any) -> Record:
+    known = {
+        "case": "tiny-opencl-float32-untuned",
+        "model": "tiny",
+        "path": "opencl",
+        "precision": "float32",
+        "tuning": "untuned",
+        "device": "virtual",
+        "identity": Identity("virtual", "127.0.0.1:6000", gpu="PoCL", extensions=("cl_khr_fp64",)),
+        "identity_key": "virtual-PoCL-12345678",
+        "emulated": ("soc",),
+        "outcome": Outcome.OK,
+        "tvm": "0.27.0.post1",
+        "ffi": "0.1.14.post1",
+        "harness": "0.1.0",
+        "started_at": "2026-01-01T00:00:00.000+00:00",
+        "run": "abc",
+    }
+    return Record.model_validate({**known, **facts})
+
+
+def test_a_record_is_one_line_of_json_with_the_documented_keys() -> None:
+    import json
+
+    line = make(message="two\nlines", wall_ms=[1.5, 2.5]).line()
+    assert "\n" not in line
+    assert set(REQUIRED_KEYS) <= set(json.loads(line))
+
+
+def test_a_record_reads_back_as_it_was_also_with_infinite_errors() -> None:
+    record = make(accuracy=judge([], [], 1.0), max_abs_err=float("inf"), facts={"kernels": 3}, toggles={"A": "1"})
+    assert Record.model_validate_json(record.line()) == record
+
+
+def test_records_come_back_in_the_order_written(tmp_path: Path) -> None:
+    file = RecordFile(tmp_path / "deep" / "records.jsonl")
+    records = [make(run=str(number)) for number in range(5)]
+    for record in records:
+        file.append(record)
+    assert file.load().records == records
+
+
+def test_a_torn_last_line_is_named_and_spoils_no_other(tmp_path: Path) -> None:
+    file = RecordFile(tmp_path / "records.jsonl")
+    file.append(make(run="first"))
+    with file.path.open("ab") as stream:
+        stream.write(make(run="torn").line().encode()[:100])
+    file.append(make(run="second"))
+    loaded = file.load()
+    assert [record.run for record in loaded.records] == ["first", "second"]
+    assert len(loaded.skipped) == 1
+    assert "records.jsonl:2: not a record" in loaded.skipped[0]
+
+
+@pytest.mark.parametrize("line", [b"{}", b"[]", b"\xff\xfe", b'{"schema": 99}', b"null", b'"' + b"x" * 10_000 + b'"'])
+def test_a_foreign_line_is_skipped_and_named(tmp_path: Path, line: bytes) -> None:
+    file = RecordFile(tmp_path / "records.jsonl")
+    file.path.write_bytes(line + b"\n")
+    file.append(make())
+    loaded = file.load()
+    assert len(loaded.records) == 1
+    assert len(loaded.skipped) == 1
+
+
+def test_a_missing_file_holds_nothing(tmp_path: Path) -> None:
+    assert RecordFile(tmp_path / "none.jsonl").load().records == []
+
+
+def test_a_disk_that_refuses_is_a_failure_of_the_rig(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(RigFailure, match="cannot write the record"):
+        RecordFile(tmp_path / "file" / "records.jsonl").append(make())
+
+
+def test_two_writers_mix_no_lines(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    script = (
+        "import sys; from pathlib import Path; from harness.record import Record, RecordFile\n"
+        "record = Record.model_validate_json(sys.stdin.read()); file = RecordFile(Path(sys.argv[1]))\n"
+        "for _ in range(50): file.append(record)\n"
+    )
+    line = make(evidence="x" * 5000).line()
+    writers = [
+        subprocess.Popen([sys.executable, "-c", script, str(path)], stdin=subprocess.PIPE, text=True, env=os.environ)
+        for _ in range(2)
+    ]
+    for writer in writers:
+        writer.communicate(line, timeout=60)
+    loaded = RecordFile(path).load()
+    assert (len(loaded.records), loaded.skipped) == (100, [])

@@ -1,0 +1,73 @@
+"""Suite files: what they make, and how they complain."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.failures import UsageError
+from harness.suite import OnnxModel, load_suite, model_name
+
+GOOD = 'models = ["tiny"]\npaths = ["opencl"]\n'
+
+
+def write(folder: Path, text: str) -> Path:
+    file = folder / "suite.toml"
+    file.write_text(text)
+    return file
+
+
+def test_the_default_suite_is_every_model_on_every_path() -> None:
+    cases = load_suite(Path(__file__).parents[2] / "adreno-bench.toml").cases
+    assert {case.model for case in cases} >= {"mobilenet_v1", "resnet18", "squeezenet1_1"}
+    assert {case.path for case in cases} >= {"opencl", "texture"}
+    assert len({case.id for case in cases}) == len(cases)
+
+
+def test_an_onnx_file_is_one_line_relative_to_the_suite(tmp_path: Path) -> None:
+    suite = load_suite(write(tmp_path, 'models = ["nets/My Net-2.onnx"]\npaths = ["opencl"]\n'))
+    (model,) = suite.models
+    assert isinstance(model, OnnxModel)
+    assert model.onnx == tmp_path / "nets/My Net-2.onnx"
+    assert [case.id for case in suite.cases] == ["my_net_2-opencl-float32-untuned"]
+
+
+def test_an_onnx_file_may_have_a_name_and_shapes(tmp_path: Path) -> None:
+    text = 'models = [{ onnx = "a.onnx", name = "mine", shapes = { x = [1, 3] } }]\npaths = ["opencl"]\n'
+    (model,) = load_suite(write(tmp_path, text)).models
+    assert model_name(model) == "mine"
+    assert isinstance(model, OnnxModel)
+    assert model.shapes == {"x": [1, 3]}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (GOOD + "bugdet_s = 3\n", ":3: unknown key 'bugdet_s': did you mean 'budget_s'?"),
+        (GOOD + "\n[limits]\nbuild_s = 1\nrun = 3\n", ":6: unknown key 'limits.run': did you mean 'run_s'?"),
+        (GOOD + "budget_s = -1\n", ":3: budget_s: Input should be greater than 0 (got -1)"),
+        (GOOD + 'precisions = ["f32"]\n', ":3: precisions: Input should be 'float32'"),
+        ('models = [{ onnx = "x.onnx", shape = {} }]\npaths = ["opencl"]\n', "unknown key 'models.shape'"),
+        ('models = []\npaths = ["opencl"]\n', ":1: models: List should have at least 1 item"),
+        ('models = ["tiny", "tiny"]\npaths = ["opencl"]\n', "the model name 'tiny' stands twice"),
+        ('models = "tiny"\npaths = ["opencl"]\n', ":1: models: Input should be a valid list"),
+        ('paths = ["opencl"]\n', "models: Field required"),
+        ("models = [", "the file must be TOML"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        load_suite(write(tmp_path, text))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_suite_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no suite file .*: write one, or pass --suite FILE"):
+        load_suite(tmp_path / "none.toml")
+
+
+def test_a_suite_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "suite.toml"
+    file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UsageError, match="cannot read"):
+        load_suite(file)
