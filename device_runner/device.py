@@ -73,6 +73,8 @@ class Loadable:
     sha256: str
     vdevices: int
     """Number of virtual devices the VM is initialised with (one OpenCL device, several memory scopes)."""
+    device: str = "opencl"
+    """TVM's name of the device that the kernels run on; `cpu` for a library of host code alone."""
     entry: str = "main"
     host_entry: str = "main_to_host"
 

@@ -1,0 +1,73 @@
+"""A device behind adb: a phone or the virtual one, which differ only in what they are emulating."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from device_runner.adb import Adb
+from device_runner.device import Identity, Pushed
+from device_runner.push import Progress, push
+from device_runner.rpc_device import RpcDevice
+from device_runner.transport import Transport
+
+PROPERTIES_TIMEOUT_S = 10.0
+
+PHONE_ROOT = "/data/local/tmp/adreno-bench"
+"""Our folder on a phone: `/data/local/tmp` is where adb's shell may write and execute."""
+
+
+@dataclass(frozen=True)
+class AdbTransport(Adb):
+    """Reaches a device through adb; what we bring there lies under `root`."""
+
+    root: str
+    progress: Progress | None = None
+
+    @property
+    def name(self) -> str:
+        """The serial."""
+        return self.serial
+
+    def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
+        """Under a name made of the hash, because dlopen takes a library of a known path for the one it has."""
+        destination = f"{self.root}/files/{sha256}{file.suffix}"
+        return push(self, file, sha256, destination, timeout_s=timeout_s, progress=self.progress)
+
+
+class AdbDevice(RpcDevice):
+    """A phone or the virtual device. `emulated` names what is not the real thing."""
+
+    def __init__(
+        self,
+        name: str,
+        transport: AdbTransport,
+        program: Sequence[str],
+        *,
+        kind: str = "phone",
+        emulated: Sequence[str] = (),
+    ) -> None:
+        super().__init__(name, transport, program)
+        self._kind = kind
+        self._emulated = tuple(emulated)
+
+    def _identity(self, opencl: Mapping[str, Any]) -> Identity:
+        known = properties(self.transport)
+        return Identity(
+            kind=self._kind,
+            serial=known.get("ro.serialno") or self.transport.name,
+            soc=known.get("ro.soc.model") or known.get("ro.board.platform", ""),
+            rom=known.get("ro.build.fingerprint", ""),
+            abi=known.get("ro.product.cpu.abi", ""),
+            emulated=self._emulated,
+            **opencl,
+        )
+
+
+def properties(transport: Transport) -> dict[str, str]:
+    """Android's system properties."""
+    answer = transport.shell(["getprop"], timeout_s=PROPERTIES_TIMEOUT_S)
+    return dict(re.findall(r"^\[(.*?)\]: \[(.*?)\]\s*$", answer.stdout, re.MULTILINE))

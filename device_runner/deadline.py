@@ -1,0 +1,39 @@
+"""One point in time that a whole operation must respect, however many steps it takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import socket
+
+
+class Deadline:
+    """A point in monotonic time, `seconds` from now."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._end = time.monotonic() + seconds
+
+    @property
+    def remaining_s(self) -> float:
+        """Seconds left, never negative."""
+        return max(0.0, self._end - time.monotonic())
+
+    def bound(self, sock: socket.socket) -> None:
+        """Let the next operation on a socket take no longer than what is left. Raises TimeoutError if nothing is."""
+        remaining = self.remaining_s
+        if not remaining:
+            raise TimeoutError
+        sock.settimeout(remaining)
+
+    def attempts(self, every_s: float) -> Iterator[None]:
+        """Yield at least once, then again after each pause of `every_s`, until the time is over."""
+        while True:
+            yield
+            remaining = self.remaining_s
+            if not remaining:
+                return
+            time.sleep(min(every_s, remaining))

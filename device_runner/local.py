@@ -1,0 +1,111 @@
+"""This host as a device: TVM's RPC server as a child process, on the host's own OpenCL."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from device_runner.device import Identity, Pushed, ShellResult
+from device_runner.failures import RigFailure
+from device_runner.rpc_device import RpcDevice
+from device_runner.transport import Job
+
+CHUNK_BYTES = 65_536
+
+
+@dataclass(frozen=True)
+class LocalTransport:
+    """Runs commands here, with `environment` added to ours."""
+
+    root: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    name: str = "local"
+
+    def shell(self, command: Sequence[str], *, timeout_s: float) -> ShellResult:
+        """Run a command to its end."""
+        with self._popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+            try:
+                stdout, stderr = process.communicate(timeout=timeout_s)
+            except BaseException as error:
+                _kill(process)
+                if isinstance(error, subprocess.TimeoutExpired):
+                    message = f"this host did not end `{shlex.join(command)}` within {timeout_s:g} s"
+                    raise RigFailure(message) from None
+                raise
+        return ShellResult(_code(process), stdout.decode(errors="replace"), stderr.decode(errors="replace"))
+
+    def spawn(self, command: Sequence[str], *, timeout_s: float) -> Job:
+        """Start a command that goes on; its standard input closes when we die."""
+        process = self._popen(command, stdin=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+        def hang_up() -> None:
+            assert process.stdin
+            with suppress(OSError):
+                process.stdin.close()
+
+        return Job(_events(process), hang_up=hang_up, abandon=hang_up)
+
+    def dial(self, port: int, *, timeout_s: float) -> socket.socket:
+        """A connection to a local port. Raises ConnectionRefusedError if nothing listens there."""
+        sock = socket.create_connection(("127.0.0.1", port), timeout=timeout_s)
+        sock.settimeout(None)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return sock
+
+    def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
+        """The file is where it must be."""
+        return Pushed(str(file.resolve()), 0)
+
+    def _popen(self, command: Sequence[str], *, stdin: int, stderr: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            command,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env={**os.environ, **self.environment},
+            start_new_session=True,
+        )
+
+
+class LocalDevice(RpcDevice):
+    """This host's own OpenCL device."""
+
+    def _identity(self, opencl: Mapping[str, Any]) -> Identity:
+        return Identity(
+            kind="local",
+            serial=platform.node(),
+            soc=platform.processor() or platform.machine(),
+            rom=platform.platform(),
+            abi=platform.machine(),
+            **opencl,
+        )
+
+
+def _events(process: subprocess.Popen[bytes]) -> Iterator[bytes | int]:
+    assert process.stdout
+    with process.stdout as stdout:
+        while piece := os.read(stdout.fileno(), CHUNK_BYTES):
+            yield piece
+    process.wait()
+    yield _code(process)
+
+
+def _code(process: subprocess.Popen[bytes]) -> int:
+    """The exit code as a shell tells it: 128 + signal after a death by signal."""
+    code = process.returncode
+    return 128 - code if code < 0 else code
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)

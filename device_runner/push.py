@@ -1,0 +1,118 @@
+"""Bring a file to a device under its hash: compare there, send to a temporary name, verify there, rename.
+
+A file under its final name is complete and was right when it was renamed; the comparison hashes it again all the same,
+because a phone that loses power can keep a file's size and lose its content. That costs one round trip.
+"""
+
+from __future__ import annotations
+
+import shlex
+import socket
+import struct
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from posixpath import dirname
+
+from device_runner.adb import Adb, receive
+from device_runner.deadline import Deadline
+from device_runner.device import Pushed
+from device_runner.failures import DeviceFailure, DeviceFull, DeviceLost, RigFailure
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes sent so far and in all."""
+
+CHUNK_BYTES = 65_536
+"""The largest DATA packet of the sync protocol (AOSP SYNC.TXT)."""
+
+MODE = 0o100755
+
+# Another run's temporary files are stale: a device has one user at a time.
+CHECK_SCRIPT = 'mkdir -p "$1" && rm -f "$1"/*.tmp.* && sha256sum <"$2" 2>/dev/null; [ -d "$1" ]'
+COMMIT_SCRIPT = 'sum=$(sha256sum <"$1") && [ "${sum%% *}" = "$3" ] && mv "$1" "$2"'
+
+
+def push(
+    adb: Adb, file: Path, sha256: str, destination: str, *, timeout_s: float, progress: Progress | None = None
+) -> Pushed:
+    """Make `destination` on the device a file with this hash.
+
+    Raises `DeviceFull`, `DeviceLost`, or `RigFailure` if the file did not arrive as it was.
+    """
+    deadline = Deadline(timeout_s)
+    check = ["sh", "-c", CHECK_SCRIPT, "sh", dirname(destination), destination]
+    answer = adb.shell(check, timeout_s=deadline.remaining_s)
+    if answer.code:
+        raise _refusal(adb, answer.stderr, destination)
+    if answer.stdout.split(" ")[0] == sha256:
+        return Pushed(destination, 0)
+    temporary = f"{destination}.tmp.{uuid.uuid4().hex[:8]}"
+    try:
+        sent_bytes = _send(adb, file, temporary, deadline, progress)
+        commit = ["sh", "-c", COMMIT_SCRIPT, "sh", temporary, destination, sha256]
+        answer = adb.shell(commit, timeout_s=deadline.remaining_s)
+    except BaseException:
+        with suppress(DeviceFailure, RigFailure):  # the failure under way is the one to report
+            adb.shell(["rm", "-f", temporary], timeout_s=1)
+        raise
+    if answer.code:
+        raise RigFailure(
+            f"{file.name} did not arrive on {adb.serial} as it is on this host",
+            hint="did it change meanwhile? run again, and try another cable",
+            evidence=answer.stderr,
+        )
+    return Pushed(destination, sent_bytes)
+
+
+def _send(adb: Adb, file: Path, path: str, deadline: Deadline, progress: Progress | None) -> int:
+    with adb.blame(f"push {file.name}", deadline), adb.open("sync:", deadline) as sock:
+        try:
+            sent_bytes = _stream(sock, file, path, deadline, progress)
+        except ConnectionError as broken:
+            answer = _answer(sock, deadline, default=broken)
+        else:
+            answer = _answer(sock, deadline)
+    if answer is not None:
+        raise _refusal(adb, answer, path)
+    return sent_bytes
+
+
+def _stream(sock: socket.socket, file: Path, path: str, deadline: Deadline, progress: Progress | None) -> int:
+    target = f"{path},{MODE}".encode()
+    sock.sendall(b"SEND" + struct.pack("<I", len(target)) + target)
+    total = file.stat().st_size
+    sent = 0
+    packet = bytearray(8 + CHUNK_BYTES)
+    view = memoryview(packet)
+    with file.open("rb", buffering=0) as source:
+        while size := source.readinto(view[8:]):
+            struct.pack_into("<4sI", packet, 0, b"DATA", size)
+            deadline.bound(sock)
+            sock.sendall(view[: 8 + size])
+            sent += size
+            if progress:
+                progress(sent, total)
+    sock.sendall(b"DONE" + struct.pack("<I", int(file.stat().st_mtime)))
+    return sent
+
+
+def _answer(sock: socket.socket, deadline: Deadline, default: OSError | None = None) -> str | None:
+    """None after OKAY, else the device's reason. `default` is raised if it gave none."""
+    try:
+        status, size = struct.unpack("<4sI", receive(sock, 8, deadline))
+        text = receive(sock, size, deadline).decode(errors="replace") if status == b"FAIL" else ""
+    except (OSError, EOFError):
+        if default:
+            raise default from None
+        raise
+    return None if status == b"OKAY" else text or f"the device answered {status!r}"
+
+
+def _refusal(adb: Adb, reason: str, path: str) -> DeviceFailure:
+    reason = reason.strip() or "it gave no reason"
+    if "No space left" in reason or "Read-only file system" in reason:
+        folder = shlex.quote(dirname(path))
+        hint = f"free some space; `adb -s {adb.serial} shell rm -r {folder}` removes what was pushed before"
+        return DeviceFull(f"device {adb.serial} cannot store {path}: {reason}", hint=hint)
+    return DeviceLost(f"device {adb.serial} did not take {path}: {reason}")

@@ -1,0 +1,75 @@
+"""The process behind `relay.Relay`: run as a script, it imports nothing but the standard library.
+
+Arguments: the file descriptors of a listening socket, of the stream it leads to, and of a control socket. Control
+messages are a number of seconds from now after which to cut (`inf` for never); the end of control cuts at once, so the
+relay never outlives its owner. The first message sent back says why the stream ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+
+EXPIRED = b"expired"
+REMOTE_CLOSED = b"remote closed"
+CLIENT_CLOSED = b"client closed"
+
+CHUNK_BYTES = 262_144
+
+
+def main() -> None:
+    """Accept one client, pump until something ends it, then wait for control to close."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the owner handles Ctrl-C, and then cuts
+    listener, stream, control = (socket.socket(fileno=int(fd)) for fd in sys.argv[1:])
+    client = None
+    end = math.inf
+    while True:
+        waiting = [control] if client else [control, listener]
+        timeout = None if end == math.inf else max(0.0, end - time.monotonic())
+        ready, _, _ = select.select(waiting, [], [], timeout)
+        if not ready:
+            _tell(control, EXPIRED)
+            _cut(client, stream)
+            end = math.inf
+        if listener in ready:
+            client, _ = listener.accept()
+            listener.close()
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for pump in ((client, stream, CLIENT_CLOSED), (stream, client, REMOTE_CLOSED)):
+                threading.Thread(target=_pump, args=(*pump, control), daemon=True).start()
+        if control in ready:
+            message = control.recv(64)
+            if not message:
+                _cut(client, stream)
+                return
+            end = time.monotonic() + float(message)
+
+
+def _pump(source: socket.socket, sink: socket.socket, reason: bytes, control: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # the other side is gone; `reason` tells the owner
+        while data := source.recv(CHUNK_BYTES):
+            sink.sendall(data)
+    _tell(control, reason)
+    _cut(source, sink)
+
+
+def _tell(control: socket.socket, reason: bytes) -> None:
+    with contextlib.suppress(OSError):  # the owner is gone and nobody needs the reason
+        control.send(reason)
+
+
+def _cut(*socks: socket.socket | None) -> None:
+    for sock in socks:
+        if sock:
+            with contextlib.suppress(OSError):  # it was closed already
+                sock.shutdown(socket.SHUT_RDWR)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""What every device that runs TVM's RPC server has in common."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from device_runner.device import Identity, Pushed, Toggles
+from device_runner.session import RpcSession, open_session
+
+if TYPE_CHECKING:
+    from device_runner.transport import Transport
+
+IDENTITY_TIMEOUT_S = 60.0
+
+OPENCL_INFO = "adreno_bench.opencl_info"
+"""The global function of our OpenCL runtime that describes its device, as JSON."""
+
+LEAST_IMAGE = {"image2d_max_width": 8192, "image2d_max_height": 8192, "image_max_array_layers": 2048}
+"""What every OpenCL 1.2 device with images can do (specification, table 4.3), for a runtime that does not tell."""
+
+
+class RpcDevice:
+    """A machine that can be reached, and the command that starts TVM's RPC server on it."""
+
+    def __init__(self, name: str, transport: Transport, program: Sequence[str]) -> None:
+        self.name = name
+        self.transport = transport
+        self.program = tuple(program)
+
+    @cached_property
+    def identity(self) -> Identity:
+        """Who this is; asked once, which takes one RPC session."""
+        with self.session({}, timeout_s=IDENTITY_TIMEOUT_S) as session:
+            answer = session.call(OPENCL_INFO, timeout_s=IDENTITY_TIMEOUT_S)
+        return self._identity(_opencl_fields(json.loads(answer) if answer else {}))
+
+    def session(self, toggles: Toggles, *, timeout_s: float) -> AbstractContextManager[RpcSession]:
+        """A fresh server process with these toggles, connected."""
+        return open_session(self.transport, self.program, toggles, timeout_s=timeout_s)
+
+    def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
+        """Bring a file to the device under its hash."""
+        return self.transport.push(file, sha256, timeout_s=timeout_s)
+
+    def _identity(self, opencl: Mapping[str, Any]) -> Identity:
+        """Complete the fields of the OpenCL device with the machine's own."""
+        raise NotImplementedError
+
+
+def _opencl_fields(info: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of `Identity` from the runtime's description."""
+    images = {name: int(info.get(name) or least) for name, least in LEAST_IMAGE.items()}
+    return {
+        "gpu": info.get("device", ""),
+        "driver": " ".join(filter(None, (info.get("platform_version"), info.get("driver_version")))),
+        "extensions": tuple(sorted(_words(info.get("extensions", ())))),
+        **images,
+    }
+
+
+def _words(value: str | Sequence[str]) -> Sequence[str]:
+    return value.split() if isinstance(value, str) else value

@@ -1,0 +1,136 @@
+"""One TVM RPC server process on a machine: started with its own environment, ended for certain.
+
+The server lives exactly as long as the stream that started it. A small shell script on the machine runs it in a process
+group of its own, and ends that group when its standard input closes: because the session ended, because this process
+was killed, or because the cable was pulled. Its log arrives on the same stream, so it survives a device that does not.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from device_runner.deadline import Deadline
+from device_runner.device import Toggles
+from device_runner.failures import DeviceLost, RigFailure, SetupMissing
+from device_runner.transport import Job, Transport
+
+if TYPE_CHECKING:
+    import socket
+
+SERVER_SCRIPT = """
+cd "$1" || exit 125
+shift
+exec 3<&0
+setsid "$@" </dev/null 2>&1 3<&- &
+server=$!
+{
+  cat <&3
+  kill -s TERM -- "-$server"
+  i=0
+  while kill -s 0 -- "-$server" && [ $i -lt 20 ]; do sleep 0.05; i=$((i + 1)); done
+  kill -s KILL -- "-$server"
+} >/dev/null 2>&1 &
+keeper=$!
+exec 3<&-
+wait $server
+code=$?
+kill $keeper
+kill -s KILL -- "-$server" 2>/dev/null
+exit $code
+"""
+"""Only what dash, mksh and toybox understand. Arguments: a folder to run in, then the server's command."""
+
+PORTS = range(20_000, 32_000)
+"""Below Linux's ephemeral ports, above the well-known ones and the adb server's emulator scan."""
+
+PORT_ATTEMPTS = 5
+POLL_S = 0.03
+END_TIMEOUT_S = 5.0
+NOT_FOUND = 127
+"""The exit code of a shell whose command does not exist."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running RPC server. Only a client that names `key` is served."""
+
+    machine: str
+    job: Job
+    port: int
+    key: str
+
+    def stop(self) -> None:
+        """End the server and all its children. Raises `DeviceLost` if the machine does not confirm that."""
+        if not self.job.end(END_TIMEOUT_S):
+            message = f"device {self.machine} did not confirm within {END_TIMEOUT_S:g} s that its RPC server ended"
+            raise DeviceLost(message, evidence=self.job.output())
+
+
+def start_server(
+    transport: Transport, program: Sequence[str], toggles: Toggles, deadline: Deadline
+) -> tuple[Server, socket.socket]:
+    """Start `program server …` and wait until it listens; returns it with a first stream to it.
+
+    Raises `SetupMissing` if there is no such program, `RigFailure` if it ends at once or does not listen in time.
+    """
+    for name in toggles:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise ValueError(f"{name!r} is not the name of an environment variable")
+    for _ in range(PORT_ATTEMPTS):
+        port = _free_port(transport, deadline)
+        server = _spawn(transport, program, toggles, port, deadline)
+        try:
+            stream = _stream_to(server, transport, deadline)
+        except BaseException:
+            server.job.end(END_TIMEOUT_S)
+            raise
+        if stream:
+            return server, stream
+        server.job.end(END_TIMEOUT_S)
+        if not re.search(r"bind|in use", server.job.output(), re.IGNORECASE):
+            raise _died(server, program)
+    raise RigFailure(f"no free port for the RPC server on {transport.name}", evidence=server.job.output())
+
+
+def _spawn(transport: Transport, program: Sequence[str], toggles: Toggles, port: int, deadline: Deadline) -> Server:
+    key = secrets.token_hex(8)
+    environment = [f"{name}={value}" for name, value in toggles.items()]
+    flags = ["server", "--host=127.0.0.1", f"--port={port}", f"--port-end={port + 1}", f"--key={key}"]
+    command = ["sh", "-c", SERVER_SCRIPT, "sh", transport.root, "env", *environment, *program, *flags]
+    return Server(transport.name, transport.spawn(command, timeout_s=deadline.remaining_s), port, key)
+
+
+def _free_port(transport: Transport, deadline: Deadline) -> int:
+    for _ in deadline.attempts(0):
+        port = secrets.choice(PORTS)
+        try:
+            transport.dial(port, timeout_s=deadline.remaining_s).close()
+        except ConnectionRefusedError:
+            return port
+    raise RigFailure(f"every port that was tried on {transport.name} is taken")
+
+
+def _stream_to(server: Server, transport: Transport, deadline: Deadline) -> socket.socket | None:
+    """A stream to the server as soon as it listens, None if it ended before."""
+    for _ in deadline.attempts(POLL_S):
+        if server.job.ended:
+            return None
+        try:
+            return transport.dial(server.port, timeout_s=deadline.remaining_s)
+        except ConnectionRefusedError:
+            continue
+    message = f"the RPC server on {transport.name} did not listen within {deadline.seconds:g} s"
+    raise RigFailure(message, evidence=server.job.output())
+
+
+def _died(server: Server, program: Sequence[str]) -> RigFailure | DeviceLost:
+    log, code = server.job.output(), server.job.code
+    if code is None:
+        return DeviceLost(f"the connection to {server.machine} broke while its RPC server started", evidence=log)
+    if code == NOT_FOUND:
+        return SetupMissing(f"{server.machine} has no TVM RPC server: {program[-1]} cannot be run", evidence=log)
+    return RigFailure(f"the RPC server on {server.machine} ended at once with code {code}", evidence=log)

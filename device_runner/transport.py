@@ -1,0 +1,107 @@
+"""How to reach a machine that runs artifacts: give it commands, dial its ports, keep a process alive on it.
+
+A phone (through adb) and this host (through its own shell) differ only here; servers, sessions and identities are made
+of these few verbs.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from device_runner.device import Pushed, ShellResult
+
+if TYPE_CHECKING:
+    import socket
+
+OUTPUT_LIMIT_BYTES = 262_144
+"""How much of a job's newest output is kept."""
+
+
+class Job:
+    """A command that runs until it ends or is hung up on, drained by a thread so that it never blocks on its output.
+
+    `events` yields pieces of output, and the exit code last; without a code the connection to the job was lost.
+    `hang_up` closes its standard input, `abandon` gives up on it and makes `events` end.
+    """
+
+    def __init__(
+        self, events: Iterator[bytes | int], *, hang_up: Callable[[], None], abandon: Callable[[], None]
+    ) -> None:
+        self._events = events
+        self._hang_up = hang_up
+        self._abandon = abandon
+        self._pieces: deque[bytes] = deque()
+        self._kept_bytes = 0
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self.code: int | None = None
+        """Exit code, 128 + signal after a death by signal; None while it runs and if the connection was lost."""
+        threading.Thread(target=self._drain, name="job-output", daemon=True).start()
+
+    @property
+    def ended(self) -> bool:
+        """Whether it ended, or can no longer be heard."""
+        return self._ended.is_set()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether it ended within the time."""
+        return self._ended.wait(timeout_s)
+
+    def output(self) -> str:
+        """The newest output, both streams in order of arrival, at most `OUTPUT_LIMIT_BYTES`."""
+        with self._lock:
+            return b"".join(self._pieces).decode(errors="replace")
+
+    def end(self, timeout_s: float) -> bool:
+        """Ask it to end by closing its standard input; whether it did. Afterwards it is abandoned in any case."""
+        self._hang_up()
+        ended = self.wait(timeout_s)
+        self._abandon()
+        return ended and self.code is not None
+
+    def _drain(self) -> None:
+        try:
+            for event in self._events:
+                if isinstance(event, int):
+                    self.code = event
+                else:
+                    self._keep(event)
+        except (OSError, EOFError):
+            pass  # `code` stays None: that is how a lost connection reads
+        finally:
+            self._ended.set()
+
+    def _keep(self, piece: bytes) -> None:
+        with self._lock:
+            self._pieces.append(piece)
+            self._kept_bytes += len(piece)
+            while self._kept_bytes > OUTPUT_LIMIT_BYTES and len(self._pieces) > 1:
+                self._kept_bytes -= len(self._pieces.popleft())
+
+
+class Transport(Protocol):
+    """A machine that can be reached. Every method raises `DeviceFailure` or `RigFailure` when it cannot be."""
+
+    @property
+    def name(self) -> str:
+        """How messages call the machine."""
+
+    @property
+    def root(self) -> str:
+        """A folder on the machine that is ours."""
+
+    def shell(self, command: Sequence[str], *, timeout_s: float) -> ShellResult:
+        """Run a command to its end."""
+
+    def spawn(self, command: Sequence[str], *, timeout_s: float) -> Job:
+        """Start a command that goes on; it is hung up on when this process dies. `timeout_s` bounds the start only."""
+
+    def dial(self, port: int, *, timeout_s: float) -> socket.socket:
+        """A stream to a TCP port of the machine's loopback. Raises ConnectionRefusedError if nothing listens there."""
+
+    def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
+        """Bring a file to the machine under its hash."""
