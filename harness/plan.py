@@ -19,9 +19,12 @@ from harness.compile import CompileRequest
 from harness.failures import UsageError
 from harness.measure import Budget
 from harness.models import ModelSource, model_source
-from harness.paths import CONTESTANTS
+from harness.paths import PATHS
 from harness.quirks import quirks_for
 from harness.suite import OnnxModel, Suite, model_name, nearest
+
+CONTESTANTS = sorted(set(PATHS) - {"cpu"})
+"""The paths that a suite may name; `cpu` is the oracle."""
 
 SEED = 20_260
 """Of the inputs. A constant, so that answers can be kept and records compared."""
@@ -44,7 +47,7 @@ def check(suite: Suite, cases: Sequence[Case]) -> None:
     """Raise UsageError for a model or path that does not exist, before anything is started."""
     for case in cases:
         if case.path not in CONTESTANTS:
-            raise UsageError(f"there is no path {case.path!r}", hint=nearest(case.path, sorted(CONTESTANTS)))
+            raise UsageError(f"there is no path {case.path!r}", hint=nearest(case.path, CONTESTANTS))
         if case.tuning is Tuning.TUNED:
             raise UsageError(f"{case.id}: this release runs untuned cases only", hint="take 'tuned' out of tunings")
         _source(suite, case.model)
@@ -75,7 +78,7 @@ def plan_case(suite: Suite, case: Case, identity: Identity, cache: Path, as_ship
         image_max_array_layers=0,
     )
     digest = _digest(model_file, model_file.stat().st_mtime_ns)
-    quirks = tuple(quirk.id for quirk in quirks_for(case.path, case.precision.value, as_shipped=as_shipped))
+    quirks = tuple(quirk.id for quirk in quirks_for(case.path, case.precision, as_shipped=as_shipped))
     return Plan(
         case=case,
         compile=compile_job(request, digest, quirks, case.id),

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from importlib.metadata import version
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -50,7 +49,11 @@ class Run:
 
 
 def run_suite(
-    plans: Sequence[Plan], run: Run, builder: Builder, records: RecordFile | None = None, progress: Progress | None = None
+    plans: Sequence[Plan],
+    run: Run,
+    builder: Builder,
+    records: RecordFile | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Record]:
     """Build everything, then run case by case, keeping each record before it is yielded."""
     progress = progress or Silent()
@@ -152,9 +155,7 @@ class Recording:
         if not isinstance(error, Exception):
             return False
         failure = error if isinstance(error, Failure) else _our_fault(error)
-        self.note(
-            outcome=_outcome(failure), message=failure.message, hint=failure.hint, evidence=failure.evidence
-        )
+        self.note(outcome=_outcome(failure), message=failure.message, hint=failure.hint, evidence=failure.evidence)
         return True
 
 
@@ -184,8 +185,3 @@ def _our_fault(error: Exception) -> Failure:
         hint="this looks like a fault of adreno-bench; please report it with the record",
         evidence="".join(traceback.format_exception(error)),
     )
-
-
-def records_path(folder: Path) -> Path:
-    """Where a run keeps its records unless told otherwise."""
-    return folder / "records.jsonl"

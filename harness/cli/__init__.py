@@ -34,7 +34,7 @@ def main() -> None:
     try:
         app()
     except Failure as failure:
-        print(f"adreno-bench: {failure}", file=sys.stderr)  # noqa: T201
+        sys.stderr.write(f"adreno-bench: {failure}\n")
         sys.exit(ExitCode.USAGE if failure.outcome == "usage" else ExitCode.RIG_FAILURE)
     except BrokenPipeError:
         sys.exit(ExitCode.GOOD)

@@ -15,7 +15,10 @@ def register(app: typer.Typer) -> None:
 
 
 def build(
-    suite: SuiteFile = DEFAULT_SUITE, case: CaseGlob = None, device: DeviceName = "virtual", as_shipped: AsShipped = False
+    suite: SuiteFile = DEFAULT_SUITE,
+    case: CaseGlob = None,
+    device: DeviceName = "virtual",
+    as_shipped: AsShipped = False,
 ) -> None:
     """Compile the cases for a device and show what the compiler made of them.
 

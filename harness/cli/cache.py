@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -15,7 +15,7 @@ def register(app: typer.Typer) -> None:
 def cache(
     prune: Annotated[bool, typer.Option("--prune", help="Remove entries instead of showing them.")] = False,
     unused_days: Annotated[
-        Optional[float],
+        float | None,
         typer.Option("--unused-days", min=0, help="With --prune: only entries not used for this long (default 14)."),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="With --prune: every entry.")] = False,

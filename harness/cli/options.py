@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
 SuiteFile = Annotated[Path, typer.Option("--suite", help="The suite file.", show_default=True)]
 CaseGlob = Annotated[
-    Optional[list[str]],
+    list[str] | None,
     typer.Option("--case", metavar="GLOB", help="Only cases whose id matches, e.g. 'resnet18-*'. May be repeated."),
 ]
 DeviceName = Annotated[

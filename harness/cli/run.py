@@ -93,12 +93,14 @@ def _summary(done: Sequence[Record], emulated: Sequence[str], records: Path) -> 
     if quirks:
         lines.append(f"upstream defects worked round: {', '.join(quirks)} (`adreno-bench quirks` explains them)")
     if emulated:
-        lines.append(f"not the real thing on this device: {', '.join(emulated)}; do not compare its times with a phone's")
+        names = ", ".join(emulated)
+        lines.append(f"not the real thing on this device: {names}; do not compare its times with a phone's")
     return lines
 
 
 def _verdict(done: Sequence[Record], left_out: int, findings_are_fine: bool) -> ExitCode:
     outcomes = [record.outcome for record in done]
     if findings_are_fine:
-        outcomes = [outcome for outcome in outcomes if outcome.owner not in (Owner.COMPILER, Owner.PATH)] or [Outcome.OK]
+        findings = (Owner.COMPILER, Owner.PATH)
+        outcomes = [outcome for outcome in outcomes if outcome.owner not in findings] or [Outcome.OK]
     return exit_code(outcomes or [Outcome.OK] * bool(left_out))

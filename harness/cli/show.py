@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -15,7 +15,7 @@ def register(app: typer.Typer) -> None:
 
 
 def show(
-    glob: Annotated[Optional[str], typer.Argument(metavar="[GLOB]", help="Only cases whose id matches.")] = None,
+    glob: Annotated[str | None, typer.Argument(metavar="[GLOB]", help="Only cases whose id matches.")] = None,
     records: RecordsFile = DEFAULT_RECORDS,
     every: Annotated[bool, typer.Option("--every", help="Every record, not only the latest of each series.")] = False,
     as_json: AsJson = False,
@@ -32,7 +32,7 @@ def show(
 
     loaded = RecordFile(records).load()
     for skipped in loaded.skipped:
-        print(f"skipped {skipped}", file=sys.stderr)  # noqa: T201
+        sys.stderr.write(f"skipped {skipped}\n")
     chosen = [record for record in loaded.records if glob is None or fnmatch.fnmatchcase(record.case, glob)]
     if not chosen:
         known = sorted({record.case for record in loaded.records})
@@ -51,7 +51,8 @@ def show(
 
 def _whole(record: dict[str, object]) -> str:
     width = max(map(len, record))
-    return "\n".join(f"{name:{width}}  {_value(value)}" for name, value in record.items() if value not in ("", None, []))
+    known = {name: value for name, value in record.items() if value not in ("", None, [])}
+    return "\n".join(f"{name:{width}}  {_value(value)}" for name, value in known.items())
 
 
 def _value(value: object) -> str:

@@ -35,7 +35,8 @@ def choose(suite: Suite, globs: Sequence[str] | None) -> list[Case]:
         return cases
     for glob in globs:
         if not any(case.matches(glob) for case in cases):
-            raise UsageError(f"no case matches {glob!r}", hint=nearest(glob, [case.id for case in cases]))
+            globs_that_match = sorted({f"{case.model}-*" for case in cases} | {f"*-{case.path}-*" for case in cases})
+            raise UsageError(f"no case matches {glob!r}", hint=nearest(glob, globs_that_match))
     return [case for case in cases if any(case.matches(glob) for glob in globs)]
 
 

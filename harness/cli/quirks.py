@@ -1,0 +1,61 @@
+"""`adreno-bench quirks`: known upstream defects, and whether the installed TVM still has them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from harness.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from harness.quirks import Answer, Quirk
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(quirks)
+
+
+def quirks(as_json: AsJson = False) -> None:
+    """List the known defects of TVM that the harness works round, and probe the installed TVM for each.
+
+    A quirk marked essential is worked round also with --as-shipped, because nothing would run without. docs/quirks.md
+    tells how each was found.
+    """
+    import json
+    import os
+    from concurrent.futures import ThreadPoolExecutor
+
+    from harness.build import versions
+    from harness.cli.screen import out
+    from harness.quirks import QUIRKS
+    from harness.quirks.ask import ask
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        answers = list(pool.map(ask, QUIRKS))
+    if as_json:
+        out(json.dumps([_plain(q, a) for q, a in zip(QUIRKS, answers, strict=True)], indent=1))
+        return
+    installed = versions()
+    out(f"apache-tvm {installed['tvm']}, apache-tvm-ffi {installed['ffi']}\n")
+    out("\n\n".join(_paragraph(q, a) for q, a in zip(QUIRKS, answers, strict=True)))
+
+
+def _paragraph(quirk: Quirk, answer: Answer) -> str:
+    essential = ", essential" if quirk.essential else ""
+    return "\n".join(
+        [
+            f"{quirk.id}: {answer.state.value}",
+            f"  what      {quirk.title}",
+            f"  seen      {answer.seen}",
+            f"  releases  {quirk.releases} ({quirk.upstream})",
+            f"  done      {quirk.workaround} (paths: {', '.join(quirk.paths)}{essential})",
+        ]
+    )
+
+
+def _plain(quirk: Quirk, answer: Answer) -> dict[str, object]:
+    told = {"id": quirk.id, "title": quirk.title, "upstream": quirk.upstream, "releases": quirk.releases}
+    more = {"paths": quirk.paths, "essential": quirk.essential, "workaround": quirk.workaround}
+    return {**told, **more, "probe": answer.state.value, "seen": answer.seen}

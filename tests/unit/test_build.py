@@ -1,0 +1,176 @@
+"""Building with hostile workers: whatever the compiler does is an outcome, and nothing is left behind."""
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from device_runner.failures import Failure, RigFailure
+from harness.build import Artifact, Builder, Job
+from harness.failures import CompileFailure, CompilerCrash, CompileTimeout
+from harness.suite import Limits
+
+MAKE_LIBRARY = """
+import json, sys, pathlib
+job = json.loads(pathlib.Path(sys.argv[1]).read_text())
+out = pathlib.Path(job["out"])
+"""
+GOOD = (
+    MAKE_LIBRARY
+    + """
+(out / "lib.so").write_bytes(b"library")
+done = dict(library="lib.so", vdevices=1, inputs=[["x", [1], "float32"]], outputs=1, quirks=[], facts={"kernels": 2}, compile_s=0.5)
+(out / "result.json").write_text(json.dumps({"done": done}))
+"""
+)
+REFUSES = (
+    MAKE_LIBRARY
+    + """
+failure = dict(outcome="compile-error", message="Divide by zero", hint="", evidence="trace")
+(out / "result.json").write_text(json.dumps({"failure": failure}))
+"""
+)
+JOB = Job("compile", "0123456789abcdef", "tiny-opencl-float32-untuned", {"request": {}})
+
+
+def worker(folder: Path, script: str) -> tuple[str, ...]:
+    file = folder / "worker.py"
+    file.write_text(script)
+    return sys.executable, str(file)
+
+
+def build(folder: Path, script: str, limits: Limits | None = None) -> Artifact | Failure:
+    with Builder(folder / "store", limits or Limits(), worker=worker(folder, script)) as builder:
+        result = builder.build([JOB])[JOB.key]
+    assert isinstance(result, Artifact | Failure)
+    return result
+
+
+def leftovers(folder: Path) -> list[str]:
+    return [entry.name for entry in (folder / "store" / "artifacts").iterdir() if entry.name not in (".locks", JOB.key)]
+
+
+def test_a_good_worker_makes_an_artifact_and_a_second_run_builds_nothing(tmp_path: Path) -> None:
+    first = build(tmp_path, GOOD)
+    assert isinstance(first, Artifact)
+    assert not first.reused
+    assert first.loadable.library.read_bytes() == b"library"
+    assert first.compiled.facts == {"kernels": 2}
+    second = build(tmp_path, "raise SystemExit('must not be called')")
+    assert isinstance(second, Artifact)
+    assert second.reused
+    assert second.loadable == first.loadable
+    assert leftovers(tmp_path) == []
+
+
+def test_a_segmentation_fault_is_named_and_not_kept(tmp_path: Path) -> None:
+    crash = "import os, signal, sys; print('last words', file=sys.stderr, flush=True); os.kill(os.getpid(), signal.SIGSEGV)"
+    failure = build(tmp_path, crash)
+    assert isinstance(failure, CompilerCrash)
+    assert "SIGSEGV" in failure.message
+    assert "last words" in failure.evidence
+    assert isinstance(build(tmp_path, GOOD), Artifact)
+
+
+def test_a_worker_that_ends_without_a_result_is_a_crash(tmp_path: Path) -> None:
+    assert isinstance(build(tmp_path, "raise SystemExit(3)"), CompilerCrash)
+
+
+def test_a_worker_that_does_not_end_is_ended_with_its_children(tmp_path: Path) -> None:
+    script = (
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        f"open({str(tmp_path / 'child')!r}, 'w').write(str(child.pid)); time.sleep(60)\n"
+    )
+    failure = build(tmp_path, script, Limits(build_s=1.0))
+    assert isinstance(failure, CompileTimeout)
+    assert gone(int((tmp_path / "child").read_text()))
+
+
+def test_a_compile_error_is_kept_because_the_same_input_gives_it_again(tmp_path: Path) -> None:
+    first, second = build(tmp_path, REFUSES), build(tmp_path, GOOD)
+    assert isinstance(first, CompileFailure)
+    assert isinstance(second, CompileFailure)
+    assert second.message == "Divide by zero"
+
+
+def test_a_damaged_entry_is_the_rigs_and_says_what_to_remove(tmp_path: Path) -> None:
+    artifact = build(tmp_path, GOOD)
+    assert isinstance(artifact, Artifact)
+    (artifact.loadable.library.parent / "manifest.json").write_text("{torn")
+    failure = build(tmp_path, GOOD)
+    assert isinstance(failure, RigFailure)
+    assert str(artifact.loadable.library.parent) in failure.hint
+
+
+def test_leaving_ends_the_workers_that_still_run(tmp_path: Path) -> None:
+    script = f"import os, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    with Builder(tmp_path / "store", Limits(), worker=worker(tmp_path, script)) as builder:
+        thread = threading.Thread(target=builder.build, args=([JOB],))
+        thread.start()
+        assert wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text() != "")
+    thread.join(10)
+    assert gone(int((tmp_path / "pid").read_text()))
+    assert leftovers(tmp_path) == []
+
+
+def test_two_builders_build_one_thing_once(tmp_path: Path) -> None:
+    count = GOOD + f"\nopen({str(tmp_path / 'count')!r}, 'a').write('x'); import time; time.sleep(0.3)"
+    command = worker(tmp_path, count)
+    results: list[object] = []
+
+    def run() -> None:
+        with Builder(tmp_path / "store", Limits(), worker=command) as builder:
+            results.append(builder.build([JOB])[JOB.key])
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (tmp_path / "count").read_text() == "x"
+    assert sorted(result.reused for result in results if isinstance(result, Artifact)) == [False, True]
+
+
+def gone(pid: int) -> bool:
+    return wait_for(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+
+
+def wait_for(condition: Callable[[], bool], timeout_s: float = 10.0) -> bool:
+    end = time.monotonic() + timeout_s
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+    return condition()
+
+
+def test_a_worker_dies_with_the_harness(tmp_path: Path) -> None:
+    """The real worker binds itself to its parent; killed outright, the parent cannot end it."""
+    script = (
+        "import os, subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-c', "
+        "'import os, time; from harness.worker import _bind_to_parent; _bind_to_parent(int(os.environ[\"P\"])); "
+        "print(os.getpid(), flush=True); time.sleep(60)'], env={**os.environ, 'P': str(os.getpid())})\n"
+        "child.wait()\n"
+    )
+    import subprocess
+
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=os.environ) as parent:
+        assert parent.stdout is not None
+        pid = int(parent.stdout.readline())
+        parent.send_signal(signal.SIGKILL)
+    assert gone(pid)
+
+
+@pytest.mark.parametrize("name", ["harness.cli"])
+def test_the_command_line_loads_no_heavy_package(name: str) -> None:
+    import subprocess
+
+    script = f"import sys, {name}; print([m for m in ('tvm', 'tvm_ffi', 'onnx', 'numpy', 'adbutils', 'rich') if m in sys.modules])"
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "[]"
