@@ -1,0 +1,140 @@
+"""One model to one library, in this process. Run it in a worker: TVM may crash, hang or eat all memory."""
+
+from __future__ import annotations
+
+import platform
+import time
+import traceback
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from device_runner.failures import Failure, SetupMissing
+from harness.case import Precision
+from harness.failures import CompileFailure, UnsupportedOperator
+from harness.models.onnx_model import input_specs, load
+from harness.models.spec import InputSpec
+from harness.paths import PATHS
+from harness.paths.base import Built, DeviceLimits
+from harness.paths.lowered import add_host_entry, outputs, vdevices
+from harness.quirks import quirks_for
+from harness.tvm_compat import onnx_operators, opencl_source
+
+LIBRARY = "lib.so"
+PIPELINE_VERSION = 1
+"""Raise it when this package compiles the same request differently. It belongs to an artifact's key."""
+
+
+@dataclass(frozen=True)
+class CompileRequest:
+    """All that decides what is compiled, as plain JSON values."""
+
+    model_file: str
+    input_shapes: Mapping[str, Sequence[int]] | None
+    path: str
+    precision: str
+    as_shipped: bool
+    host_triple: str | None
+    """LLVM triple of the device's CPU; this machine's if it is None."""
+    image2d_max_width: int
+    image2d_max_height: int
+    image_max_array_layers: int
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What came of a request, as plain JSON values."""
+
+    library: str
+    """File name in the output directory."""
+    vdevices: int
+    inputs: list[tuple[str, list[int], str]]
+    """Name, shape and number format, in the order that the library's entries take them."""
+    outputs: int
+    quirks: list[str]
+    facts: dict[str, int]
+    compile_s: float
+
+
+def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
+    """Compile a model and write its library into `out_dir`. Raises `ModelError`, `CompileFailure`, `SetupMissing`."""
+    started = time.perf_counter()
+    path, precision = PATHS[request.path], Precision(request.precision)
+    quirks = quirks_for(path.name, precision, as_shipped=request.as_shipped)
+    limits = DeviceLimits(request.image2d_max_width, request.image2d_max_height, request.image_max_array_layers)
+    target = path.target(limits, request.host_triple)
+    with _step("import"):
+        mod, inputs = _import(Path(request.model_file), request.input_shapes or {})
+        mod = _with_precision(mod, precision)
+    with _step("lower"):
+        lowered = path.lower(mod, target, quirks)
+    entries = add_host_entry(lowered)
+    with _step("build"):
+        executable = path.build(entries, target, quirks)
+        built = Built(lowered, executable, opencl_source(executable))
+    path.check(built)
+    _export(executable, out_dir / LIBRARY, request.host_triple)
+    return Compiled(
+        library=LIBRARY,
+        vdevices=vdevices(lowered),
+        inputs=[(spec.name, list(spec.shape), spec.dtype) for spec in inputs],
+        outputs=outputs(lowered),
+        quirks=[quirk.id for quirk in quirks],
+        facts=asdict(path.facts(built)),
+        compile_s=time.perf_counter() - started,
+    )
+
+
+def _import(file: Path, shapes: Mapping[str, Sequence[int]]) -> tuple[Any, tuple[InputSpec, ...]]:
+    from tvm.relax.frontend.onnx import from_onnx
+
+    model = load(file)
+    inputs = input_specs(model, shapes)
+    unknown = sorted({node.op_type for node in model.graph.node} - onnx_operators())
+    if unknown:
+        raise UnsupportedOperator(
+            f"TVM's ONNX importer does not know {', '.join(unknown)}",
+            hint="export the model without it, or with an operator set that TVM knows",
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about renamed inputs, which are passed by position
+        mod = from_onnx(model, shape_dict={spec.name: list(spec.shape) for spec in inputs})
+    return mod, inputs
+
+
+def _with_precision(mod: Any, precision: Precision) -> Any:
+    """float16 storage where TVM's policy allows it; `out_dtype` is what convolutions and products accumulate in."""
+    from tvm import relax, transform
+
+    if precision is Precision.FLOAT32:
+        return mod
+    accumulator = "float16" if precision is Precision.FLOAT16 else "float32"
+    passes = [relax.transform.ToMixedPrecision(out_dtype=accumulator), relax.transform.FoldConstant()]
+    return transform.Sequential(passes)(mod)
+
+
+def _export(executable: Any, library: Path, host_triple: str | None) -> None:
+    """Link with this machine's C++ compiler."""
+    if host_triple and not host_triple.startswith(platform.machine()):
+        raise SetupMissing(f"no linker for {host_triple} is set up on this machine")
+    try:
+        executable.export_library(str(library))
+    except RuntimeError as error:
+        raise SetupMissing("the library could not be linked", hint="install g++", evidence=str(error)) from error
+
+
+@contextmanager
+def _step(name: str) -> Iterator[None]:
+    """Turn whatever TVM raises into a `CompileFailure` that quotes it."""
+    try:
+        yield
+    except Failure:
+        raise
+    except Exception as error:  # TVM raises errors of every kind
+        said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+        raise CompileFailure(
+            f"TVM failed to {name} the model: {type(error).__name__}: {said}", evidence=traceback.format_exc()
+        ) from error

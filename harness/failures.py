@@ -1,0 +1,44 @@
+"""What the host's own steps can find wrong: the user's model, the compiler, the code that it made.
+
+Continues the tree of `device_runner.failures`: one line, a hint, evidence, and the outcome that names the owner.
+"""
+
+from __future__ import annotations
+
+from device_runner.failures import Failure
+
+
+class UsageError(Failure):
+    """The person asked for something that cannot be: a wrong name, key, value or file. Never a case's outcome."""
+
+    outcome = "usage"
+
+
+class ModelError(UsageError):
+    """The model that was asked for cannot be used as it is; the hint says how to mend it."""
+
+
+class CompileFailure(Failure):
+    """The compiler did not make a usable library of a good model."""
+
+    outcome = "compile-error"
+
+
+class UnsupportedOperator(CompileFailure):
+    """The model uses an operator that TVM's importer does not know."""
+
+
+class InvalidKernel(CompileFailure):
+    """The compiler reported success, and its OpenCL source cannot be right (found before a device sees it)."""
+
+
+class CompilerCrash(CompileFailure):
+    """The compiler's process died."""
+
+    outcome = "compiler-crash"
+
+
+class CompileTimeout(CompileFailure):
+    """The compiler did not end within its deadline."""
+
+    outcome = "compile-timeout"

@@ -1,0 +1,27 @@
+"""A model by name: a network of the zoo, or a file that the suite names."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from harness.failures import UsageError
+from harness.models.onnx_model import OnnxModel
+from harness.models.spec import ModelSource
+
+
+def model_source(
+    name: str, *, onnx: Path | None = None, shapes: Mapping[str, Sequence[int]] | None = None
+) -> ModelSource:
+    """Where the model comes from. Raises UsageError, with the nearest known name, if there is none."""
+    from harness.models.zoo import ZOO
+
+    if onnx is not None:
+        return OnnxModel(name, onnx, shapes or {})
+    known = {model.name: model for model in ZOO}
+    if name not in known:
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"the zoo has {', '.join(known)}"
+        raise UsageError(f"there is no model {name!r}", hint=f"{hint} A file of your own ends in .onnx")
+    return known[name]

@@ -1,0 +1,40 @@
+"""The zoo: real networks, built here layer by layer. A new one is a file of its own and a line in `ZOO`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from harness.models import graph
+from harness.models.spec import write_whole
+from harness.models.zoo import mobilenet_v1, resnet18, squeezenet1_1, tiny
+
+
+@dataclass(frozen=True)
+class ZooModel:
+    """A network of the zoo: `build` gives the bytes of its ONNX file."""
+
+    name: str
+    build: Callable[[], bytes]
+
+    def onnx_file(self, cache_dir: Path) -> Path:
+        """The network's file in `cache_dir`, built on first use and again whenever its recipe changes."""
+        file = cache_dir / f"{self.name}-{self._recipe()}.onnx"
+        return file if file.exists() else write_whole(file, self.build())
+
+    def _recipe(self) -> str:
+        """Short hash of all that decides the bytes: our sources, and the libraries that make numbers and protobufs."""
+        sources = (Path(graph.__file__), *sorted(Path(__file__).parent.glob("*.py")))
+        libraries = " ".join(f"{name}={version(name)}" for name in ("numpy", "onnx", "protobuf"))
+        return hashlib.sha256(libraries.encode() + b"".join(s.read_bytes() for s in sources)).hexdigest()[:12]
+
+
+ZOO: tuple[ZooModel, ...] = (
+    ZooModel("mobilenet_v1", mobilenet_v1.build),
+    ZooModel("resnet18", resnet18.build),
+    ZooModel("squeezenet1_1", squeezenet1_1.build),
+    ZooModel("tiny", tiny.build),
+)

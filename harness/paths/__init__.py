@@ -1,0 +1,11 @@
+"""The paths: one file each, registered in `PATHS`."""
+
+from __future__ import annotations
+
+from harness.paths.base import Path
+from harness.paths.cpu import CpuPath
+from harness.paths.opencl import OpenCLPath
+from harness.paths.texture import TexturePath
+
+PATHS: dict[str, Path] = {path.name: path for path in (OpenCLPath(), TexturePath(), CpuPath())}
+"""By name; `cpu` is the oracle and never a contestant."""

@@ -1,0 +1,46 @@
+"""Path `cpu`: the oracle. As little of TVM as possible, so that it shares no defect with the paths under test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.paths.base import Built, DeviceLimits, PathFacts, host_target
+from harness.paths.lowered import path_facts
+
+if TYPE_CHECKING:
+    from harness.quirks.base import Quirk
+
+
+@dataclass(frozen=True)
+class CpuPath:
+    """LLVM code from TVM's generic pipeline: no fusion, no schedules, no layouts."""
+
+    name: str = "cpu"
+
+    def target(self, limits: DeviceLimits, host_triple: str | None) -> Any:
+        """LLVM for the host; the device's limits do not matter."""
+        from tvm.target import Target
+
+        return Target(host_target(host_triple))
+
+    def lower(self, mod: Any, target: Any, quirks: Sequence[Quirk]) -> Any:
+        """TVM's generic Relax passes."""
+        from tvm import relax
+
+        with target:
+            return relax.get_pipeline("default")(mod)
+
+    def build(self, lowered: Any, target: Any, quirks: Sequence[Quirk]) -> Any:
+        """TVM's generic TIR passes, then code generation."""
+        from tvm import relax
+
+        return relax.build(lowered, target, relax_pipeline=None)
+
+    def check(self, built: Built) -> None:
+        """There is no kernel to check."""
+
+    def facts(self, built: Built) -> PathFacts:
+        """The noise-free numbers."""
+        return path_facts(built)

@@ -1,0 +1,91 @@
+"""Reads and completes an IRModule that went through all Relax passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from harness.paths.base import Built, PathFacts
+from harness.paths.kernels import kernels
+from harness.tvm_compat import call_packed, name_of, type_of
+
+ENTRY = "main"
+HOST_ENTRY = "main_to_host"
+_DL_CPU = 1
+
+
+def add_host_entry(mod: Any) -> Any:
+    """Add `main_to_host`: `main`, then its outputs copied to host memory, which waits for the device.
+
+    With it the device's own clock measures the time to an answer, without a round trip to the host.
+    """
+    from tvm import relax
+
+    main = mod[ENTRY]
+    params = [relax.Var(name_of(p), type_of(p)) for p in main.params]
+    builder = relax.BlockBuilder(mod)
+    attrs = {"global_symbol": HOST_ENTRY, "relax.force_pure": True}
+    with builder.function(HOST_ENTRY, params, attrs=attrs):
+        output = builder.emit(relax.Call(mod.get_global_var(ENTRY), params))
+        builder.emit_func_output(_to_host(builder, output))
+    return builder.get()
+
+
+def _to_host(builder: Any, value: Any) -> Any:
+    from tvm import relax
+
+    kind = type_of(value)
+    if isinstance(kind, relax.TupleType):
+        fields = range(len(kind.fields))
+        return relax.Tuple([_to_host(builder, builder.emit(relax.TupleGetItem(value, i))) for i in fields])
+    on_host = relax.TensorType(kind.shape, kind.dtype)
+    return builder.emit(call_packed("vm.builtin.to_device", value, _DL_CPU, 0, result=on_host))
+
+
+def vdevices(mod: Any) -> int:
+    """How many virtual devices the VM must be initialised with."""
+    return max(1, len(_memory_scopes(mod)))
+
+
+def outputs(mod: Any) -> int:
+    """How many tensors `main` returns."""
+    from tvm import relax
+
+    result = mod[ENTRY].ret_ty
+    return len(result.fields) if isinstance(result, relax.TupleType) else 1
+
+
+def path_facts(built: Built) -> PathFacts:
+    """The noise-free numbers, from the lowered module and the source."""
+    mod, found = built.lowered, list(kernels(built.source))
+    scopes = _memory_scopes(mod)
+    device_of = [int(call.args[-1].value) for call in _calls(mod, "relax.vm.alloc_tensor")]
+    textures = sum(d < len(scopes) and scopes[d].startswith("global.texture") for d in device_of)
+    sizes = (call.args[0].values[0].value for call in _calls(mod, "relax.vm.alloc_storage"))
+    return PathFacts(
+        kernels=len(found),
+        image_kernels=sum(bool(kernel.images) for kernel in found),
+        source_bytes=len(built.source.encode()),
+        calls=sum(1 for _ in _calls(mod, "")),
+        texture_tensors=textures,
+        buffer_tensors=len(device_of) - textures,
+        storage_bytes=sum(int(size) for size in sizes),
+    )
+
+
+def _memory_scopes(mod: Any) -> list[str]:
+    return [str(device.memory_scope) for device in mod.global_infos.get("vdevice", [])]
+
+
+def _calls(mod: Any, operator: str) -> Iterator[Any]:
+    """Calls of an operator in `main`; of compiled functions if it is empty."""
+    import tvm
+
+    for block in mod[ENTRY].body.blocks:
+        for binding in block.bindings:
+            call = binding.value
+            op = getattr(call, "op", None)
+            if (isinstance(op, tvm.ir.Op) and op.name == operator) or (
+                isinstance(op, tvm.ir.GlobalVar) and not operator
+            ):
+                yield call

@@ -1,0 +1,64 @@
+"""Path `opencl`: TVM's Adreno target on plain buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from harness import tvm_compat
+from harness.paths.base import Built, DeviceLimits, PathFacts, host_target
+from harness.paths.kernels import check_images
+from harness.paths.lowered import path_facts
+
+if TYPE_CHECKING:
+    from harness.quirks.base import Quirk
+
+
+@dataclass(frozen=True)
+class OpenCLPath:
+    """All tensors in buffers. Target `qcom/adreno-opencl` (tvm/backend/adreno/target_tags.py)."""
+
+    name: str = "opencl"
+    keys: ClassVar[tuple[str, ...]] = ("adreno", "opencl", "gpu")
+
+    def target(self, limits: DeviceLimits, host_triple: str | None) -> Any:
+        """The tagged target's attributes, with the image limits of the device instead of those of Adreno."""
+        from tvm.target import Target
+
+        attributes = {
+            "kind": "opencl",
+            "device": "adreno",
+            "keys": list(self.keys),
+            "texture_spatial_limit": min(limits.image2d_max_width, limits.image2d_max_height),
+            "texture_depth_limit": limits.image_max_array_layers,
+        }
+        return Target(attributes, host=host_target(host_triple))
+
+    def lower(self, mod: Any, target: Any, quirks: Sequence[Quirk]) -> Any:
+        """TVM's own Relax passes for this target, edited by the quirks' work-rounds."""
+        import tvm
+
+        passes = tvm_compat.adreno_relax_passes(target)
+        for quirk in quirks:
+            passes = quirk.edit_relax(passes)
+        with target:
+            return tvm.transform.Sequential(passes)(mod)
+
+    def build(self, lowered: Any, target: Any, quirks: Sequence[Quirk]) -> Any:
+        """TVM's own TIR passes for this target, edited by the quirks' work-rounds, then code generation."""
+        from tvm import relax
+
+        passes = tvm_compat.adreno_tir_passes()
+        for quirk in quirks:
+            passes = quirk.edit_tir(passes)
+        with tvm_compat.tir_pipeline(passes) as pipeline:
+            return relax.build(lowered, target, relax_pipeline=None, tir_pipeline=pipeline)
+
+    def check(self, built: Built) -> None:
+        """Image parameters, if there are any, must be accessed as they are declared. Raises `InvalidKernel`."""
+        check_images(built.source)
+
+    def facts(self, built: Built) -> PathFacts:
+        """The noise-free numbers."""
+        return path_facts(built)

@@ -1,0 +1,57 @@
+"""The texture path's convolution is always legalised with a float32 result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.case import Precision
+from harness.quirks.base import Answer, Quirk, State
+from harness.quirks.sample import conv, lower_as_shipped
+from harness.tvm_compat import Passes, replace_last, type_of
+
+
+def probe() -> Answer:
+    """Lower a float16 convolution with TVM's own passes."""
+    try:
+        lower_as_shipped(conv(dtype="float16"))
+    except Exception as error:  # whatever TVM raises is the answer
+        return Answer(State.PRESENT, str(error).strip().splitlines()[-1])
+    return Answer(State.ABSENT, "a float16 convolution is lowered")
+
+
+def legalize(builder: Any, call: Any) -> Any:
+    """A convolution in NCHW4c as TVM legalises it, with the result's own number format."""
+    from tvm import topi
+
+    return builder.call_te(
+        topi.nn.conv2d_NCHWc_OIHWo,
+        data=call.args[0],
+        kernel=call.args[1],
+        stride=call.attrs.strides,
+        padding=call.attrs.padding,
+        dilation=call.attrs.dilation,
+        layout=call.attrs.data_layout,
+        out_layout=call.attrs.out_layout,
+        out_dtype=str(type_of(call).dtype),
+        primfunc_name_hint="conv2d_NCHWc_OIHWo",
+    )
+
+
+def legalize_with_out_dtype(passes: Passes) -> Passes:
+    """The last `LegalizeOps` is the one for convolutions in NCHW4c."""
+    from tvm import relax
+
+    return replace_last(passes, "LegalizeOps", relax.transform.LegalizeOps({"relax.nn.conv2d": legalize}))
+
+
+QUIRK = Quirk(
+    id="texture-conv-out-dtype",
+    title="float16 convolutions in NCHW4c are legalised with a float32 result and cannot be fused",
+    upstream="python/tvm/relax/transform/legalize_ops/adreno/convolution.py: out_dtype is commented out",
+    since="0.25",
+    paths=("texture",),
+    precisions=(Precision.FLOAT16, Precision.FLOAT16_ACC32),
+    probe=probe,
+    workaround="a legalisation of ours passes the result's number format on",
+    relax=legalize_with_out_dtype,
+)

@@ -1,0 +1,60 @@
+"""A local buffer that is allocated inside a vectorised loop is not widened."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from harness.quirks.base import Answer, Quirk, State
+from harness.quirks.sample import conv, source_as_shipped
+from harness.tvm_compat import (
+    Passes,
+    insert_before,
+    is_block,
+    map_children,
+    new_block,
+    statement_pass,
+    with_block,
+    with_body,
+)
+
+
+def probe() -> Answer:
+    """Look whether a max pool in NCHW4c accumulates four lanes in one number."""
+    source = source_as_shipped(conv(pool=True))
+    buffer = re.search(r"(float4?) pool_max_local\w*\[(\d+)\]", source)
+    if not buffer:
+        return Answer(State.CANNOT_TELL, "the max pool has no local buffer")
+    lanes = (4 if buffer.group(1) == "float4" else 1) * int(buffer.group(2))
+    state = State.ABSENT if lanes >= 4 else State.PRESENT
+    return Answer(state, f"four lanes of a max pool accumulate in `{buffer.group()}`")
+
+
+def allocate_outside(passes: Passes) -> Passes:
+    """Move such allocations around the loop, before TVM shrinks buffers to what one iteration of it touches."""
+    work = statement_pass("adreno_bench.AllocateOutsideVectorizedLoops", _outside)
+    return insert_before(passes, "ConvertBlocksToOpaque", work)
+
+
+def _outside(statement: Any) -> Any:
+    from tvm import tirx
+
+    statement = map_children(statement, _outside)
+    if not isinstance(statement, tirx.For) or statement.kind != tirx.ForKind.VECTORIZED or not is_block(statement.body):
+        return statement
+    block = statement.body.block
+    if not block.alloc_buffers:
+        return statement
+    return new_block(with_body(statement, with_block(statement.body, block.body, [])), block.alloc_buffers)
+
+
+QUIRK = Quirk(
+    id="vectorized-alloc",
+    title="a local buffer inside a vectorised loop keeps one lane: max pools in NCHW4c mix their channels up",
+    upstream="src/tirx/transform/vectorize_loop.cc, AllocBuffer as a flat statement; s_tir/dlight/adreno/pool.py",
+    since="0.26",
+    paths=("texture",),
+    probe=probe,
+    workaround="the buffer is allocated around the loop, with room for every lane",
+    tir=allocate_outside,
+)

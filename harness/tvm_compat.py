@@ -1,0 +1,212 @@
+"""The one place that knows how TVM's releases differ, and how its own pass lists are read.
+
+Everything here takes and returns TVM's objects, which carry no types of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any
+
+from device_runner.failures import RigFailure
+
+Passes = list[Any]
+
+
+def tvm_version() -> str:
+    """Version of the installed TVM, without importing it."""
+    return version("apache-tvm")
+
+
+def release(text: str) -> tuple[int, ...]:
+    """`0.27.0.post1` as `(0, 27, 0)`, for comparing releases."""
+    numbers = re.match(r"\d+(\.\d+)*", text)
+    return tuple(int(n) for n in numbers.group().split(".")) if numbers else ()
+
+
+def onnx_operators() -> frozenset[str]:
+    """Operators that TVM's ONNX importer knows."""
+    frontend = import_module("tvm.relax.frontend.onnx.onnx_frontend")
+    # `If` and `Constant` are handled beside the table.
+    return frozenset(frontend._get_convert_map()) | {"If", "Constant"}
+
+
+def adreno_relax_passes(target: Any) -> Passes:
+    """The release's own ordered Relax passes for Adreno, from a fresh import to what the VM's code generator takes."""
+    from tvm.relax.backend import adreno
+
+    with target:
+        return [
+            *adreno.legalize_passes(target),
+            *adreno.dataflow_lower_passes(target),
+            *adreno.finalize_passes(target),
+        ]
+
+
+def adreno_tir_passes() -> Passes:
+    """The release's own ordered TIR passes for Adreno.
+
+    The list is local to TVM's pipeline function, so the pipeline is run once on an empty module while the `Sequential`
+    that it ends in only takes note.
+    """
+    import tvm
+    from tvm.s_tir.backend.adreno import pipeline
+
+    noted: Passes = []
+
+    def take_note(passes: Passes) -> Callable[[Any], Any]:
+        noted.extend(passes)
+        return lambda mod: mod
+
+    original = tvm.ir.transform.Sequential
+    tvm.ir.transform.Sequential = take_note
+    try:
+        made = pipeline.default_tir_pipeline()
+        run = made[0] if isinstance(made, tuple) else made
+        run(tvm.IRModule({}))
+    finally:
+        tvm.ir.transform.Sequential = original
+    if not noted:
+        raise RigFailure(f"TVM {tvm_version()} builds its Adreno TIR pipeline in a way that is not known here")
+    return noted
+
+
+@contextmanager
+def tir_pipeline(passes: Passes) -> Iterator[str]:
+    """A name under which `relax.build` finds these passes, with the finalising passes that every target shares."""
+    import tvm
+    from tvm.s_tir import pipeline
+    from tvm.tirx import compilation_pipeline
+
+    name = "adreno-bench"
+    triple = (tvm.ir.transform.Sequential(passes), pipeline.finalize_host_passes, pipeline.finalize_device_passes)
+    compilation_pipeline.register_tir_pipeline(name, lambda: triple)
+    try:
+        yield name
+    finally:
+        compilation_pipeline.PIPELINE_MAP.pop(name, None)
+
+
+def replace_last(passes: Passes, name: str, new: Any) -> Passes:
+    """`passes` with `new` instead of the last pass of that name."""
+    index = _last(passes, name)
+    return [*passes[:index], new, *passes[index + 1 :]]
+
+
+def insert_before(passes: Passes, name: str, new: Any) -> Passes:
+    """`passes` with `new` before the last pass of that name."""
+    index = _last(passes, name)
+    return [*passes[:index], new, *passes[index:]]
+
+
+def _last(passes: Passes, name: str) -> int:
+    """Names are compared without their name space, which moved between releases."""
+    names = [str(p.info.name).rpartition(".")[2] for p in passes]
+    if name not in names:
+        raise RigFailure(
+            f"TVM {tvm_version()} has no pass {name} where a work-round of ours belongs",
+            hint="use --as-shipped, or mend the quirk for this release",
+            evidence=" ".join(names),
+        )
+    return len(names) - 1 - names[::-1].index(name)
+
+
+def statement_pass(name: str, rewrite: Callable[[Any], Any]) -> Any:
+    """A TIR pass that rewrites the body of every function."""
+    from tvm import tirx
+
+    return tirx.transform.prim_func_pass(lambda func, _mod, _ctx: func.with_body(rewrite(func.body)), 0, name=name)
+
+
+def map_children(statement: Any, rewrite: Callable[[Any], Any]) -> Any:
+    """The statement with each of its inner statements rewritten. TVM offers no statement visitor to Python."""
+    from tvm import tirx
+
+    if isinstance(statement, tirx.SeqStmt):
+        return tirx.SeqStmt([rewrite(inner) for inner in statement.seq])
+    if isinstance(statement, tirx.IfThenElse):
+        otherwise = None if statement.else_case is None else rewrite(statement.else_case)
+        return tirx.IfThenElse(statement.condition, rewrite(statement.then_case), otherwise)
+    if is_block(statement):
+        return with_block(statement, rewrite(statement.block.body), statement.block.alloc_buffers)
+    body = getattr(statement, "body", None)
+    return statement if body is None else with_body(statement, rewrite(body))
+
+
+def with_body(statement: Any, body: Any) -> Any:
+    """A loop or an attribute with another body."""
+    from tvm import tirx
+
+    s = statement
+    if isinstance(s, tirx.For):
+        return tirx.For(s.loop_var, s.min, s.extent, s.kind, body, s.thread_binding, s.annotations, s.step)
+    if isinstance(s, tirx.AttrStmt):
+        return tirx.AttrStmt(s.node, s.attr_key, s.value, body)
+    if isinstance(s, tirx.While):
+        return tirx.While(s.condition, body)
+    raise RigFailure(f"TVM {tvm_version()} has a statement {type(s).__name__} that is not known here")
+
+
+def is_block(statement: Any) -> bool:
+    """Whether this is the realisation of a schedulable block."""
+    from tvm import s_tir
+
+    return isinstance(statement, s_tir.SBlockRealize)
+
+
+def with_block(realize: Any, body: Any, buffers: Any) -> Any:
+    """The realisation of a block with another body and other allocated buffers."""
+    from tvm import s_tir
+
+    block = realize.block
+    inner = s_tir.SBlock(
+        block.iter_vars,
+        block.reads,
+        block.writes,
+        block.name_hint,
+        body,
+        block.init,
+        buffers,
+        block.match_buffers,
+        block.annotations,
+    )
+    return s_tir.SBlockRealize(realize.iter_values, realize.predicate, inner)
+
+
+def new_block(body: Any, buffers: Any) -> Any:
+    """A block that does nothing but allocate buffers around a statement."""
+    from tvm import s_tir
+
+    return s_tir.SBlockRealize([], True, s_tir.SBlock([], [], [], "", body, None, buffers))
+
+
+def type_of(expression: Any) -> Any:
+    """Type of a Relax expression."""
+    return expression.ty
+
+
+def name_of(variable: Any) -> str:
+    """Name of a Relax variable."""
+    return str(variable.name)
+
+
+def call_packed(name: str, *args: Any, result: Any) -> Any:
+    """A Relax call of a runtime function, as it stands after lowering. `result` is the type of what it returns."""
+    from tvm import relax
+
+    return relax.Call(relax.ExternFunc(name), [relax.utils.convert_to_expr(a) for a in args], ty_args=[result])
+
+
+def opencl_source(executable: Any) -> str:
+    """OpenCL C of all kernels of a built executable; empty if it has none."""
+    pending, sources = [executable.mod], []
+    while pending:
+        module = pending.pop()
+        pending.extend(module.imports)
+        if module.kind == "opencl":
+            sources.append(module.inspect_source())
+    return "\n".join(sources)
