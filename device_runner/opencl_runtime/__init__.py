@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.failures import RigFailure, SetupMissing
-from device_runner.opencl_runtime.build import APT_HINT, package_folder, sidecar
+from device_runner.opencl_runtime.build import APT_HINT, NAME, package_folder, sidecar
 
 __all__ = ["DEVICE_VARIABLE", "OpenCLStatus", "load", "needed", "opencl_status", "sidecar"]
 
@@ -25,8 +25,17 @@ STATUS_DEADLINE_S = 60
 
 
 def needed() -> bool:
-    """Whether the installed TVM has no OpenCL runtime of its own. Loads TVM's runtime libraries, not its package."""
-    return not _registered("device_api.opencl")
+    """Whether no OpenCL runtime is loaded yet and the installed TVM has none of its own.
+
+    Loads TVM's runtime libraries, and tvm-ffi, which keeps the registry; never the package `tvm`.
+    """
+    import tvm_ffi
+
+    libraries = package_folder("tvm") / "lib"
+    _open(libraries / "libtvm_runtime.so")
+    if (libraries / NAME).exists():
+        _open(libraries / NAME)
+    return tvm_ffi.get_global_func("device_api.opencl", allow_missing=True) is None
 
 
 def load(library: Path) -> bool:
@@ -90,28 +99,6 @@ def _tell_status(library: str) -> None:
     except Exception as error:
         told["problem"] = str(error)
     sys.stdout.write(json.dumps(told) + "\n")
-
-
-def _registered(function: str) -> bool:
-    """Whether tvm-ffi's registry, filled by TVM's runtime libraries, holds a global function."""
-    ffi = _open(package_folder("tvm_ffi") / "lib" / "libtvm_ffi.so")
-    tvm = package_folder("tvm") / "lib"
-    _open(tvm / "libtvm_runtime.so")
-    own = tvm / "libtvm_runtime_opencl.so"
-    if own.exists():
-        _open(own)
-
-    class ByteArray(ctypes.Structure):
-        _fields_ = (("data", ctypes.c_char_p), ("size", ctypes.c_size_t))
-
-    name = function.encode()
-    handle = ctypes.c_void_p()
-    if ffi.TVMFFIFunctionGetGlobal(ctypes.byref(ByteArray(name, len(name))), ctypes.byref(handle)) != 0:
-        return False
-    if handle.value is None:
-        return False
-    ffi.TVMFFIObjectDecRef(handle)
-    return True
 
 
 def _open(library: Path) -> ctypes.CDLL:

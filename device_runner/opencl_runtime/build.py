@@ -14,7 +14,6 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -111,20 +110,25 @@ def _key(toolchain: Toolchain, extra_flags: Sequence[str]) -> str:
 
 
 def _build(toolchain: Toolchain, library: Path, extra_flags: Sequence[str]) -> None:
-    """Compile every source and link, in a folder beside the target, then rename."""
+    """Compile every source and link in a folder beside the library, then move it into place."""
     includes = [f"-isystem{package / 'include'}" for package in (toolchain.tvm, toolchain.ffi)]
     compile_ = [toolchain.compiler, *FLAGS, *extra_flags, *includes, "-idirafter", str(SOURCES / "shim")]
     searched = [flag for folder in toolchain.libraries for flag in (f"-L{folder}", f"-Wl,-rpath,{folder}")]
-    with tempfile.TemporaryDirectory(dir=library.parent) as scratch:
-        sources = sorted(SOURCES.glob("*.cc"))
-        objects = [Path(scratch) / f"{source.stem}.o" for source in sources]
+    scratch = library.parent / "building"
+    shutil.rmtree(scratch, ignore_errors=True)  # of a build that was killed: we hold the lock
+    scratch.mkdir()
+    sources = sorted(SOURCES.glob("*.cc"))
+    objects = [scratch / f"{source.stem}.o" for source in sources]
+    commands = [[*compile_, "-c", str(s), "-o", str(o)] for s, o in zip(sources, objects, strict=True)]
+    try:
         with ThreadPoolExecutor(os.cpu_count()) as workers:
-            commands = [[*compile_, "-c", str(s), "-o", str(o)] for s, o in zip(sources, objects, strict=True)]
             list(workers.map(_run, commands))
-        linked = Path(scratch) / library.name
+        linked = scratch / library.name
         link = [toolchain.compiler, *extra_flags, "-shared", "-pthread", "-Wl,--no-undefined", "-o", str(linked)]
         _run([*link, *map(str, objects), *searched, "-ltvm_runtime", "-ltvm_ffi", "-lOpenCL"])
         linked.replace(library)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _run(command: Sequence[str]) -> None:

@@ -18,8 +18,9 @@ using tvm::runtime::memory::Buffer;
 
 /// Gives out memory of a device's pool; the naive one of TVM's two kinds keeps nothing for later.
 ///
-/// The VM plans storage first and makes tensors of it later. A texture is made when it becomes a tensor, because the
-/// plan may give one storage to textures of several shapes, one after the other.
+/// The VM's storage is a buffer that serves several tensors, one after the other. A tensor in a texture scope is a view
+/// of it, and gets an image of its own: not every device can lay an image over a buffer (cl_khr_image2d_from_buffer),
+/// and no tensor reads what another left in their common storage.
 class PoolAllocator final : public Allocator {
  public:
   PoolAllocator(Device& device, AllocatorType type) : Allocator(type), device_(device) {}
@@ -32,15 +33,12 @@ class PoolAllocator final : public Allocator {
 
   void Free(const Buffer& buffer) final { Give(buffer.data); }
 
-  void* CreateView(const Buffer& buffer, ffi::Shape shape, DLDataType dtype, const std::string& scope) final {
-    if (!IsTexture(scope)) return buffer.data;
+  void* CreateView(const Buffer&, ffi::Shape shape, DLDataType dtype, const std::string& scope) final {
+    if (!IsTexture(scope)) TVM_FFI_THROW(ValueError) << "OpenCL: only textures are views, not '" << scope << "'";
     return device_.pool().Take(LayoutOf(static_cast<int>(shape.size()), shape.data(), dtype, scope));
   }
 
-  void FreeView(DLDevice, void* data) final {
-    // AllocTensorScoped makes views of textures only, so this is never the storage itself.
-    Give(data);
-  }
+  void FreeView(DLDevice, void* data) final { Give(data); }
 
   void Clear() final { device_.pool().Clear(); }
   std::size_t UsedMemory() const final { return device_.pool().nbytes(); }
@@ -57,8 +55,8 @@ class PoolAllocator final : public Allocator {
   }
 
   void Give(void* data) {
-    device_.pool().Give(static_cast<Memory*>(data));
-    if (type() == AllocatorType::kNaive) device_.pool().Clear();
+    auto* memory = static_cast<Memory*>(data);
+    type() == AllocatorType::kNaive ? device_.pool().Release(memory) : device_.pool().Give(memory);
   }
 
   Device& device_;

@@ -33,11 +33,15 @@ struct Region {
   }
 };
 
+/// Throws ValueError if the tensor's elements are not within its memory.
 End EndOf(const DLTensor& tensor, std::size_t nbytes) {
   End end;
-  if (tensor.device.device_type != kDLOpenCL) {
+  if (tensor.device.device_type == kDLCPU) {
     end.host = static_cast<char*>(tensor.data) + tensor.byte_offset;
     return end;
+  }
+  if (tensor.device.device_type != kDLOpenCL) {
+    TVM_FFI_THROW(ValueError) << "OpenCL: no copies between OpenCL and device type " << tensor.device.device_type;
   }
   end.memory = static_cast<Memory*>(tensor.data);
   end.offset = tensor.byte_offset;

@@ -50,7 +50,8 @@ MemObject CreateImage(const Device& device, const ImageShape& image) {
                                 << facts.image2d_max_height << " x " << facts.image_max_array_layers
                                 << " (target attributes texture_spatial_limit and texture_depth_limit)";
   }
-  const cl_image_format format{CL_RGBA, static_cast<cl_channel_type>(image.channel_bits == 32 ? CL_FLOAT : CL_HALF_FLOAT)};
+  const cl_channel_type channel = image.channel_bits == 32 ? CL_FLOAT : CL_HALF_FLOAT;
+  const cl_image_format format{CL_RGBA, channel};
   cl_image_desc desc{};
   desc.image_type = CL_MEM_OBJECT_IMAGE2D_ARRAY;
   desc.image_width = image.width;
@@ -76,7 +77,8 @@ Layout LayoutOf(int ndim, const std::int64_t* shape, DLDataType dtype, const std
   if (scope.empty() || scope == "global") return {Bytes(ndim, shape, dtype), std::nullopt};
   const int axis = Separator(scope, ndim);
   if (axis < 1 || axis >= ndim || shape[ndim - 1] * dtype.lanes != 4) {
-    TVM_FFI_THROW(ValueError) << "OpenCL: a tensor in '" << scope << "' needs at least " << (scope == "global.texture-weight" ? 2 : 3)
+    TVM_FFI_THROW(ValueError) << "OpenCL: a tensor in '" << scope << "' needs at least "
+                              << (scope == "global.texture-weight" ? 2 : 3)
                               << " dimensions, the last one of 4 elements";
   }
   if (dtype.code != kDLFloat || (dtype.bits != 16 && dtype.bits != 32)) {
@@ -121,6 +123,12 @@ Memory* Pool::Take(Layout layout) {
 void Pool::Give(Memory* memory) {
   std::lock_guard<std::mutex> guard(mutex_);
   kept_[memory->layout].push_back(memory);
+}
+
+void Pool::Release(Memory* memory) {
+  std::lock_guard<std::mutex> guard(mutex_);
+  nbytes_ -= memory->layout.nbytes;
+  delete memory;
 }
 
 void Pool::Clear() {

@@ -47,14 +47,18 @@ struct Memory {
   Memory(Device& device, const Layout& layout);
 };
 
-/// Keeps released memory by layout. An in-order queue makes reuse safe while commands still run.
+/// Keeps memory by its layout. The queue runs commands in order, so memory may be given back while they still use it.
 class Pool {
  public:
   explicit Pool(Device& device) : device_(device) {}
 
-  /// Memory of this layout (buffers: at least as large), kept or new. Gives kept memory up and tries again if the device has none left.
+  /// Memory of this layout, kept or new; buffers may be a little larger. If the device has none left, releases what is
+  /// kept and tries again.
   Memory* Take(Layout layout);
+  /// Keeps memory that this pool gave out for the next `Take`.
   void Give(Memory* memory);
+  /// Releases memory that this pool gave out.
+  void Release(Memory* memory);
   /// Releases everything that is kept.
   void Clear();
   /// Bytes in use and kept.

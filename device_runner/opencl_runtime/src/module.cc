@@ -75,6 +75,17 @@ Memory* MemoryOf(const TVMFFIAny& arg) {
   }
 }
 
+std::int64_t IntegerOf(const TVMFFIAny& arg) {
+  if (arg.type_index != TVMFFITypeIndex::kTVMFFIInt && arg.type_index != TVMFFITypeIndex::kTVMFFIBool) {
+    TVM_FFI_THROW(TypeError) << "OpenCL: a kernel argument or extent should be an integer";
+  }
+  return arg.v_int64;
+}
+
+double NumberOf(const TVMFFIAny& arg) {
+  return arg.type_index == TVMFFITypeIndex::kTVMFFIFloat ? arg.v_float64 : static_cast<double>(IntegerOf(arg));
+}
+
 /// One kernel of a module, callable from any thread on any device.
 class Launcher {
  public:
@@ -101,7 +112,7 @@ class Launcher {
     std::array<std::size_t, 6> extent{1, 1, 1, 1, 1, 1};
     const auto* raw = reinterpret_cast<const TVMFFIAny*>(args.data());
     for (std::size_t i = 0; i < slots_.size(); ++i) {
-      const std::int64_t value = raw[arg_types_.size() + i].v_int64;
+      const std::int64_t value = IntegerOf(raw[arg_types_.size() + i]);
       if (value <= 0) return;  // a dynamic shape came out empty: there is nothing to compute
       extent[slots_[i]] = static_cast<std::size_t>(value);
     }
@@ -131,11 +142,14 @@ class Launcher {
       const Memory* memory = MemoryOf(arg);
       const cl_mem object = memory == nullptr ? nullptr : memory->object.get();
       code = clSetKernelArg(kernel, index, sizeof(object), &object);
-    } else if (type.code == kDLFloat && type.bits == 32) {
-      const auto value = static_cast<float>(arg.v_float64);
-      code = clSetKernelArg(kernel, index, sizeof(value), &value);
+    } else if (type.code == kDLFloat) {
+      const double value = NumberOf(arg);
+      const auto single = static_cast<float>(value);
+      code = type.bits == 32 ? clSetKernelArg(kernel, index, sizeof(single), &single)
+                             : clSetKernelArg(kernel, index, sizeof(value), &value);
     } else {  // little-endian, so the low bytes of the 64-bit value come first
-      code = clSetKernelArg(kernel, index, type.bits / 8, &arg.v_int64);
+      const std::int64_t value = IntegerOf(arg);
+      code = clSetKernelArg(kernel, index, type.bits / 8, &value);
     }
     if (code != CL_SUCCESS) Check(code, "setting argument " + std::to_string(index) + " of kernel '" + name_ + "'");
   }
@@ -169,6 +183,7 @@ class OpenCLModule final : public ffi::ModuleObj {
       signatures.emplace(std::move(name), ReadSignature(reader));
     }
     source_ = reader.String();
+    if (!reader.at_end()) TVM_FFI_THROW(ValueError) << "OpenCL: unknown data after the module's source";
     programs_ = std::make_shared<Programs>(source_);
     for (const auto& [name, signature] : signatures) {
       launchers_.emplace(name, std::make_shared<Launcher>(programs_, name, signature));

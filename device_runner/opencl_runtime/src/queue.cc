@@ -1,5 +1,7 @@
 #include "queue.h"
 
+#include <algorithm>
+
 namespace adreno_bench {
 namespace {
 
@@ -19,10 +21,10 @@ cl_ulong ProfilingTime(cl_event event, cl_profiling_info what) {
   return ns;
 }
 
+/// CL_COMPLETE, a positive number while the command is under way, or a negative error.
 cl_int Status(cl_event event) {
   cl_int status = CL_QUEUED;
   Check(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, nullptr), "clGetEventInfo");
-  Check(status < 0 ? status : CL_SUCCESS, "running a kernel");
   return status;
 }
 
@@ -74,9 +76,10 @@ void Queue::Record(Event event) {
 }
 
 void Queue::Drain() {
-  while (!events_.empty() && Status(events_.front().get()) == CL_COMPLETE) {
+  while (!events_.empty() && Status(events_.front().get()) <= CL_COMPLETE) {
     const Event event = std::move(events_.front());
     events_.pop_front();
+    Check(std::min(Status(event.get()), CL_SUCCESS), "running a kernel");
     kernel_ns_ += static_cast<std::int64_t>(ProfilingTime(event.get(), CL_PROFILING_COMMAND_END) -
                                             ProfilingTime(event.get(), CL_PROFILING_COMMAND_START));
   }

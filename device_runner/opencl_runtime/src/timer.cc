@@ -13,7 +13,11 @@ class KernelTimer final : public tvm::runtime::TimerNode {
  public:
   explicit KernelTimer(DLDevice dev) : queue_(Device::Get(dev.device_id).queue()) {}
   ~KernelTimer() final {
-    if (running_) queue_.StopTimer();
+    if (!running_) return;
+    try {  // what was timed has thrown already, and a destructor must not throw again
+      queue_.StopTimer();
+    } catch (const tvm::ffi::Error&) {
+    }
   }
 
   void Start() final {
