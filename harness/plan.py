@@ -18,7 +18,8 @@ from harness.case import Case, Tuning
 from harness.compile import CompileRequest
 from harness.failures import UsageError
 from harness.measure import Budget
-from harness.models import ModelSource, model_source
+from harness.models.sources import model_source
+from harness.models.spec import ModelSource
 from harness.paths import PATHS
 from harness.quirks import quirks_for
 from harness.suite import OnnxModel, Suite, model_name, nearest

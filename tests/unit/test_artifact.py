@@ -13,7 +13,8 @@ from device_runner.failures import RigFailure
 from harness.artifact import Store, cache_root, key_of
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
 
 
@@ -67,16 +68,17 @@ def test_two_makers_of_one_key_take_turns(tmp_path: Path) -> None:
 
 def test_who_waits_too_long_is_told_why(tmp_path: Path) -> None:
     store = Store(tmp_path, "artifacts")
-    with store.making("k", 5), pytest.raises(RigFailure, match="another run has been building k"):
-        with store.making("k", 0.05):
-            pass
+    second = store.making("k", 0.05)
+    with store.making("k", 5), pytest.raises(RigFailure, match="another run has been building k"), second:
+        pass
 
 
 def test_a_full_or_forbidden_disk_is_one_line_with_a_hint(tmp_path: Path) -> None:
     (tmp_path / "artifacts").write_text("a file where the folder should be")
-    with pytest.raises(RigFailure, match="cannot write to the store .*ADRENO_BENCH_CACHE"), Store(
-        tmp_path, "artifacts"
-    ).making("k", 1):
+    with (
+        pytest.raises(RigFailure, match=r"cannot write to the store .*ADRENO_BENCH_CACHE"),
+        Store(tmp_path, "artifacts").making("k", 1),
+    ):
         pass
 
 

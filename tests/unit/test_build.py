@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -9,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psutil
-import pytest
 
 from device_runner.failures import Failure, RigFailure
 from harness.build import Artifact, Builder, Job
@@ -25,7 +25,8 @@ GOOD = (
     MAKE_LIBRARY
     + """
 (out / "lib.so").write_bytes(b"library")
-done = dict(library="lib.so", vdevices=1, inputs=[["x", [1], "float32"]], outputs=1, quirks=[], facts={"kernels": 2}, compile_s=0.5)
+inputs = [["x", [1], "float32"]]
+done = dict(library="lib.so", vdevices=1, inputs=inputs, outputs=1, quirks=[], facts={"kernels": 2}, compile_s=0.5)
 (out / "result.json").write_text(json.dumps({"done": done}))
 """
 )
@@ -70,7 +71,7 @@ def test_a_good_worker_makes_an_artifact_and_a_second_run_builds_nothing(tmp_pat
 
 
 def test_a_segmentation_fault_is_named_and_not_kept(tmp_path: Path) -> None:
-    crash = "import os, signal, sys; print('last words', file=sys.stderr, flush=True); os.kill(os.getpid(), signal.SIGSEGV)"
+    crash = "import os, sys; print('last words', file=sys.stderr, flush=True); os.kill(os.getpid(), 11)"
     failure = build(tmp_path, crash)
     assert isinstance(failure, CompilerCrash)
     assert "SIGSEGV" in failure.message
@@ -154,23 +155,12 @@ def test_a_worker_dies_with_the_harness(tmp_path: Path) -> None:
     script = (
         "import os, subprocess, sys\n"
         "child = subprocess.Popen([sys.executable, '-c', "
-        "'import os, time; from harness.worker import _bind_to_parent; _bind_to_parent(int(os.environ[\"P\"])); "
+        '\'import os, time; from harness.worker import _bind_to_parent; _bind_to_parent(int(os.environ["P"])); '
         "print(os.getpid(), flush=True); time.sleep(60)'], env={**os.environ, 'P': str(os.getpid())})\n"
         "child.wait()\n"
     )
-    import subprocess
-
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, env=os.environ) as parent:
         assert parent.stdout is not None
         pid = int(parent.stdout.readline())
         parent.send_signal(signal.SIGKILL)
     assert gone(pid)
-
-
-@pytest.mark.parametrize("name", ["harness.cli"])
-def test_the_command_line_loads_no_heavy_package(name: str) -> None:
-    import subprocess
-
-    script = f"import sys, {name}; print([m for m in ('tvm', 'tvm_ffi', 'onnx', 'numpy', 'adbutils', 'rich') if m in sys.modules])"
-    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert said.stdout.strip() == "[]"

@@ -62,7 +62,7 @@ def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, message: st
 
 
 def test_a_missing_suite_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no suite file .*: write one, or pass --suite FILE"):
+    with pytest.raises(UsageError, match=r"there is no suite file .*: write one, or pass --suite FILE"):
         load_suite(tmp_path / "none.toml")
 
 

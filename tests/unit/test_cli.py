@@ -1,0 +1,79 @@
+"""The command line, as far as no device is needed."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.outcome import ExitCode
+
+HEAVY = ("tvm", "tvm_ffi", "onnx", "numpy", "adbutils", "rich", "pydantic")
+COMMANDS = ("run", "build", "show", "list", "devices", "doctor", "quirks", "cache")
+
+
+def bench(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from harness.cli import main; main()", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "ADRENO_BENCH_CACHE": str(folder / "cache"), "COLUMNS": "200"},
+        check=False,
+    )
+
+
+def test_the_command_line_loads_no_heavy_package() -> None:
+    script = f"import sys, harness.cli; print([name for name in {HEAVY} if name in sys.modules])"
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "[]"
+
+
+def test_help_names_every_command(tmp_path: Path) -> None:
+    said = bench("--help", folder=tmp_path).stdout
+    assert all(f" {command} " in said for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(tmp_path: Path, command: str) -> None:
+    done = bench(command, "--help", folder=tmp_path)
+    assert done.returncode == 0
+    assert "Usage" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["list"], "adreno-bench: there is no suite file adreno-bench.toml: write one, or pass --suite FILE"),
+        (["list", "--suite", "s.toml", "--case", "tny-*"], "no case matches 'tny-*': did you mean 'tiny-*'?"),
+        (["run", "--suite", "s.toml", "--device", "virtul"], "did you mean 'virtual'"),
+        (["run", "--suite", "path.toml"], "there is no path 'textur': did you mean 'texture'?"),
+        (["run", "--suite", "model.toml"], "there is no model 'resnet8': did you mean 'resnet18'?"),
+        (["run", "--suite", "file.toml"], "gone.onnx does not exist"),
+        (["run", "--suite", "bad.toml"], "bad.toml:1: unknown key 'model'"),
+        (["show"], "there are no records in records.jsonl: `adreno-bench run` makes some"),
+        (["cache", "--all"], "--all and --unused-days go with --prune"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path, arguments: list[str], message: str) -> None:
+    suites = {
+        "s.toml": 'models = ["tiny"]\npaths = ["opencl"]\n',
+        "path.toml": 'models = ["tiny"]\npaths = ["textur"]\n',
+        "model.toml": 'models = ["resnet8"]\npaths = ["opencl"]\n',
+        "file.toml": 'models = ["gone.onnx"]\npaths = ["opencl"]\n',
+        "bad.toml": 'model = ["tiny"]\npaths = ["opencl"]\n',
+    }
+    for name, text in suites.items():
+        (tmp_path / name).write_text(text)
+    done = bench(*arguments, folder=tmp_path)
+    assert message in done.stderr
+    assert done.returncode == ExitCode.USAGE
+    assert "Traceback" not in done.stderr
+
+
+def test_the_cases_of_a_suite_as_json(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text('models = ["tiny"]\npaths = ["opencl", "texture"]\n')
+    said = bench("list", "--suite", "s.toml", "--json", folder=tmp_path).stdout
+    assert json.loads(said) == ["tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"]
