@@ -1,0 +1,56 @@
+"""The daemon's process. Prints `{"port": N}` when it can be reached, then serves until its parent ends it or dies."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+
+from device_runner.virtual import daemon, lifetime
+from device_runner.virtual.faults import FaultFile
+from device_runner.virtual.phone import FAULTS_JSON, read_properties
+from device_runner.virtual.transport import Phone
+
+BANNER_KEYS = ("ro.product.name", "ro.product.model", "ro.product.device")
+
+
+def main() -> None:
+    """Run the daemon."""
+    parser = argparse.ArgumentParser(prog="device_runner.virtual", description="device side of adb, on 127.0.0.1 only")
+    parser.add_argument("--root", type=Path, required=True, help="folder that stands for / of the phone")
+    root = parser.parse_args().root
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    lifetime.die_with_parent(signal.SIGTERM)
+    lifetime.adopt_orphans()
+    properties = read_properties(root)
+    phone = Phone(
+        root=str(root),
+        environment=dict(os.environ),
+        faults=FaultFile(root / FAULTS_JSON),
+        product={key: properties[key] for key in BANNER_KEYS if key in properties},
+    )
+    try:
+        asyncio.run(_serve(phone))
+    finally:
+        lifetime.end_descendants()
+
+
+async def _serve(phone: Phone) -> None:
+    listener = daemon.listening_socket()
+    serving = asyncio.ensure_future(daemon.serve(listener, phone))
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(signum, serving.cancel)
+    sys.stdout.write(json.dumps({"port": listener.getsockname()[1]}) + "\n")
+    sys.stdout.flush()
+    with contextlib.suppress(asyncio.CancelledError):
+        await serving
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""Processes of ours that end when we do, however that happens."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import IO
+
+from device_runner.failures import RigFailure
+
+TERM_DEADLINE_S = 2.0
+KILL_DEADLINE_S = 5.0
+
+_DIE_WITH_PARENT = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def dying_with_parent(argv: Sequence[str]) -> list[str]:
+    """A command line that runs `argv` so that the kernel kills it with its parent (PR_SET_PDEATHSIG)."""
+    return [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, *argv]
+
+
+class Children:
+    """Starts processes and, as a context, ends them in reverse order.
+
+    The kernel ties a child to the *thread* that started it, so one thread starts them all and lives as long as they.
+    """
+
+    def __init__(self) -> None:
+        self._starter = ThreadPoolExecutor(1, thread_name_prefix="children")
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def start(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        stderr: IO[bytes],
+        stdout: IO[bytes] | int = subprocess.DEVNULL,
+        pass_fds: Sequence[int] = (),
+    ) -> subprocess.Popen[bytes]:
+        """Start `argv` in a session of its own, so that Ctrl-C in a terminal reaches only us."""
+        process = self._starter.submit(
+            subprocess.Popen,
+            list(argv),
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            pass_fds=pass_fds,
+            start_new_session=True,
+        ).result()
+        self._processes.append(process)
+        return process
+
+    def __enter__(self) -> Children:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            while self._processes:
+                _end(self._processes.pop())
+        finally:
+            self._starter.shutdown(wait=False)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ask with SIGTERM, then kill. Raises RigFailure if even that does not end it."""
+    process.terminate()
+    try:
+        process.wait(TERM_DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        try:
+            process.wait(KILL_DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            raise RigFailure(f"process {process.pid} does not end", hint="it hangs in the kernel; see ps") from None
+    finally:
+        if process.stdout:
+            process.stdout.close()

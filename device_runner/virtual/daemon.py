@@ -1,0 +1,64 @@
+"""Listening for hosts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+
+from device_runner.virtual import services
+from device_runner.virtual.faults import POLL_S
+from device_runner.virtual.packet import MAX_PAYLOAD_BYTES, ProtocolError
+from device_runner.virtual.transport import Phone, TaskSet, Transport
+
+LOOPBACK = "127.0.0.1"
+EMULATOR_PORTS = range(5555, 5586)
+"""An adb server looks for emulators here and would show the phone twice."""
+
+log = logging.getLogger(__name__)
+
+
+def listening_socket() -> socket.socket:
+    """A socket on a free port of the loopback, never one that adb scans."""
+    while True:
+        listener = socket.create_server((LOOPBACK, 0))
+        if listener.getsockname()[1] not in EMULATOR_PORTS:
+            return listener
+        listener.close()
+
+
+async def serve(listener: socket.socket, phone: Phone) -> None:
+    """Serve hosts until cancelled."""
+    transports: set[Transport] = set()
+    tasks = TaskSet()
+
+    async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if phone.faults.now.offline:
+            writer.transport.abort()
+            return
+        transport = Transport(reader, writer, phone, services.find, tasks)
+        transports.add(transport)
+        try:
+            await transport.run()
+        except ProtocolError as error:
+            log.warning("connection dropped: %s", error)
+        except Exception:
+            log.exception("connection dropped")
+        finally:
+            transports.discard(transport)
+
+    server = await asyncio.start_server(connected, sock=listener, limit=MAX_PAYLOAD_BYTES)
+    try:
+        async with server:
+            while True:
+                await asyncio.sleep(POLL_S)
+                if phone.faults.now.offline:
+                    for transport in tuple(transports):
+                        transport.drop()
+    finally:
+        for transport in tuple(transports):
+            transport.drop()
+        with contextlib.suppress(asyncio.CancelledError):
+            await tasks.cancel()

@@ -1,0 +1,160 @@
+"""Having a virtual phone: start all of it, hand it out, end all of it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import select
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from device_runner.failures import RigFailure
+from device_runner.virtual import adb_server, faults, phone, sandbox
+from device_runner.virtual.children import Children
+from device_runner.virtual.faults import Faults
+from device_runner.virtual.phone import FAULTS_JSON, State
+from device_runner.virtual.tvm_rpc.runtime import EXTRA_LIBRARIES
+from device_runner.virtual.tvm_rpc.server import FAULTS
+
+START_DEADLINE_S = 15.0
+REMOTE_ROOT = "data/local/tmp/adreno-bench"
+EMULATED = ("soc", "gpu", "clocks", "thermal", "battery")
+"""What on this phone is not the real thing."""
+
+_PACKAGES = ("device_runner", "numpy", "psutil", "tvm", "tvm_ffi")
+"""What runs on the phone of what is installed here."""
+
+
+@dataclass(frozen=True)
+class VirtualPhone:
+    """A running virtual phone."""
+
+    serial: str
+    """`127.0.0.1:PORT`, as adb knows it."""
+    adb_port: int
+    """Port of the private adb server that is connected to it."""
+    root: str
+    """Folder on the phone for our files: `/data/local/tmp/adreno-bench`, or its real path without a sandbox."""
+    home: Path
+    """Folder on the host that is the phone. It persists, so what was pushed stays."""
+    sandboxed: bool
+    emulated: tuple[str, ...] = EMULATED
+
+    def state(self) -> State:
+        """The phone's state now."""
+        return phone.load(self.home)
+
+    def update(self, **changes: Any) -> State:
+        """Change the state, mapping by mapping: `update(gpu={"thermal_level": 2}, thermal_status=3)`."""
+        state = self.state().changed(changes)
+        phone.save(self.home, state)
+        return state
+
+    def fault(self, **changes: Any) -> Faults:
+        """Inject faults, or take them back with their default: `fault(frozen=True)`. Others stay as they are."""
+        path = self.home / FAULTS_JSON
+        injected = replace(faults.read(path), **changes)
+        faults.write(path, injected)
+        return injected
+
+
+@contextlib.contextmanager
+def virtual_phone(
+    home: Path,
+    *,
+    opencl_runtime: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    injected: Faults | None = None,
+    sandboxed: bool | None = None,
+) -> Iterator[VirtualPhone]:
+    """A virtual phone with its folder at `home`, connected to an adb server of its own.
+
+    `opencl_runtime` is the library with TVM's OpenCL device API, `env` goes into every process on the phone, `injected`
+    are the faults to begin with, `sandboxed` forces or forbids the sandbox (None: where it can be had). All processes
+    end with the context, or with this process if it is killed. Raises SetupMissing or RigFailure.
+    """
+    home = home.resolve()
+    phone.prepare(home)
+    (home / "system/bin/tvm_rpc").write_text(_tvm_rpc_script())
+    (home / "system/bin/tvm_rpc").chmod(0o755)
+    faults.write(home / FAULTS_JSON, injected or Faults())
+    if sandboxed is None:
+        sandboxed = not sandbox.why_not()
+    root = Path("/") if sandboxed else home
+    (home / REMOTE_ROOT).mkdir(parents=True, exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        log = stack.enter_context((home / "phone.log").open("wb"))
+        children = stack.enter_context(Children())
+        adb_port = adb_server.start(children, home / "adb", log)
+        environment = {**_environment(root, opencl_runtime), **(env or {})}
+        argv = _python("device_runner.virtual.__main__:main", "--root", str(root))
+        if sandboxed:
+            argv = sandbox.command(home, _readable(opencl_runtime), environment, argv)
+        daemon = children.start(argv, env=environment, stdout=subprocess.PIPE, stderr=log)
+        serial = f"127.0.0.1:{_port(daemon, home / 'phone.log')}"
+        adb_server.connect(adb_port, serial, START_DEADLINE_S)
+        yield VirtualPhone(serial, adb_port, str(root / REMOTE_ROOT), home, sandboxed)
+
+
+def _port(daemon: subprocess.Popen[bytes], log: Path) -> int:
+    assert daemon.stdout is not None
+    ready, _, _ = select.select([daemon.stdout], [], [], START_DEADLINE_S)
+    line = daemon.stdout.readline() if ready else b""
+    if not line:
+        raise RigFailure(
+            "the virtual phone did not start",
+            hint=f"its log is {log}",
+            evidence=log.read_text(errors="replace"),
+        )
+    port: int = json.loads(line)["port"]
+    return port
+
+
+def _environment(root: Path, opencl_runtime: Path | None) -> dict[str, str]:
+    home = str(root / "data/local/tmp")
+    environment = {
+        "PATH": f"{root / 'system/bin'}:/usr/local/bin:/usr/bin:/bin",
+        "HOME": home,
+        "TMPDIR": home,
+        "USER": "shell",
+        "SHELL": "/bin/sh",
+        "LANG": "C.UTF-8",
+        "ANDROID_ROOT": str(root / "system"),
+        "ANDROID_DATA": str(root / "data"),
+    }
+    if opencl_runtime:
+        environment[EXTRA_LIBRARIES] = str(opencl_runtime.resolve())
+    return environment
+
+
+def _readable(opencl_runtime: Path | None) -> list[Path]:
+    """Host folders that the phone's programs are made of: Python, the packages, the OpenCL runtime."""
+    interpreter = Path(sys.executable).resolve().parent.parent
+    paths = [Path(sys.prefix), Path(sys.base_prefix), interpreter, *_package_folders()]
+    return [*paths, opencl_runtime.resolve().parent] if opencl_runtime else paths
+
+
+def _package_folders() -> list[Path]:
+    specs = (importlib.util.find_spec(name) for name in _PACKAGES)
+    return [Path(folder) for spec in specs if spec for folder in spec.submodule_search_locations or ()]
+
+
+def _python(call: str, *arguments: str) -> list[str]:
+    """Command line that calls `module:function` of ours, in this Python, deaf to its environment and folder."""
+    module, _, function = call.partition(":")
+    parents = sorted({str(folder.parent) for folder in _package_folders()})
+    code = f"import sys; sys.path += {parents!r}; from {module} import {function}; sys.exit({function}())"
+    return [sys.executable, "-I", "-B", "-c", code, *arguments]
+
+
+def _tvm_rpc_script() -> str:
+    return f"""#!/bin/sh
+export {FAULTS}="${{0%/*}}/../etc/faults.json"
+exec {shlex.join(_python("device_runner.virtual.tvm_rpc.server:main"))} "$@"
+"""

@@ -1,0 +1,222 @@
+"""The phone as a folder: `data`, `system`, `sys`, made from one small state.
+
+`phone.json` is the one place where the phone's state stands; everything that imitates Android (`build.prop`, the pages
+of `dumpsys`, the files under `/sys`) is rendered from it, so that no two of them disagree. Names say "virtual": the
+phone never passes for a part that it is not. Form of the files: Qualcomm's kgsl_pwrctrl.c; AOSP's
+ThermalManagerService and BatteryService.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from device_runner.failures import RigFailure
+
+STATE_JSON = "phone.json"
+BUILD_PROP = "system/build.prop"
+FAULTS_JSON = "system/etc/faults.json"
+IMAGE = Path(__file__).parent / "image"
+
+GPU_ZONE = "gpuss-0"
+_BATTERY_TECHNOLOGY = "virtual"
+_ABIS = {"x86_64": "x86_64", "aarch64": "arm64-v8a"}
+
+
+def _properties() -> dict[str, str]:
+    abi = _ABIS.get(platform.machine(), platform.machine())
+    return {
+        "ro.product.name": "adreno_bench_virtual",
+        "ro.product.model": "adreno-bench virtual",
+        "ro.product.device": "virtual",
+        "ro.product.manufacturer": "adreno-bench",
+        "ro.product.cpu.abi": abi,
+        "ro.product.cpu.abilist": abi,
+        "ro.soc.manufacturer": "none",
+        "ro.soc.model": "virtual",
+        "ro.board.platform": "virtual",
+        "ro.hardware": "virtual",
+        "ro.build.version.release": "14",
+        "ro.build.version.sdk": "34",
+        "ro.build.fingerprint": "adreno-bench/virtual/virtual:14/1/1:user/release-keys",
+        "ro.build.type": "user",
+        "ro.debuggable": "0",
+        "sys.boot_completed": "1",
+    }
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """The GPU as the kernel's driver would show it."""
+
+    model: str = "virtual"
+    levels_mhz: tuple[int, ...] = (800, 600, 400, 200)
+    """Clocks of the power levels; level 0 is the fastest."""
+    level: int = 0
+    thermal_level: int = 0
+    """Fastest level that the temperature allows: above 0 the GPU is throttled."""
+    busy_percent: int = 0
+    busy_us: tuple[int, ...] = (0, 0, 0, 0)
+    """Time spent busy at each level since boot."""
+    resets: int = 0
+
+
+@dataclass(frozen=True)
+class Battery:
+    """The battery."""
+
+    level_percent: int = 100
+    temperature_dc: int = 250
+    """Tenths of a degree Celsius."""
+    charging: bool = False
+
+
+@dataclass(frozen=True)
+class State:
+    """All that can change on the phone without a process doing it."""
+
+    properties: Mapping[str, str] = field(default_factory=_properties)
+    gpu: Gpu = Gpu()
+    battery: Battery = Battery()
+    temperatures_mc: Mapping[str, int] = field(
+        default_factory=lambda: {"cpu-0-0": 38_000, GPU_ZONE: 36_000, "skin-therm": 32_000}
+    )
+    """Thermal zones by type, in thousandths of a degree Celsius."""
+    thermal_status: int = 0
+    """0 none, 1 light, 2 moderate, 3 severe, 4 critical, 5 emergency, 6 shutdown."""
+
+    def changed(self, changes: Mapping[str, Any]) -> State:
+        """With `changes` merged in, mapping by mapping. Raises RigFailure for a key that no phone has."""
+        return _state(_merged(asdict(self), changes))
+
+
+def prepare(home: Path) -> State:
+    """Make or refresh the folder of a phone, keeping its state and its `/data`."""
+    home.mkdir(parents=True, exist_ok=True)
+    home.chmod(0o700)  # adbd gives pushed files to everybody; this keeps them ours
+    for name in ("data/local/tmp", "data/property", "system/bin", "sys/devices/system"):
+        (home / name).mkdir(parents=True, exist_ok=True)
+    shutil.copytree(IMAGE, home, dirs_exist_ok=True)
+    for script in (home / "system/bin").iterdir():
+        script.chmod(0o755)
+    state = load(home) if (home / STATE_JSON).exists() else State()
+    save(home, state)
+    return state
+
+
+def load(home: Path) -> State:
+    """The state of the phone in this folder. Raises RigFailure if the file is not one of ours."""
+    path = home / STATE_JSON
+    try:
+        return _state(json.loads(path.read_text()))
+    except (OSError, ValueError) as error:
+        raise RigFailure(f"{path} cannot be read: {error}", hint="delete it to start with a fresh phone") from None
+
+
+def save(home: Path, state: State) -> None:
+    """Write the state and all that is rendered from it. Each file changes at once."""
+    _write(home / STATE_JSON, json.dumps(asdict(state), indent=1) + "\n")
+    for name, text in _rendered(state):
+        _write(home / name, text)
+
+
+def read_properties(root: Path) -> dict[str, str]:
+    """The properties that a phone was built with."""
+    pairs = (line.partition("=") for line in (root / BUILD_PROP).read_text().splitlines())
+    return {key: value for key, _, value in pairs}
+
+
+def _state(values: Mapping[str, Any]) -> State:
+    try:
+        gpu = Gpu(**values["gpu"])
+        gpu = Gpu(**{**asdict(gpu), "levels_mhz": tuple(gpu.levels_mhz), "busy_us": tuple(gpu.busy_us)})
+        return State(**{**values, "gpu": gpu, "battery": Battery(**values["battery"])})
+    except (KeyError, TypeError) as error:
+        raise RigFailure(f"not the state of a virtual phone: {error}", hint=f"see {State.__module__}.State") from None
+
+
+def _merged(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(old)
+    for key, value in changes.items():
+        both = isinstance(value, Mapping) and isinstance(old.get(key), Mapping)
+        merged[key] = _merged(old[key], value) if both else value
+    return merged
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.write_text(text)
+    partial.replace(path)
+
+
+def _rendered(state: State) -> Iterator[tuple[str, str]]:
+    yield BUILD_PROP, "".join(f"{key}={value}\n" for key, value in state.properties.items())
+    yield "system/etc/dumpsys/battery", _battery(state.battery)
+    yield "system/etc/dumpsys/thermalservice", _thermalservice(state)
+    for name, value in _kgsl(state.gpu, state.temperatures_mc.get(GPU_ZONE, 0)).items():
+        yield f"sys/class/kgsl/kgsl-3d0/{name}", f"{value}\n"
+    for index, (kind, temperature_mc) in enumerate(state.temperatures_mc.items()):
+        yield f"sys/class/thermal/thermal_zone{index}/type", f"{kind}\n"
+        yield f"sys/class/thermal/thermal_zone{index}/temp", f"{temperature_mc}\n"
+
+
+def _kgsl(gpu: Gpu, temperature_mc: int) -> dict[str, object]:
+    clock_mhz = gpu.levels_mhz[max(gpu.level, gpu.thermal_level)]
+    return {
+        "gpu_model": gpu.model,
+        "gpuclk": clock_mhz * 1_000_000,
+        "clock_mhz": clock_mhz,
+        "max_clock_mhz": gpu.levels_mhz[gpu.thermal_level],
+        "freq_table_mhz": " ".join(map(str, gpu.levels_mhz)),
+        "gpu_available_frequencies": " ".join(str(mhz * 1_000_000) for mhz in gpu.levels_mhz),
+        "gpu_clock_stats": " ".join(map(str, gpu.busy_us)),
+        "gpu_busy_percentage": f"{gpu.busy_percent} %",
+        "gpubusy": f"{gpu.busy_percent * 10_000:7d} {1_000_000:7d}",
+        "num_pwrlevels": len(gpu.levels_mhz),
+        "thermal_pwrlevel": gpu.thermal_level,
+        "max_pwrlevel": 0,
+        "min_pwrlevel": len(gpu.levels_mhz) - 1,
+        "reset_count": gpu.resets,
+        "temp": temperature_mc,
+    }
+
+
+def _battery(battery: Battery) -> str:
+    charging = str(battery.charging).lower()
+    return (
+        "Current Battery Service state:\n"
+        "  AC powered: false\n"
+        f"  USB powered: {charging}\n"
+        "  Wireless powered: false\n"
+        f"  status: {2 if battery.charging else 3}\n"
+        "  health: 2\n"
+        "  present: true\n"
+        f"  level: {battery.level_percent}\n"
+        "  scale: 100\n"
+        f"  temperature: {battery.temperature_dc}\n"
+        f"  technology: {_BATTERY_TECHNOLOGY}\n"
+    )
+
+
+def _thermalservice(state: State) -> str:
+    zones = state.temperatures_mc
+    sensors = [(0, "CPU", zones.get("cpu-0-0")), (1, "GPU", zones.get(GPU_ZONE)), (3, "SKIN", zones.get("skin-therm"))]
+    lines = [
+        f"\tTemperature{{mValue={value / 1000:.1f}, mType={kind}, mName={name}, mStatus={state.thermal_status}}}\n"
+        for kind, name, value in sensors
+        if value is not None
+    ]
+    return (
+        "IsStatusOverride: false\n"
+        f"Thermal Status: {state.thermal_status}\n"
+        "Cached temperatures:\n"
+        "HAL Ready: true\n"
+        "Current temperatures from HAL:\n" + "".join(lines)
+    )

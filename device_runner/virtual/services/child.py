@@ -1,0 +1,101 @@
+"""Starting a command of the phone on pipes or on a terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import signal
+import struct
+import subprocess
+import termios
+from dataclasses import dataclass
+
+from device_runner.virtual.transport import Phone
+
+
+@dataclass
+class Child:
+    """A running command and our ends of its pipes, all non-blocking."""
+
+    process: subprocess.Popen[bytes]
+    stdin: int
+    outputs: tuple[int, ...]
+    """Stdout, and stderr unless it is merged."""
+    on_terminal: bool = False
+
+    def close_stdin(self) -> None:
+        """Let the command read an end of file. A terminal has no such half, so nothing happens there."""
+        if not self.on_terminal and self.stdin >= 0:
+            os.close(self.stdin)
+            self.stdin = -1
+
+    def hang_up(self) -> None:
+        """Send SIGHUP if it still runs."""
+        self.process.send_signal(signal.SIGHUP)
+
+    def close_outputs(self) -> None:
+        """Stop listening. On a terminal the kernel then sends SIGHUP, elsewhere a later write raises SIGPIPE."""
+        outputs, self.outputs = self.outputs, ()
+        for fd in outputs:
+            os.close(fd)
+
+    def close(self) -> None:
+        """Close all our ends."""
+        self.close_stdin()
+        self.close_outputs()
+
+    def resize(self, rows: int, columns: int, width_px: int, height_px: int) -> None:
+        """Tell the terminal its size."""
+        if self.on_terminal and self.outputs:
+            with contextlib.suppress(OSError, struct.error):
+                fcntl.ioctl(self.stdin, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, width_px, height_px))
+
+
+def on_pipes(phone: Phone, command: str, *, merged: bool) -> Child:
+    """Start a command with three pipes, or with two when stderr is `merged` into stdout."""
+    process = subprocess.Popen(
+        _argv(command),
+        cwd=phone.root,
+        env=phone.environment,
+        start_new_session=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT if merged else subprocess.PIPE,
+    )
+    ends = [pipe for pipe in (process.stdin, process.stdout, process.stderr) if pipe]
+    stdin, *outputs = [os.dup(pipe.fileno()) for pipe in ends]
+    for pipe in ends:
+        pipe.close()
+    for fd in (stdin, *outputs):
+        os.set_blocking(fd, False)
+    return Child(process, stdin, tuple(outputs))
+
+
+def on_terminal(phone: Phone, command: str, term: str) -> Child:
+    """Start a command, or an interactive shell for an empty one, on a terminal of its own."""
+    master, slave = pty.openpty()
+    try:
+        process = subprocess.Popen(
+            _argv(command),
+            cwd=phone.root,
+            env={**phone.environment, "TERM": term or "dumb"},
+            start_new_session=True,
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            preexec_fn=_take_terminal,  # noqa: PLW1509 - the daemon has one thread
+        )
+    finally:
+        os.close(slave)
+    os.set_blocking(master, False)
+    return Child(process, master, (master,), on_terminal=True)
+
+
+def _take_terminal() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def _argv(command: str) -> list[str]:
+    return ["/bin/sh", "-c", command] if command else ["/bin/sh"]

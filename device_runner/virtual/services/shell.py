@@ -1,0 +1,186 @@
+"""Commands: `shell:`, `shell,v2:`, `exec:`, with pipes or on a terminal.
+
+The versions differ as on a phone. Version 1 merges stdout and stderr, tells no exit code, ends with the process even if
+its children keep the output open, and does not kill it when the host leaves. Version 2 frames everything, ends when
+stdout and stderr do, and sends SIGHUP when the host leaves. Source: AOSP shell_protocol.h, daemon/shell_service.cpp.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import struct
+from collections.abc import Awaitable, Callable
+from enum import IntEnum
+from typing import Protocol
+
+from device_runner.virtual.fds import exit_code, read_some, write_all
+from device_runner.virtual.services import child
+from device_runner.virtual.services.child import Child
+from device_runner.virtual.services.inbox import Inbox
+from device_runner.virtual.transport import Stream
+
+_FRAME = struct.Struct("<BI")
+_MAX_WINDOW_SIZE_BYTES = 64
+_WINDOW_SIZE = re.compile(rb"(\d+)x(\d+),(\d+)x(\d+)")
+
+
+async def shell(stream: Stream, command: str) -> None:
+    """`shell:CMD`, and without a command the interactive shell."""
+    await _start(stream, command, on_terminal=not command)
+
+
+async def execute(stream: Stream, command: str) -> None:
+    """`exec:CMD`: bytes in, bytes out."""
+    await _start(stream, command)
+
+
+async def shell_with_options(stream: Stream, argument: str) -> None:
+    """`shell,OPTION,...:CMD` with options `v2`, `raw`, `pty` and `TERM=...`; unknown ones are ignored."""
+    text, _, command = argument.partition(":")
+    options = text.split(",")
+    await _start(
+        stream,
+        command,
+        on_terminal="pty" in options or (not command and "raw" not in options),
+        term=next((option[5:] for option in options if option.startswith("TERM=")), ""),
+        framed="v2" in options,
+    )
+
+
+async def _start(
+    stream: Stream, command: str, *, on_terminal: bool = False, term: str = "", framed: bool = False
+) -> None:
+    phone = stream.transport.phone
+    if on_terminal:
+        process = child.on_terminal(phone, command, term)
+    else:
+        process = child.on_pipes(phone, command, merged=not framed)
+    await _run(stream, process, _Framed(stream, process) if framed else _Raw(stream, process))
+
+
+class _Wire(Protocol):
+    """How a command's input, output and exit code travel."""
+
+    waits_for_output: bool
+
+    async def feed(self) -> None: ...
+
+    def output(self, index: int) -> Callable[[bytes], Awaitable[None]]: ...
+
+    async def exit(self, code: int) -> None: ...
+
+
+async def _run(stream: Stream, running: Child, wire: _Wire) -> None:
+    exited = asyncio.ensure_future(exit_code(running.process))
+    await stream.accept()
+    feeding = asyncio.ensure_future(wire.feed())
+    until = None if wire.waits_for_output and not running.on_terminal else exited
+    try:
+        await asyncio.gather(*(_copy(fd, wire.output(i), until) for i, fd in enumerate(running.outputs)))
+        if not running.on_terminal:
+            running.close_outputs()
+        code = await exited
+    finally:
+        feeding.cancel()
+        await asyncio.gather(feeding, return_exceptions=True)
+        running.close()
+    await wire.exit(code)
+
+
+async def _copy(fd: int, write: Callable[[bytes], Awaitable[None]], until: asyncio.Future[int] | None) -> None:
+    try:
+        while data := await read_some(fd, until=until):
+            await write(data)
+    except BrokenPipeError:
+        pass  # the host left; what the command does now is its own affair
+
+
+class _Raw:
+    """Version 1: bytes as they are."""
+
+    waits_for_output = False
+
+    def __init__(self, stream: Stream, running: Child) -> None:
+        self._stream = stream
+        self._running = running
+
+    async def feed(self) -> None:
+        """Host's bytes to stdin; the end of the stream is an end of file, not a reason to kill."""
+        while data := await self._stream.read():
+            await _give(self._running, data)
+        if self._running.on_terminal:
+            self._running.hang_up()
+        else:
+            self._running.close_stdin()
+
+    def output(self, _: int) -> Callable[[bytes], Awaitable[None]]:
+        return self._stream.write
+
+    async def exit(self, code: int) -> None:
+        """Version 1 has no room for it."""
+
+
+class FrameId(IntEnum):
+    """What a frame of version 2 holds."""
+
+    STDIN = 0
+    STDOUT = 1
+    STDERR = 2
+    EXIT = 3
+    CLOSE_STDIN = 4
+    WINDOW_SIZE = 5
+
+
+class _Framed:
+    """Version 2: `u8 id, u32 length, data`, in frames that need not fit the packets."""
+
+    waits_for_output = True
+
+    def __init__(self, stream: Stream, running: Child) -> None:
+        self._stream = stream
+        self._running = running
+        self._inbox = Inbox(stream)
+
+    async def feed(self) -> None:
+        """Carry out the host's frames; when it leaves, send SIGHUP."""
+        try:
+            while True:
+                await self._one(*_FRAME.unpack(await self._inbox.exactly(_FRAME.size)))
+        except EOFError:
+            self._running.hang_up()
+
+    async def _one(self, frame_id: int, length: int) -> None:
+        if frame_id == FrameId.WINDOW_SIZE and length <= _MAX_WINDOW_SIZE_BYTES:
+            if size := _WINDOW_SIZE.match(await self._inbox.exactly(length)):
+                rows, columns, width_px, height_px = map(int, size.groups())
+                self._running.resize(rows, columns, width_px, height_px)
+            return
+        while length:
+            piece = await self._inbox.some(length)
+            length -= len(piece)
+            if frame_id == FrameId.STDIN:
+                await _give(self._running, piece)
+        if frame_id == FrameId.CLOSE_STDIN:
+            self._running.close_stdin()
+
+    def output(self, index: int) -> Callable[[bytes], Awaitable[None]]:
+        frame_id = (FrameId.STDOUT, FrameId.STDERR)[index]
+
+        async def write(data: bytes) -> None:
+            await self._stream.write(_FRAME.pack(frame_id, len(data)) + data)
+
+        return write
+
+    async def exit(self, code: int) -> None:
+        await self._stream.write(_FRAME.pack(FrameId.EXIT, 1) + bytes([code]))
+
+
+async def _give(running: Child, data: bytes | memoryview) -> None:
+    """Write to stdin; a command that no longer reads loses it, as in a pipe, without holding up the stream."""
+    if running.stdin < 0:
+        return
+    try:
+        await write_all(running.stdin, data)
+    except OSError:
+        running.close_stdin()

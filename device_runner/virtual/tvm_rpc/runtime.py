@@ -1,0 +1,56 @@
+"""TVM's runtime in this process, and what the server must add to it."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+EXTRA_LIBRARIES = "ADRENO_BENCH_OPENCL_RUNTIME"
+"""Environment: libraries to load beside the runtime, separated by `:`; the first is the OpenCL device API."""
+
+
+def load() -> None:
+    """Load `tvm_ffi`, `libtvm_runtime` and what the environment names. Raises OSError or ImportError.
+
+    Nothing here calls OpenCL, which does not survive the fork that begins a session.
+    """
+    # tvm_ffi imports torch where it is installed, which takes seconds and is of no use here.
+    sys.modules.setdefault("torch", None)  # type: ignore[arg-type]
+    import tvm_ffi  # noqa: F401
+
+    for library in _libraries():
+        ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
+
+
+def _libraries() -> list[Path]:
+    spec = importlib.util.find_spec("tvm")
+    if spec is None or not spec.submodule_search_locations:
+        raise ImportError("apache-tvm is not installed")
+    package = Path(next(iter(spec.submodule_search_locations)))
+    folder = next((f for f in (package / "lib", package) if (f / "libtvm_runtime.so").exists()), None)
+    if folder is None:
+        raise ImportError(f"no libtvm_runtime.so in {package}")
+    names = [folder / name for name in ("libtvm_runtime.so", "libtvm_runtime_extra.so")]
+    extra = [Path(text) for text in os.environ.get(EXTRA_LIBRARIES, "").split(":") if text]
+    return [path for path in names if path.exists()] + extra
+
+
+def serve(fd: int, folder: Path) -> None:
+    """Serve one client on a connected socket until it leaves; its uploads go to `folder`."""
+    import tvm_ffi
+
+    def workpath(name: str) -> str:
+        return name if "/" in name else str(folder / name)
+
+    def load_module(name: str) -> object:
+        path = workpath(name)
+        if not path.endswith(".so"):
+            raise ValueError(f"{name}: only shared libraries can be loaded, there is no compiler on the device")
+        return tvm_ffi.load_module(path)
+
+    tvm_ffi.register_global_func("tvm.rpc.server.workpath", workpath, override=True)
+    tvm_ffi.register_global_func("tvm.rpc.server.load_module", load_module, override=True)
+    tvm_ffi.get_global_func("rpc.ServerLoop")(fd)

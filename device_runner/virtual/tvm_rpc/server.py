@@ -1,0 +1,178 @@
+"""Listening for clients, one session at a time, each in a worker process of its own."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from device_runner.failures import RigFailure
+from device_runner.virtual import faults, lifetime
+from device_runner.virtual.tvm_rpc import handshake, runtime
+from device_runner.virtual.tvm_rpc.tracker import Address, Tracker
+
+LOOPBACK = "127.0.0.1"
+FAULTS = "ADRENO_BENCH_VIRTUAL_FAULTS"
+"""Environment: the phone's file of faults."""
+TERM_DEADLINE_S = 2.0
+TRACKER_RETRY_S = 5.0
+
+log = logging.getLogger("tvm_rpc")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `tvm_rpc server`; returns an exit code."""
+    options = _parser().parse_args(argv)
+    level = logging.WARNING if options.silent else logging.INFO
+    logging.basicConfig(level=level, format="[%(asctime)s] %(name)s: %(message)s", datefmt="%H:%M:%S")
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if options.host != LOOPBACK:
+        log.error("refusing to listen on %s: the server has no authentication, use %s", options.host, LOOPBACK)
+        return 1
+    for name, value in vars(options).items():
+        log.info("%-11s = %s", name, value)
+    try:
+        runtime.load()
+        listener = _bind(options.port, options.port_end)
+    except (OSError, ImportError) as error:
+        log.error("%s", error)
+        return 1
+    with listener:
+        log.info("bind to %s:%d", LOOPBACK, listener.getsockname()[1])
+        _listen(listener, options)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="tvm_rpc", allow_abbrev=False, description="TVM RPC server of the phone")
+    parser.add_argument("command", choices=["server"])
+    parser.add_argument("--host", default=LOOPBACK, help="only 127.0.0.1 is accepted")
+    parser.add_argument("--port", type=int, default=9090)
+    parser.add_argument("--port-end", type=int, default=9099, help="end of the search for a free port")
+    parser.add_argument("--tracker", type=_address, default=None, metavar="HOST:PORT")
+    parser.add_argument("--key", default="", help="name of the device type at the tracker")
+    parser.add_argument("--custom-addr", default=None, help="address that the tracker gives to clients")
+    parser.add_argument("--work-dir", type=Path, default=None, help="uploads go to its .cache; default $HOME/rpc")
+    parser.add_argument("--silent", action="store_true", help="log only warnings and errors")
+    return parser
+
+
+def _address(text: str) -> tuple[str, int] | None:
+    if not text:
+        return None
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is not HOST:PORT")
+    return host, int(port)
+
+
+def _tracker_address(options: argparse.Namespace) -> Address | None:
+    if not options.tracker:
+        return None
+    host, port = options.tracker
+    return Address(host, port, options.key, options.custom_addr)
+
+
+def _bind(first: int, end: int) -> socket.socket:
+    for port in range(first, max(end, first + 1)):
+        try:
+            return socket.create_server((LOOPBACK, port), backlog=1)
+        except OSError:
+            log.warning("Bind failed to %s:%d", LOOPBACK, port)
+    raise OSError(f"no free port from {first} to {end}")
+
+
+def _listen(listener: socket.socket, options: argparse.Namespace) -> None:
+    folder = options.work_dir / ".cache" if options.work_dir else Path(os.environ.get("HOME", ".")) / "rpc"
+    address = _tracker_address(options)
+    tracker: Tracker | None = None
+    while True:
+        try:
+            match_key = options.key
+            if address:
+                tracker = tracker or Tracker(address, listener.getsockname()[1])
+                match_key = tracker.wait_for_client(listener, tracker.offer())
+        except (OSError, ValueError) as error:
+            log.warning("tracker: %s", error)
+            if tracker:
+                tracker.close()
+                tracker = None
+            select.select([], [], [], TRACKER_RETRY_S)
+            continue
+        connection, (host, port) = listener.accept()
+        with connection:
+            try:
+                session = handshake.greet(connection, options.key, match_key)
+            except (OSError, handshake.Unwelcome) as error:
+                log.warning("connection from %s:%d refused: %s", host, port, error)
+                continue
+            log.info("Connection success %s:%d", host, port)
+            _serve(listener, connection, session, folder)
+            log.info("Socket Connection Closed")
+
+
+def _serve(listener: socket.socket, connection: socket.socket, session: handshake.Session, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    worker = os.fork()
+    if worker == 0:
+        _work(listener, connection, folder)
+    try:
+        status = _oversee(worker, session.timeout_s)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    died = os.WIFSIGNALED(status)
+    how = f", killed by {signal.Signals(os.WTERMSIG(status)).name}" if died else ""
+    log.log(logging.ERROR if status else logging.INFO, "Child pid=%d exited, Process status =%d%s", worker, status, how)
+
+
+def _work(listener: socket.socket, connection: socket.socket, folder: Path) -> None:
+    """The worker's life. Does not return."""
+    code = 1
+    try:
+        lifetime.die_with_parent(signal.SIGKILL)
+        listener.close()
+        runtime.serve(connection.fileno(), folder)
+        code = 0
+    except Exception as error:
+        log.error("session ended: %s", error)
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _oversee(worker: int, timeout_s: float | None) -> int:
+    """Wait for a worker, at most `timeout_s`; returns its status as `waitpid` gives it."""
+    pidfd = os.pidfd_open(worker)
+    try:
+        crash_after_s = _crash_after_s()
+        if crash_after_s is not None and not _ends(pidfd, crash_after_s):
+            os.kill(worker, signal.SIGKILL)
+        elif not _ends(pidfd, timeout_s):
+            log.warning("session of pid=%d killed (timeout = %g)", worker, timeout_s)
+            os.kill(worker, signal.SIGTERM)
+            if not _ends(pidfd, TERM_DEADLINE_S):
+                os.kill(worker, signal.SIGKILL)
+    finally:
+        os.close(pidfd)
+    return os.waitpid(worker, 0)[1]
+
+
+def _ends(pidfd: int, within_s: float | None) -> bool:
+    return bool(select.select([pidfd], [], [], within_s)[0])
+
+
+def _crash_after_s() -> float | None:
+    path = os.environ.get(FAULTS)
+    try:
+        return faults.read(Path(path)).crash_session_after_s if path else None
+    except RigFailure as failure:
+        log.error("%s", failure)
+        return None
