@@ -1,13 +1,12 @@
 """One device behind an adb server: shell, long-running jobs, streams. Every call has a total deadline.
 
-adbutils serves for what concerns the server (`registry`), not for what concerns a device: its timeouts are for each
+adbutils serves for what concerns the server (`adb_server`), not for what concerns a device: its timeouts are for each
 receive, and opening a stream has none that can be set. The host side of the protocol is a request of four hex digits
 and a text, answered by OKAY or FAIL (AOSP packages/modules/adb, OVERVIEW.TXT and SERVICES.TXT).
 """
 
 from __future__ import annotations
 
-import os
 import shlex
 import socket
 import struct
@@ -28,11 +27,6 @@ _HINTS = {
     "offline": "plug it in again, or try `adb reconnect offline`",
     "not found": "`adb devices` lists what the server sees; is the cable in, and USB debugging on?",
 }
-
-
-def default_port() -> int:
-    """Port of the user's own adb server."""
-    return int(os.environ.get("ANDROID_ADB_SERVER_PORT", "5037"))
 
 
 class Refused(Exception):
@@ -129,11 +123,10 @@ class Adb:
 
     def _connect(self, deadline: Deadline) -> socket.socket:
         try:
-            sock = socket.create_connection(("127.0.0.1", self.port), timeout=deadline.remaining_s or None)
+            return socket.create_connection(("127.0.0.1", self.port), timeout=max(deadline.remaining_s, 0.001))
         except ConnectionRefusedError:
             message = f"no adb server answers on port {self.port}"
             raise RigFailure(message, hint="start it with `adb start-server`") from None
-        return sock
 
     @staticmethod
     def _request(sock: socket.socket, text: str, deadline: Deadline) -> None:

@@ -58,7 +58,7 @@ class AdbDevice(RpcDevice):
         known = properties(self.transport)
         return Identity(
             kind=self._kind,
-            serial=known.get("ro.serialno") or self.transport.name,
+            serial=known.get("ro.serialno") or self.name,
             soc=known.get("ro.soc.model") or known.get("ro.board.platform", ""),
             rom=known.get("ro.build.fingerprint", ""),
             abi=known.get("ro.product.cpu.abi", ""),

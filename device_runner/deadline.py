@@ -37,3 +37,5 @@ class Deadline:
             if not remaining:
                 return
             time.sleep(min(every_s, remaining))
+            if not self.remaining_s:
+                return

@@ -8,6 +8,7 @@ import shlex
 import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,6 +21,13 @@ from device_runner.rpc_device import RpcDevice
 from device_runner.transport import Job
 
 CHUNK_BYTES = 65_536
+
+RPC_SERVER = (
+    sys.executable,
+    "-c",
+    "import sys; from device_runner.virtual.tvm_rpc.server import main; sys.exit(main())",
+)
+"""The virtual phone's `tvm_rpc`, without the phone."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,7 @@ class LocalTransport:
 
     def dial(self, port: int, *, timeout_s: float) -> socket.socket:
         """A connection to a local port. Raises ConnectionRefusedError if nothing listens there."""
-        sock = socket.create_connection(("127.0.0.1", port), timeout=timeout_s)
+        sock = socket.create_connection(("127.0.0.1", port), timeout=max(timeout_s, 0.001))
         sock.settimeout(None)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return sock

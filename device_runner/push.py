@@ -52,16 +52,16 @@ def push(
         sent_bytes = _send(adb, file, temporary, deadline, progress)
         commit = ["sh", "-c", COMMIT_SCRIPT, "sh", temporary, destination, sha256]
         answer = adb.shell(commit, timeout_s=deadline.remaining_s)
+        if answer.code:
+            raise RigFailure(
+                f"{file.name} did not arrive on {adb.serial} as it is on this host",
+                hint="did it change meanwhile? run again, and try another cable",
+                evidence=answer.stderr,
+            )
     except BaseException:
         with suppress(DeviceFailure, RigFailure):  # the failure under way is the one to report
             adb.shell(["rm", "-f", temporary], timeout_s=1)
         raise
-    if answer.code:
-        raise RigFailure(
-            f"{file.name} did not arrive on {adb.serial} as it is on this host",
-            hint="did it change meanwhile? run again, and try another cable",
-            evidence=answer.stderr,
-        )
     return Pushed(destination, sent_bytes)
 
 

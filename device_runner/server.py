@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import socket
 
 SERVER_SCRIPT = """
-cd "$1" || exit 125
+mkdir -p "$1" && cd "$1" || exit 125
 shift
 exec 3<&0
 setsid "$@" </dev/null 2>&1 3<&- &
@@ -39,6 +39,7 @@ exec 3<&-
 wait $server
 code=$?
 kill $keeper
+wait $keeper
 kill -s KILL -- "-$server" 2>/dev/null
 exit $code
 """
@@ -49,6 +50,8 @@ PORTS = range(20_000, 32_000)
 
 PORT_ATTEMPTS = 5
 POLL_S = 0.03
+LAST_DIAL_S = 1.0
+"""A dial at the end of the deadline still gets so long, to tell a slow server from a machine that is gone."""
 END_TIMEOUT_S = 5.0
 NOT_FOUND = 127
 """The exit code of a shell whose command does not exist."""
@@ -100,6 +103,7 @@ def _spawn(transport: Transport, program: Sequence[str], toggles: Toggles, port:
     key = secrets.token_hex(8)
     environment = [f"{name}={value}" for name, value in toggles.items()]
     flags = ["server", "--host=127.0.0.1", f"--port={port}", f"--port-end={port + 1}", f"--key={key}"]
+    flags.append(f"--work-dir={transport.root}")  # its default lies in the user's home, and it is removed afterwards
     command = ["sh", "-c", SERVER_SCRIPT, "sh", transport.root, "env", *environment, *program, *flags]
     return Server(transport.name, transport.spawn(command, timeout_s=deadline.remaining_s), port, key)
 
@@ -120,7 +124,7 @@ def _stream_to(server: Server, transport: Transport, deadline: Deadline) -> sock
         if server.job.ended:
             return None
         try:
-            return transport.dial(server.port, timeout_s=deadline.remaining_s)
+            return transport.dial(server.port, timeout_s=max(deadline.remaining_s, LAST_DIAL_S))
         except ConnectionRefusedError:
             continue
     message = f"the RPC server on {transport.name} did not listen within {deadline.seconds:g} s"

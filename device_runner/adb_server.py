@@ -1,0 +1,88 @@
+"""The user's own adb server: which devices it knows, and whether it is worth starting."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from socket import create_connection
+
+from device_runner.failures import RigFailure
+
+ANSWER_TIMEOUT_S = 3.0
+START_TIMEOUT_S = 20.0
+"""A start takes 3 s: the server scans the USB bus before it answers."""
+
+USB_INTERFACES = Path("/sys/bus/usb/devices")
+ADB_INTERFACE = ("ff", "42", "01")
+"""USB class, subclass and protocol of adb (AOSP adb/client/usb_linux.cpp)."""
+
+
+@dataclass(frozen=True)
+class AdbEntry:
+    """One device that the adb server knows."""
+
+    serial: str
+    state: str
+    """adb's word: `device`, `offline`, `unauthorized`, `recovery`…"""
+    tags: dict[str, str] = field(default_factory=dict)
+    """What `adb devices -l` says: product, model, device."""
+
+
+def default_port() -> int:
+    """Port of the user's own adb server."""
+    return int(os.environ.get("ANDROID_ADB_SERVER_PORT", "5037"))
+
+
+def known_devices() -> list[AdbEntry]:
+    """What the adb server knows; it is started first only if a phone hangs on this host's USB.
+
+    Raises `RigFailure` if a server is there and does not answer.
+    """
+    if not _answers():
+        if not _phone_on_usb():
+            return []
+        _start()
+    from adbutils import AdbClient
+    from adbutils.errors import AdbError
+
+    try:
+        listed = AdbClient("127.0.0.1", default_port(), socket_timeout=ANSWER_TIMEOUT_S).list(extended=True)
+    except (AdbError, OSError) as error:
+        message = f"the adb server on port {default_port()} does not answer: {error}"
+        raise RigFailure(message, hint="restart it with `adb kill-server` and `adb start-server`") from error
+    return [AdbEntry(device.serial, device.state, dict(device.tags)) for device in listed]
+
+
+def _answers() -> bool:
+    try:
+        create_connection(("127.0.0.1", default_port()), timeout=ANSWER_TIMEOUT_S).close()
+    except OSError:
+        return False
+    return True
+
+
+def _phone_on_usb() -> bool:
+    names = ("bInterfaceClass", "bInterfaceSubClass", "bInterfaceProtocol")
+    for interface in USB_INTERFACES.glob("*:*"):
+        try:
+            found = tuple((interface / name).read_text().strip() for name in names)
+        except OSError:
+            continue  # unplugged while we look
+        if found == ADB_INTERFACE:
+            return True
+    return False
+
+
+def _start() -> None:
+    from adbutils import adb_path
+
+    command = [adb_path(), "-P", str(default_port()), "start-server"]
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=START_TIMEOUT_S)
+    except subprocess.TimeoutExpired as error:
+        raise RigFailure(f"adb start-server did not end within {START_TIMEOUT_S:g} s") from error
+    except (OSError, subprocess.CalledProcessError) as error:
+        evidence = str(getattr(error, "stderr", "") or "")
+        raise RigFailure(f"the adb server does not start: {error}", evidence=evidence) from error

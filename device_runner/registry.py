@@ -1,0 +1,128 @@
+"""Names and devices: what there is to run on, and how a name becomes a device that is ours for a while."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from device_runner.device import Device, DeviceEntry
+from device_runner.failures import Failure
+from device_runner.lease import lease, owner_of
+
+if TYPE_CHECKING:
+    from device_runner.adb_server import AdbEntry
+    from device_runner.push import Progress
+
+VIRTUAL, LOCAL = "virtual", "local"
+
+WAIT_FOR_DEVICE_S = 3600.0
+"""How long a run waits for another one to free the device."""
+
+
+class UnknownDevice(Failure):
+    """There is no device of this name."""
+
+    outcome = "usage"
+
+
+def list_devices(cache: Path) -> list[DeviceEntry]:
+    """The virtual device, this host, and every phone that the user's adb server knows, in whatever state.
+
+    Starts an adb server only if a phone hangs on this host's USB. Raises `RigFailure` if the server does not answer.
+    """
+    from device_runner.adb_server import known_devices
+
+    built_in = [
+        DeviceEntry(VIRTUAL, "virtual", "ready", {"what": "an Android-shaped sandbox on this host's OpenCL"}),
+        DeviceEntry(LOCAL, "local", "ready", {"what": "this host's OpenCL, without adb"}),
+    ]
+    phones = [DeviceEntry(entry.serial, "phone", _state(entry), entry.tags) for entry in known_devices()]
+    return [_unless_busy(entry, cache) for entry in (*built_in, *phones)]
+
+
+@contextmanager
+def open_device(
+    name: str,
+    cache: Path,
+    *,
+    say: Callable[[str], None] | None = None,
+    progress: Progress | None = None,
+    timeout_s: float = WAIT_FOR_DEVICE_S,
+) -> Iterator[Device]:
+    """Hold a device and, if it is the virtual one, start it. Everything is undone when the context ends.
+
+    `say` is told whom we wait for, `progress` how far a push has come. Raises `UnknownDevice`, `DeviceBusy` if it is
+    not free within `timeout_s`, `SetupMissing`, or `DeviceLost` if it cannot be reached.
+    """
+    if name not in _BUILT_IN:
+        _require_known(name)
+    opened = _BUILT_IN.get(name, _phone)
+    with lease(name, _leases(cache), timeout_s=timeout_s, waiting=say), opened(name, cache, progress) as device:
+        yield device
+
+
+@contextmanager
+def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Device]:
+    from device_runner import opencl_runtime
+    from device_runner.adb_device import AdbDevice, AdbTransport
+    from device_runner.virtual import virtual_phone
+
+    runtime = opencl_runtime.sidecar(cache) if opencl_runtime.needed() else None
+    with virtual_phone(cache / "virtual", opencl_runtime=runtime) as phone:
+        transport = AdbTransport(phone.serial, phone.adb_port, phone.root, progress)
+        yield AdbDevice(name, transport, ["tvm_rpc"], kind="virtual", emulated=phone.emulated)
+
+
+@contextmanager
+def _local(name: str, cache: Path, _progress: Progress | None) -> Iterator[Device]:
+    from device_runner import opencl_runtime
+    from device_runner.local import RPC_SERVER, LocalDevice, LocalTransport
+    from device_runner.virtual.tvm_rpc.runtime import EXTRA_LIBRARIES
+
+    environment = {EXTRA_LIBRARIES: str(opencl_runtime.sidecar(cache))} if opencl_runtime.needed() else {}
+    yield LocalDevice(name, LocalTransport(str(cache / "local"), environment), RPC_SERVER)
+
+
+@contextmanager
+def _phone(serial: str, cache: Path, progress: Progress | None) -> Iterator[Device]:
+    from device_runner.adb_device import PHONE_ROOT, AdbDevice, AdbTransport, properties
+    from device_runner.adb_server import default_port
+    from device_runner.phone_runtime import install, runtime_folder
+
+    transport = AdbTransport(serial, default_port(), PHONE_ROOT, progress)
+    folder = runtime_folder(properties(transport).get("ro.product.cpu.abi", ""), cache)
+    yield AdbDevice(serial, transport, install(transport, folder))
+
+
+_BUILT_IN = {VIRTUAL: _virtual, LOCAL: _local}
+
+
+def _require_known(name: str) -> None:
+    from device_runner.adb_server import known_devices
+
+    names = [VIRTUAL, LOCAL, *(entry.serial for entry in known_devices())]
+    if name not in names:
+        raise UnknownDevice(f"there is no device {name!r}", hint=_suggestion(name, names))
+
+
+def _suggestion(name: str, names: Sequence[str]) -> str:
+    nearest = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {nearest[0]!r}?" if nearest else f"there are: {', '.join(names)}"
+
+
+def _state(entry: AdbEntry) -> str:
+    return "ready" if entry.state == "device" else entry.state
+
+
+def _unless_busy(entry: DeviceEntry, cache: Path) -> DeviceEntry:
+    owner = owner_of(entry.name, _leases(cache))
+    if not owner:
+        return entry
+    return DeviceEntry(entry.name, entry.kind, "busy", {**entry.detail, "used by": str(owner)})
+
+
+def _leases(cache: Path) -> Path:
+    return cache / "leases"

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+
+import psutil
+import pytest
+from fake_adb import read
+
+from device_runner.relay import Relay
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
+    ours, theirs = socket.socketpair()
+    ours.settimeout(5)
+    with ours, theirs:
+        yield ours, theirs
+
+
+def client_of(relay: Relay) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", relay.port), timeout=5)
+
+
+def test_bytes_pass_in_both_directions(ends: tuple[socket.socket, socket.socket]) -> None:
+    device, stream = ends
+    with Relay(stream) as relay, client_of(relay) as client:
+        client.sendall(b"ping")
+        assert read(device, 4) == b"ping"
+        device.sendall(b"pong" * 100_000)
+        assert read(client, 400_000) == b"pong" * 100_000
+        assert relay.open
+
+
+def test_a_deadline_cuts_both_sides_and_says_so(ends: tuple[socket.socket, socket.socket]) -> None:
+    device, stream = ends
+    with Relay(stream) as relay, client_of(relay) as client, relay.deadline(0.05):
+        assert client.recv(1) == b""
+        assert device.recv(1) == b""
+        assert relay.expired
+        assert not relay.open
+
+
+def test_a_call_that_ends_in_time_leaves_the_stream_open(ends: tuple[socket.socket, socket.socket]) -> None:
+    device, stream = ends
+    with Relay(stream) as relay, client_of(relay) as client:
+        with relay.deadline(0.2):
+            client.sendall(b"a")
+            assert read(device, 1) == b"a"
+        client.settimeout(0.4)
+        with pytest.raises(TimeoutError):
+            client.recv(1)
+        assert relay.open
+
+
+def test_a_stream_that_the_device_closes_has_not_expired(ends: tuple[socket.socket, socket.socket]) -> None:
+    device, stream = ends
+    with Relay(stream) as relay, client_of(relay) as client, relay.deadline(60):
+        device.close()
+        assert client.recv(1) == b""
+        assert not relay.open
+        assert not relay.expired
+
+
+def test_cutting_ends_a_blocked_call(ends: tuple[socket.socket, socket.socket]) -> None:
+    _, stream = ends
+    with Relay(stream) as relay, client_of(relay) as client:
+        relay.cut()
+        assert client.recv(1) == b""
+
+
+def test_only_one_client_is_led_through(ends: tuple[socket.socket, socket.socket]) -> None:
+    device, stream = ends
+    with Relay(stream) as relay, client_of(relay) as client:
+        client.sendall(b"x")
+        read(device, 1)
+        with pytest.raises(ConnectionRefusedError):
+            client_of(relay)
+
+
+def test_closing_leaves_no_process(ends: tuple[socket.socket, socket.socket]) -> None:
+    before = {child.pid for child in psutil.Process().children()}
+    with Relay(ends[1]) as relay:
+        assert {child.pid for child in psutil.Process().children()} > before
+    assert not relay.open
+    assert {child.pid for child in psutil.Process().children()} == before
+
+
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM])
+def test_the_relay_ends_with_its_owner(sign: signal.Signals) -> None:
+    script = """
+        import socket, time
+        from device_runner.relay import Relay
+        device, stream = socket.socketpair()
+        relay = Relay(stream)
+        client = socket.create_connection(("127.0.0.1", relay.port))
+        print(relay._process.pid, flush=True)
+        time.sleep(60)
+    """
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout
+        relay = psutil.Process(int(owner.stdout.readline()))
+        owner.send_signal(sign)
+    relay.wait(5)
