@@ -1,0 +1,1 @@
+"""Benchmarks: asv suites, and scripts that print ratios of one run."""
