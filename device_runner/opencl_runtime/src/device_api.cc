@@ -1,4 +1,4 @@
-// The device API that TVM calls, and facts about the device for the harness.
+// The device API that TVM calls.
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/memory.h>
 #include <tvm/ffi/reflection/registry.h>
@@ -135,21 +135,12 @@ void FreeTexture(ffi::PackedArgs args, Any* rv) {
   *rv = 0;
 }
 
-/// All devices, or those TVM sees, as a JSON array.
-std::string ListJson(const std::vector<DeviceFacts>& devices) {
-  std::string json = "[";
-  for (const DeviceFacts& facts : devices) json += (json.size() > 1 ? ", " : "") + ToJson(facts);
-  return json + "]";
-}
-
 TVM_FFI_STATIC_INIT_BLOCK() {
   refl::GlobalDef()
       .def_packed("device_api.opencl",
                   [](ffi::PackedArgs, Any* rv) { *rv = static_cast<void*>(OpenCLDeviceAPI::Global()); })
       .def_packed("device_api.opencl.alloc_nd", AllocTexture)
-      .def_packed("device_api.opencl.free_nd", FreeTexture)
-      .def("adreno_bench.opencl_info", []() { return ToJson(Device::Get(0).facts()); })
-      .def("adreno_bench.opencl_devices", []() { return ListJson(AllDevices()); });
+      .def_packed("device_api.opencl.free_nd", FreeTexture);
 }
 
 }  // namespace

@@ -219,13 +219,9 @@ class OpenCLModule final : public ffi::ModuleObj {
 };
 
 TVM_FFI_STATIC_INIT_BLOCK() {
-  refl::GlobalDef()
-      .def("ffi.Module.load_from_bytes.opencl",
-           [](const ffi::Bytes& bytes) { return ffi::Module(ffi::make_object<OpenCLModule>(bytes)); })
-      .def("adreno_bench.opencl_builds", []() {
-        const BuildCounts counts = CountBuilds();
-        return "{\"source\": " + std::to_string(counts.source) + ", \"binary\": " + std::to_string(counts.binary) + "}";
-      });
+  refl::GlobalDef().def("ffi.Module.load_from_bytes.opencl", [](const ffi::Bytes& bytes) {
+    return ffi::Module(ffi::make_object<OpenCLModule>(bytes));
+  });
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ std::int64_t Queue::StopTimer() {
   return kernel_ns_;
 }
 
-std::size_t Queue::pending_events() {
+std::size_t Queue::events_held() {
   std::lock_guard<std::mutex> guard(mutex_);
   return events_.size();
 }

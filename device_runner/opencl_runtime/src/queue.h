@@ -54,8 +54,8 @@ class Queue {
   std::int64_t StartTimer();
   /// Waits for everything enqueued so far, stops one timer, returns the kernel time so far in nanoseconds.
   std::int64_t StopTimer();
-  /// Events not yet turned into time: bounded, however long a timer runs.
-  std::size_t pending_events();
+  /// Events not yet turned into time; about as many as the device has kernels still to run.
+  std::size_t events_held();
 
  private:
   cl_command_queue current() const { return timers_ == 0 ? plain_.get() : profiling_.get(); }

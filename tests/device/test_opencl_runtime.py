@@ -1,0 +1,528 @@
+"""The OpenCL runtime on a real OpenCL device (PoCL): memory, copies, kernels, timers, binaries, threads.
+
+The same file is run under AddressSanitizer and oclgrind by test_opencl_runtime_builds.py, which names the library to
+test in SIDECAR.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from device_runner.opencl_runtime import DEVICE_VARIABLE, load, opencl_status, sidecar
+
+pytestmark = pytest.mark.device
+
+Array = npt.NDArray[Any]
+Kernels = Callable[..., Any]
+SCOPES = ("global.texture", "global.texture-weight", "global.texture-nhwc")
+few = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(scope="session")
+def library(pytestconfig: pytest.Config) -> Path:
+    named = os.environ.get("SIDECAR")
+    return Path(named) if named else sidecar(pytestconfig.cache.mkdir("sidecar"))
+
+
+@pytest.fixture(scope="session")
+def tvm(library: Path) -> Any:
+    load(library)
+    import tvm
+
+    return tvm
+
+
+@pytest.fixture(scope="session")
+def device(tvm: Any) -> Any:
+    return tvm.opencl()
+
+
+@pytest.fixture(scope="session")
+def tensor(tvm: Any, device: Any) -> Callable[..., Any]:
+    """A tensor on the device with these elements, in a storage scope."""
+
+    def make(values: Array, scope: str = "global") -> Any:
+        return tvm.runtime.empty(values.shape, str(values.dtype), device, mem_scope=scope).copyfrom(values)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def kernels(tvm: Any) -> Kernels:
+    """Loads OpenCL C as the compiler would have written it."""
+    from tvm_ffi import get_global_func
+
+    loader = get_global_func("ffi.Module.load_from_bytes.opencl")
+
+    def make(sources: dict[str, str], arg_types: Sequence[str], tags: Sequence[str] = ("blockIdx.x",)) -> Any:
+        return loader(module_bytes(sources, arg_types, tags))
+
+    return make
+
+
+def module_bytes(sources: dict[str, str], arg_types: Sequence[str], tags: Sequence[str]) -> bytes:
+    """TVM's module of kind `opencl`: format, name -> (name, argument types, launch tags, extra tags), source."""
+    codes = {
+        "handle": (3, 64),
+        "int32": (0, 32),
+        "int64": (0, 64),
+        "float32": (2, 32),
+        "float64": (2, 64),
+        "int8": (0, 8),
+    }
+
+    def text(value: str) -> bytes:
+        return struct.pack("<Q", len(value.encode())) + value.encode()
+
+    def many(values: Sequence[bytes]) -> bytes:
+        return struct.pack("<Q", len(values)) + b"".join(values)
+
+    types = many([struct.pack("<BBH", *codes[t], 1) for t in arg_types])
+    functions = [text(n) + text(n) + types + many([text(t) for t in tags]) + many([]) for n in sources]
+    code = "".join(f"// Function: {name}\n{source}\n" for name, source in sources.items())
+    return text("cl") + many(functions) + text(code)
+
+
+def counts() -> dict[str, int]:
+    from tvm_ffi import get_global_func
+
+    return dict(json.loads(get_global_func("adreno_bench.opencl_counts")()))
+
+
+ADD_ONE = {"add_one": "__kernel void add_one(__global float* a) { a[get_global_id(0)] += 1.0f; }"}
+shapes = st.lists(st.integers(0, 9), max_size=4).map(tuple)
+texture_shapes = st.tuples(*[st.integers(1, 6)] * 4).map(lambda s: (*s, 4))
+dtypes = st.sampled_from(["float32", "float16", "int8", "int64"])
+
+
+def random(shape: tuple[int, ...], dtype: str = "float32") -> Array:
+    return (np.random.default_rng(len(shape)).standard_normal(shape) * 100).astype(dtype)
+
+
+# --- memory and copies ------------------------------------------------------------------------------------------------
+
+
+@few
+@given(shape=shapes, dtype=dtypes)
+def test_a_buffer_gives_back_what_was_written(tensor: Any, shape: tuple[int, ...], dtype: str) -> None:
+    values = random(shape, dtype)
+    np.testing.assert_array_equal(tensor(values).numpy(), values)
+
+
+@few
+@given(shape=texture_shapes, dtype=st.sampled_from(["float32", "float16"]), scope=st.sampled_from(SCOPES))
+def test_an_image_gives_back_what_was_written(tensor: Any, shape: tuple[int, ...], dtype: str, scope: str) -> None:
+    values = random(shape, dtype)
+    np.testing.assert_array_equal(tensor(values, scope).numpy(), values)
+
+
+@few
+@given(shape=texture_shapes, source=st.sampled_from(("global", *SCOPES)), target=st.sampled_from(("global", *SCOPES)))
+def test_tensors_are_copied_between_all_scopes(tensor: Any, shape: tuple[int, ...], source: str, target: str) -> None:
+    values = random(shape)
+    copy = tensor(np.zeros_like(values), target)
+    tensor(values, source).copyto(copy)
+    np.testing.assert_array_equal(copy.numpy(), values)
+
+
+@pytest.mark.parametrize(
+    ("scope", "sides"),
+    [
+        ("global.texture", (2 * 3, 5, 7)),
+        ("global.texture-weight", (1, 2, 3 * 5 * 7)),
+        ("global.texture-nhwc", (2, 3, 5 * 7)),
+    ],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_kernels_find_texels_where_tvm_put_them(
+    tensor: Any, kernels: Kernels, scope: str, sides: tuple[int, int, int], dtype: str
+) -> None:
+    source = """__kernel void unroll(__read_only image2d_array_t image, __global float4* out, __global int* sides) {
+      const sampler_t sampler = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST;
+      const int layers = get_image_array_size(image), rows = get_image_height(image), columns = get_image_width(image);
+      sides[0] = layers; sides[1] = rows; sides[2] = columns;
+      for (int i = 0; i < layers * rows * columns; ++i)
+        out[i] = read_imagef(image, sampler, (int4)(i % columns, i / columns % rows, i / columns / rows, 0));
+    }"""
+    values = random((2, 3, 5, 7, 4), dtype)
+    out, found = tensor(np.zeros(values.size, "float32")), tensor(np.zeros(3, "int32"))
+    kernels({"unroll": source}, ["handle"] * 3)["unroll"](tensor(values, scope), out, found, 1)
+    assert tuple(found.numpy()) == sides
+    np.testing.assert_array_equal(out.numpy(), values.astype("float32").ravel())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_kernels_write_images(tensor: Any, kernels: Kernels, dtype: str) -> None:
+    source = """__kernel void fill(__write_only image2d_array_t image) {
+      const int x = get_group_id(0);
+      write_imagef(image, (int4)(x, 0, 0, 0), (float4)(4 * x, 4 * x + 1, 4 * x + 2, 4 * x + 3));
+    }"""
+    image = tensor(np.zeros((1, 1, 9, 4), dtype), "global.texture")
+    kernels({"fill": source}, ["handle"])["fill"](image, 9)
+    np.testing.assert_array_equal(image.numpy().ravel(), np.arange(36, dtype=dtype))
+
+
+def test_views_at_an_offset_are_copied(tensor: Any) -> None:
+    values = random((6, 5))
+    whole, other = tensor(values), tensor(np.zeros((6, 5), "float32"))
+    rows = whole._create_view((2, 5), relative_byte_offset=3 * 5 * 4)
+    np.testing.assert_array_equal(rows.numpy(), values[3:5])
+    rows.copyto(other._create_view((2, 5), relative_byte_offset=1 * 5 * 4))
+    np.testing.assert_array_equal(other.numpy()[1:3], values[3:5])
+    rows.copyfrom(np.ones((2, 5), "float32"))
+    np.testing.assert_array_equal(whole.numpy()[2:6], np.concatenate([values[2:3], np.ones((2, 5)), values[5:]]))
+
+
+def test_a_buffer_view_is_copied_to_an_image_and_back(tensor: Any) -> None:
+    values = random((2, 3, 5, 4))
+    buffer, image = tensor(values), tensor(np.zeros((1, 3, 5, 4), "float32"), "global.texture")
+    second = buffer._create_view((1, 3, 5, 4), relative_byte_offset=3 * 5 * 4 * 4)
+    second.copyto(image)
+    np.testing.assert_array_equal(image.numpy()[0], values[1])
+    image.copyto(buffer._create_view((1, 3, 5, 4)))
+    np.testing.assert_array_equal(buffer.numpy()[0], values[1])
+
+
+def test_a_part_of_an_image_is_refused(tensor: Any) -> None:
+    image = tensor(random((1, 3, 5, 4)), "global.texture")
+    with pytest.raises(ValueError, match="copied whole"):
+        image._create_view((1, 2, 5, 4)).numpy()
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "scope", "complaint"),
+    [
+        ((2, 3, 5), "float32", "global.texture", "the last one of 4 elements"),
+        ((4,), "float32", "global.texture-weight", "at least 2 dimensions"),
+        ((2, 3, 4), "int32", "global.texture", "float32 or float16"),
+        ((2, 3, 4), "float32", "global.texture-nchw", "unknown storage scope"),
+        ((1, 1, 1 << 20, 4), "float32", "global.texture", "CL_INVALID_IMAGE_SIZE.*texture_spatial_limit"),
+    ],
+)
+def test_an_impossible_image_is_refused_with_the_reason(
+    tvm: Any, device: Any, shape: tuple[int, ...], dtype: str, scope: str, complaint: str
+) -> None:
+    with pytest.raises((ValueError, RuntimeError), match=complaint):
+        tvm.runtime.empty(shape, dtype, device, mem_scope=scope)
+
+
+# --- kernels ----------------------------------------------------------------------------------------------------------
+
+
+def test_scalars_of_every_width_reach_the_kernel(tensor: Any, kernels: Kernels) -> None:
+    source = """__kernel void keep(__global double* out, char a, int b, long c, float d) {
+      out[0] = a; out[1] = b; out[2] = c; out[3] = d;
+    }"""
+    out = tensor(np.zeros(4, "float64"))
+    kernels({"keep": source}, ["handle", "int8", "int32", "int64", "float32"])["keep"](
+        out, -7, -70000, -(1 << 40), 0.1, 1
+    )
+    np.testing.assert_array_equal(out.numpy(), [-7, -70000, -(1 << 40), np.float32(0.1)])
+
+
+def test_extents_go_where_their_tags_say(tensor: Any, kernels: Kernels) -> None:
+    source = """__kernel void sizes(__global int* out) {
+      for (int i = 0; i < 3; ++i) { out[i] = get_num_groups(i); out[3 + i] = get_local_size(i); }
+    }"""
+    out = tensor(np.zeros(6, "int32"))
+    tags = ("threadIdx.y", "blockIdx.z", "blockIdx.x", "threadIdx.x")
+    kernels({"sizes": source}, ["handle"], tags)["sizes"](out, 2, 3, 4, 5)
+    np.testing.assert_array_equal(out.numpy(), [4, 1, 3, 5, 2, 1])
+
+
+def test_an_empty_grid_launches_nothing(tensor: Any, kernels: Kernels) -> None:
+    values = tensor(np.zeros(1, "float32"))
+    kernels(ADD_ONE, ["handle"])["add_one"](values, 0)
+    assert values.numpy()[0] == 0
+
+
+def test_a_kernel_that_does_not_compile_says_which_and_why(tensor: Any, kernels: Kernels) -> None:
+    module = kernels({"broken": "__kernel void broken(__global float* a) { a[0] = param_2; }", **ADD_ONE}, ["handle"])
+    values = tensor(np.zeros(1, "float32"))
+    with pytest.raises(RuntimeError, match=r"(?s)'broken'.*CL_BUILD_PROGRAM_FAILURE.*param_2"):
+        module["broken"](values, 1)
+    module["add_one"](values, 1)  # kernels are built one by one, so its neighbour is unharmed
+    assert values.numpy()[0] == 1
+
+
+def test_an_impossible_launch_names_the_kernel_and_its_extents(tensor: Any, kernels: Kernels) -> None:
+    module = kernels(ADD_ONE, ["handle"], ("threadIdx.x",))
+    with pytest.raises(RuntimeError, match=r"'add_one'.*1 x 1 x 1 of 1048576 x 1 x 1.*CL_INVALID_WORK_GROUP_SIZE"):
+        module["add_one"](tensor(np.zeros(1 << 20, "float32")), 1 << 20)
+
+
+def test_wrong_arguments_are_refused(tensor: Any, kernels: Kernels) -> None:
+    kernel = kernels(ADD_ONE, ["handle"])["add_one"]
+    with pytest.raises(TypeError, match="takes 1 arguments and 1 extents, not 1"):
+        kernel(1)
+    with pytest.raises(TypeError, match="should be a tensor"):
+        kernel(1, 1)
+    with pytest.raises(TypeError, match="should be an integer"):
+        kernel(tensor(np.zeros(1, "float32")), 1.5)
+
+
+@pytest.mark.parametrize("tag", ["blockIdx.w", "tirx.use_dyn_shared_memory"])
+def test_a_launch_parameter_that_opencl_lacks_is_refused(kernels: Kernels, tag: str) -> None:
+    with pytest.raises(ValueError, match=tag):
+        kernels(ADD_ONE, ["handle"], (tag,))
+
+
+@few
+@given(cut=st.integers(0, 200))
+def test_a_damaged_module_is_refused(tvm: Any, cut: int) -> None:
+    from tvm_ffi import get_global_func
+
+    whole = module_bytes(ADD_ONE, ["handle"], ["blockIdx.x"])
+    with pytest.raises(ValueError, match="OpenCL"):
+        get_global_func("ffi.Module.load_from_bytes.opencl")(whole[: min(cut, len(whole) - 1)])
+
+
+def test_a_compiled_kernel_computes_what_numpy_does(tvm: Any, device: Any, tensor: Any, tmp_path: Path) -> None:
+    vm = virtual_machine(tvm, device, tmp_path)
+    x = random((8, 8))
+    np.testing.assert_allclose(vm["main"](tensor(x)).numpy(), np.maximum(x, 0) @ x, rtol=1e-5)
+
+
+def test_a_compiled_kernel_reads_a_texture(tvm: Any, tensor: Any, tmp_path: Path) -> None:
+    from tvm.s_tir import pipeline
+    from tvm.s_tir.backend.adreno.pipeline import default_tir_pipeline
+    from tvm.script import tirx as T
+    from tvm.tirx.compilation_pipeline import register_tir_pipeline
+
+    @T.prim_func(s_tir=True)  # type: ignore[untyped-decorator]
+    def double(a: T.handle, b: T.handle) -> None:
+        A = T.match_buffer(a, (3, 5, 7, 4), "float32", scope="global.texture")
+        B = T.match_buffer(b, (3, 5, 7, 4), "float32")
+        for i in T.thread_binding(3 * 5, thread="blockIdx.x"):
+            for j in T.thread_binding(7, thread="threadIdx.x"):
+                for c in T.vectorized(4):
+                    B[i // 5, i % 5, j, c] = A[i // 5, i % 5, j, c] * T.float32(2)
+
+    register_tir_pipeline(
+        "adreno_runtime_test",
+        lambda: (default_tir_pipeline(), pipeline.finalize_host_passes, pipeline.finalize_device_passes),
+    )
+    target = tvm.target.Target("qcom/adreno-opencl-texture", host="llvm")
+    module = tvm.IRModule({"double": double.with_attr("global_symbol", "double")})
+    built = tvm.tirx.build(module, target, pipeline="adreno_runtime_test")
+    tvm.runtime.Executable(built).export_library(str(tmp_path / "lib.so"))
+    x = random((3, 5, 7, 4))
+    out = tensor(np.zeros_like(x))
+    tvm.runtime.load_module(str(tmp_path / "lib.so"))["double"](tensor(x, "global.texture"), out)
+    np.testing.assert_array_equal(out.numpy(), 2 * x)
+
+
+def test_a_texture_inside_a_function_is_allocated_and_reused(tensor: Any, kernels: Kernels) -> None:
+    """The calls that InjectTextureAlloc puts into compiled host code."""
+    from tvm_ffi import get_global_func
+
+    alloc, free = (get_global_func(f"device_api.opencl.{name}") for name in ("alloc_nd", "free_nd"))
+    sides = (ctypes.c_int64 * 3)(9, 2, 3)
+    opencl, texel_bits = 4, 128
+    args = (opencl, 0, 2, 32, "global.texture", 3, ctypes.cast(sides, ctypes.c_void_p), texel_bits)
+    texture = alloc(*args)
+    source = """__kernel void sides(__read_only image2d_array_t image, __global int* out) {
+      out[0] = get_image_width(image); out[1] = get_image_height(image); out[2] = get_image_array_size(image);
+    }"""
+    out = tensor(np.zeros(3, "int32"))
+    kernels({"sides": source}, ["handle"] * 2)["sides"](texture, out, 1)
+    np.testing.assert_array_equal(out.numpy(), list(sides))
+    free(opencl, 0, "global.texture", texture)
+    again = alloc(*args)
+    assert again.value == texture.value
+    free(opencl, 0, "global.texture", again)
+
+
+def test_threads_share_a_kernel(tensor: Any, kernels: Kernels) -> None:
+    kernel = kernels(ADD_ONE, ["handle"])["add_one"]
+    buffers = [tensor(np.full(64, float(i), "float32")) for i in range(4)]
+    failures: list[BaseException] = []
+
+    def work(buffer: Any) -> None:
+        try:
+            for _ in range(200):
+                kernel(buffer, 64)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(buffer,)) for buffer in buffers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    for i, buffer in enumerate(buffers):
+        np.testing.assert_array_equal(buffer.numpy(), np.full(64, i + 200.0, "float32"))
+
+
+# --- program binaries -------------------------------------------------------------------------------------------------
+
+
+def test_binaries_replace_compiling(tensor: Any, kernels: Kernels) -> None:
+    blob = kernels(ADD_ONE, ["handle"])["opencl.GetPreCompiledPrograms"]()
+    before = counts()
+    module = kernels(ADD_ONE, ["handle"])
+    module["opencl.SetPreCompiledPrograms"](blob)
+    values = tensor(np.zeros(8, "float32"))
+    module["add_one"](values, 8)
+    np.testing.assert_array_equal(values.numpy(), np.ones(8))
+    after = counts()
+    assert after["programs_from_binary"] - before["programs_from_binary"] == 1
+    assert after["programs_from_source"] == before["programs_from_source"]
+
+
+def test_foreign_binaries_are_refused_and_change_nothing(tensor: Any, kernels: Kernels) -> None:
+    module = kernels(ADD_ONE, ["handle"])
+    foreign = kernels({"other": "__kernel void other(__global float* a) {}"}, ["handle"])
+    with pytest.raises(ValueError, match="no source of kernel 'other'"):
+        module["opencl.SetPreCompiledPrograms"](foreign["opencl.GetPreCompiledPrograms"]())
+    name = b"add_one"
+    garbage = struct.pack("<QQ", 1, len(name)) + name + struct.pack("<Q", 4) + b"junk"
+    with pytest.raises(RuntimeError, match=r"'add_one'.*CL_INVALID"):
+        module["opencl.SetPreCompiledPrograms"](garbage)
+    with pytest.raises(ValueError, match="truncated"):
+        module["opencl.SetPreCompiledPrograms"](garbage[:-1])
+    values = tensor(np.zeros(1, "float32"))
+    module["add_one"](values, 1)
+    assert values.numpy()[0] == 1
+
+
+# --- timers and what is left behind -----------------------------------------------------------------------------------
+
+
+def start_timer(tvm: Any, device: Any) -> Any:
+    from tvm_ffi import get_global_func
+
+    return get_global_func("runtime.timer.opencl")(device)
+
+
+def test_a_timed_loop_holds_no_events(tvm: Any, device: Any, tensor: Any, kernels: Kernels) -> None:
+    module = kernels(ADD_ONE, ["handle"])
+    values = tensor(np.zeros(4, "float32"))
+    result = module.time_evaluator("add_one", device, number=2000, repeat=3)(values, 4)
+    assert all(mean_s > 0 for mean_s in result.results)
+    assert counts()["events_held"] == 0
+    assert values.numpy()[0] == 1 + 3 * 2000  # one to warm up
+
+
+def test_kernel_time_is_what_the_device_reports(tvm: Any, device: Any, tensor: Any, kernels: Kernels) -> None:
+    source = """__kernel void spin(__global float* a, int rounds) {
+      float x = a[0];
+      for (int i = 0; i < rounds; ++i) x = x * 0.999f + 0.001f;
+      a[0] = x;
+    }"""
+    module = kernels({"spin": source}, ["handle", "int32"])
+    values = tensor(np.zeros(1, "float32"))
+
+    def seconds(rounds: int) -> float:
+        return float(module.time_evaluator("spin", device, number=1, repeat=5)(values, rounds, 1).min)
+
+    assert seconds(4_000_000) > 5 * seconds(4_000)
+
+
+def test_a_thousand_inferences_leave_nothing_behind(tvm: Any, device: Any, tensor: Any, tmp_path: Path) -> None:
+    vm = virtual_machine(tvm, device, tmp_path)
+    vm.set_input("main", tensor(random((8, 8))))
+    for _ in range(2):  # the first output still lives when the second is made
+        vm.invoke_stateful("main")
+    before = counts()
+    assert before["pool_bytes"] > 0
+    for _ in range(1000):
+        vm.invoke_stateful("main")
+    assert counts() == before
+
+
+def virtual_machine(tvm: Any, device: Any, folder: Path) -> Any:
+    """A Relax VM that runs `relu(x) @ x` from an exported library; the product's operand is a pooled tensor."""
+    from tvm import relax
+    from tvm.s_tir import dlight
+
+    block = relax.BlockBuilder()
+    x = relax.Var("x", relax.TensorType((8, 8), "float32"))
+    with block.function("main", [x]):
+        with block.dataflow():
+            out = block.emit_output(relax.op.matmul(block.emit(relax.op.nn.relu(x)), x))
+        block.emit_func_output(out)
+    target = tvm.target.Target("opencl", host="llvm")
+    with target:
+        mod = dlight.ApplyDefaultSchedule(dlight.gpu.Fallback())(relax.transform.LegalizeOps()(block.get()))
+        built = relax.build(mod, target)
+    built.export_library(str(folder / "lib.so"))
+    return relax.VirtualMachine(tvm.runtime.load_module(str(folder / "lib.so")), device)
+
+
+# --- the device -------------------------------------------------------------------------------------------------------
+
+
+def run(script: str, library: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in a process of its own, where OpenCL has not been used yet."""
+    start = f"from pathlib import Path; from device_runner.opencl_runtime import load; load(Path({str(library)!r}))\n"
+    return subprocess.run(
+        [sys.executable, "-c", start + script],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_an_unknown_device_lists_those_there_are(library: Path, device: Any) -> None:
+    status = opencl_status(library)
+    assert status.chosen is not None
+    done = run("import tvm; tvm.opencl().exist", library, **{DEVICE_VARIABLE: "adreno/740"})
+    assert done.returncode != 0
+    assert f"'{status.chosen['platform']}/{status.chosen['device']}'" in done.stderr
+
+
+@pytest.mark.parametrize("half", ["platform", "device", "both"])
+def test_a_device_is_chosen_by_a_part_of_its_name_in_any_case(library: Path, half: str) -> None:
+    status = opencl_status(library)
+    assert status.chosen is not None
+    platform, device = status.chosen["platform"][:8].upper(), status.chosen["device"][:8].upper()
+    wanted = {"platform": platform, "device": device, "both": f"{platform}/{device}"}[half]
+    done = run("import tvm; print(tvm.opencl().device_name)", library, **{DEVICE_VARIABLE: wanted})
+    assert done.stdout.strip() == status.chosen["device"], done.stderr
+
+
+def test_tensors_move_between_devices(library: Path, device: Any) -> None:
+    script = """
+import numpy as np, tvm
+values = np.arange(24, dtype="float32").reshape(2, 3, 4)
+first = tvm.runtime.tensor(values, tvm.opencl(0))
+second = tvm.runtime.empty(values.shape, "float32", tvm.opencl(1), mem_scope="global.texture")
+first.copyto(second)
+assert (second.numpy() == values).all() and not tvm.opencl(2).exist
+print("moved")
+"""
+    done = run(script, library, POCL_DEVICES="basic pthread", **{DEVICE_VARIABLE: "pocl"})
+    assert done.stdout.strip() == "moved", done.stderr
+
+
+def test_nothing_of_opencl_happens_before_the_first_use(library: Path, device: Any) -> None:
+    """A process may fork after it has loaded the runtime, as TVM's RPC servers do."""
+    script = """
+import os
+pid = os.fork()
+if pid == 0:
+    import tvm
+    os._exit(0 if tvm.opencl().exist else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+    done = run(script, library)
+    assert done.stdout.strip() == "0", done.stderr

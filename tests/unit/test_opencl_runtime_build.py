@@ -1,0 +1,121 @@
+"""How the sidecar is built and cached, with a compiler that only pretends."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from device_runner.failures import RigFailure, SetupMissing
+from device_runner.opencl_runtime import build, sidecar
+
+
+@pytest.fixture
+def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A compiler that writes what it was asked for and counts its links."""
+    return pretend(
+        tmp_path,
+        monkeypatch,
+        """case "$*" in
+          *-shared*) echo link >> "$LINKS" ;;
+        esac
+        while [ $# -gt 0 ]; do [ "$1" = -o ] && echo built > "$2"; shift; done""",
+    )
+
+
+def pretend(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> Path:
+    script = folder / "c++"
+    script.write_text(f'#!/bin/sh\n[ "$1" = --version ] && {{ echo pretender 1.0; exit; }}\n{body}\n')
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("CXX", str(script))
+    monkeypatch.setenv("LINKS", str(folder / "links"))
+    return script
+
+
+def links(folder: Path) -> int:
+    return len((folder / "links").read_text().splitlines())
+
+
+def test_it_is_built_once(compiler: Path, tmp_path: Path) -> None:
+    library = sidecar(tmp_path / "cache")
+    assert library.read_text() == "built\n"
+    assert sidecar(tmp_path / "cache") == library
+    assert links(tmp_path) == 1
+
+
+def test_processes_that_ask_together_build_it_once(compiler: Path, tmp_path: Path) -> None:
+    with ProcessPoolExecutor(2) as workers:
+        assert len(set(workers.map(sidecar, [tmp_path / "cache"] * 4))) == 1
+    assert links(tmp_path) == 1
+
+
+def test_other_flags_compilers_and_sources_are_other_builds(
+    compiler: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = {sidecar(tmp_path), sidecar(tmp_path, extra_flags=["-g"])}
+    compiler.write_text(compiler.read_text().replace("1.0", "2.0"))
+    built.add(sidecar(tmp_path))
+    sources = tmp_path / "src"
+    sources.mkdir()
+    (sources / "one.cc").write_text("int one;")
+    monkeypatch.setattr(build, "SOURCES", sources)
+    built.add(sidecar(tmp_path))
+    assert len(built) == 4
+
+
+def test_nothing_is_left_of_a_build_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(tmp_path, monkeypatch, "echo 'device.cc:7: error: no such thing' >&2; exit 1")
+    with pytest.raises(RigFailure, match="does not compile") as raised:
+        sidecar(tmp_path / "cache")
+    assert "device.cc:7: error" in raised.value.evidence
+    assert [path.name for path in (tmp_path / "cache").rglob("*") if path.is_file()] == ["lock"]
+
+
+def test_a_build_that_was_killed_does_not_harm_the_next(compiler: Path, tmp_path: Path) -> None:
+    library = sidecar(tmp_path / "cache")
+    library.unlink()
+    (library.parent / "building").mkdir()
+    (library.parent / "building" / "cl.o").write_text("half an obj")
+    assert sidecar(tmp_path / "cache").exists()
+    assert not (library.parent / "building").exists()
+
+
+def test_no_compiler_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", str(tmp_path / "no-such-compiler"))
+    with pytest.raises(SetupMissing, match=r"apt-get install .*g\+\+"):
+        sidecar(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["cl.h:5:10: fatal error: CL/cl.h: No such file or directory", "/usr/bin/ld: cannot find -lOpenCL: No such file"],
+)
+def test_no_opencl_files_say_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    pretend(tmp_path, monkeypatch, f"echo '{said}' >&2; exit 1")
+    with pytest.raises(SetupMissing, match=r"apt-get install .*ocl-icd-opencl-dev opencl-headers"):
+        sidecar(tmp_path / "cache")
+
+
+def test_a_compiler_that_does_not_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pretend(tmp_path, monkeypatch, "exec sleep 60")
+    monkeypatch.setattr(build, "BUILD_DEADLINE_S", 0.1)
+    with pytest.raises(RigFailure, match=r"more than 0\.1 s"):
+        sidecar(tmp_path / "cache")
+
+
+def test_tvm_is_found_without_importing_it() -> None:
+    script = (
+        "import sys; from device_runner.opencl_runtime.build import package_folder\n"
+        "print((package_folder('tvm') / 'include/tvm/runtime/device_api.h').exists(), 'tvm' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "True False\n"
+
+
+def test_a_package_that_is_missing_says_so() -> None:
+    with pytest.raises(SetupMissing, match="no_such_package is not installed"):
+        build.package_folder("no_such_package")
