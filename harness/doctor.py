@@ -105,13 +105,13 @@ def _adb(_: Path) -> Iterator[Finding]:
 
 
 def _sandbox(_: Path) -> Iterator[Finding]:
-    from device_runner.virtual.sandbox import sandbox_works
+    from device_runner.virtual.sandbox import why_not
 
-    if sandbox_works():
-        yield Finding("sandbox", State.OK, "bubblewrap with user namespaces")
-    else:
+    if reason := why_not():
         fix = "sudo apt-get install bubblewrap, and allow unprivileged user namespaces"
-        yield Finding("sandbox", State.NOTE, "none: the virtual device runs in a plain folder", fix)
+        yield Finding("sandbox", State.NOTE, f"none ({reason}): the virtual device runs in a plain folder", fix)
+    else:
+        yield Finding("sandbox", State.OK, "bubblewrap with user namespaces")
 
 
 def _room(cache: Path) -> Iterator[Finding]:

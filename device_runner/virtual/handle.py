@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.failures import RigFailure
-from device_runner.virtual import adb_server, faults, phone, sandbox
+from device_runner.virtual import faults, phone, private_adb, sandbox
 from device_runner.virtual.children import Children
 from device_runner.virtual.faults import Faults
 from device_runner.virtual.phone import FAULTS_JSON, State
@@ -91,14 +91,14 @@ def virtual_phone(
     with contextlib.ExitStack() as stack:
         log = stack.enter_context((home / "phone.log").open("wb"))
         children = stack.enter_context(Children())
-        adb_port = adb_server.start(children, home / "adb", log)
+        adb_port = private_adb.start(children, home / "adb", log)
         environment = {**_environment(root, opencl_runtime), **(env or {})}
         argv = _python("device_runner.virtual.__main__:main", "--root", str(root))
         if sandboxed:
             argv = sandbox.command(home, _readable(opencl_runtime), environment, argv)
         daemon = children.start(argv, env=environment, stdout=subprocess.PIPE, stderr=log)
         serial = f"127.0.0.1:{_port(daemon, home / 'phone.log')}"
-        adb_server.connect(adb_port, serial, START_DEADLINE_S)
+        private_adb.connect(adb_port, serial, START_DEADLINE_S)
         yield VirtualPhone(serial, adb_port, str(root / REMOTE_ROOT), home, sandboxed)
 
 

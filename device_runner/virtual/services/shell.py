@@ -8,6 +8,7 @@ stdout and stderr do, and sends SIGHUP when the host leaves. Source: AOSP shell_
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import struct
 from collections.abc import Awaitable, Callable
@@ -63,6 +64,9 @@ class _Wire(Protocol):
     """How a command's input, output and exit code travel."""
 
     waits_for_output: bool
+    """Whether the session lasts as long as anybody holds the output open, or only as long as the command."""
+    hangs_up: bool
+    """Whether the command ends when the host leaves."""
 
     async def feed(self) -> None: ...
 
@@ -75,17 +79,25 @@ async def _run(stream: Stream, running: Child, wire: _Wire) -> None:
     exited = asyncio.ensure_future(exit_code(running.process))
     await stream.accept()
     feeding = asyncio.ensure_future(wire.feed())
-    until = None if wire.waits_for_output and not running.on_terminal else exited
+    ending = asyncio.ensure_future(_end(running, wire, exited))
     try:
-        await asyncio.gather(*(_copy(fd, wire.output(i), until) for i, fd in enumerate(running.outputs)))
-        if not running.on_terminal:
-            running.close_outputs()
-        code = await exited
+        await asyncio.wait((feeding, ending) if wire.hangs_up else (ending,), return_when=asyncio.FIRST_COMPLETED)
+        if not ending.done():
+            running.hang_up()
     finally:
         feeding.cancel()
-        await asyncio.gather(feeding, return_exceptions=True)
-        running.close()
-    await wire.exit(code)
+        ending.cancel()
+        await asyncio.gather(feeding, ending, return_exceptions=True)
+        running.close()  # also when the host left: who ignores SIGHUP must not wait for it at a full pipe
+    await wire.exit(await exited)
+
+
+async def _end(running: Child, wire: _Wire, exited: asyncio.Future[int]) -> None:
+    until = None if wire.waits_for_output else exited
+    await asyncio.gather(*(_copy(fd, wire.output(i), until) for i, fd in enumerate(running.outputs)))
+    if not running.on_terminal:
+        running.close_outputs()
+    await asyncio.wait((exited,))
 
 
 async def _copy(fd: int, write: Callable[[bytes], Awaitable[None]], until: asyncio.Future[int] | None) -> None:
@@ -93,7 +105,7 @@ async def _copy(fd: int, write: Callable[[bytes], Awaitable[None]], until: async
         while data := await read_some(fd, until=until):
             await write(data)
     except BrokenPipeError:
-        pass  # the host left; what the command does now is its own affair
+        pass  # the host left
 
 
 class _Raw:
@@ -102,6 +114,7 @@ class _Raw:
     waits_for_output = False
 
     def __init__(self, stream: Stream, running: Child) -> None:
+        self.hangs_up = running.on_terminal
         self._stream = stream
         self._running = running
 
@@ -109,10 +122,7 @@ class _Raw:
         """Host's bytes to stdin; the end of the stream is an end of file, not a reason to kill."""
         while data := await self._stream.read():
             await _give(self._running, data)
-        if self._running.on_terminal:
-            self._running.hang_up()
-        else:
-            self._running.close_stdin()
+        self._running.close_stdin()
 
     def output(self, _: int) -> Callable[[bytes], Awaitable[None]]:
         return self._stream.write
@@ -135,20 +145,19 @@ class FrameId(IntEnum):
 class _Framed:
     """Version 2: `u8 id, u32 length, data`, in frames that need not fit the packets."""
 
-    waits_for_output = True
+    hangs_up = True
 
     def __init__(self, stream: Stream, running: Child) -> None:
+        self.waits_for_output = not running.on_terminal
         self._stream = stream
         self._running = running
         self._inbox = Inbox(stream)
 
     async def feed(self) -> None:
-        """Carry out the host's frames; when it leaves, send SIGHUP."""
-        try:
+        """Carry out the host's frames until it leaves."""
+        with contextlib.suppress(EOFError):
             while True:
                 await self._one(*_FRAME.unpack(await self._inbox.exactly(_FRAME.size)))
-        except EOFError:
-            self._running.hang_up()
 
     async def _one(self, frame_id: int, length: int) -> None:
         if frame_id == FrameId.WINDOW_SIZE and length <= _MAX_WINDOW_SIZE_BYTES:

@@ -10,13 +10,13 @@ import time
 from pathlib import Path
 from typing import IO
 
-from device_runner.failures import RigFailure, SetupMissing
+from device_runner.adb import Adb
+from device_runner.failures import Failure, RigFailure, SetupMissing
 from device_runner.virtual.children import Children, dying_with_parent
 
 LOOPBACK = "127.0.0.1"
 PROBE_TIMEOUT_S = 2.0
 RETRY_S = 0.02
-_PROBE = "adreno-bench probe"
 
 
 def adb_binary() -> Path:
@@ -49,26 +49,22 @@ def start(children: Children, home: Path, log: IO[bytes]) -> int:
 def connect(port: int, serial: str, deadline_s: float) -> None:
     """Make the server on `port` connect to `serial` and wait until a command runs there. Raises RigFailure."""
     end = time.monotonic() + deadline_s
-    last: object = ""
-    while time.monotonic() < end:
+    while True:
         try:
-            _ask(port, [f"host:connect:{serial}"], counted=True)
-            # What `connect` says is no proof (it says so of a phone that hangs, too); an answer is.
-            if _PROBE in _ask(port, [f"host:transport:{serial}", f"shell:echo {_PROBE}"]):
-                return
-        except (OSError, ValueError) as error:
-            last = error
+            _ask_to_connect(port, serial)
+            # The server's answer is no proof: it says "connected" of a phone that hangs, too. A command's end is.
+            Adb(serial, port).shell(["true"], timeout_s=PROBE_TIMEOUT_S)
+            return
+        except (OSError, Failure) as error:
+            if time.monotonic() > end:
+                message = f"the virtual phone did not answer over adb within {deadline_s:g} s"
+                raise RigFailure(message, evidence=str(error)) from error
         time.sleep(RETRY_S)
-    raise RigFailure(f"the virtual phone did not answer over adb within {deadline_s:g} s", evidence=str(last))
 
 
-def _ask(port: int, requests: list[str], *, counted: bool = False) -> str:
-    """One conversation with the server: each request must be granted; returns what follows the last."""
+def _ask_to_connect(port: int, serial: str) -> None:
+    request = f"host:connect:{serial}".encode()
     with socket.create_connection((LOOPBACK, port), PROBE_TIMEOUT_S) as connection:
-        stream = connection.makefile("rwb")
-        for request in requests:
-            stream.write(b"%04x" % len(request) + request.encode())
-            stream.flush()
-            if stream.read(4) != b"OKAY":
-                raise ValueError(f"adb refused {request}: {stream.read()[4:].decode(errors='replace')}")
-        return stream.read(int(stream.read(4), 16) if counted else -1).decode(errors="replace")
+        connection.sendall(b"%04x%b" % (len(request), request))
+        while connection.recv(256):
+            pass
