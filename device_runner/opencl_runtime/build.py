@@ -1,8 +1,8 @@
-"""Building the sidecar: once for each TVM, tvm-ffi, compiler and version of our sources.
+"""Building a C++ library against the installed TVM: once for each TVM, tvm-ffi, compiler and version of our sources.
 
-TVM's wheels ship headers but no OpenCL runtime. The sidecar is compiled against those headers and linked to the
-wheel's own libraries by rpath, so nothing is written into site-packages. `tvm` is located and never imported: the
-child processes of a session start without the Python package.
+TVM's wheels ship headers but no OpenCL runtime. The sidecar, as any library that has a `Recipe`, is compiled against
+those headers and linked to the wheel's own libraries by rpath, so nothing is written into site-packages. `tvm` is
+located and never imported: the child processes of a session start without the Python package.
 """
 
 from __future__ import annotations
@@ -17,16 +17,36 @@ import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from device_runner.failures import RigFailure, SetupMissing
 
 NAME = "libtvm_runtime_opencl.so"
-SOURCES = Path(__file__).parent / "src"
+SHIM = Path(__file__).parent / "src" / "shim"
 BUILD_DEADLINE_S = 300
 LOCK_DEADLINE_S = 2 * BUILD_DEADLINE_S
 APT_HINT = "apt-get install g++ ocl-icd-opencl-dev opencl-headers pocl-opencl-icd"
 FLAGS = ("-std=c++17", "-O2", "-g1", "-fPIC", "-pthread", "-Wall", "-Wextra", "-Werror")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A shared library of ours: what it is made of."""
+
+    name: str
+    """Its file name."""
+    title: str
+    """What to call it when it cannot be built."""
+    sources: Path
+    """Folder of its C++ files."""
+    flags: tuple[str, ...] = ()
+    """Compiler flags beside `FLAGS`."""
+    links: tuple[str, ...] = ()
+    """System libraries beside TVM's own."""
+
+
+OPENCL = Recipe(NAME, "TVM's OpenCL runtime", Path(__file__).parent / "src", links=("-lOpenCL",))
 
 
 @dataclass(frozen=True)
@@ -47,7 +67,7 @@ class Toolchain:
         """The TVM of this interpreter and the C++ compiler (`$CXX`, else `g++`). Raises SetupMissing."""
         compiler = shutil.which(os.environ.get("CXX") or "g++")
         if compiler is None:
-            raise SetupMissing("there is no C++ compiler to build TVM's OpenCL runtime with", hint=APT_HINT)
+            raise SetupMissing("there is no C++ compiler to build the device's runtime with", hint=APT_HINT)
         versions = " ".join(f"{name} {_version(name)}" for name in ("apache-tvm", "apache-tvm-ffi"))
         shown = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=30, check=False)
         return cls(
@@ -69,7 +89,12 @@ def package_folder(package: str) -> Path:
 
 
 def sidecar(cache_dir: Path, *, extra_flags: Sequence[str] = ()) -> Path:
-    """The sidecar for the TVM of this interpreter, built at the first call; later calls only look it up.
+    """The sidecar for the TVM of this interpreter, built at the first call; see `built`."""
+    return built(OPENCL, cache_dir / "opencl_runtime", extra_flags=extra_flags)
+
+
+def built(recipe: Recipe, cache_dir: Path, *, extra_flags: Sequence[str] = ()) -> Path:
+    """The library for the TVM of this interpreter, built at the first call; later calls only look it up.
 
     Processes that ask at the same time build it once. Raises SetupMissing without compiler or OpenCL development
     files, RigFailure if it does not compile.
@@ -77,15 +102,15 @@ def sidecar(cache_dir: Path, *, extra_flags: Sequence[str] = ()) -> Path:
     from filelock import FileLock, Timeout
 
     toolchain = Toolchain.found()
-    folder = cache_dir / "opencl_runtime" / _key(toolchain, extra_flags)
-    library = folder / NAME
+    folder = cache_dir / _key(toolchain, recipe, extra_flags)
+    library = folder / recipe.name
     if library.exists():
         return library
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder / "lock", timeout=LOCK_DEADLINE_S):
             if not library.exists():
-                _build(toolchain, library, extra_flags)
+                _build(toolchain, recipe, library, extra_flags)
     except Timeout:
         raise RigFailure(f"another process has been building {library} for {LOCK_DEADLINE_S} s") from None
     return library
@@ -98,50 +123,52 @@ def _version(distribution: str) -> str:
         return "unknown"  # a TVM built from source; the hash of its headers' folder still tells it apart
 
 
-def _key(toolchain: Toolchain, extra_flags: Sequence[str]) -> str:
+def _key(toolchain: Toolchain, recipe: Recipe, extra_flags: Sequence[str]) -> str:
     digest = hashlib.sha256()
-    for part in (*FLAGS, *extra_flags, toolchain.versions, str(toolchain.tvm), str(toolchain.ffi)):
+    flags = (*FLAGS, *recipe.flags, *recipe.links, *extra_flags)
+    for part in (*flags, toolchain.versions, str(toolchain.tvm), str(toolchain.ffi), toolchain.compiler_version):
         digest.update(part.encode() + b"\0")
-    digest.update(toolchain.compiler_version.encode())
-    for source in sorted(SOURCES.rglob("*")):
-        if source.is_file():
-            digest.update(source.relative_to(SOURCES).as_posix().encode() + b"\0" + source.read_bytes())
+    for folder in dict.fromkeys((SHIM, recipe.sources)):
+        for source in sorted(folder.rglob("*")):
+            if source.is_file():
+                digest.update(source.relative_to(folder).as_posix().encode() + b"\0" + source.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def _build(toolchain: Toolchain, library: Path, extra_flags: Sequence[str]) -> None:
+def _build(toolchain: Toolchain, recipe: Recipe, library: Path, extra_flags: Sequence[str]) -> None:
     """Compile every source and link in a folder beside the library, then move it into place."""
     includes = [f"-isystem{package / 'include'}" for package in (toolchain.tvm, toolchain.ffi)]
-    compile_ = [toolchain.compiler, *FLAGS, *extra_flags, *includes, "-idirafter", str(SOURCES / "shim")]
+    flags = (*FLAGS, *recipe.flags, *extra_flags)
+    compile_ = [toolchain.compiler, *flags, *includes, "-idirafter", str(SHIM)]
     searched = [flag for folder in toolchain.libraries for flag in (f"-L{folder}", f"-Wl,-rpath,{folder}")]
     scratch = library.parent / "building"
     shutil.rmtree(scratch, ignore_errors=True)  # of a build that was killed: we hold the lock
     scratch.mkdir()
-    sources = sorted(SOURCES.glob("*.cc"))
+    sources = sorted(recipe.sources.glob("*.cc"))
     objects = [scratch / f"{source.stem}.o" for source in sources]
     commands = [[*compile_, "-c", str(s), "-o", str(o)] for s, o in zip(sources, objects, strict=True)]
     try:
         with ThreadPoolExecutor(os.cpu_count()) as workers:
-            list(workers.map(_run, commands))
+            list(workers.map(partial(_run, recipe), commands))
         linked = scratch / library.name
         link = [toolchain.compiler, *extra_flags, "-shared", "-pthread", "-Wl,--no-undefined", "-o", str(linked)]
-        _run([*link, *map(str, objects), *searched, "-ltvm_runtime", "-ltvm_ffi", "-lOpenCL"])
+        _run(recipe, [*link, *map(str, objects), *searched, "-ltvm_runtime", "-ltvm_ffi", *recipe.links])
         linked.replace(library)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _run(command: Sequence[str]) -> None:
+def _run(recipe: Recipe, command: Sequence[str]) -> None:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_DEADLINE_S, check=False)
     except subprocess.TimeoutExpired:
-        raise RigFailure(f"building TVM's OpenCL runtime took more than {BUILD_DEADLINE_S} s") from None
+        raise RigFailure(f"building {recipe.title} took more than {BUILD_DEADLINE_S} s") from None
     if done.returncode == 0:
         return
     if re.search(r"CL/cl\.h: No such file|cannot find -lOpenCL", done.stderr):
         raise SetupMissing("the OpenCL development files are missing", hint=APT_HINT, evidence=done.stderr)
     raise RigFailure(
-        "TVM's OpenCL runtime does not compile against the installed TVM",
+        f"{recipe.title} does not compile against the installed TVM",
         hint="the releases in pyproject.toml are known to work",
         evidence=done.stderr,
     )

@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,7 @@ def test_other_flags_compilers_and_sources_are_other_builds(
     sources = tmp_path / "src"
     sources.mkdir()
     (sources / "one.cc").write_text("int one;")
-    monkeypatch.setattr(build, "SOURCES", sources)
+    monkeypatch.setattr(build, "OPENCL", replace(build.OPENCL, sources=sources))
     built.add(sidecar(tmp_path))
     assert len(built) == 4
 
