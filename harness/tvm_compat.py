@@ -184,9 +184,27 @@ def new_block(body: Any, buffers: Any) -> Any:
     return s_tir.SBlockRealize([], True, s_tir.SBlock([], [], [], "", body, None, buffers))
 
 
+def memory_scope(parameter: Any) -> str:
+    """Where the tensor of a function's parameter lives: `global`, `global.texture-nhwc`."""
+    return str(parameter.scope())
+
+
 def type_of(expression: Any) -> Any:
     """Type of a Relax expression."""
     return expression.ty
+
+
+def dtype_of(tensor: Any) -> str:
+    """Number format of a tensor's type. Since 0.27 it is wrapped in a type of its own."""
+    return str(getattr(tensor.dtype, "dtype", tensor.dtype))
+
+
+def is_constant(expression: Any) -> bool:
+    """Whether a Relax expression is a constant tensor. The class was renamed in 0.27."""
+    import tvm
+    from tvm import relax
+
+    return isinstance(expression, getattr(tvm.ir, "GenericConst", None) or relax.Constant)
 
 
 def name_of(variable: Any) -> str:
