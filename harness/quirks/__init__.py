@@ -10,6 +10,7 @@ from harness.quirks import (
     conv_out_dtype,
     default_tir_pipeline,
     grouped_conv_layout,
+    texel_schedule,
     texture_store,
     tir_pipeline_tuple,
     vectorized_alloc,
@@ -24,6 +25,7 @@ QUIRKS: tuple[Quirk, ...] = (
     default_tir_pipeline.QUIRK,
     grouped_conv_layout.QUIRK,
     conv_out_dtype.QUIRK,
+    texel_schedule.QUIRK,
     vectorized_alloc.QUIRK,
     texture_store.QUIRK,
 )

@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from harness.paths.base import DeviceLimits
 
 
-def conv(*, groups: int = 1, dtype: str = "float32", pool: bool = False) -> Any:
-    """A convolution of eight channels on 8 x 8, then a max pool if asked for."""
+def conv(*, groups: int = 1, dtype: str = "float32") -> Any:
+    """A convolution."""
+    return _network(lambda _builder, conv: conv(), groups=groups, dtype=dtype)
+
+
+def max_pool() -> Any:
+    """A convolution, then a max pool."""
+    from tvm import relax
+
+    return _network(lambda _builder, conv: relax.op.nn.max_pool2d(conv(), (2, 2), strides=(2, 2)))
+
+
+def concat() -> Any:
+    """Two convolutions side by side, concatenated, and a third."""
+    from tvm import relax
+
+    return _network(lambda builder, conv: conv(builder.emit(relax.op.concat([conv(), conv()], axis=1))))
+
+
+def _network(make: Callable[[Any, Any], Any], *, groups: int = 1, dtype: str = "float32") -> Any:
+    """A module whose `main` is what `make` builds of 3x3 convolutions with eight channels on 8 x 8."""
+    import numpy as np
     from tvm import relax
 
     data = relax.Var("data", relax.TensorType((1, 8, 8, 8), dtype))
-    weight = relax.Var("weight", relax.TensorType((8, 8 // groups, 3, 3), dtype))
     builder = relax.BlockBuilder()
-    with builder.function("main", [data, weight]):
+
+    def conv(value: Any = data) -> Any:
+        channels = int(value.ty.shape[1]) if value is not data else 8
+        weight = relax.const(np.ones((8, channels // groups, 3, 3), dtype))
+        return builder.emit(relax.op.nn.conv2d(value, weight, groups=groups, padding=1))
+
+    with builder.function("main", [data]):
         with builder.dataflow():
-            value = builder.emit(relax.op.nn.conv2d(data, weight, groups=groups, padding=1))
-            if pool:
-                value = builder.emit(relax.op.nn.max_pool2d(value, (2, 2), strides=(2, 2)))
-            result = builder.emit_output(value)
+            result = builder.emit_output(make(builder, conv))
         builder.emit_func_output(result)
     return builder.get()
 

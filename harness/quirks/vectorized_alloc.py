@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from harness.quirks.base import Answer, Quirk, State
-from harness.quirks.sample import conv, source_as_shipped
+from harness.quirks.sample import max_pool, source_as_shipped
 from harness.tvm_compat import (
     Passes,
     insert_before,
@@ -21,7 +21,7 @@ from harness.tvm_compat import (
 
 def probe() -> Answer:
     """Look whether a max pool in NCHW4c accumulates four lanes in one number."""
-    source = source_as_shipped(conv(pool=True))
+    source = source_as_shipped(max_pool())
     buffer = re.search(r"(float4?) pool_max_local\w*\[(\d+)\]", source)
     if not buffer:
         return Answer(State.CANNOT_TELL, "the max pool has no local buffer")
