@@ -1,0 +1,69 @@
+"""What device tests share: the OpenCL runtime, built once, a virtual phone for each file, and libraries to run."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import programs
+import pytest
+
+from device_runner import opencl_runtime
+from device_runner.adb import Adb
+from device_runner.adb_device import AdbDevice, AdbTransport
+from device_runner.deadline import Deadline
+from device_runner.device import Loadable
+from device_runner.failures import DeviceLost
+from device_runner.virtual import Faults, VirtualPhone, virtual_phone
+
+
+@pytest.fixture(scope="session")
+def sidecar_cache(pytestconfig: pytest.Config) -> Path:
+    """Where the OpenCL runtime is kept from run to run."""
+    return Path(pytestconfig.cache.mkdir("sidecar"))
+
+
+@pytest.fixture(scope="module")
+def running_phone(tmp_path_factory: pytest.TempPathFactory, sidecar_cache: Path) -> Iterator[VirtualPhone]:
+    runtime = opencl_runtime.sidecar(sidecar_cache) if opencl_runtime.needed() else None
+    with virtual_phone(tmp_path_factory.mktemp("phone"), opencl_runtime=runtime) as phone:
+        yield phone
+
+
+@pytest.fixture
+def phone(running_phone: VirtualPhone) -> Iterator[VirtualPhone]:
+    """A virtual phone without faults, that answers."""
+    running_phone.fault(**vars(Faults()))
+    for _ in Deadline(20).attempts(0.1):  # adb comes back to an unplugged device by itself, after a while
+        with contextlib.suppress(DeviceLost):
+            Adb(running_phone.serial, running_phone.adb_port).shell(["true"], timeout_s=2)
+            break
+    yield running_phone
+    running_phone.fault(**vars(Faults()))
+
+
+@pytest.fixture
+def device(phone: VirtualPhone) -> AdbDevice:
+    transport = AdbTransport(phone.serial, phone.adb_port, phone.root)
+    return AdbDevice("virtual", transport, ["tvm_rpc"], kind="virtual", emulated=phone.emulated)
+
+
+@pytest.fixture(scope="session")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("libraries; rm -rf $HOME")
+
+
+@pytest.fixture(scope="session")
+def opencl_program(libraries: Path) -> Loadable:
+    return programs.doubled_relu(libraries, "opencl")
+
+
+@pytest.fixture(scope="session")
+def cpu_program(libraries: Path) -> Loadable:
+    return programs.doubled_relu(libraries, "cpu")
+
+
+@pytest.fixture(scope="session")
+def misbehaving(libraries: Path) -> Loadable:
+    return programs.misbehaving(libraries)

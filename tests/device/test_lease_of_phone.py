@@ -1,0 +1,86 @@
+"""Names, leases and interrupts, with the virtual phone as the registry starts it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from device_runner.device import Loadable
+from device_runner.failures import DeviceBusy
+from device_runner.registry import UnknownDevice, list_devices, open_device
+
+pytestmark = pytest.mark.device
+
+END_S = 15.0
+
+RUN = """
+    import signal, sys
+    from pathlib import Path
+    import numpy as np
+    from device_runner.device import Loadable
+    from device_runner.registry import open_device
+
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    library, sha256, cache = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
+    with open_device("virtual", cache) as device, device.session({}, timeout_s=30) as session:
+        program = session.load(Loadable(library, sha256, 1, "cpu"), timeout_s=20)
+        print("running", flush=True)
+        program.run([np.array([60_000_000, 0, 0], "int32")], timeout_s=60)
+"""
+
+
+@contextmanager
+def another_run(loadable: Loadable, cache: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that holds the virtual phone, in the middle of a call of a minute."""
+    arguments = [str(loadable.library), loadable.sha256, str(cache)]
+    command = [sys.executable, "-c", textwrap.dedent(RUN), *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        assert run.stdout
+        try:
+            assert run.stdout.readline() == "running\n"
+            yield run
+        finally:
+            run.kill()
+
+
+def test_a_second_run_is_refused_by_name_and_the_list_says_busy(misbehaving: Loadable, sidecar_cache: Path) -> None:
+    told: list[str] = []
+    with another_run(misbehaving, sidecar_cache) as run:
+        states = {entry.name: entry.state for entry in list_devices(sidecar_cache)}
+        with pytest.raises(DeviceBusy, match=f"process {run.pid} "):  # noqa: SIM117
+            with open_device("virtual", sidecar_cache, say=told.append, timeout_s=0.1):
+                pytest.fail("two runs hold one phone")
+    assert states["virtual"] == "busy"
+    assert str(run.pid) in told[0]
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_is_ended_in_a_call_leaves_nothing(
+    misbehaving: Loadable, sidecar_cache: Path, sign: signal.Signals
+) -> None:
+    with another_run(misbehaving, sidecar_cache) as run:
+        started = psutil.Process(run.pid).children(recursive=True)
+        commands = " ".join(" ".join(process.cmdline()) for process in started)
+        assert "relay_process" in commands
+        assert "tvm_rpc" in commands
+        os.kill(run.pid, sign)
+        assert run.wait(END_S) in (143, -sign, 1)
+        _, alive = psutil.wait_procs(started, END_S)
+    assert not alive
+    with open_device("virtual", sidecar_cache, timeout_s=0) as device:
+        assert device.name == "virtual"
+
+
+def test_a_wrong_name_is_met_with_the_nearest(sidecar_cache: Path) -> None:
+    with pytest.raises(UnknownDevice) as caught, open_device("virtul", sidecar_cache):
+        pytest.fail("a device of this name")
+    assert caught.value.hint == "did you mean 'virtual'?"

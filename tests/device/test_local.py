@@ -1,0 +1,41 @@
+"""This host as a device: the same session without adb."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from device_runner.device import Loadable
+from device_runner.failures import DeviceCrash
+from device_runner.registry import open_device
+
+pytestmark = pytest.mark.device
+
+
+def test_a_program_answers_right_on_this_hosts_opencl(
+    sidecar_cache: Path, opencl_program: Loadable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    precious = tmp_path / "rpc" / "mine"
+    precious.mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path))  # where an RPC server keeps, and removes, its uploads unless told
+    x = np.random.default_rng(0).standard_normal((4, 8)).astype("float32")
+    with open_device("local", sidecar_cache) as device:
+        assert device.identity.kind == "local"
+        assert device.identity.gpu
+        with device.session({}, timeout_s=30) as session:
+            program = session.load(opencl_program, timeout_s=20)
+            (y,), _ = program.run([x], timeout_s=20)
+            assert len(program.wall_ms(2, timeout_s=20)) == 2
+    np.testing.assert_array_equal(y, 2 * np.maximum(x, 0))
+    assert program.pushed.sent_bytes == 0
+    assert precious.exists()
+
+
+def test_a_program_that_dies_here_is_a_crash_too(sidecar_cache: Path, misbehaving: Loadable) -> None:
+    with open_device("local", sidecar_cache) as device, device.session({}, timeout_s=30) as session:
+        program = session.load(misbehaving, timeout_s=20)
+        with pytest.raises(DeviceCrash) as caught:
+            program.run([np.array([0, 11, 0], "int32")], timeout_s=20)
+    assert "SIGSEGV" in caught.value.evidence

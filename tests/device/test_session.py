@@ -1,0 +1,168 @@
+"""Sessions on the virtual phone: right answers, two clocks, and every failure traced to its owner."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from programs import LONG_NAP, NO_NAP
+
+from device_runner.adb_device import AdbDevice
+from device_runner.device import Loadable
+from device_runner.failures import DeviceCrash, DeviceLost, Hang, ProgramFailure
+from device_runner.session import RpcSession
+from device_runner.virtual import VirtualPhone
+
+pytestmark = pytest.mark.device
+
+OPEN_S = 30.0
+CALL_S = 20.0
+
+
+def matrix(seed: int = 0) -> npt.NDArray[np.float32]:
+    return np.random.default_rng(seed).standard_normal((4, 8)).astype("float32")
+
+
+def orders(microseconds: int, itself: int = 0, parent: int = 0) -> list[npt.NDArray[np.int32]]:
+    return [np.array([microseconds, itself, parent], "int32")]
+
+
+@contextmanager
+def opened(device: AdbDevice) -> Iterator[RpcSession]:
+    with device.session({}, timeout_s=OPEN_S) as session:
+        yield session
+
+
+def answers_right(device: AdbDevice, loadable: Loadable) -> bool:
+    x = matrix()
+    with opened(device) as session:
+        (y,), _ = session.load(loadable, timeout_s=CALL_S).run([x], timeout_s=CALL_S)
+    return bool(np.array_equal(y, 2 * np.maximum(x, 0)))
+
+
+@pytest.mark.parametrize("program", ["opencl_program", "cpu_program"])
+def test_a_program_answers_right_and_is_timed_by_two_clocks(
+    device: AdbDevice, program: str, request: pytest.FixtureRequest
+) -> None:
+    with opened(device) as session:
+        loaded = session.load(request.getfixturevalue(program), timeout_s=CALL_S)
+        for seed in range(2):
+            x = matrix(seed)
+            (y,), elapsed_ms = loaded.run([x], timeout_s=CALL_S)
+            np.testing.assert_array_equal(y, 2 * np.maximum(x, 0))
+            assert elapsed_ms > 0
+        wall_ms, device_ms = loaded.wall_ms(3, timeout_s=CALL_S), loaded.device_ms(4, timeout_s=CALL_S)
+    assert loaded.init_ms > 0
+    assert (len(wall_ms), len(device_ms)) == (3, 4)
+    assert min(wall_ms) > 0
+    assert min(device_ms) > 0
+
+
+def test_a_library_is_sent_once(device: AdbDevice, cpu_program: Loadable) -> None:
+    with opened(device) as session:
+        session.load(cpu_program, timeout_s=CALL_S)
+    with opened(device) as session:
+        assert session.load(cpu_program, timeout_s=CALL_S).pushed.sent_bytes == 0
+
+
+def test_an_error_of_the_program_leaves_the_session_usable(device: AdbDevice, cpu_program: Loadable) -> None:
+    nameless = Loadable(cpu_program.library, cpu_program.sha256, 1, "cpu", entry="nowhere")
+    with opened(device) as session:
+        with pytest.raises(ProgramFailure, match="nowhere"):
+            session.load(nameless, timeout_s=CALL_S).run([matrix()], timeout_s=CALL_S)
+        assert session.load(cpu_program, timeout_s=CALL_S).run([matrix()], timeout_s=CALL_S)
+
+
+def test_a_file_that_is_no_library_is_the_programs_fault(device: AdbDevice, cpu_program: Loadable) -> None:
+    import hashlib
+
+    text = cpu_program.library.with_name("text.so")
+    text.write_bytes(b"not a library")
+    with opened(device) as session, pytest.raises(ProgramFailure, match=r"loading text\.so failed"):
+        session.load(Loadable(text, hashlib.sha256(text.read_bytes()).hexdigest(), 1), timeout_s=CALL_S)
+
+
+def test_a_program_that_does_not_end_is_a_hang_and_the_next_session_works(
+    device: AdbDevice, misbehaving: Loadable, cpu_program: Loadable
+) -> None:
+    with opened(device) as session:
+        program = session.load(misbehaving, timeout_s=CALL_S)
+        with pytest.raises(Hang, match=r"running misbehaving\.so did not end within 0\.5 s"):
+            program.run(orders(LONG_NAP), timeout_s=0.5)
+        with pytest.raises(Hang):
+            program.run(orders(NO_NAP), timeout_s=CALL_S)  # the session is over, and says why
+    assert answers_right(device, cpu_program)
+
+
+@pytest.mark.parametrize("sign", [signal.SIGSEGV, signal.SIGABRT, signal.SIGKILL])
+def test_a_worker_that_dies_is_a_crash_with_its_signal_in_the_log(
+    device: AdbDevice, misbehaving: Loadable, cpu_program: Loadable, sign: signal.Signals
+) -> None:
+    with opened(device) as session:
+        program = session.load(misbehaving, timeout_s=CALL_S)
+        with pytest.raises(DeviceCrash) as caught:
+            program.run(orders(NO_NAP, itself=sign), timeout_s=CALL_S)
+    assert sign.name in caught.value.evidence
+    assert answers_right(device, cpu_program)
+
+
+def test_a_server_that_is_killed_in_the_middle_of_a_run_is_a_crash(
+    device: AdbDevice, misbehaving: Loadable, cpu_program: Loadable
+) -> None:
+    with opened(device) as session:
+        program = session.load(misbehaving, timeout_s=CALL_S)
+        with pytest.raises(DeviceCrash, match=r"137 \(SIGKILL\) during running misbehaving\.so"):
+            program.run(orders(LONG_NAP // 600, parent=signal.SIGKILL), timeout_s=CALL_S)
+    assert answers_right(device, cpu_program)
+
+
+def run_until_fault(phone: VirtualPhone, device: AdbDevice, loadable: Loadable, timeout_s: float, fault: str) -> None:
+    """Run for a minute, while the phone gets a fault."""
+    with opened(device) as session:
+        program = session.load(loadable, timeout_s=CALL_S)
+        threading.Timer(0.3, phone.fault, kwargs={fault: True}).start()
+        program.run(orders(LONG_NAP), timeout_s=timeout_s)
+
+
+def test_a_device_that_freezes_in_a_call_is_lost_and_works_when_it_thaws(
+    phone: VirtualPhone, device: AdbDevice, misbehaving: Loadable, cpu_program: Loadable
+) -> None:
+    with pytest.raises(DeviceLost, match="did not answer"):
+        run_until_fault(phone, device, misbehaving, 1, "frozen")
+    phone.fault(frozen=False)
+    assert answers_right(device, cpu_program)
+
+
+def test_a_device_that_is_unplugged_in_a_call_is_lost(
+    phone: VirtualPhone, device: AdbDevice, misbehaving: Loadable
+) -> None:
+    with pytest.raises(DeviceLost):
+        run_until_fault(phone, device, misbehaving, CALL_S, "offline")
+
+
+def test_a_frozen_device_opens_no_session(phone: VirtualPhone, device: AdbDevice) -> None:
+    phone.fault(frozen=True)
+    with pytest.raises(DeviceLost, match="did not answer"), device.session({}, timeout_s=1):
+        pytest.fail("a session on a frozen device")
+
+
+def test_the_identity_names_gpu_driver_and_what_is_emulated(device: AdbDevice) -> None:
+    identity = device.identity
+    assert identity.kind == "virtual"
+    assert identity.gpu
+    assert "OpenCL" in identity.driver
+    assert identity.rom.startswith("adreno-bench/virtual")
+    assert "gpu" in identity.emulated
+    assert list(identity.extensions) == sorted(identity.extensions)
+    assert identity.image2d_max_width >= 2048
+    assert device.identity is identity
+
+
+def test_an_unknown_function_of_the_server_is_none(device: AdbDevice) -> None:
+    with opened(device) as session:
+        assert session.call("adreno_bench.no_such_thing", timeout_s=CALL_S) is None
