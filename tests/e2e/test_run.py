@@ -1,0 +1,161 @@
+"""The whole way, as a person goes it: the command line, TVM, adb, the virtual phone, OpenCL."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.outcome import ExitCode, Outcome
+from harness.record import Record, RecordFile
+
+pytestmark = [pytest.mark.device, pytest.mark.slow]
+
+SUITE = 'models = ["tiny"]\npaths = ["opencl", "texture"]\nbudget_s = {budget_s}\nsamples = {samples}\n'
+LONG_S = 240
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One cache for all: what the first test builds, the others take from the store."""
+    return tmp_path_factory.mktemp("cache")
+
+
+def start(folder: Path, cache: Path, *arguments: str, budget_s: float = 1, samples: int = 10) -> subprocess.Popen[str]:
+    (folder / "adreno-bench.toml").write_text(SUITE.format(budget_s=budget_s, samples=samples))
+    return subprocess.Popen(
+        [sys.executable, "-c", "from harness.cli import main; main()", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "ADRENO_BENCH_CACHE": str(cache)},
+    )
+
+
+def run(folder: Path, cache: Path, *arguments: str) -> tuple[int, str, str]:
+    process = start(folder, cache, "run", *arguments)
+    out, err = process.communicate(timeout=LONG_S)
+    return process.returncode, out, err
+
+
+def records(folder: Path) -> list[Record]:
+    return RecordFile(folder / "records.jsonl").load().records
+
+
+def wait_for(condition: Callable[[], bool], timeout_s: float = 60.0) -> bool:
+    end = time.monotonic() + timeout_s
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.05)
+    return condition()
+
+
+def servers_with_a_program(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """RPC server processes below the run that have loaded a pushed library."""
+    return [child for child in below(process.pid) if any("adreno-bench/files" in path for path in _maps(child))]
+
+
+def below(pid: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _maps(process: psutil.Process) -> list[str]:
+    try:
+        return [entry.path for entry in process.memory_maps()]
+    except (psutil.Error, OSError):
+        return []
+
+
+@contextlib.contextmanager
+def nothing_left(process: subprocess.Popen[str]) -> Iterator[None]:
+    """Whatever the run started is gone soon after the block."""
+    started = below(process.pid)
+    assert started
+    yield
+    _, alive = psutil.wait_procs(started, timeout=10)
+    assert [child.info for child in alive if child.status() != psutil.STATUS_ZOMBIE] == []
+
+
+def test_tiny_is_right_on_both_paths_and_a_second_run_builds_and_pushes_nothing(tmp_path: Path, cache: Path) -> None:
+    code, out, err = run(tmp_path, cache)
+    assert code == ExitCode.GOOD, err
+    first = records(tmp_path)
+    assert [(record.case, record.outcome) for record in first] == [
+        ("tiny-opencl-float32-untuned", Outcome.OK),
+        ("tiny-texture-float32-untuned", Outcome.OK),
+    ]
+    assert all(len(record.wall_ms) >= 10 and record.device_ms and record.first_run_ms for record in first)
+    assert "texture-store-broadcast" in first[1].quirks
+    assert "texture-store-broadcast" not in first[0].quirks
+    assert "gpu" in first[0].emulated
+    assert "not the real thing on this device" in out
+    code, out, err = run(tmp_path, cache)
+    assert code == ExitCode.GOOD, err
+    assert "built nothing, took 2 from the store; pushed nothing" in out
+    assert len(records(tmp_path)) == 4
+    code, out, err = run(tmp_path, cache, "--resume", "--json")
+    assert code == ExitCode.GOOD, err
+    assert json.loads(out) == []
+    assert len(records(tmp_path)) == 4
+
+
+def test_as_shipped_the_texture_path_is_wrong_and_says_where(tmp_path: Path, cache: Path) -> None:
+    code, out, err = run(tmp_path, cache, "--as-shipped", "--case", "*-texture-*")
+    assert code == ExitCode.WRONG_OR_BROKEN, err
+    (record,) = records(tmp_path)
+    assert record.outcome in (Outcome.WRONG_RESULT, Outcome.COMPILE_ERROR)
+    assert record.wall_ms == []
+    assert record.message in out
+    code, _, err = run(tmp_path, cache, "--as-shipped", "--case", "*-texture-*", "--findings-are-fine")
+    assert code == ExitCode.GOOD, err
+
+
+def test_killing_the_rpc_server_is_a_device_crash_of_that_case_and_the_suite_goes_on(
+    tmp_path: Path, cache: Path
+) -> None:
+    process = start(tmp_path, cache, "run", budget_s=20, samples=2000)
+    assert wait_for(lambda: bool(servers_with_a_program(process)))
+    for server in servers_with_a_program(process):
+        server.kill()
+    out, err = process.communicate(timeout=LONG_S)
+    assert [record.outcome for record in records(tmp_path)] == [Outcome.DEVICE_CRASH, Outcome.OK], err
+    assert process.returncode == ExitCode.WRONG_OR_BROKEN
+    assert "device-crash (owner: path)" in out
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_ended_run_leaves_no_process_and_keeps_what_was_done(
+    tmp_path: Path, cache: Path, number: signal.Signals
+) -> None:
+    process = start(tmp_path, cache, "run", budget_s=20, samples=2000)
+    assert wait_for(lambda: bool(servers_with_a_program(process)))
+    with nothing_left(process):
+        process.send_signal(number)
+        process.communicate(timeout=30)
+    assert process.returncode == (-number if number == signal.SIGKILL else 128 + number)
+    assert records(tmp_path) == []
+    code, _, err = run(tmp_path, cache, "--resume", "--case", "*-opencl-*")
+    assert code == ExitCode.GOOD, err
+    assert [record.outcome for record in records(tmp_path)] == [Outcome.OK]
+
+
+def test_of_two_runs_on_one_device_the_second_waits_and_says_who_has_it(tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    first = start(tmp_path / "a", cache, "run", "--case", "*-opencl-*", budget_s=4, samples=200)
+    assert wait_for(lambda: bool(servers_with_a_program(first)))
+    second = start(tmp_path / "b", cache, "run", "--case", "*-opencl-*")
+    _, first_said = first.communicate(timeout=LONG_S)
+    _, second_said = second.communicate(timeout=LONG_S)
+    assert (first.returncode, second.returncode) == (0, 0), first_said + second_said
+    assert str(first.pid) in second_said
