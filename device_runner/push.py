@@ -1,7 +1,11 @@
 """Bring a file to a device under its hash: compare there, send to a temporary name, verify there, rename.
 
-A file under its final name is complete and was right when it was renamed; the comparison hashes it again all the same,
-because a phone that loses power can keep a file's size and lose its content. That costs one round trip.
+A file under its final name was complete and right when it was renamed, and a note beside it names the boot in which
+that was seen. In that boot its size is compared; in a later one its hash, because a phone that loses power can keep a
+file's size and lose its content. Either costs one round trip.
+
+What arrived is verified by POSIX `cksum`, 32 bits and the length, which guards against accidents as well as sha256 and
+takes a tenth of its time.
 """
 
 from __future__ import annotations
@@ -9,9 +13,10 @@ from __future__ import annotations
 import shlex
 import socket
 import struct
+import subprocess
 import uuid
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from posixpath import dirname
 
@@ -28,9 +33,30 @@ CHUNK_BYTES = 65_536
 
 MODE = 0o100755
 
-# Another run's temporary files are stale: a device has one user at a time.
-CHECK_SCRIPT = 'mkdir -p "$1" && rm -f "$1"/*.tmp.* && sha256sum <"$2" 2>/dev/null; [ -d "$1" ]'
-COMMIT_SCRIPT = 'sum=$(sha256sum <"$1") && [ "${sum%% *}" = "$3" ] && mv "$1" "$2"'
+PRESENT = "present"
+DIFFERS = 3
+
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+CHECK_SCRIPT = f"""
+mkdir -p "${{1%/*}}" && rm -f "${{1%/*}}"/*.tmp.* || exit
+[ "$(stat -c %s "$1" 2>/dev/null)" = "$2" ] || exit 0
+boot=$(cat {BOOT_ID} 2>/dev/null)
+if [ -z "$boot" ] || [ "$(cat "$1.verified" 2>/dev/null)" != "$boot" ]; then
+  sum=$(sha256sum <"$1") && [ "${{sum%% *}}" = "$3" ] || exit 0
+  echo "$boot" >"$1.verified"
+fi
+echo {PRESENT}
+"""
+"""Arguments: destination, size, sha256. Temporary files are stale: a device has one user at a time."""
+
+COMMIT_SCRIPT = f"""
+found=$(cksum <"$1") || exit
+[ "$found" = "$3" ] || {{ echo "cksum is $found instead of $3" >&2; exit {DIFFERS}; }}
+mv "$1" "$2" && cat {BOOT_ID} >"$2.verified" 2>/dev/null
+exit 0
+"""
+"""Arguments: temporary name, destination, what `cksum` says here."""
 
 
 def push(
@@ -41,28 +67,41 @@ def push(
     Raises `DeviceFull`, `DeviceLost`, or `RigFailure` if the file did not arrive as it was.
     """
     deadline = Deadline(timeout_s)
-    check = ["sh", "-c", CHECK_SCRIPT, "sh", dirname(destination), destination]
+    check = ["sh", "-c", CHECK_SCRIPT, "sh", destination, str(file.stat().st_size), sha256]
     answer = adb.shell(check, timeout_s=deadline.remaining_s)
     if answer.code:
         raise _refusal(adb, answer.stderr, destination)
-    if answer.stdout.split(" ")[0] == sha256:
+    if answer.stdout.strip() == PRESENT:
         return Pushed(destination, 0)
     temporary = f"{destination}.tmp.{uuid.uuid4().hex[:8]}"
     try:
-        sent_bytes = _send(adb, file, temporary, deadline, progress)
-        commit = ["sh", "-c", COMMIT_SCRIPT, "sh", temporary, destination, sha256]
+        with _cksum(file) as checksum:
+            sent_bytes = _send(adb, file, temporary, deadline, progress)
+            commit = ["sh", "-c", COMMIT_SCRIPT, "sh", temporary, destination, checksum()]
         answer = adb.shell(commit, timeout_s=deadline.remaining_s)
-        if answer.code:
+        if answer.code == DIFFERS:
             raise RigFailure(
                 f"{file.name} did not arrive on {adb.serial} as it is on this host",
                 hint="did it change meanwhile? run again, and try another cable",
                 evidence=answer.stderr,
             )
+        if answer.code:
+            raise _refusal(adb, answer.stderr, destination)
     except BaseException:
         with suppress(DeviceFailure, RigFailure):  # the failure under way is the one to report
             adb.shell(["rm", "-f", temporary], timeout_s=1)
         raise
     return Pushed(destination, sent_bytes)
+
+
+@contextmanager
+def _cksum(file: Path) -> Iterator[Callable[[], str]]:
+    """Let this host's `cksum` read a file meanwhile; gives a function that waits for what it says."""
+    with (
+        file.open("rb") as source,
+        subprocess.Popen(["cksum"], stdin=source, stdout=subprocess.PIPE, text=True) as process,
+    ):
+        yield lambda: process.communicate()[0].strip()
 
 
 def _send(adb: Adb, file: Path, path: str, deadline: Deadline, progress: Progress | None) -> int:

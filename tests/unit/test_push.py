@@ -32,6 +32,10 @@ class Parcel:
         return push(Adb(SERIAL, server.port), self.file, self.sha256, str(self.destination), timeout_s=timeout_s)
 
     @property
+    def verified(self) -> Path:
+        return self.destination.with_name(f"{self.destination.name}.verified")
+
+    @property
     def names(self) -> list[str]:
         return [path.name for path in self.folder.iterdir()]
 
@@ -47,7 +51,7 @@ def test_a_new_file_arrives_whole_under_its_final_name(tmp_path: Path, size: int
     with fake_adb(GOOD_DEVICE) as server:
         assert parcel.push(server) == Pushed(str(parcel.destination), size)
     assert parcel.destination.read_bytes() == parcel.file.read_bytes()
-    assert parcel.names == [parcel.destination.name]
+    assert set(parcel.names) == {parcel.destination.name, f"{parcel.destination.name}.verified"}
 
 
 def test_an_unchanged_file_costs_one_round_trip(parcel: Parcel) -> None:
@@ -58,12 +62,30 @@ def test_an_unchanged_file_costs_one_round_trip(parcel: Parcel) -> None:
         assert len(server.requests) == 1
 
 
-def test_a_file_that_lost_its_content_on_the_device_is_sent_again(parcel: Parcel) -> None:
+def test_a_truncated_file_is_sent_again(parcel: Parcel) -> None:
     with fake_adb(GOOD_DEVICE) as server:
         parcel.push(server)
+        parcel.destination.write_bytes(b"lib")
+        assert parcel.push(server).sent_bytes == 7
+    assert parcel.destination.read_bytes() == b"library"
+
+
+def test_a_file_that_lost_its_content_in_a_reboot_is_sent_again(parcel: Parcel) -> None:
+    with fake_adb(GOOD_DEVICE) as server:
+        parcel.push(server)
+        parcel.verified.write_text("an earlier boot\n")
         parcel.destination.write_bytes(b"\0" * 7)
         assert parcel.push(server).sent_bytes == 7
     assert parcel.destination.read_bytes() == b"library"
+
+
+def test_a_file_that_survived_a_reboot_is_hashed_once(parcel: Parcel) -> None:
+    with fake_adb(GOOD_DEVICE) as server:
+        parcel.push(server)
+        this_boot = parcel.verified.read_text()
+        parcel.verified.write_text("an earlier boot\n")
+        assert parcel.push(server).sent_bytes == 0
+    assert parcel.verified.read_text() == this_boot
 
 
 def test_what_an_earlier_run_left_half_sent_is_removed(parcel: Parcel) -> None:
@@ -71,7 +93,7 @@ def test_what_an_earlier_run_left_half_sent_is_removed(parcel: Parcel) -> None:
     (parcel.folder / "0123.so.tmp.456").write_bytes(b"half")
     with fake_adb(GOOD_DEVICE) as server:
         parcel.push(server)
-    assert parcel.names == [parcel.destination.name]
+    assert not [name for name in parcel.names if ".tmp." in name]
 
 
 @pytest.mark.parametrize("reason", ["write failed: No space left on device", "open failed: Read-only file system"])
@@ -96,9 +118,13 @@ def test_a_device_that_refuses_at_once_and_hangs_up_is_quoted_too(tmp_path: Path
         parcel.push(server)
 
 
-def test_other_content_than_promised_does_not_get_the_name(parcel: Parcel) -> None:
-    parcel.sha256 = "0" * 64
-    with fake_adb(GOOD_DEVICE) as server, pytest.raises(RigFailure, match="did not arrive"):
+def test_other_content_than_was_sent_does_not_get_the_name(parcel: Parcel) -> None:
+    def garble(sock: socket.socket, _argument: str) -> None:
+        path, data = receive_send(sock)
+        path.write_bytes(data[:-1] + b"!")
+        sock.sendall(b"OKAY" + struct.pack("<I", 0))
+
+    with fake_adb({**GOOD_DEVICE, "sync": garble}) as server, pytest.raises(RigFailure, match="did not arrive"):
         parcel.push(server)
     assert parcel.names == []
 
