@@ -79,7 +79,8 @@ int main() {
   void* const data[3] = {tensors[0]->data, tensors[1]->data, tensors[2]->data};
   const auto through_sidecar = [&] { kernel(data[0], data[1], data[2], 1); };
   const auto through_opencl = [&] {
-    for (cl_uint i = 0; i < 3; ++i) Check(clSetKernelArg(plain.get(), i, sizeof(cl_mem), &buffers[i]), "clSetKernelArg");
+    for (cl_uint i = 0; i < 3; ++i)
+      Check(clSetKernelArg(plain.get(), i, sizeof(cl_mem), &buffers[i]), "clSetKernelArg");
     const std::size_t one = 1;
     Check(clEnqueueNDRangeKernel(queue.get(), plain.get(), 1, nullptr, &one, &one, 0, nullptr, nullptr),
           "clEnqueueNDRangeKernel");

@@ -60,9 +60,9 @@ End EndOf(const DLTensor& tensor, std::size_t nbytes) {
 void ToHost(const End& from, char* host, std::size_t nbytes) {
   from.memory->device.queue().Transfer([&](cl_command_queue queue, cl_event* event) {
     if (from.is_image()) {
-      Check(clEnqueueReadImage(queue, from.object(), CL_FALSE, kOrigin, Region(from).size, 0, 0, host, 0, nullptr,
-                               event),
-            "clEnqueueReadImage");
+      Check(
+          clEnqueueReadImage(queue, from.object(), CL_FALSE, kOrigin, Region(from).size, 0, 0, host, 0, nullptr, event),
+          "clEnqueueReadImage");
     } else {
       Check(clEnqueueReadBuffer(queue, from.object(), CL_FALSE, from.offset, nbytes, host, 0, nullptr, event),
             "clEnqueueReadBuffer");
@@ -90,11 +90,10 @@ void OnDevice(const End& from, const End& to, std::size_t nbytes) {
   Device& device = to.memory->device;
   if (from.is_image() && to.is_image() && !SameShape(*from.memory->layout.image, *to.memory->layout.image)) {
     // The same elements in other rows and columns: only a buffer between the two reorders them.
-    Memory* between = device.pool().Take({nbytes, std::nullopt});
-    const End middle{nullptr, between, 0};
+    const Borrowed between(device.pool(), {nbytes, std::nullopt});
+    const End middle{nullptr, between.get(), 0};
     OnDevice(from, middle, nbytes);
     OnDevice(middle, to, nbytes);
-    device.pool().Give(between);
     return;
   }
   device.queue().Submit([&](cl_command_queue queue) {

@@ -19,7 +19,8 @@ std::string Text(Getter get, Object object, cl_uint what) {
   Check(get(object, what, 0, nullptr, &size), "asking for a name");
   std::string text(size, '\0');
   Check(get(object, what, size, text.data(), nullptr), "asking for a name");
-  while (!text.empty() && (text.back() == '\0' || std::isspace(static_cast<unsigned char>(text.back())))) text.pop_back();
+  while (!text.empty() && (text.back() == '\0' || std::isspace(static_cast<unsigned char>(text.back()))))
+    text.pop_back();
   return text;
 }
 

@@ -96,11 +96,10 @@ class OpenCLDeviceAPI final : public DeviceAPI {
   }
 
   void* AllocDataSpace(DLDevice dev, std::size_t nbytes, std::size_t, DLDataType) final {
-    return new Memory(Device::Get(dev.device_id), {nbytes, std::nullopt});
+    return Device::Get(dev.device_id).pool().New({nbytes, std::nullopt});
   }
-  void* AllocDataSpace(DLDevice dev, int ndim, const int64_t* shape, DLDataType dtype,
-                       Optional<String> scope) final {
-    return new Memory(Device::Get(dev.device_id), LayoutOf(ndim, shape, dtype, ScopeOf(scope)));
+  void* AllocDataSpace(DLDevice dev, int ndim, const int64_t* shape, DLDataType dtype, Optional<String> scope) final {
+    return Device::Get(dev.device_id).pool().New(LayoutOf(ndim, shape, dtype, ScopeOf(scope)));
   }
   void FreeDataSpace(DLDevice, void* data) final { delete static_cast<Memory*>(data); }
 

@@ -3,7 +3,6 @@
 #include <tvm/ffi/error.h>
 
 #include <algorithm>
-#include <memory>
 
 #include "device.h"
 
@@ -46,8 +45,8 @@ MemObject CreateImage(const Device& device, const ImageShape& image) {
   if (image.width > facts.image2d_max_width || image.height > facts.image2d_max_height ||
       image.layers > facts.image_max_array_layers) {
     TVM_FFI_THROW(RuntimeError) << "OpenCL: CL_INVALID_IMAGE_SIZE: a " << Describe(image) << " exceeds the limits of "
-                                << facts.label() << ", " << facts.image2d_max_width << " x "
-                                << facts.image2d_max_height << " x " << facts.image_max_array_layers
+                                << facts.label() << ", " << facts.image2d_max_width << " x " << facts.image2d_max_height
+                                << " x " << facts.image_max_array_layers
                                 << " (target attributes texture_spatial_limit and texture_depth_limit)";
   }
   const cl_channel_type channel = image.channel_bits == 32 ? CL_FLOAT : CL_HALF_FLOAT;
@@ -97,6 +96,15 @@ Memory::Memory(Device& device, const Layout& layout)
       layout(layout),
       object(layout.image ? CreateImage(device, *layout.image) : CreateBuffer(device, layout.nbytes)) {}
 
+Memory* Pool::New(const Layout& layout) {
+  try {
+    return new Memory(device_, layout);
+  } catch (const tvm::ffi::Error&) {
+    Clear();
+    return new Memory(device_, layout);
+  }
+}
+
 Memory* Pool::Take(Layout layout) {
   if (!layout.image) layout.nbytes = (layout.nbytes + kPageBytes - 1) / kPageBytes * kPageBytes;
   {
@@ -108,16 +116,10 @@ Memory* Pool::Take(Layout layout) {
       return memory;
     }
   }
-  std::unique_ptr<Memory> memory;
-  try {
-    memory = std::make_unique<Memory>(device_, layout);
-  } catch (const tvm::ffi::Error&) {
-    Clear();
-    memory = std::make_unique<Memory>(device_, layout);
-  }
+  Memory* memory = New(layout);
   std::lock_guard<std::mutex> guard(mutex_);
   nbytes_ += layout.nbytes;
-  return memory.release();
+  return memory;
 }
 
 void Pool::Give(Memory* memory) {

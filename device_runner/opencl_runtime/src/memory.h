@@ -44,6 +44,7 @@ struct Memory {
   const Layout layout;
   const MemObject object;
 
+  /// Throws RuntimeError if the device has no room, or no images of this size.
   Memory(Device& device, const Layout& layout);
 };
 
@@ -52,8 +53,9 @@ class Pool {
  public:
   explicit Pool(Device& device) : device_(device) {}
 
-  /// Memory of this layout, kept or new; buffers may be a little larger. If the device has none left, releases what is
-  /// kept and tries again.
+  /// New memory that is not this pool's. If the device has none left, releases what is kept and tries again.
+  Memory* New(const Layout& layout);
+  /// Memory of this layout, kept or new; buffers may be a little larger.
   Memory* Take(Layout layout);
   /// Keeps memory that this pool gave out for the next `Take`.
   void Give(Memory* memory);
@@ -69,6 +71,21 @@ class Pool {
   std::mutex mutex_;
   std::map<Layout, std::vector<Memory*>> kept_;
   std::size_t nbytes_ = 0;
+};
+
+/// Memory of a pool for the time of one scope.
+class Borrowed {
+ public:
+  Borrowed(Pool& pool, const Layout& layout) : pool_(pool), memory_(pool.Take(layout)) {}
+  ~Borrowed() { pool_.Give(memory_); }
+  Borrowed(const Borrowed&) = delete;
+  Borrowed& operator=(const Borrowed&) = delete;
+
+  Memory* get() const { return memory_; }
+
+ private:
+  Pool& pool_;
+  Memory* memory_;
 };
 
 }  // namespace adreno_bench

@@ -176,7 +176,8 @@ class OpenCLModule final : public ffi::ModuleObj {
   explicit OpenCLModule(const ffi::Bytes& bytes) : bytes_(bytes) {
     Reader reader({bytes.data(), bytes.size()});
     const std::string format = reader.String();
-    if (format != "cl") TVM_FFI_THROW(ValueError) << "OpenCL: kernels in the format '" << format << "' cannot be loaded";
+    if (format != "cl")
+      TVM_FFI_THROW(ValueError) << "OpenCL: kernels in the format '" << format << "' cannot be loaded";
     std::map<std::string, Signature> signatures;
     for (auto left = reader.Count(8); left > 0; --left) {
       std::string name = reader.String();
@@ -219,9 +220,8 @@ class OpenCLModule final : public ffi::ModuleObj {
 };
 
 TVM_FFI_STATIC_INIT_BLOCK() {
-  refl::GlobalDef().def("ffi.Module.load_from_bytes.opencl", [](const ffi::Bytes& bytes) {
-    return ffi::Module(ffi::make_object<OpenCLModule>(bytes));
-  });
+  refl::GlobalDef().def("ffi.Module.load_from_bytes.opencl",
+                        [](const ffi::Bytes& bytes) { return ffi::Module(ffi::make_object<OpenCLModule>(bytes)); });
 }
 
 }  // namespace

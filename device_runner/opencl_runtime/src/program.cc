@@ -81,7 +81,8 @@ Programs::Programs(std::string_view source) {
 
 const std::string& Programs::Source(const std::string& name) const {
   const auto found = sources_.find(name);
-  if (found == sources_.end()) TVM_FFI_THROW(ValueError) << "OpenCL: the module has no source of kernel '" << name << "'";
+  if (found == sources_.end())
+    TVM_FFI_THROW(ValueError) << "OpenCL: the module has no source of kernel '" << name << "'";
   return found->second;
 }
 
