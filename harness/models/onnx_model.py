@@ -33,6 +33,7 @@ class OnnxModel:
         input_specs(model, self.shapes)
         if not _inline_external_data(model, self.file):
             return self.file
+        _check(self.file, model)
         try:
             data: bytes = model.SerializeToString(deterministic=True)
         except Exception as error:  # protobuf has an exception of its own for each of its implementations
@@ -42,8 +43,6 @@ class OnnxModel:
 
 def load(file: Path) -> Any:
     """Parse and check an ONNX file; external data stays where it is. Raises `ModelError`."""
-    import onnx
-
     try:
         data = file.read_bytes()
     except FileNotFoundError:
@@ -51,11 +50,8 @@ def load(file: Path) -> Any:
     except OSError as error:
         raise ModelError(f"{file} cannot be read: {error.strerror}") from error
     model = _parse(file, data)
-    try:
-        onnx.checker.check_model(model)
-    except onnx.checker.ValidationError as error:
-        if not _has_external_data(model):  # the checker looks for external data in the working directory
-            raise ModelError(f"{file} is not a valid ONNX model: {_first_line(error)}", evidence=str(error)) from error
+    if not _external_tensors(model):  # the checker would look for them in the working directory
+        _check(file, model)
     return model
 
 
@@ -86,6 +82,15 @@ def _parse(file: Path, data: bytes) -> Any:
     if not model.ir_version or not model.graph.node:
         raise ModelError(f"{file} is not an ONNX file")
     return model
+
+
+def _check(file: Path, model: Any) -> None:
+    import onnx
+
+    try:
+        onnx.checker.check_model(model)
+    except onnx.checker.ValidationError as error:
+        raise ModelError(f"{file} is not a valid ONNX model: {_first_line(error)}", evidence=str(error)) from error
 
 
 def _input_spec(value: Any, given: Sequence[int] | None) -> InputSpec:
@@ -121,9 +126,9 @@ def _input_spec(value: Any, given: Sequence[int] | None) -> InputSpec:
 
 def _inline_external_data(model: Any, file: Path) -> bool:
     """Load what lies in other files of the model's folder; returns whether there was any. Raises `ModelError`."""
-    from onnx import external_data_helper
+    from onnx import external_data_helper, numpy_helper
 
-    external = [t for t in _tensors(model) if external_data_helper.uses_external_data(t)]
+    external = _external_tensors(model)
     folder = file.parent.resolve()
     for tensor in external:
         location = external_data_helper.ExternalDataInfo(tensor).location
@@ -137,17 +142,18 @@ def _inline_external_data(model: Any, file: Path) -> bool:
             raise ModelError(f"{file} keeps the data of {tensor.name!r} in {location!r}, which is not there")
         try:
             external_data_helper.load_external_data_for_tensor(tensor, str(folder))
+            tensor.data_location = tensor.DEFAULT
+            del tensor.external_data[:]
+            numpy_helper.to_array(tensor)  # fails if there are too few bytes, or too many
         except (ValueError, OSError, RuntimeError) as error:
             raise ModelError(f"{data_file} does not hold the data of {tensor.name!r}: {_first_line(error)}") from error
-        tensor.data_location = tensor.DEFAULT
-        del tensor.external_data[:]
     return bool(external)
 
 
-def _has_external_data(model: Any) -> bool:
+def _external_tensors(model: Any) -> list[Any]:
     from onnx import external_data_helper
 
-    return any(external_data_helper.uses_external_data(tensor) for tensor in _tensors(model))
+    return [tensor for tensor in _tensors(model) if external_data_helper.uses_external_data(tensor)]
 
 
 def _tensors(model: Any) -> Iterator[Any]:

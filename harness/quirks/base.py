@@ -42,8 +42,9 @@ class Quirk:
     """Where it can be read: file, issue or pull request of apache/tvm."""
     since: str
     paths: tuple[str, ...]
-    probe: Callable[[], Answer]
-    """Cheap; may raise or crash, so it is run in a process of its own."""
+    probe: Callable[..., Answer]
+    """Takes the quirks whose work-rounds are applied, none for TVM as it is. Cheap, but it may raise or crash, so
+    `ask` runs it in a process of its own."""
     workaround: str
     """One line of what is done instead."""
     until: str = ""

@@ -6,14 +6,14 @@ from typing import Any
 
 from harness.case import Precision
 from harness.quirks.base import Answer, Quirk, State
-from harness.quirks.sample import conv, lower_as_shipped
+from harness.quirks.sample import conv, lower
 from harness.tvm_compat import Passes, replace_last, type_of
 
 
-def probe() -> Answer:
+def probe(*applied: Quirk) -> Answer:
     """Lower a float16 convolution with TVM's own passes."""
     try:
-        lower_as_shipped(conv(dtype="float16"))
+        lower(conv(dtype="float16"), applied)
     except Exception as error:  # whatever TVM raises is the answer
         return Answer(State.PRESENT, str(error).strip().splitlines()[-1])
     return Answer(State.ABSENT, "a float16 convolution is lowered")

@@ -5,15 +5,15 @@ from __future__ import annotations
 from harness.failures import InvalidKernel
 from harness.paths.kernels import check_images
 from harness.quirks.base import Answer, Quirk, State
-from harness.quirks.sample import conv, lower_as_shipped, texture_target
+from harness.quirks.sample import conv, lower, texture_target
 from harness.tvm_compat import opencl_source
 
 
-def probe() -> Answer:
+def probe(*applied: Quirk) -> Answer:
     """Build an image kernel with the default argument and look at its source."""
     from tvm import relax
 
-    executable = relax.build(lower_as_shipped(conv()), texture_target(), relax_pipeline=None)
+    executable = relax.build(lower(conv(), applied), texture_target(), relax_pipeline=None)
     try:
         check_images(opencl_source(executable))
     except InvalidKernel as invalid:

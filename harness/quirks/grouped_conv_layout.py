@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.quirks.base import Answer, Quirk, State
-from harness.quirks.sample import conv, lower_as_shipped
+from harness.quirks.sample import conv, lower
 from harness.tvm_compat import Passes, replace_last
 
 _CONV = "relax.nn.conv2d"
@@ -13,10 +13,10 @@ _TEXTURE = {_CONV: ["NCHW4c", "OIHW4o", "NCHW4c"]}
 _PLAIN = {_CONV: ["NCHW", "OIHW", "NCHW"]}
 
 
-def probe() -> Answer:
+def probe(*applied: Quirk) -> Answer:
     """Lower a depthwise convolution with TVM's own passes."""
     try:
-        lower_as_shipped(conv(groups=8))
+        lower(conv(groups=8), applied)
     except Exception as error:  # whatever TVM raises is the answer
         return Answer(State.PRESENT, str(error).strip().splitlines()[-1])
     return Answer(State.ABSENT, "a depthwise convolution is lowered")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from harness.paths.base import DeviceLimits
+from harness.quirks.base import Quirk
+from harness.tvm_compat import opencl_source, type_of
 
 
 def conv(*, groups: int = 1, dtype: str = "float32") -> Any:
@@ -36,7 +38,7 @@ def _network(make: Callable[[Any, Any], Any], *, groups: int = 1, dtype: str = "
     builder = relax.BlockBuilder()
 
     def conv(value: Any = data) -> Any:
-        channels = int(value.ty.shape[1]) if value is not data else 8
+        channels = int(type_of(value).shape[1])
         weight = relax.const(np.ones((8, channels // groups, 3, 3), dtype))
         return builder.emit(relax.op.nn.conv2d(value, weight, groups=groups, padding=1))
 
@@ -54,16 +56,15 @@ def texture_target() -> Any:
     return PATHS["texture"].target(DeviceLimits(), None)
 
 
-def lower_as_shipped(mod: Any) -> Any:
-    """TVM's own Relax passes of the texture path."""
+def lower(mod: Any, quirks: Sequence[Quirk]) -> Any:
+    """TVM's own Relax passes of the texture path, with these work-rounds."""
     from harness.paths import PATHS
 
-    return PATHS["texture"].lower(mod, texture_target(), ())
+    return PATHS["texture"].lower(mod, texture_target(), quirks)
 
 
-def source_as_shipped(mod: Any) -> str:
-    """OpenCL source of the texture path with TVM's own passes."""
+def source(mod: Any, quirks: Sequence[Quirk]) -> str:
+    """OpenCL source of the texture path, with these work-rounds."""
     from harness.paths import PATHS
-    from harness.tvm_compat import opencl_source
 
-    return opencl_source(PATHS["texture"].build(lower_as_shipped(mod), texture_target(), ()))
+    return opencl_source(PATHS["texture"].build(lower(mod, quirks), texture_target(), quirks))

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from harness.quirks.base import Answer, Quirk, State
-from harness.quirks.sample import concat, source_as_shipped
+from harness.quirks.sample import concat, lower
 from harness.tvm_compat import Passes, insert_before, memory_scope
 
-_STORED = re.compile(r"write_image[fh]\([^;]*as_(?:float|half)4\((\w+)\)\);")
 
-
-def probe() -> Answer:
-    """Look whether a concatenation stores single numbers where an image takes four."""
-    source = source_as_shipped(concat())
-    stored = {name for name in _STORED.findall(source) if re.search(rf"\b(?:float|half) {name};", source)}
-    if stored:
-        return Answer(State.PRESENT, f"a kernel stores the single number `{min(stored)}` as a texel of four")
-    if "write_image" in source:
-        return Answer(State.ABSENT, "every store into an image takes four numbers")
-    return Answer(State.CANNOT_TELL, "no kernel stores into an image")
+def probe(*applied: Quirk) -> Answer:
+    """Look whether the schedule of a concatenation into an image has a loop over lanes."""
+    functions = {name.name_hint: func for name, func in lower(concat(), applied).functions.items()}
+    func = functions.get("concatenate")
+    if func is None or not _writes_texture(func):
+        return Answer(State.CANNOT_TELL, "no concatenation is written into an image")
+    if "T.vectorized" in func.script():
+        return Answer(State.ABSENT, "a concatenation stores four lanes at a time")
+    return Answer(State.PRESENT, "a concatenation into an image has no loop over its four lanes")
 
 
 class TexelRule:
@@ -30,9 +27,12 @@ class TexelRule:
         """The schedule, or None for a function that writes a buffer."""
         from tvm.s_tir import dlight
 
-        if "texture" not in memory_scope(func.params[-1]):
-            return None
-        return dlight.adreno.Fallback().apply(func, target, tunable)
+        return dlight.adreno.Fallback().apply(func, target, tunable) if _writes_texture(func) else None
+
+
+def _writes_texture(func: Any) -> bool:
+    """The result of a lowered operator is its last parameter."""
+    return "texture" in memory_scope(func.params[-1])
 
 
 def schedule_by_texel(passes: Passes) -> Passes:

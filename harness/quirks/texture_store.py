@@ -6,19 +6,19 @@ import re
 from typing import Any
 
 from harness.quirks.base import Answer, Quirk, State
-from harness.quirks.sample import conv, source_as_shipped
+from harness.quirks.sample import conv, source
 from harness.tvm_compat import Passes, insert_before, map_children, statement_pass
 
 _STORE = "tirx.texture2d_store"
 _SERIAL_STORE = re.compile(r"for \(int (\w+) = 0; \1 < 4; \+\+\1\) \{[^{}]*write_image")
 
 
-def probe() -> Answer:
+def probe(*applied: Quirk) -> Answer:
     """Look whether the lanes of a texel are stored one after the other, each over the whole texel."""
-    source = source_as_shipped(conv())
-    if _SERIAL_STORE.search(source):
+    text = source(conv(), applied)
+    if _SERIAL_STORE.search(text):
         return Answer(State.PRESENT, "a loop over four lanes stores a whole texel each time; the last lane wins")
-    if "write_image" in source:
+    if "write_image" in text:
         return Answer(State.ABSENT, "each texel is stored once")
     return Answer(State.CANNOT_TELL, "no kernel stores into an image")
 

@@ -6,7 +6,7 @@ from harness.quirks.base import Answer, Quirk, State
 from harness.quirks.sample import texture_target
 
 
-def probe() -> Answer:
+def probe(*_applied: Quirk) -> Answer:
     """Ask for the target's default pipeline, as `tirx.build` does."""
     from tvm import tirx
 

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from harness.quirks.base import Answer, Quirk, State
-from harness.quirks.sample import max_pool, source_as_shipped
+from harness.quirks.sample import max_pool, source
 from harness.tvm_compat import (
     Passes,
     insert_before,
@@ -19,10 +19,10 @@ from harness.tvm_compat import (
 )
 
 
-def probe() -> Answer:
+def probe(*applied: Quirk) -> Answer:
     """Look whether a max pool in NCHW4c accumulates four lanes in one number."""
-    source = source_as_shipped(max_pool())
-    buffer = re.search(r"(float4?) pool_max_local\w*\[(\d+)\]", source)
+    text = source(max_pool(), applied)
+    buffer = re.search(r"(float4?) pool_max_local\w*\[(\d+)\]", text)
     if not buffer:
         return Answer(State.CANNOT_TELL, "the max pool has no local buffer")
     lanes = (4 if buffer.group(1) == "float4" else 1) * int(buffer.group(2))

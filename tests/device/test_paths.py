@@ -1,0 +1,107 @@
+"""Every path computes the right answer on an OpenCL device, and without its work-rounds the wrong one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from device_runner import opencl_runtime
+from harness.compile import Compiled, CompileRequest, compile_model
+from harness.models.graph import GraphBuilder
+from harness.models.spec import InputSpec, seeded_inputs
+from harness.models.zoo import ZOO, tiny
+
+pytestmark = pytest.mark.device
+
+Answers = list[np.ndarray[Any, Any]]
+Answer = Callable[..., Answers]
+
+
+def small() -> bytes:
+    """Two convolutions with a max pool between them, all in images on the texture path."""
+    net = GraphBuilder("small", (1, 8, 8, 8))
+    x = net.max_pool(net.relu(net.conv(net.input, 8, 3, pad=1)), 3, stride=2, pad=1)
+    return net.finish(net.conv(x, 8, 3, pad=1), (1, 8, 4, 4))
+
+
+def two_outputs() -> bytes:
+    nodes = [helper.make_node("Add", ["a", "b"], ["sum"]), helper.make_node("Mul", ["a", "b"], ["product"])]
+    infos = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in "ab"}
+    outs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in ("sum", "product")]
+    graph = helper.make_graph(nodes, "g", list(infos.values()), outs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    return bytes(model.SerializeToString())
+
+
+@pytest.fixture(scope="session")
+def runtime(sidecar_cache: Path) -> Any:
+    if opencl_runtime.needed():
+        opencl_runtime.load(opencl_runtime.sidecar(sidecar_cache))
+    import tvm
+
+    return tvm
+
+
+@pytest.fixture
+def answer(runtime: Any, tmp_path: Path) -> Answer:
+    """Compile a model for a path and run it once, on the same inputs every time."""
+
+    def run(model: bytes, path: str, *, as_shipped: bool = False, entry: str = "main_to_host") -> Answers:
+        out = tmp_path / f"{path}-{len(list(tmp_path.iterdir()))}"
+        out.mkdir()
+        (out / "model.onnx").write_bytes(model)
+        request = CompileRequest(str(out / "model.onnx"), None, path, "float32", as_shipped, None, 8192, 8192, 2048)
+        return call(runtime, out, compile_model(request, out), entry, "cpu" if path == "cpu" else "opencl")
+
+    return run
+
+
+def call(tvm: Any, folder: Path, made: Compiled, entry: str, kind: str) -> Answers:
+    device = tvm.device(kind)
+    machine = tvm.relax.VirtualMachine(tvm.runtime.load_module(str(folder / made.library)), [device] * made.vdevices)
+    inputs = seeded_inputs([InputSpec(name, tuple(shape), dtype) for name, shape, dtype in made.inputs], seed=7)
+    machine.set_input(entry, *(tvm.runtime.tensor(array) for array in inputs.values()))
+    machine.invoke_stateful(entry)
+    got = machine.get_outputs(entry)
+    tensors = [got] if hasattr(got, "numpy") else list(got)
+    assert len(tensors) == made.outputs
+    where = tvm.cpu() if entry == "main_to_host" else device
+    assert all(tensor.device == where for tensor in tensors)
+    return [tensor.numpy() for tensor in tensors]
+
+
+@pytest.mark.parametrize("path", ["opencl", "texture"])
+@pytest.mark.parametrize("entry", ["main", "main_to_host"])
+def test_tiny_is_right(answer: Answer, path: str, entry: str) -> None:
+    np.testing.assert_allclose(answer(tiny.build(), path, entry=entry), answer(tiny.build(), "cpu"), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("path", ["opencl", "texture"])
+@pytest.mark.parametrize("entry", ["main", "main_to_host"])
+def test_several_outputs_keep_their_order(answer: Answer, path: str, entry: str) -> None:
+    a, b = seeded_inputs([InputSpec("a", (2, 3)), InputSpec("b", (2, 3))], seed=7).values()
+    got = answer(two_outputs(), path, entry=entry)
+    np.testing.assert_allclose(np.stack(got), np.stack([np.add(a, b), np.multiply(a, b)]), rtol=1e-6)
+
+
+def test_stores_and_pools_in_images_are_right_only_when_worked_round(answer: Answer) -> None:
+    (right,) = answer(small(), "cpu")
+    (worked_round,) = answer(small(), "texture")
+    (as_shipped,) = answer(small(), "texture", as_shipped=True)
+    np.testing.assert_allclose(worked_round, right, rtol=0, atol=1e-5)
+    assert np.abs(as_shipped - right).max() > 0.1 * np.abs(right).max()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [model.name for model in ZOO if model.name != "tiny"])
+def test_zoo_is_right_on_every_path(answer: Answer, name: str) -> None:
+    model = next(model for model in ZOO if model.name == name).build()
+    (right,) = answer(model, "cpu")
+    for path in ("opencl", "texture"):
+        (got,) = answer(model, path)
+        np.testing.assert_allclose(got, right, rtol=0, atol=1e-4 * np.abs(right).max(), err_msg=path)

@@ -1,0 +1,143 @@
+"""A small network from its file to a library, on every path, without a device."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from onnx import TensorProto, helper
+
+from device_runner.failures import Failure, SetupMissing
+from harness.compile import Compiled, CompileRequest, compile_model
+from harness.failures import CompileFailure, UnsupportedOperator
+from harness.models.zoo import ZOO
+from harness.paths import PATHS
+from harness.paths.base import DeviceLimits
+from harness.tvm_compat import adreno_relax_passes, adreno_tir_passes
+
+TINY = next(model for model in ZOO if model.name == "tiny")
+
+
+@pytest.fixture(scope="module")
+def request_tiny(tmp_path_factory: pytest.TempPathFactory) -> CompileRequest:
+    file = TINY.onnx_file(tmp_path_factory.mktemp("models"))
+    return CompileRequest(str(file), None, "texture", "float32", False, None, 8192, 8192, 2048)
+
+
+@pytest.fixture(scope="module")
+def compiled(request_tiny: CompileRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Compiled]:
+    out = tmp_path_factory.mktemp("out")
+    made = {}
+    for path in PATHS:
+        (out / path).mkdir()
+        made[path] = compile_model(dataclasses.replace(request_tiny, path=path), out / path)
+        assert (out / path / made[path].library).stat().st_size > 10_000
+    return made
+
+
+def test_what_came_of_it_is_plain_json(compiled: dict[str, Compiled]) -> None:
+    for made in compiled.values():
+        assert json.loads(json.dumps(dataclasses.asdict(made)))["inputs"] == [["input", [1, 3, 32, 32], "float32"]]
+        assert made.outputs == 1
+
+
+def test_texture_keeps_tensors_in_images(compiled: dict[str, Compiled]) -> None:
+    texture, opencl = compiled["texture"], compiled["opencl"]
+    assert texture.facts["texture_tensors"] >= 8
+    assert texture.facts["image_kernels"] >= 10
+    assert texture.vdevices == 2
+    assert opencl.facts["texture_tensors"] == opencl.facts["image_kernels"] == 0
+    assert opencl.vdevices == 1
+    assert opencl.facts["kernels"] > 10
+
+
+def test_facts_are_free_of_noise(compiled: dict[str, Compiled], request_tiny: CompileRequest, tmp_path: Path) -> None:
+    assert compile_model(request_tiny, tmp_path).facts == compiled["texture"].facts
+
+
+def test_cpu_has_no_kernels(compiled: dict[str, Compiled]) -> None:
+    assert compiled["cpu"].facts["kernels"] == 0
+    assert compiled["cpu"].quirks == []
+
+
+@pytest.mark.parametrize("precision", ["float16", "float16_acc32"])
+def test_texture_in_half_precision(request_tiny: CompileRequest, precision: str, tmp_path: Path) -> None:
+    made = compile_model(dataclasses.replace(request_tiny, precision=precision), tmp_path)
+    assert "texture-conv-out-dtype" in made.quirks
+    assert made.facts["image_kernels"] >= 10
+
+
+def test_as_shipped_is_the_compilers_error(request_tiny: CompileRequest, tmp_path: Path) -> None:
+    with pytest.raises(CompileFailure, match=r"TVM failed to lower the model: .*Divide by zero") as caught:
+        compile_model(dataclasses.replace(request_tiny, as_shipped=True), tmp_path)
+    assert caught.value.outcome == "compile-error"
+    assert "Traceback" in caught.value.evidence
+
+
+def test_image_limits_of_the_device_decide_the_scopes() -> None:
+    target = PATHS["texture"].target(DeviceLimits(4096, 2048, 256), None)
+    assert (int(target.attrs["texture_spatial_limit"]), int(target.attrs["texture_depth_limit"])) == (2048, 256)
+
+
+def test_target_is_the_tagged_one_but_for_the_limits() -> None:
+    from tvm.target import Target
+
+    for path in ("opencl", "texture"):
+        tag = {"opencl": "qcom/adreno-opencl", "texture": "qcom/adreno-opencl-texture"}[path]
+        ours, theirs = PATHS[path].target(DeviceLimits(), None).export(), Target(tag).export()
+        skipped = {"tag", "host"}
+        assert {k: v for k, v in ours.items() if k not in skipped} == {
+            k: v for k, v in theirs.items() if k not in skipped
+        }
+
+
+def test_host_triple_reaches_the_target() -> None:
+    host = PATHS["opencl"].target(DeviceLimits(), "aarch64-linux-android").host
+    assert host.attrs["mtriple"] == "aarch64-linux-android"
+
+
+def test_pass_lists_are_read_from_the_release() -> None:
+    relax = [p.info.name for p in adreno_relax_passes(PATHS["texture"].target(DeviceLimits(), None))]
+    assert {"ConvertLayout", "FuseTIR", "VMShapeLower"} <= set(relax)
+    tir = [p.info.name.rpartition(".")[2] for p in adreno_tir_passes()]
+    assert tir.index("TextureFlatten") < tir.index("VectorizeLoop") < tir.index("MakePackedAPI")
+
+
+def saved(folder: Path, nodes: list[Any]) -> CompileRequest:
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4])],
+        [helper.make_tensor_value_info("z", TensorProto.FLOAT, [1, 4])],
+    )
+    domains = [helper.make_opsetid("", 13), helper.make_opsetid("acme", 1)]
+    file = folder / "model.onnx"
+    file.write_bytes(helper.make_model(graph, opset_imports=domains, ir_version=8).SerializeToString())
+    return CompileRequest(str(file), None, "opencl", "float32", False, None, 8192, 8192, 2048)
+
+
+def test_unknown_operator_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedOperator, match="does not know Frobnicate"):
+        compile_model(saved(tmp_path, [helper.make_node("Frobnicate", ["x"], ["z"], domain="acme")]), tmp_path)
+
+
+def test_what_tvm_raises_is_quoted_in_one_line(tmp_path: Path) -> None:
+    permute = helper.make_node("Transpose", ["x"], ["z"], perm=[0, 0])
+    with pytest.raises(CompileFailure, match="TVM failed to import the model: ") as caught:
+        compile_model(saved(tmp_path, [permute]), tmp_path)
+    assert "\n" not in caught.value.message
+
+
+def test_foreign_host_needs_a_linker(request_tiny: CompileRequest, tmp_path: Path) -> None:
+    foreign = dataclasses.replace(request_tiny, path="cpu", host_triple="aarch64-linux-android")
+    with pytest.raises(SetupMissing, match="no linker for aarch64-linux-android"):
+        compile_model(foreign, tmp_path)
+
+
+def test_missing_model_is_no_compile_failure(request_tiny: CompileRequest, tmp_path: Path) -> None:
+    with pytest.raises(Failure, match="does not exist") as caught:
+        compile_model(dataclasses.replace(request_tiny, model_file=str(tmp_path / "absent.onnx")), tmp_path)
+    assert not isinstance(caught.value, CompileFailure)

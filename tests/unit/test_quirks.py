@@ -1,0 +1,82 @@
+"""The quirks: which apply when, and whether the installed TVM is as they say."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from device_runner.failures import RigFailure
+from harness.case import Precision
+from harness.quirks import QUIRKS, Answer, Quirk, State, quirks_for
+from harness.quirks.ask import ask
+from harness.tvm_compat import insert_before, release, replace_last, tvm_version
+
+FIXED = [quirk for quirk in QUIRKS if quirk.relax or quirk.tir]
+
+
+def applied(path: str, precision: Precision = Precision.FLOAT32, *, as_shipped: bool = False, tvm: str) -> set[str]:
+    return {quirk.id for quirk in quirks_for(path, precision, as_shipped=as_shipped, tvm=tvm)}
+
+
+def test_ids_differ() -> None:
+    assert len({quirk.id for quirk in QUIRKS}) == len(QUIRKS)
+
+
+def test_release_decides() -> None:
+    since_026 = {"texture-store-broadcast", "vectorized-alloc"}
+    assert not since_026 & applied("texture", tvm="0.25.0.post1")
+    assert since_026 <= applied("texture", tvm="0.26.0")
+    assert since_026 <= applied("texture", tvm="0.27.0.post1")
+
+
+def test_until_is_the_first_release_without_it() -> None:
+    quirk = dataclasses.replace(QUIRKS[0], since="0.26", until="0.28")
+    has = [quirk.affects(tvm, "opencl", Precision.FLOAT32) for tvm in ("0.25.0", "0.26.0", "0.27.9", "0.28.0.dev1")]
+    assert has == [False, True, True, False]
+    assert quirk.releases == "0.26 to before 0.28"
+
+
+def test_path_and_precision_decide() -> None:
+    assert applied("cpu", tvm="0.27.0") == set()
+    assert applied("opencl", tvm="0.27.0") == {"tir-pipeline-tuple"}
+    assert "texture-conv-out-dtype" not in applied("texture", tvm="0.27.0")
+    assert "texture-conv-out-dtype" in applied("texture", Precision.FLOAT16_ACC32, tvm="0.27.0")
+
+
+def test_as_shipped_leaves_only_what_nothing_runs_without() -> None:
+    shipped = applied("texture", Precision.FLOAT16, as_shipped=True, tvm="0.27.0")
+    assert shipped == {"tir-pipeline-tuple", "default-tir-pipeline"}
+
+
+def test_release_reads_versions() -> None:
+    assert release("0.27.0.post1") == (0, 27, 0)
+    assert release("0.28.dev3+g1234") == (0, 28)
+
+
+@pytest.mark.parametrize("quirk", QUIRKS, ids=lambda quirk: quirk.id)
+def test_probe_agrees_with_the_releases(quirk: Quirk) -> None:
+    affected = any(quirk.affects(tvm_version(), path, p) for path in quirk.paths for p in quirk.precisions)
+    assert quirk.probe().state is (State.PRESENT if affected else State.ABSENT)
+
+
+@pytest.mark.parametrize("quirk", FIXED, ids=lambda quirk: quirk.id)
+def test_work_round_removes_the_defect(quirk: Quirk) -> None:
+    assert quirk.probe(quirk).state is State.ABSENT
+
+
+def test_work_round_without_its_pass_fails_loudly() -> None:
+    with pytest.raises(RigFailure, match="has no pass VectorizeLoop"):
+        insert_before([], "VectorizeLoop", None)
+    with pytest.raises(RigFailure, match="has no pass ConvertLayout"):
+        replace_last([], "ConvertLayout", None)
+
+
+def test_probe_in_a_process_of_its_own() -> None:
+    assert ask(QUIRKS[0]) == QUIRKS[0].probe()
+
+
+def test_probe_that_dies_or_hangs_cannot_tell() -> None:
+    nobody = dataclasses.replace(QUIRKS[0], id="no-such-quirk")
+    assert ask(nobody).state is State.CANNOT_TELL
+    assert ask(nobody, limit_s=0.01) == Answer(State.CANNOT_TELL, "the probe did not end within 0.01 s")
