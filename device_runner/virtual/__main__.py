@@ -27,7 +27,6 @@ def main() -> None:
     root = parser.parse_args().root
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     lifetime.die_with_parent(signal.SIGTERM)
-    lifetime.adopt_orphans()
     properties = read_properties(root)
     phone = Phone(
         root=str(root),
@@ -38,7 +37,7 @@ def main() -> None:
     try:
         asyncio.run(_serve(phone))
     finally:
-        lifetime.end_descendants()
+        lifetime.end_all_of(os.environ[lifetime.PHONE_ID])
 
 
 async def _serve(phone: Phone) -> None:

@@ -25,28 +25,15 @@ async def readable(fd: int) -> None:
         loop.remove_reader(fd)
 
 
-async def read_some(fd: int, *, until: asyncio.Future[int] | None = None) -> bytes:
-    """Read from a non-blocking descriptor; empty at its end, or when it has no more to give and `until` is done."""
+async def read_some(fd: int) -> bytes:
+    """Read from a non-blocking descriptor; empty at its end."""
     while True:
         try:
             return os.read(fd, CHUNK_BYTES)
         except BlockingIOError:
-            if until is None:
-                await readable(fd)
-            elif until.done():
-                return b""
-            else:
-                await _first(asyncio.ensure_future(readable(fd)), until)
+            await readable(fd)
         except OSError:
             return b""  # EIO: the last process left this terminal
-
-
-async def _first(waiting: asyncio.Future[None], until: asyncio.Future[int]) -> None:
-    try:
-        await asyncio.wait((waiting, until), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        waiting.cancel()
-        await asyncio.gather(waiting, return_exceptions=True)
 
 
 async def write_all(fd: int, data: bytes | memoryview) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import secrets
 import select
 import shlex
 import subprocess
@@ -18,6 +19,7 @@ from device_runner.failures import RigFailure
 from device_runner.virtual import faults, phone, private_adb, sandbox
 from device_runner.virtual.children import Children
 from device_runner.virtual.faults import Faults
+from device_runner.virtual.lifetime import PHONE_ID
 from device_runner.virtual.phone import FAULTS_JSON, State
 from device_runner.virtual.tvm_rpc.runtime import EXTRA_LIBRARIES
 from device_runner.virtual.tvm_rpc.server import FAULTS
@@ -127,6 +129,7 @@ def _environment(root: Path, opencl_runtime: Path | None) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "ANDROID_ROOT": str(root / "system"),
         "ANDROID_DATA": str(root / "data"),
+        PHONE_ID: secrets.token_hex(8),
     }
     if opencl_runtime:
         environment[EXTRA_LIBRARIES] = str(opencl_runtime.resolve())

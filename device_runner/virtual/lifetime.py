@@ -5,10 +5,16 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import psutil
 
 _PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
 END_DEADLINE_S = 2.0
+PHONE_ID = "ADRENO_BENCH_PHONE"
+"""Environment of every process of a phone; the value is new each time a phone is started."""
 
 
 def _prctl(option: int, value: int) -> None:
@@ -25,19 +31,24 @@ def die_with_parent(signum: int) -> None:
         os.kill(os.getpid(), signum)  # it died before we could ask
 
 
-def adopt_orphans() -> None:
-    """Become the parent of descendants whose own parent ends, so that none escapes `end_descendants`."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-
-
-def end_descendants() -> None:
-    """Kill every descendant of this process, also those in sessions of their own."""
+def end_all_of(phone_id: str) -> None:
+    """Kill every process but this one that has the phone's id in its environment, however it detached itself."""
     import psutil
 
-    while descendants := psutil.Process().children(recursive=True):
-        for process in descendants:
-            with contextlib.suppress(psutil.NoSuchProcess):
+    end = time.monotonic() + END_DEADLINE_S
+    while (found := [process for process in psutil.process_iter() if _belongs(process, phone_id)]) and (
+        time.monotonic() < end
+    ):
+        for process in found:
+            with contextlib.suppress(psutil.Error):
                 process.kill()
-        _, alive = psutil.wait_procs(descendants, END_DEADLINE_S)
-        if alive:
-            return  # in the kernel, beyond reach
+        psutil.wait_procs(found, END_DEADLINE_S)
+
+
+def _belongs(process: psutil.Process, phone_id: str) -> bool:
+    import psutil
+
+    try:
+        return process.pid != os.getpid() and process.environ().get(PHONE_ID) == phone_id
+    except psutil.Error:
+        return False

@@ -35,6 +35,14 @@ class Child:
         """Send SIGHUP if it still runs."""
         self.process.send_signal(signal.SIGHUP)
 
+    def hang_up_on_group(self) -> None:
+        """Send SIGHUP to what the command, which has ended, left behind in its process group.
+
+        The kernel does so for a command with a terminal, and adbd gives one to each of version 1.
+        """
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGHUP)
+
     def close_outputs(self) -> None:
         """Stop listening. On a terminal the kernel then sends SIGHUP, elsewhere a later write raises SIGPIPE."""
         outputs, self.outputs = self.outputs, ()

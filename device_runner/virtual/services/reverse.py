@@ -63,7 +63,9 @@ async def _listen(transport: Transport, local: str, remote: str) -> tuple[asynci
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            await pump(await transport.open(remote), reader, writer)
+            stream = await transport.open(remote)
+            await pump(stream, reader, writer)
+            await transport.close(stream)
         except BrokenPipeError:
             pass  # nobody listens on the host
         finally:

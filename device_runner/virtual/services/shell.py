@@ -1,8 +1,9 @@
 """Commands: `shell:`, `shell,v2:`, `exec:`, with pipes or on a terminal.
 
-The versions differ as on a phone. Version 1 merges stdout and stderr, tells no exit code, ends with the process even if
-its children keep the output open, and does not kill it when the host leaves. Version 2 frames everything, ends when
-stdout and stderr do, and sends SIGHUP when the host leaves. Source: AOSP shell_protocol.h, daemon/shell_service.cpp.
+The versions differ as on a phone. Version 1 merges stdout and stderr, tells no exit code, hangs up on what the command
+leaves behind, and does not kill it when the host leaves. Version 2 frames everything, tells the exit code, and sends
+SIGHUP when the host leaves. Both last as long as anybody holds the output open. Where adbd gives version 1 a raw
+terminal there are pipes here, so that its stdin has an end. Source: AOSP shell_protocol.h, daemon/shell_service.cpp.
 """
 
 from __future__ import annotations
@@ -63,10 +64,7 @@ async def _start(
 class _Wire(Protocol):
     """How a command's input, output and exit code travel."""
 
-    waits_for_output: bool
-    """Whether the session lasts as long as anybody holds the output open, or only as long as the command."""
-    hangs_up: bool
-    """Whether the command ends when the host leaves."""
+    framed: bool
 
     async def feed(self) -> None: ...
 
@@ -80,8 +78,9 @@ async def _run(stream: Stream, running: Child, wire: _Wire) -> None:
     await stream.accept()
     feeding = asyncio.ensure_future(wire.feed())
     ending = asyncio.ensure_future(_end(running, wire, exited))
+    killable = wire.framed or running.on_terminal
     try:
-        await asyncio.wait((feeding, ending) if wire.hangs_up else (ending,), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((feeding, ending) if killable else (ending,), return_when=asyncio.FIRST_COMPLETED)
         if not ending.done():
             running.hang_up()
     finally:
@@ -93,16 +92,17 @@ async def _run(stream: Stream, running: Child, wire: _Wire) -> None:
 
 
 async def _end(running: Child, wire: _Wire, exited: asyncio.Future[int]) -> None:
-    until = None if wire.waits_for_output else exited
-    await asyncio.gather(*(_copy(fd, wire.output(i), until) for i, fd in enumerate(running.outputs)))
+    if not wire.framed:
+        exited.add_done_callback(lambda _: running.hang_up_on_group())
+    await asyncio.gather(*(_copy(fd, wire.output(i)) for i, fd in enumerate(running.outputs)))
     if not running.on_terminal:
         running.close_outputs()
     await asyncio.wait((exited,))
 
 
-async def _copy(fd: int, write: Callable[[bytes], Awaitable[None]], until: asyncio.Future[int] | None) -> None:
+async def _copy(fd: int, write: Callable[[bytes], Awaitable[None]]) -> None:
     try:
-        while data := await read_some(fd, until=until):
+        while data := await read_some(fd):
             await write(data)
     except BrokenPipeError:
         pass  # the host left
@@ -111,10 +111,9 @@ async def _copy(fd: int, write: Callable[[bytes], Awaitable[None]], until: async
 class _Raw:
     """Version 1: bytes as they are."""
 
-    waits_for_output = False
+    framed = False
 
     def __init__(self, stream: Stream, running: Child) -> None:
-        self.hangs_up = running.on_terminal
         self._stream = stream
         self._running = running
 
@@ -128,7 +127,7 @@ class _Raw:
         return self._stream.write
 
     async def exit(self, code: int) -> None:
-        """Version 1 has no room for it."""
+        """The code has no way to travel."""
 
 
 class FrameId(IntEnum):
@@ -145,10 +144,9 @@ class FrameId(IntEnum):
 class _Framed:
     """Version 2: `u8 id, u32 length, data`, in frames that need not fit the packets."""
 
-    hangs_up = True
+    framed = True
 
     def __init__(self, stream: Stream, running: Child) -> None:
-        self.waits_for_output = not running.on_terminal
         self._stream = stream
         self._running = running
         self._inbox = Inbox(stream)

@@ -1,0 +1,79 @@
+"""The daemons that the conformance tests drive: ours, and Android's own as Debian builds it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import bridge
+
+from device_runner.virtual import phone, private_adb, sandbox, virtual_phone
+from device_runner.virtual.children import Children
+
+ADB_DEADLINE_S = 60
+ADBD_PORT = "5700"
+
+
+@dataclass(frozen=True)
+class Backend:
+    """A daemon behind a private adb server."""
+
+    name: str
+    serial: str
+    adb_port: int
+    root: str
+    """Writable folder on the device."""
+    python: str = sys.executable
+    """A Python that runs on the device."""
+
+    def command(self, *arguments: str) -> list[str]:
+        return [str(private_adb.adb_binary()), "-P", str(self.adb_port), "-s", self.serial, *arguments]
+
+    def adb(self, *arguments: str, data: bytes = b"", check: bool = True) -> subprocess.CompletedProcess[bytes]:
+        """Run the adb binary to its end, with `data` as its standard input."""
+        command = self.command(*arguments)
+        done = subprocess.run(command, input=data, capture_output=True, timeout=ADB_DEADLINE_S, check=False)
+        assert not check or done.returncode == 0, done
+        return done
+
+    def shell(self, command: str) -> str:
+        """What a command that succeeds prints."""
+        return self.adb("shell", command).stdout.decode()
+
+
+@contextlib.contextmanager
+def ours(home: Path) -> Iterator[Backend]:
+    with virtual_phone(home) as running:
+        yield Backend("ours", running.serial, running.adb_port, running.root)
+
+
+@contextlib.contextmanager
+def debian(home: Path, adbd_root: Path) -> Iterator[Backend]:
+    """adbd listens on all addresses, so it gets a network of its own, and a bridge that only we can cross."""
+    phone.prepare(home)
+    adbd = adbd_root / "usr/lib/android-sdk/platform-tools/adbd"
+    libraries = [adbd_root / "usr/lib/x86_64-linux-gnu/android", adbd_root / "usr/lib/x86_64-linux-gnu"]
+    env = {
+        "ADBD_PORT": ADBD_PORT,
+        "LD_LIBRARY_PATH": ":".join(map(str, libraries)),
+        "PATH": "/system/bin:/usr/bin:/bin",
+        "HOME": "/data/local/tmp",
+    }
+    inside = f"{adbd} & exec {sys.executable} -I {bridge.__file__} /data/local/tmp/bridge {ADBD_PORT}"
+    readable = [adbd_root, Path(sys.prefix), Path(sys.base_prefix), Path(bridge.__file__)]
+    argv = sandbox.command(home, readable, env, ["/bin/sh", "-c", inside])
+    argv.insert(1, "--unshare-net")
+    with Children() as children, (home / "adbd.log").open("wb") as log:
+        adb_port = private_adb.start(children, home / "adb", log)
+        children.start(argv, env={"PATH": os.defpath}, stderr=log, stdout=log)
+        with bridge.bridge(home / "data/local/tmp/bridge") as port:
+            serial = f"127.0.0.1:{port}"
+            private_adb.connect(adb_port, serial, 15)
+            root = "/data/local/tmp/conformance"
+            (home / root[1:]).mkdir(exist_ok=True)
+            yield Backend("debian", serial, adb_port, root)
