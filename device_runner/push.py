@@ -15,8 +15,8 @@ import socket
 import struct
 import subprocess
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from posixpath import dirname
 
@@ -75,9 +75,10 @@ def push(
         return Pushed(destination, 0)
     temporary = f"{destination}.tmp.{uuid.uuid4().hex[:8]}"
     try:
-        with _cksum(file) as checksum:
+        with file.open("rb") as source, subprocess.Popen(["cksum"], stdin=source, stdout=subprocess.PIPE) as cksum:
             sent_bytes = _send(adb, file, temporary, deadline, progress)
-            commit = ["sh", "-c", COMMIT_SCRIPT, "sh", temporary, destination, checksum()]
+            expected = cksum.communicate()[0].decode().strip()
+        commit = ["sh", "-c", COMMIT_SCRIPT, "sh", temporary, destination, expected]
         answer = adb.shell(commit, timeout_s=deadline.remaining_s)
         if answer.code == DIFFERS:
             raise RigFailure(
@@ -92,16 +93,6 @@ def push(
             adb.shell(["rm", "-f", temporary], timeout_s=1)
         raise
     return Pushed(destination, sent_bytes)
-
-
-@contextmanager
-def _cksum(file: Path) -> Iterator[Callable[[], str]]:
-    """Let this host's `cksum` read a file meanwhile; gives a function that waits for what it says."""
-    with (
-        file.open("rb") as source,
-        subprocess.Popen(["cksum"], stdin=source, stdout=subprocess.PIPE, text=True) as process,
-    ):
-        yield lambda: process.communicate()[0].strip()
 
 
 def _send(adb: Adb, file: Path, path: str, deadline: Deadline, progress: Progress | None) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from device_runner.push import Progress
 
 VIRTUAL, LOCAL = "virtual", "local"
+
+OPENCL_VARIABLES = ("ADRENO_BENCH_OPENCL_DEVICE", "OCL_ICD_VENDORS")
+"""What chooses OpenCL's device and driver on this host chooses them on the virtual phone too."""
 
 WAIT_FOR_DEVICE_S = 3600.0
 """How long a run waits for another one to free the device."""
@@ -71,7 +75,8 @@ def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Devi
     from device_runner.virtual import virtual_phone
 
     runtime = opencl_runtime.sidecar(cache) if opencl_runtime.needed() else None
-    with virtual_phone(cache / "virtual", opencl_runtime=runtime) as phone:
+    chosen = {name: value for name in OPENCL_VARIABLES if (value := os.environ.get(name))}
+    with virtual_phone(cache / "virtual", opencl_runtime=runtime, env=chosen) as phone:
         transport = AdbTransport(phone.serial, phone.adb_port, phone.root, progress)
         yield AdbDevice(name, transport, ["tvm_rpc"], kind="virtual", emulated=phone.emulated)
 

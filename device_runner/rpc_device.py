@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from device_runner.device import Identity, Pushed, Toggles
+from device_runner.failures import PathFailure, SetupMissing
 from device_runner.session import RpcSession, open_session
 
 if TYPE_CHECKING:
@@ -34,9 +35,14 @@ class RpcDevice:
 
     @cached_property
     def identity(self) -> Identity:
-        """Who this is; asked once, which takes one RPC session."""
+        """Who this is; asked once, in an RPC session. Raises `SetupMissing` without a usable OpenCL device."""
         with self.session({}, timeout_s=IDENTITY_TIMEOUT_S) as session:
-            answer = session.call(OPENCL_INFO, timeout_s=IDENTITY_TIMEOUT_S)
+            try:
+                answer = session.call(OPENCL_INFO, timeout_s=IDENTITY_TIMEOUT_S)
+            except PathFailure as failure:  # no program ran: it is the rig that has no OpenCL
+                message = f"OpenCL does not work on {self.name}: {failure.message}"
+                hint = "`adreno-bench doctor` tells what is missing"
+                raise SetupMissing(message, hint=hint, evidence=failure.evidence) from failure
         return self._identity(_opencl_fields(json.loads(answer) if answer else {}))
 
     def session(self, toggles: Toggles, *, timeout_s: float) -> AbstractContextManager[RpcSession]:

@@ -38,8 +38,8 @@ keeper=$!
 exec 3<&-
 wait $server
 code=$?
-kill $keeper
-wait $keeper
+kill -s KILL $keeper
+wait $keeper 2>/dev/null
 kill -s KILL -- "-$server" 2>/dev/null
 exit $code
 """

@@ -7,6 +7,9 @@ gone. It still stands: TVM reports an error of the program.
 
 from __future__ import annotations
 
+import os
+import re
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +20,7 @@ from device_runner.device import Loadable, Pushed, Toggles
 from device_runner.failures import DeviceCrash, DeviceFailure, Failure, Hang, RigFailure
 from device_runner.relay import Relay
 from device_runner.server import END_TIMEOUT_S, Server, start_server
-from device_runner.tvm_errors import failure_of, one_line
+from device_runner.tvm_errors import failure_of
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -114,11 +117,17 @@ class RpcSession:
             return lost
         if expired:
             return Hang(f"{doing} did not end within {timeout_s:g} s", evidence=self.log())
-        self._server.job.wait(PROBE_TIMEOUT_S)  # its log and its exit code may still be on their way
-        code = self._server.job.code
-        ending = "closed the connection" if code is None else f"ended with code {code}{_signal_name(code)}"
-        evidence = self.log() or one_line(str(error))
-        return DeviceCrash(f"the process on the device {ending} during {doing}", evidence=evidence)
+        message = f"the process on the device {self._ending()} while {doing}"
+        return DeviceCrash(message, evidence=self.log() or str(error))
+
+    def _ending(self) -> str:
+        """How the process on the device ended. What tells it may arrive a little after the connection broke."""
+        for _ in Deadline(PROBE_TIMEOUT_S).attempts(0.02):
+            if self._server.job.code is not None:
+                return _how_ended(self._server.job.code)
+            if status := re.search(r"Process status ?= ?(\d+)", self.log()):
+                return _how_ended(os.waitstatus_to_exitcode(int(status[1])))
+        return "closed the connection"
 
 
 class RpcProgram:
@@ -178,10 +187,9 @@ def _leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _signal_name(code: int) -> str:
-    import signal
-
+def _how_ended(code: int) -> str:
+    """From an exit code; a death by signal is a negative one (Python) or one above 128 (shells)."""
     try:
-        return f" ({signal.Signals(code - 128).name})"
+        return f"died of {signal.Signals(-code if code < 0 else code - 128).name}"
     except ValueError:
-        return ""
+        return f"ended with code {code}"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from device_runner.device import Loadable
-from device_runner.failures import DeviceCrash
+from device_runner.failures import DeviceCrash, SetupMissing
 from device_runner.registry import open_device
 
 pytestmark = pytest.mark.device
@@ -33,9 +33,16 @@ def test_a_program_answers_right_on_this_hosts_opencl(
     assert precious.exists()
 
 
+def test_a_machine_without_opencl_is_missing_a_setup(
+    sidecar_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path))
+    with open_device("local", sidecar_cache) as device, pytest.raises(SetupMissing, match="OpenCL does not work"):
+        _ = device.identity
+
+
 def test_a_program_that_dies_here_is_a_crash_too(sidecar_cache: Path, misbehaving: Loadable) -> None:
     with open_device("local", sidecar_cache) as device, device.session({}, timeout_s=30) as session:
         program = session.load(misbehaving, timeout_s=20)
-        with pytest.raises(DeviceCrash) as caught:
+        with pytest.raises(DeviceCrash, match="SIGSEGV"):
             program.run([np.array([0, 11, 0], "int32")], timeout_s=20)
-    assert "SIGSEGV" in caught.value.evidence

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from device_runner.adb_device import AdbDevice
+from device_runner.adb_device import AdbDevice, AdbTransport
 from device_runner.device import Pushed
 from device_runner.failures import DeviceFailure, DeviceFull, DeviceLost
+from device_runner.phone_runtime import install
 from device_runner.virtual import VirtualPhone
 
 pytestmark = pytest.mark.device
@@ -60,6 +61,17 @@ def test_what_breaks_a_push_is_named_and_leaves_no_file(
         push(device, file)
     left = set(names(phone)) - set(before)
     assert not [name for name in left if ".tmp." not in name]
+
+
+def test_a_runtime_folder_is_brought_once_and_serves(device: AdbDevice, tmp_path: Path) -> None:
+    (tmp_path / "tvm_rpc").write_text('#!/bin/sh\necho "from $LD_LIBRARY_PATH"\nexec tvm_rpc "$@"\n')
+    (tmp_path / "libextra.so").write_bytes(b"library")
+    assert isinstance(device.transport, AdbTransport)
+    program = install(device.transport, tmp_path)
+    phone = AdbDevice("phone", device.transport, program)
+    with phone.session({}, timeout_s=30) as session:
+        assert session.log().startswith(f"from {device.transport.root}/runtime/")
+    assert install(device.transport, tmp_path) == program
 
 
 def test_what_an_unplugged_push_left_is_removed_by_the_next(phone: VirtualPhone, device: AdbDevice, file: Path) -> None:
