@@ -1,12 +1,16 @@
 // Modules of kind `clml`, in TVM's bytes: a symbol, a graph as JSON text, the names of its constants.
+#include <tvm/ffi/cast.h>
 #include <tvm/ffi/extra/module.h>
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/reflection/registry.h>
 
+#include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "bytes.h"
+#include "engine.h"
 #include "graph.h"
 
 namespace adreno_bench::clml {
@@ -37,14 +41,34 @@ class ClmlModule final : public ffi::ModuleObj {
   ffi::Optional<ffi::Function> GetFunction(const ffi::String& name) final {
     if (name == "get_symbol") return ffi::Function::FromTyped([symbol = symbol_]() { return symbol; });
     if (name == "get_const_vars") return ffi::Function::FromTyped([names = const_names_]() { return names; });
+    const auto self = ffi::GetObjectPtr<ClmlModule>(this);
+    if (name == "__init_" + std::string(symbol_)) {
+      return ffi::Function::FromTyped([self](const ffi::Array<tvm::runtime::Tensor>& constants) {
+        self->Initialize(constants);
+        return 0;
+      });
+    }
+    if (name == symbol_) return ffi::Function::FromPacked([self](ffi::PackedArgs args, ffi::Any*) { self->Run(args); });
     return std::nullopt;
   }
 
  private:
+  void Initialize(const ffi::Array<tvm::runtime::Tensor>& constants) {
+    std::lock_guard<std::mutex> guard(mutex_);
+    if (engine_ == nullptr) engine_ = std::make_unique<Engine>(graph_, symbol_, constants);
+  }
+
+  void Run(ffi::PackedArgs args) {
+    TVM_FFI_ICHECK(engine_ != nullptr) << "The module has not been initialized";
+    engine_->Run(args);
+  }
+
   ffi::String symbol_;
   ffi::String json_;
   ffi::Array<ffi::String> const_names_;
   Graph graph_;
+  std::mutex mutex_;
+  std::unique_ptr<const Engine> engine_;
 };
 
 ffi::Module Create(const ffi::String& symbol, const ffi::String& json, const ffi::Array<ffi::String>& const_names) {

@@ -1,0 +1,157 @@
+#include "engine.h"
+
+#include <tvm/ffi/extra/json.h>
+#include <tvm/runtime/logging.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "counts.h"
+#include "tuning.h"
+#include "workspace.h"
+
+namespace adreno_bench::clml {
+namespace {
+
+using tvm::runtime::Tensor;
+
+void CheckConstants(const Graph& graph, const ffi::Array<Tensor>& constants) {
+  TVM_FFI_ICHECK_EQ(constants.size(), graph.constants.size())
+      << "The number of input constants must match the number of required.";
+  for (std::size_t i = 0; i < constants.size(); ++i) {
+    const Node& node = graph.nodes[graph.constants[i]];
+    const auto& shape = node.shapes[0];
+    const Tensor& tensor = constants[i];
+    if (!std::equal(shape.begin(), shape.end(), tensor->shape, tensor->shape + tensor->ndim) ||
+        !(node.dtypes[0] == tensor->dtype)) {
+      OutOfBounds("the constant '" + node.name + "' is not of the shape and type that the graph states");
+    }
+  }
+}
+
+/// Identifies an operator together with the driver that it was tuned for. FNV-1a.
+std::uint64_t Fingerprint(const Graph& graph, std::size_t id, const std::string& version) {
+  const Node& node = graph.nodes[id];
+  std::string text = version + "\n" + node.name + "\n" + std::string(ffi::json::Stringify(node.attrs));
+  for (const Entry& input : node.inputs) text += "\n" + std::string(ffi::json::Stringify(graph.nodes[input.node].attrs));
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+  return hash;
+}
+
+TunedOperators LoadTuning(const Workspace& workspace, const std::string& symbol) {
+  if (workspace.tuning_run || !workspace.tuning_file) return {};
+  const auto blob = FindTuning(*workspace.tuning_file, symbol);
+  Count(symbol, blob ? &Counts::hits : &Counts::misses);
+  if (!blob) {
+    LOG(WARNING) << "Tuning cache not cound for symbol :" << symbol << " in file " << *workspace.tuning_file;
+    return {};
+  }
+  LOG(INFO) << "Loading tuning cache for symbol:" << symbol << " size:" << blob->size();
+  return DecodeTuning(*blob);
+}
+
+/// `CLML_CALL` knows four versions; the first call it makes creates a tuning cache, used or not.
+void CheckVersion(const std::string& version) {
+  constexpr std::string_view kKnown[] = {"1", "2", "3", "4"};
+  if (std::count(std::begin(kKnown), std::end(kKnown), version.substr(0, version.find('.'))) == 0) {
+    TVM_FFI_THROW(InternalError) << "CLML Error:clCreateMLTuningCacheQCOM - Unsupported target version \n";
+  }
+}
+
+}  // namespace
+
+Engine::Engine(const Graph& graph, const std::string& symbol, const ffi::Array<Tensor>& constants)
+    : graph_(graph), tensors_(graph) {
+  CheckConstants(graph, constants);
+  const Workspace& workspace = Workspace::Global();
+  CheckVersion(workspace.version);
+  const TunedOperators loaded = LoadTuning(workspace, symbol);
+  TunedOperators tunable;
+  for (std::size_t id = 0; id < graph.nodes.size(); ++id) {
+    if (graph.nodes[id].kind != Node::Kind::kKernel) continue;
+    steps_.push_back(MakeStep(graph, id, &tensors_));
+    if (!steps_.back().tunable) continue;
+    const std::uint64_t fingerprint = Fingerprint(graph, id, workspace.version);
+    tunable.insert(fingerprint);
+    Count(symbol, &Counts::tunable);
+    if (loaded.count(fingerprint) > 0) Count(symbol, &Counts::tuned);
+  }
+  CheckEnds();
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    for (const std::size_t id : steps_[i].reads) last_reader_[id] = i;
+  }
+  for (const Entry& output : graph.outputs) last_reader_[output.node] = steps_.size();
+  for (std::size_t i = 0; i < constants.size(); ++i) {
+    const std::size_t id = graph.constants[i];
+    constants_.emplace(id, ReadTensor(*constants[i].operator->(), *tensors_.Find(id), graph.nodes[id].name));
+  }
+  if (workspace.tuning_run) {
+    AppendTuning(*workspace.tuning_file, symbol, EncodeTuning(tunable));
+    Count(symbol, &Counts::saved);
+  }
+}
+
+/// TVM's runtime has no tensor for what no operator names, and does not ask.
+void Engine::CheckEnds() const {
+  for (const auto& ids : {graph_.inputs, graph_.constants}) {
+    for (const std::size_t id : ids) {
+      if (tensors_.Find(id) == nullptr) OutOfBounds("nothing reads '" + graph_.nodes[id].name + "'");
+    }
+  }
+  for (const Entry& output : graph_.outputs) {
+    const Node& node = graph_.nodes[output.node];
+    if (node.kind != Node::Kind::kKernel) OutOfBounds("nothing computes the output '" + node.name + "'");
+  }
+}
+
+std::vector<DLTensor*> Engine::Bind(ffi::PackedArgs args) const {
+  std::size_t wanted = graph_.outputs.size();
+  for (const std::size_t id : graph_.inputs) wanted += graph_.nodes[id].shapes.size();
+  TVM_FFI_ICHECK_EQ(static_cast<std::size_t>(args.size()), wanted)
+      << "Found mismatch in the number of provided data entryies and required.";
+  std::vector<DLTensor*> tensors;
+  for (int i = 0; i < args.size(); ++i) tensors.push_back(args[i].cast<DLTensor*>());
+  return tensors;
+}
+
+void Engine::Run(ffi::PackedArgs args) const {
+  const std::vector<DLTensor*> bound = Bind(args);
+  std::map<std::size_t, Values> values;
+  auto next = bound.begin();
+  for (const std::size_t id : graph_.inputs) {
+    values.emplace(id, ReadTensor(**next, *tensors_.Find(id), graph_.nodes[id].name));
+    next += static_cast<std::ptrdiff_t>(graph_.nodes[id].shapes.size());
+  }
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    Compute(steps_[i], &values);
+    for (const std::size_t id : steps_[i].reads) {
+      if (last_reader_.at(id) == i) values.erase(id);
+    }
+  }
+  Store(values, bound);
+}
+
+void Engine::Compute(const Step& step, std::map<std::size_t, Values>* values) const {
+  std::vector<const float*> read;
+  for (const std::size_t id : step.reads) {
+    const auto constant = constants_.find(id);
+    read.push_back((constant != constants_.end() ? constant->second : values->at(id)).data());
+  }
+  const Desc& desc = *tensors_.Find(step.writes);
+  Values made(static_cast<std::size_t>(desc.dims.count()));
+  step.compute(read, made.data());
+  if (desc.type == Type::kHalf) RoundToHalf(&made);
+  values->emplace(step.writes, std::move(made));
+}
+
+/// TVM's runtime gives every output that is not on an OpenCL device the first output's values.
+void Engine::Store(const std::map<std::size_t, Values>& values, const std::vector<DLTensor*>& args) const {
+  for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
+    DLTensor* to = args[args.size() - graph_.outputs.size() + i];
+    const std::size_t id = graph_.outputs[to->device.device_type == kDLOpenCL ? i : 0].node;
+    WriteTensor(values.at(id), *tensors_.Find(id), to, graph_.nodes[id].name);
+  }
+}
+
+}  // namespace adreno_bench::clml

@@ -1,0 +1,38 @@
+// A graph with its constants, built the way TVM's runtime builds it and run on the CPU.
+#pragma once
+
+#include <tvm/ffi/function.h>
+#include <tvm/runtime/tensor.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "graph.h"
+#include "ops.h"
+
+namespace adreno_bench::clml {
+
+class Engine {
+ public:
+  /// Throws what TVM's runtime would throw for constants, a tuning file or operators that it cannot use.
+  Engine(const Graph& graph, const std::string& symbol, const ffi::Array<tvm::runtime::Tensor>& constants);
+
+  /// `args`: a tensor for every input, then one for every output.
+  void Run(ffi::PackedArgs args) const;
+
+ private:
+  void CheckEnds() const;
+  std::vector<DLTensor*> Bind(ffi::PackedArgs args) const;
+  void Compute(const Step& step, std::map<std::size_t, Values>* values) const;
+  void Store(const std::map<std::size_t, Values>& values, const std::vector<DLTensor*>& args) const;
+
+  const Graph& graph_;
+  Tensors tensors_;
+  std::vector<Step> steps_;
+  /// Which step reads a node's tensor last; outputs are kept for a step that does not exist.
+  std::map<std::size_t, std::size_t> last_reader_;
+  std::map<std::size_t, Values> constants_;
+};
+
+}  // namespace adreno_bench::clml
