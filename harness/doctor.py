@@ -65,7 +65,7 @@ def _tvm(_: Path) -> Iterator[Finding]:
 
     installed = versions()
     seen = f"apache-tvm {installed['tvm']} with apache-tvm-ffi {installed['ffi']}"
-    require_working_pair(installed["tvm"], installed["ffi"])
+    require_working_pair(installed)
     done = subprocess.run(
         [sys.executable, "-c", "import tvm, tvm.relax"],
         capture_output=True,

@@ -6,6 +6,8 @@ that crashes while it compiles. Found by trying each pair (docs/quirks.md).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from device_runner.failures import SetupMissing
 
 WORKING_PAIRS = {
@@ -16,8 +18,9 @@ WORKING_PAIRS = {
 """By release of apache-tvm; the first tvm-ffi is the one to install."""
 
 
-def require_working_pair(tvm: str, ffi: str) -> None:
-    """Raise SetupMissing for a pair that is known not to work. A release that nobody tried passes."""
+def require_working_pair(installed: Mapping[str, str]) -> None:
+    """Raise SetupMissing for releases `tvm` and `ffi` that are known not to work together. An untried TVM passes."""
+    tvm, ffi = installed["tvm"], installed["ffi"]
     good = WORKING_PAIRS.get(tvm)
     if good and ffi not in good:
         raise SetupMissing(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import traceback
 from types import FrameType
 from typing import NoReturn
 
@@ -12,6 +14,8 @@ import typer
 from device_runner.failures import Failure
 from harness.cli import build, cache, devices, doctor, list_cases, quirks, run, show
 from harness.outcome import ExitCode
+
+DEBUG_VARIABLE = "ADRENO_BENCH_DEBUG"
 
 app = typer.Typer(
     name="adreno-bench",
@@ -28,16 +32,27 @@ for command in (run, build, show, list_cases, devices, doctor, quirks, cache):
 
 
 def main() -> None:
-    """Run a command. A failure reaches the person as one line with what to do next."""
+    """Run a command. Whatever goes wrong reaches the person as one line with what to do next."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _stop)
     try:
         app()
     except Failure as failure:
-        sys.stderr.write(f"adreno-bench: {failure}\n")
-        sys.exit(ExitCode.USAGE if failure.outcome == "usage" else ExitCode.RIG_FAILURE)
-    except BrokenPipeError:
+        _end(str(failure), ExitCode.USAGE if failure.outcome == "usage" else ExitCode.RIG_FAILURE)
+    except BrokenPipeError:  # whoever read our output has seen enough
         sys.exit(ExitCode.GOOD)
+    except OSError as error:
+        _end(f"{error}: check the disk and the permissions", ExitCode.RIG_FAILURE)
+    except Exception as error:
+        hint = f"a fault of adreno-bench; set {DEBUG_VARIABLE}=1 for the traceback and report it"
+        _end(f"{type(error).__name__}: {error}: {hint}", ExitCode.RIG_FAILURE)
+
+
+def _end(line: str, code: ExitCode) -> NoReturn:
+    if os.environ.get(DEBUG_VARIABLE):
+        traceback.print_exc()
+    sys.stderr.write(f"adreno-bench: {' '.join(line.split())}\n")
+    sys.exit(code)
 
 
 def _stop(number: int, _frame: FrameType | None) -> NoReturn:

@@ -46,8 +46,11 @@ def prepared(
 ) -> Iterator[Work]:
     """Open the device and plan the chosen cases for it. Raises UsageError before any device is touched."""
     from device_runner.registry import open_device
+    from harness.build import versions
+    from harness.pairs import require_working_pair
     from harness.plan import check, plan_case
 
+    require_working_pair(versions())
     suite = load_suite(suite_file)
     cases = choose(suite, globs)
     check(suite, cases)

@@ -1,0 +1,21 @@
+"""Which TVM works with which tvm-ffi."""
+
+import pytest
+
+from device_runner.failures import SetupMissing
+from harness.build import versions
+from harness.pairs import WORKING_PAIRS, require_working_pair
+
+
+def test_the_installed_pair_works() -> None:
+    require_working_pair(versions())
+
+
+@pytest.mark.parametrize("tvm", WORKING_PAIRS)
+def test_a_pair_that_crashes_is_refused_with_the_one_to_install(tvm: str) -> None:
+    with pytest.raises(SetupMissing, match=f"apache-tvm {tvm} does not work .*pip install apache-tvm-ffi==0.1.1"):
+        require_working_pair({"tvm": tvm, "ffi": "0.1.15.post2"})
+
+
+def test_a_release_that_nobody_tried_is_left_to_try() -> None:
+    require_working_pair({"tvm": "0.99", "ffi": "0.1.15"})
