@@ -6,7 +6,7 @@ Everything here takes and returns TVM's objects, which carry no types of their o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import version
@@ -47,6 +47,24 @@ def adreno_relax_passes(target: Any) -> Passes:
         ]
 
 
+def clml_offload_passes(table: Sequence[Any], target: Any) -> Passes:
+    """The release's own ordered passes that offload to CLML, with this pattern table instead of the release's.
+
+    The list is local to a pass of TVM's, which is run once on an empty module to take note of it.
+    """
+    import tvm
+    from tvm.relax.backend.adreno import clml
+
+    original = clml.clml_pattern_table
+    clml.clml_pattern_table = lambda: list(table)
+    try:
+        with _noted_sequential() as noted:
+            clml.OpenCLMLOffLoad()(tvm.IRModule({}))
+    finally:
+        clml.clml_pattern_table = original
+    return [clml.OpenCLMLOffLoadForLLM(target), *noted]
+
+
 def adreno_tir_passes() -> Passes:
     """The release's own ordered TIR passes for Adreno.
 
@@ -55,6 +73,18 @@ def adreno_tir_passes() -> Passes:
     """
     import tvm
     from tvm.s_tir.backend.adreno import pipeline
+
+    with _noted_sequential() as noted:
+        made = pipeline.default_tir_pipeline()
+        run = made[0] if isinstance(made, tuple) else made
+        run(tvm.IRModule({}))
+    return noted
+
+
+@contextmanager
+def _noted_sequential() -> Iterator[Passes]:
+    """The passes of the `Sequential` that TVM makes and runs meanwhile, none of which really runs."""
+    import tvm
 
     noted: Passes = []
 
@@ -65,14 +95,11 @@ def adreno_tir_passes() -> Passes:
     original = tvm.ir.transform.Sequential
     tvm.ir.transform.Sequential = take_note
     try:
-        made = pipeline.default_tir_pipeline()
-        run = made[0] if isinstance(made, tuple) else made
-        run(tvm.IRModule({}))
+        yield noted
     finally:
         tvm.ir.transform.Sequential = original
     if not noted:
-        raise RigFailure(f"TVM {tvm_version()} builds its Adreno TIR pipeline in a way that is not known here")
-    return noted
+        raise RigFailure(f"TVM {tvm_version()} builds one of its Adreno pipelines in a way that is not known here")
 
 
 @contextmanager
@@ -153,45 +180,44 @@ def with_body(statement: Any, body: Any) -> Any:
 
 def is_block(statement: Any) -> bool:
     """Whether this is the realisation of a schedulable block."""
-    from tvm import s_tir
-
-    return isinstance(statement, s_tir.SBlockRealize)
+    return isinstance(statement, _blocks().SBlockRealize)
 
 
 def with_block(realize: Any, body: Any, buffers: Any) -> Any:
     """The realisation of a block with another body and other allocated buffers."""
-    from tvm import s_tir
-
-    block = realize.block
-    inner = s_tir.SBlock(
-        block.iter_vars,
-        block.reads,
-        block.writes,
-        block.name_hint,
-        body,
-        block.init,
-        buffers,
-        block.match_buffers,
-        block.annotations,
+    b = realize.block
+    block = _blocks().SBlock(
+        b.iter_vars, b.reads, b.writes, b.name_hint, body, b.init, buffers, b.match_buffers, b.annotations
     )
-    return s_tir.SBlockRealize(realize.iter_values, realize.predicate, inner)
+    return _blocks().SBlockRealize(realize.iter_values, realize.predicate, block)
 
 
 def new_block(body: Any, buffers: Any) -> Any:
     """A block that does nothing but allocate buffers around a statement."""
-    from tvm import s_tir
-
-    return s_tir.SBlockRealize([], True, s_tir.SBlock([], [], [], "", body, None, buffers))
+    return _blocks().SBlockRealize([], True, _blocks().SBlock([], [], [], "", body, None, buffers))
 
 
-def memory_scope(parameter: Any) -> str:
-    """Where the tensor of a function's parameter lives: `global`, `global.texture-nhwc`."""
-    return str(parameter.scope())
+def _blocks() -> Any:
+    """The module that holds schedulable blocks: `tirx` until 0.26, `s_tir` since."""
+    from tvm import s_tir, tirx
+
+    return s_tir if hasattr(s_tir, "SBlockRealize") else tirx
+
+
+# Until 0.25 a type was a "struct info", and parameters of TIR functions had their buffers in a map beside them.
+
+
+def tensor_type(shape: Any, dtype: str) -> Any:
+    """Type of a tensor."""
+    from tvm import relax
+
+    make = getattr(relax, "TensorStructInfo", None) or relax.TensorType
+    return make(shape, dtype)
 
 
 def type_of(expression: Any) -> Any:
     """Type of a Relax expression."""
-    return expression.ty
+    return expression.ty if hasattr(expression, "ty") else expression.struct_info
 
 
 def dtype_of(tensor: Any) -> str:
@@ -207,24 +233,53 @@ def is_constant(expression: Any) -> bool:
     return isinstance(expression, getattr(tvm.ir, "GenericConst", None) or relax.Constant)
 
 
+def return_type(function: Any) -> Any:
+    """Type of what a Relax function returns."""
+    return function.ret_ty if hasattr(function, "ret_ty") else function.ret_struct_info
+
+
+def tuple_fields(kind: Any) -> Any:
+    """Types of a tuple's fields, None for the type of anything else."""
+    return getattr(kind, "fields", None)
+
+
 def name_of(variable: Any) -> str:
     """Name of a Relax variable."""
-    return str(variable.name)
+    return str(variable.name if hasattr(variable, "name") else variable.name_hint)
+
+
+def memory_scope(function: Any, parameter: Any) -> str:
+    """Where the tensor of a TIR function's parameter lives: `global`, `global.texture-nhwc`."""
+    buffer = function.buffer_map[parameter] if hasattr(function, "buffer_map") else parameter
+    return str(buffer.scope())
 
 
 def call_packed(name: str, *args: Any, result: Any) -> Any:
     """A Relax call of a runtime function, as it stands after lowering. `result` is the type of what it returns."""
     from tvm import relax
 
-    return relax.Call(relax.ExternFunc(name), [relax.utils.convert_to_expr(a) for a in args], ty_args=[result])
+    return relax.Call(relax.ExternFunc(name), [relax.utils.convert_to_expr(a) for a in args], None, [result])
 
 
 def opencl_source(executable: Any) -> str:
     """OpenCL C of all kernels of a built executable; empty if it has none."""
-    pending, sources = [executable.mod], []
+    return "\n".join(module.inspect_source() for module in _modules(executable) if module.kind == "opencl")
+
+
+def clml_symbols(executable: Any) -> list[str]:
+    """Names of the CLML parts in a built executable."""
+    return [str(module["get_symbol"]()) for module in _modules(executable) if module.kind == "clml"]
+
+
+def _modules(executable: Any) -> Iterator[Any]:
+    pending = [executable.mod]
     while pending:
         module = pending.pop()
         pending.extend(module.imports)
-        if module.kind == "opencl":
-            sources.append(module.inspect_source())
-    return "\n".join(sources)
+        yield module
+
+
+def root_operator(pattern: Any) -> str:
+    """The operator that a pattern of a pattern table ends in, empty if it ends in no operator."""
+    inner = getattr(pattern, "pattern", pattern)  # what a pattern of attributes looks at
+    return str(inner.op.expr.name) if hasattr(inner, "op") else ""

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.paths.base import Built, PathFacts
 from harness.paths.kernels import kernels
-from harness.tvm_compat import call_packed, name_of, type_of
+from harness.tvm_compat import call_packed, name_of, return_type, tensor_type, tuple_fields, type_of
 
 ENTRY = "main"
 HOST_ENTRY = "main_to_host"
@@ -35,10 +35,11 @@ def _to_host(builder: Any, value: Any) -> Any:
     from tvm import relax
 
     kind = type_of(value)
-    if isinstance(kind, relax.TupleType):
-        fields = range(len(kind.fields))
-        return relax.Tuple([_to_host(builder, builder.emit(relax.TupleGetItem(value, i))) for i in fields])
-    on_host = relax.TensorType(kind.shape, kind.dtype)
+    fields = tuple_fields(kind)
+    if fields is not None:
+        items = [builder.emit(relax.TupleGetItem(value, i)) for i in range(len(fields))]
+        return relax.Tuple([_to_host(builder, item) for item in items])
+    on_host = tensor_type(kind.shape, kind.dtype)
     return builder.emit(call_packed("vm.builtin.to_device", value, _DL_CPU, 0, result=on_host))
 
 
@@ -49,10 +50,8 @@ def vdevices(mod: Any) -> int:
 
 def outputs(mod: Any) -> int:
     """How many tensors `main` returns."""
-    from tvm import relax
-
-    result = mod[ENTRY].ret_ty
-    return len(result.fields) if isinstance(result, relax.TupleType) else 1
+    fields = tuple_fields(return_type(mod[ENTRY]))
+    return 1 if fields is None else len(fields)
 
 
 def path_facts(built: Built) -> PathFacts:

@@ -7,13 +7,14 @@ from typing import Any
 from harness.case import Precision
 from harness.quirks.base import Answer, Quirk, State
 from harness.quirks.sample import conv, lower
-from harness.tvm_compat import Passes, replace_last, type_of
+from harness.tvm_compat import Passes, dtype_of, replace_last, type_of
 
 
 def probe(*applied: Quirk) -> Answer:
     """Lower a float16 convolution with TVM's own passes."""
+    mod = conv(dtype="float16")
     try:
-        lower(conv(dtype="float16"), applied)
+        lower(mod, applied)
     except Exception as error:  # whatever TVM raises is the answer
         return Answer(State.PRESENT, str(error).strip().splitlines()[-1])
     return Answer(State.ABSENT, "a float16 convolution is lowered")
@@ -32,7 +33,7 @@ def legalize(builder: Any, call: Any) -> Any:
         dilation=call.attrs.dilation,
         layout=call.attrs.data_layout,
         out_layout=call.attrs.out_layout,
-        out_dtype=str(type_of(call).dtype),
+        out_dtype=dtype_of(type_of(call)),
         primfunc_name_hint="conv2d_NCHWc_OIHWo",
     )
 

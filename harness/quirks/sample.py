@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.paths.base import DeviceLimits
 from harness.quirks.base import Quirk
-from harness.tvm_compat import opencl_source, type_of
+from harness.tvm_compat import opencl_source, tensor_type, type_of
 
 
 def conv(*, groups: int = 1, dtype: str = "float32") -> Any:
@@ -34,7 +34,7 @@ def _network(make: Callable[[Any, Any], Any], *, groups: int = 1, dtype: str = "
     import numpy as np
     from tvm import relax
 
-    data = relax.Var("data", relax.TensorType((1, 8, 8, 8), dtype))
+    data = relax.Var("data", tensor_type((1, 8, 8, 8), dtype))
     builder = relax.BlockBuilder()
 
     def conv(value: Any = data) -> Any:

@@ -32,7 +32,7 @@ class TexelRule:
 
 def _writes_texture(func: Any) -> bool:
     """The result of a lowered operator is its last parameter."""
-    return "texture" in memory_scope(func.params[-1])
+    return "texture" in memory_scope(func, func.params[-1])
 
 
 def schedule_by_texel(passes: Passes) -> Passes:
