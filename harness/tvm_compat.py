@@ -243,6 +243,11 @@ def tuple_fields(kind: Any) -> Any:
     return getattr(kind, "fields", None)
 
 
+def is_tensor(kind: Any) -> bool:
+    """Whether this is the type of a tensor, and not of a tuple, a shape or a number."""
+    return hasattr(kind, "dtype") and hasattr(kind, "shape")
+
+
 def name_of(variable: Any) -> str:
     """Name of a Relax variable."""
     return str(variable.name if hasattr(variable, "name") else variable.name_hint)
