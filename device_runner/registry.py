@@ -119,7 +119,8 @@ def _suggestion(name: str, names: Sequence[str]) -> str:
 
 
 def _state(entry: AdbEntry) -> str:
-    return "ready" if entry.state == "device" else entry.state
+    """Adb's word for it; adbutils keeps only the first of `no permissions`."""
+    return {"device": "ready", "no": "no permissions"}.get(entry.state, entry.state)
 
 
 def _unless_busy(entry: DeviceEntry, cache: Path) -> DeviceEntry:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from device_runner.deadline import Deadline
 from device_runner.device import Loadable, Pushed, Toggles
-from device_runner.failures import DeviceCrash, DeviceFailure, Failure, Hang, RigFailure
+from device_runner.failures import DeviceCrash, DeviceFailure, Failure, Hang, PathFailure, RigFailure
 from device_runner.relay import Relay
 from device_runner.server import END_TIMEOUT_S, Server, start_server
 from device_runner.tvm_errors import failure_of
@@ -65,8 +65,12 @@ class RpcSession:
         self._server = server
         self._relay = relay
         self._failure: Failure | None = None
-        with self.calling("connecting to the RPC server", timeout_s):
-            self.remote = rpc.connect("127.0.0.1", relay.port, key=server.key, session_timeout=SESSION_LIMIT_S)
+        try:
+            with self.calling("connecting", timeout_s):
+                self.remote = rpc.connect("127.0.0.1", relay.port, key=server.key, session_timeout=SESSION_LIMIT_S)
+        except PathFailure as failure:  # no program ran yet: it is not at fault
+            message = f"the RPC server on {transport.name} cannot be used: {failure.message}"
+            raise RigFailure(message, evidence=failure.evidence) from failure
 
     def load(self, loadable: Loadable, *, timeout_s: float) -> RpcProgram:
         """Push (by hash), load and initialise a library."""

@@ -8,11 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.device import Loadable
-from harness.case import Precision
-from harness.paths import PATHS
-from harness.paths.base import DeviceLimits
-from harness.paths.lowered import add_host_entry, vdevices
-from harness.quirks import quirks_for
 
 NO_NAP, LONG_NAP = 0, 60_000_000
 """Microseconds."""
@@ -49,6 +44,12 @@ def _compile(
     compute: Callable[[Any, Any], Any], shape: tuple[int, ...], dtype: str, path_name: str, library: Path
 ) -> Loadable:
     from tvm import relax
+
+    from harness.case import Precision
+    from harness.paths import PATHS
+    from harness.paths.base import DeviceLimits
+    from harness.paths.lowered import add_host_entry, vdevices
+    from harness.quirks import quirks_for
 
     builder = relax.BlockBuilder()
     x = relax.Var("x", relax.TensorType(shape, dtype))

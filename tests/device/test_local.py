@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from device_runner.device import Loadable
-from device_runner.failures import DeviceCrash, SetupMissing
+from device_runner.failures import DeviceCrash, RigFailure, SetupMissing
+from device_runner.local import LocalDevice, LocalTransport
 from device_runner.registry import open_device
 
 pytestmark = pytest.mark.device
@@ -46,3 +48,17 @@ def test_a_program_that_dies_here_is_a_crash_too(sidecar_cache: Path, misbehavin
         program = session.load(misbehaving, timeout_s=20)
         with pytest.raises(DeviceCrash, match="SIGSEGV"):
             program.run([np.array([0, 11, 0], "int32")], timeout_s=20)
+
+
+@pytest.mark.parametrize("manners", ["connection.close()", "connection.sendall(b'HTTP/1.1 400\\r\\n')", "pass"])
+def test_a_server_that_does_not_speak_rpc_is_the_rigs_fault(tmp_path: Path, manners: str) -> None:
+    (tmp_path / "program.py").write_text(
+        "import socket, sys, time\n"
+        "port = next(int(flag[7:]) for flag in sys.argv if flag.startswith('--port='))\n"
+        "connection, _ = socket.create_server(('127.0.0.1', port)).accept()\n"
+        f"{manners}\n"
+        "time.sleep(60)\n"
+    )
+    device = LocalDevice("local", LocalTransport(str(tmp_path)), [sys.executable, str(tmp_path / "program.py")])
+    with pytest.raises(RigFailure, match="cannot be used"), device.session({}, timeout_s=3):
+        pytest.fail("a session with what is no RPC server")
