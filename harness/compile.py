@@ -19,6 +19,7 @@ from harness.models.onnx_model import input_specs, load
 from harness.models.spec import InputSpec
 from harness.paths import PATHS
 from harness.paths.base import Built, DeviceLimits
+from harness.paths.clml.offload import offload_of
 from harness.paths.lowered import add_host_entry, outputs, vdevices
 from harness.quirks import quirks_for
 from harness.tvm_compat import onnx_operators, opencl_source
@@ -57,6 +58,8 @@ class Compiled:
     quirks: list[str]
     facts: dict[str, int]
     compile_s: float
+    offload: dict[str, Any] | None = None
+    """What went to CLML and what stayed, on the path that asks (`harness.paths.clml.offload.OffloadReport`)."""
 
 
 def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
@@ -68,6 +71,8 @@ def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
     target = path.target(limits, request.host_triple)
     with _step("import"):
         mod, inputs = _import(Path(request.model_file), request.input_shapes or {})
+        for quirk in quirks:
+            mod = quirk.edit_model(mod)
         mod = _with_precision(mod, precision)
     with _step("lower"):
         lowered = path.lower(mod, target, quirks)
@@ -84,6 +89,7 @@ def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
         outputs=outputs(lowered),
         quirks=[quirk.id for quirk in quirks],
         facts=asdict(path.facts(built)),
+        offload=offload_of(lowered),
         compile_s=time.perf_counter() - started,
     )
 

@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 from harness.case import Precision
 from harness.tvm_compat import Passes, release
+
+if TYPE_CHECKING:
+    from harness.paths.clml.patterns import Match
 
 Edit = Callable[[Passes], Passes]
 
@@ -53,6 +57,12 @@ class Quirk:
     """Without its work-round nothing that this path builds could run, so `--as-shipped` applies it too."""
     relax: Edit | None = None
     tir: Edit | None = None
+    model: Callable[[Any], Any] | None = None
+    """Edits the imported module, before it is given its precision."""
+    veto: Callable[[Match], bool] | None = None
+    """Path `clml`: whether what a pattern matched must stay on OpenCL all the same."""
+    patterns: Callable[[], list[Any]] | None = None
+    """Path `clml`: entries for the end of TVM's pattern table."""
 
     @property
     def releases(self) -> str:
@@ -64,6 +74,10 @@ class Quirk:
         late_enough = release(tvm) >= release(self.since)
         early_enough = not self.until or release(tvm) < release(self.until)
         return late_enough and early_enough and path in self.paths and precision in self.precisions
+
+    def edit_model(self, mod: Any) -> Any:
+        """The imported module with the work-round."""
+        return self.model(mod) if self.model else mod
 
     def edit_relax(self, passes: Passes) -> Passes:
         """The Relax passes with the work-round."""

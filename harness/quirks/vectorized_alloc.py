@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from harness.paths.kernels import kernels
 from harness.quirks.base import Answer, Quirk, State
 from harness.quirks.sample import max_pool, source
 from harness.tvm_compat import (
@@ -21,8 +22,8 @@ from harness.tvm_compat import (
 
 def probe(*applied: Quirk) -> Answer:
     """Look whether a max pool in NCHW4c accumulates four lanes in one number."""
-    text = source(max_pool(), applied)
-    buffer = re.search(r"(float4?) pool_max_local\w*\[(\d+)\]", text)
+    pool = "".join(k.body for k in kernels(source(max_pool(), applied)) if k.name.startswith("max_pool2d"))
+    buffer = re.search(r"(float4?) \w+_local\w*\[(\d+)\];", pool)
     if not buffer:
         return Answer(State.CANNOT_TELL, "the max pool has no local buffer")
     lanes = (4 if buffer.group(1) == "float4" else 1) * int(buffer.group(2))
@@ -51,8 +52,8 @@ def _outside(statement: Any) -> Any:
 QUIRK = Quirk(
     id="vectorized-alloc",
     title="a local buffer inside a vectorised loop keeps one lane: max pools in NCHW4c mix their channels up",
-    upstream="src/tirx/transform/vectorize_loop.cc, AllocBuffer as a flat statement; s_tir/dlight/adreno/pool.py",
-    since="0.26",
+    upstream="src/tirx/transform/vectorize_loop.cc; the schedule is python/tvm/s_tir/dlight/adreno/pool.py",
+    since="0.25",
     paths=("texture",),
     probe=probe,
     workaround="the buffer is allocated around the loop, with room for every lane",

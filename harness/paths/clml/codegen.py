@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.tvm_compat import dtype_of, is_constant, name_of, type_of
+from harness.tvm_compat import dtype_of, is_constant, is_tensor, name_of, tuple_fields, type_of
 
 Entry = list[int]
 """`[node, output, 0]`, as it stands in the graph."""
@@ -192,11 +192,10 @@ def op_name(call: Any) -> str:
 
 def tensors_of(kind: Any) -> list[Any]:
     """A tensor type as a list of one, a tuple type as its fields. Raises TVM's `InternalError` for others."""
-    from tvm import relax
-
-    tensors = list(kind.fields) if isinstance(kind, relax.TupleType) else [kind]
+    fields = tuple_fields(kind)
+    tensors = [kind] if fields is None else list(fields)
     for tensor in tensors:
-        if not isinstance(tensor, relax.TensorType) or tensor.shape is None:
+        if not is_tensor(tensor) or tensor.shape is None:
             raise _internal_error(f"Expect a tensor of known shape, but received: {tensor}")
     return tensors
 
@@ -222,11 +221,11 @@ def _encoded(value: Any) -> Any:
 
     if isinstance(value, bool):
         return int(value)
-    if isinstance(value, int | float | str):
+    if isinstance(value, int | float):
         return value
     if isinstance(value, tirx.IntImm | tirx.FloatImm):
         return value.value
-    if value is None or str(value) == "void":
+    if value is None or str(value) == "void":  # the number format "void"
         return ""
     if type(value).__name__ == "Array":
         items = [_encoded(item) for item in value]

@@ -1,0 +1,194 @@
+"""What goes to CLML and what stays, counted on the partitioned module: known at compile time and free of noise."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from harness.paths.clml.codegen import bindings, calls_in, op_name, shape_of, tensors_of
+from harness.paths.clml.patterns import Refusals
+from harness.tvm_compat import dtype_of, return_type, type_of
+
+ATTRIBUTE = "adreno_bench.offload"
+"""Under it a lowered module carries its own report, as JSON text."""
+
+MACS_PER_BOUNDARY_BYTE = 32
+"""Below this a subgraph may lose: its tensors are copied into CLML's layout and back, and a byte takes about as long to
+read and write (30 GB/s) as 32 multiply-accumulates to do (500 G/s), on the Adreno parts of recent years. Whether small
+subgraphs should be offloaded at all is the open question of TVM's RFC on CLML; measure it."""
+
+
+@dataclass(frozen=True)
+class Subgraph:
+    """One offloaded part, compiled once. All numbers are of one call of it."""
+
+    symbol: str
+    calls: int
+    """How often one inference calls it: TVM shares equal parts."""
+    composites: dict[str, int]
+    """How many of each; one composite is one CLML operator."""
+    operators: int
+    """Relax operators in them."""
+    macs: int
+    """Multiply-accumulates of convolutions."""
+    boundary_bytes: int
+    """Size of what goes in and comes out."""
+    untunable: int
+    """Convolutions without activation and batch norm, which TVM's runtime creates without the tuning cache."""
+    may_lose: bool
+    """Whether it does so little on so much data that OpenCL may be faster. See `MACS_PER_BOUNDARY_BYTE`."""
+
+
+@dataclass(frozen=True)
+class Outside:
+    """Operators of one kind that stay on OpenCL for one reason."""
+
+    operator: str
+    count: int
+    macs: int
+    why: str
+
+
+@dataclass(frozen=True)
+class OffloadReport:
+    """The whole network, per inference."""
+
+    subgraphs: tuple[Subgraph, ...]
+    outside: tuple[Outside, ...]
+    operators: int
+    operators_offloaded: int
+    macs: int
+    macs_offloaded: int
+    boundary_bytes: int
+    """Bytes that cross between OpenCL and CLML, in both directions."""
+
+    @property
+    def operator_share(self) -> float:
+        """Offloaded operators, 0 to 1."""
+        return self.operators_offloaded / max(1, self.operators)
+
+    @property
+    def mac_share(self) -> float:
+        """Offloaded multiply-accumulates, 0 to 1."""
+        return self.macs_offloaded / max(1, self.macs)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON values, with the shares."""
+        shares = {"operator_share": round(self.operator_share, 6), "mac_share": round(self.mac_share, 6)}
+        plain: dict[str, Any] = json.loads(json.dumps({**asdict(self), **shares}))
+        return plain
+
+
+def offload_of(lowered: Any) -> dict[str, Any] | None:
+    """The report that a lowered module carries, None if no part of it could have been offloaded."""
+    text = (lowered.attrs or {}).get(ATTRIBUTE)
+    return json.loads(str(text)) if text is not None else None
+
+
+def describe(mod: Any, refusals: Refusals, rooted: Iterable[str]) -> OffloadReport:
+    """The report of a module whose partitions are made and not yet turned into code.
+
+    `rooted` are the operators that some pattern ends in.
+    """
+    from tvm import ir
+
+    called = Counter(
+        binding.value.op.name_hint
+        for binding in bindings(mod["main"])
+        if isinstance(getattr(binding.value, "op", None), ir.GlobalVar)
+    )
+    partitions = ((str(var.name_hint), function) for var, function in mod.functions_items())
+    subgraphs = tuple(
+        _subgraph(name, function, called[name])
+        for name, function in sorted(partitions)
+        if function.attrs is not None and "Codegen" in function.attrs
+    )
+    outside = tuple(_outside(mod["main"], refusals, frozenset(rooted)))
+    offloaded = sum(part.calls * part.operators for part in subgraphs)
+    macs = sum(part.calls * part.macs for part in subgraphs)
+    return OffloadReport(
+        subgraphs=subgraphs,
+        outside=outside,
+        operators=offloaded + sum(left.count for left in outside),
+        operators_offloaded=offloaded,
+        macs=macs + sum(left.macs for left in outside),
+        macs_offloaded=macs,
+        boundary_bytes=sum(part.calls * part.boundary_bytes for part in subgraphs),
+    )
+
+
+def _subgraph(symbol: str, function: Any, calls: int) -> Subgraph:
+    from tvm import relax
+
+    functions = {b.var: b.value for b in bindings(function) if isinstance(b.value, relax.Function)}
+    composites = [functions[call.op] for call in calls_in(function)]
+    inner = [call for composite in composites for call in calls_in(composite)]
+    macs = sum(_macs(call) for call in inner)
+    boundary = sum(_bytes(type_of(parameter)) for parameter in function.params) + _bytes(return_type(function))
+    return Subgraph(
+        symbol=symbol,
+        calls=calls,
+        composites=dict(sorted(Counter(str(c.attrs["Composite"]) for c in composites).items())),
+        operators=len(inner),
+        macs=macs,
+        boundary_bytes=boundary,
+        untunable=sum(_untunable(composite) for composite in composites),
+        may_lose=macs < MACS_PER_BOUNDARY_BYTE * boundary,
+    )
+
+
+def _untunable(composite: Any) -> bool:
+    names = {op_name(call) for call in calls_in(composite)}
+    plain = names.isdisjoint(("relax.nn.relu", "relax.nn.batch_norm"))
+    return plain and not names.isdisjoint(("relax.nn.conv2d", "relax.nn.conv2d_transpose"))
+
+
+def _outside(main: Any, refusals: Refusals, rooted: frozenset[str]) -> Iterator[Outside]:
+    counts: Counter[tuple[str, str]] = Counter()
+    macs: Counter[tuple[str, str]] = Counter()
+    for binding in bindings(main):
+        if hasattr(binding.value, "op") and (operator := op_name(binding.value)):
+            key = operator, _why(operator, refusals.by_variable.get(binding.var, []), rooted)
+            counts[key] += 1
+            macs[key] += _macs(binding.value)
+    for (operator, why), count in sorted(counts.items()):
+        yield Outside(operator, count, macs[operator, why], why)
+
+
+def _why(operator: str, refused: list[tuple[str, str]], rooted: frozenset[str]) -> str:
+    if not refused:
+        if operator in rooted:
+            return f"no pattern with {operator} fits its arguments"
+        return f"no pattern ends in {operator}"
+    by_whom: dict[str, list[str]] = {}
+    for who, pattern in refused:
+        by_whom.setdefault(who, []).append(pattern)
+    return "; ".join(f"{who} refused {', '.join(dict.fromkeys(names))}" for who, names in by_whom.items())
+
+
+def _macs(call: Any) -> int:
+    """Multiply-accumulates of a convolution or a matrix product; nothing else is worth counting."""
+    operator = op_name(call)
+    if operator == "relax.matmul":
+        return _elements(type_of(call)) * shape_of(type_of(call.args[0]))[-1]
+    if operator not in ("relax.nn.conv2d", "relax.nn.conv2d_transpose"):
+        return 0
+    weight = type_of(call.args[1])
+    # Each output of a convolution, each input of a transposed one, meets all weights but those of other channels.
+    channel, meets = ("O", type_of(call)) if operator == "relax.nn.conv2d" else ("I", type_of(call.args[0]))
+    channels = shape_of(weight)[str(call.attrs.kernel_layout).index(channel)]
+    return _elements(meets) * _elements(weight) // max(1, channels)
+
+
+def _elements(tensor: Any) -> int:
+    return math.prod(max(0, size) for size in shape_of(tensor))
+
+
+def _bytes(kind: Any) -> int:
+    import numpy as np
+
+    return sum(_elements(tensor) * np.dtype(dtype_of(tensor)).itemsize for tensor in tensors_of(kind))

@@ -1,0 +1,108 @@
+"""Path `clml`: what OpenCL ML takes goes there, the rest is what path `opencl` makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from harness import tvm_compat
+from harness.failures import InvalidKernel
+from harness.paths.base import Built, PathFacts
+from harness.paths.clml.offload import ATTRIBUTE, describe, offload_of
+from harness.paths.clml.patterns import Refusals, pattern_table
+from harness.paths.clml.registration import register
+from harness.paths.opencl import OpenCLPath
+
+if TYPE_CHECKING:
+    from harness.quirks.base import Quirk
+
+
+@dataclass(frozen=True)
+class ClmlFacts(PathFacts):
+    """The numbers of every path, and those of `OffloadReport`."""
+
+    subgraphs: int
+    """Offloaded parts; each is one module, built and tuned by itself."""
+    subgraph_calls: int
+    """How often one inference enters CLML."""
+    small_subgraphs: int
+    """Those so small that offload may lose."""
+    operators: int
+    operators_offloaded: int
+    macs: int
+    macs_offloaded: int
+    boundary_bytes: int
+
+
+@dataclass(frozen=True)
+class ClmlPath(OpenCLPath):
+    """Parts of the network as JSON graphs for Qualcomm's library. Target `qcom/adreno-opencl-clml`.
+
+    Sources: apache/tvm python/tvm/relax/backend/adreno/clml.py, src/relax/backend/contrib/clml.
+    """
+
+    name: str = "clml"
+    keys: ClassVar[tuple[str, ...]] = (*OpenCLPath.keys, "clml")
+
+    def lower(self, mod: Any, target: Any, quirks: Sequence[Quirk]) -> Any:
+        """TVM's own passes that offload, then those of path `opencl`, all edited by the quirks' work-rounds."""
+        register()
+        passes = [*_offload_passes(target, quirks), *tvm_compat.adreno_relax_passes(target)]
+        return _run(passes, mod, target, quirks)
+
+    def check(self, built: Built) -> None:
+        """Path `opencl`'s check, and every part that is called must be in the library. Raises `InvalidKernel`."""
+        super().check(built)
+        report = offload_of(built.lowered) or {"subgraphs": []}
+        called = {part["symbol"] for part in report["subgraphs"]}
+        if missing := called - set(tvm_compat.clml_symbols(built.executable)):
+            raise InvalidKernel(f"the compiler reported success, but left out the CLML part {min(missing)}")
+
+    def facts(self, built: Built) -> ClmlFacts:
+        """The noise-free numbers."""
+        report = offload_of(built.lowered) or {}
+        parts = report["subgraphs"]
+        return ClmlFacts(
+            **asdict(super().facts(built)),
+            subgraphs=len(parts),
+            subgraph_calls=sum(part["calls"] for part in parts),
+            small_subgraphs=sum(part["may_lose"] for part in parts),
+            **{key: report[key] for key in ("operators", "operators_offloaded", "macs", "macs_offloaded")},
+            boundary_bytes=report["boundary_bytes"],
+        )
+
+
+def partitioned(mod: Any, target: Any, quirks: Sequence[Quirk]) -> Any:
+    """The module after TVM cut it into parts and before code is generated from them; it carries its report."""
+    passes = _offload_passes(target, quirks)
+    return _run(passes[:-1], mod, target, quirks)
+
+
+def _offload_passes(target: Any, quirks: Sequence[Quirk]) -> tvm_compat.Passes:
+    refusals = Refusals()
+    table = pattern_table(quirks, refusals)
+    passes = tvm_compat.clml_offload_passes(table, target)
+    return tvm_compat.insert_before(passes, "RunCodegen", _description(refusals, table))
+
+
+def _run(passes: tvm_compat.Passes, mod: Any, target: Any, quirks: Sequence[Quirk]) -> Any:
+    import tvm
+
+    for quirk in quirks:
+        passes = quirk.edit_relax(passes)
+    with target:
+        return tvm.transform.Sequential(passes)(mod)
+
+
+def _description(refusals: Refusals, table: Sequence[Any]) -> Any:
+    """A pass that changes nothing and leaves the report in the module's attributes."""
+    import json
+
+    import tvm
+
+    def note(mod: Any, _ctx: Any) -> Any:
+        report = describe(mod, refusals, map(tvm_compat.root_operator, (entry[1] for entry in table)))
+        return mod.with_attr(ATTRIBUTE, json.dumps(report.to_json()))
+
+    return tvm.transform.module_pass(note, opt_level=0, name="adreno_bench.DescribeOffload")
