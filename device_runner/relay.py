@@ -49,6 +49,11 @@ class Relay:
         """Whether the stream still carries bytes."""
         return self._reason() is None
 
+    @property
+    def died(self) -> bool:
+        """Whether the relay itself ended, and the stream only with it."""
+        return self._reason() == b""
+
     @contextmanager
     def deadline(self, seconds: float) -> Iterator[None]:
         """Cut the stream if the body takes longer."""
@@ -81,6 +86,6 @@ class Relay:
                 self._ended_because = self._control.recv(64, socket.MSG_DONTWAIT)
             except BlockingIOError:
                 return None
-            except OSError:
-                self._ended_because = relay_process.CLIENT_CLOSED
+            except OSError:  # killed with messages of ours unread, or closed here
+                self._ended_because = b""
         return self._ended_because

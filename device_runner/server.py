@@ -40,10 +40,14 @@ wait $server
 code=$?
 kill -s KILL $keeper
 wait $keeper 2>/dev/null
-kill -s KILL -- "-$server" 2>/dev/null
+i=0
+while kill -s KILL -- "-$server" 2>/dev/null && [ $i -lt 20 ]; do sleep 0.05; i=$((i + 1)); done
 exit $code
 """
-"""Only what dash, mksh and toybox understand. Arguments: a folder to run in, then the server's command."""
+"""Only what dash, mksh and toybox understand. Arguments: a folder to run in, then the server's command.
+
+The exit code tells the host that the server's group is gone: a signal can no longer be sent to it.
+"""
 
 PORTS = range(20_000, 32_000)
 """Below Linux's ephemeral ports, above the well-known ones and the adb server's emulator scan."""

@@ -121,16 +121,19 @@ class RpcSession:
             return lost
         if expired:
             return Hang(f"{doing} did not end within {timeout_s:g} s", evidence=self.log())
+        if self._relay.died:
+            return RigFailure(f"the relay to {self._transport.name} was killed while {doing}", evidence=self.log())
         message = f"the process on the device {self._ending()} while {doing}"
         return DeviceCrash(message, evidence=self.log() or str(error))
 
     def _ending(self) -> str:
         """How the process on the device ended. What tells it may arrive a little after the connection broke."""
         for _ in Deadline(PROBE_TIMEOUT_S).attempts(0.02):
-            if self._server.job.code is not None:
-                return _how_ended(self._server.job.code)
-            if status := re.search(r"Process status ?= ?(\d+)", self.log()):
-                return _how_ended(os.waitstatus_to_exitcode(int(status[1])))
+            if (code := self._server.job.code) is not None:
+                return _how_ended(code)
+            if worker := re.search(r"Process status ?= ?(\d+)", self.log()):
+                status = int(worker[1])
+                return _how_ended(128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
         return "closed the connection"
 
 
@@ -192,8 +195,8 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def _how_ended(code: int) -> str:
-    """From an exit code; a death by signal is a negative one (Python) or one above 128 (shells)."""
+    """From an exit code as shells tell it: 128 + signal after a death by signal."""
     try:
-        return f"died of {signal.Signals(-code if code < 0 else code - 128).name}"
+        return f"died of {signal.Signals(code - 128).name}"
     except ValueError:
         return f"ended with code {code}"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import signal
 import socket
 import subprocess
@@ -88,6 +89,19 @@ def test_closing_leaves_no_process(ends: tuple[socket.socket, socket.socket]) ->
         assert {child.pid for child in psutil.Process().children()} > before
     assert not relay.open
     assert {child.pid for child in psutil.Process().children()} == before
+
+
+def test_a_relay_that_is_killed_is_not_mistaken_for_its_device(ends: tuple[socket.socket, socket.socket]) -> None:
+    device, stream = ends
+    with Relay(stream) as relay, client_of(relay) as client:
+        client.sendall(b"x")
+        read(device, 1)
+        (process,) = psutil.Process().children()
+        process.kill()
+        with contextlib.suppress(ConnectionResetError):
+            assert client.recv(1) == b""
+        assert relay.died
+        assert not relay.expired
 
 
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM])

@@ -23,8 +23,9 @@ PROGRAM = """
 import os, signal, socket, subprocess, sys, time
 flags = dict(flag[2:].split("=", 1) for flag in sys.argv[2:])
 print("toggle", os.environ.get("CLML_TUNING_CACHE"), os.getcwd(), flush=True)
+{at_first}
 listener = socket.create_server((flags["host"], int(flags["port"])))
-{behaviour}
+{when_listening}
 while True:
     connection, _ = listener.accept()
     connection.sendall(flags["key"].encode())
@@ -38,10 +39,10 @@ class Machine:
         self.transport = LocalTransport(str(root))
         self._source = root / "program.py"
         self.command = [sys.executable, "-I", "-S", str(self._source)]
-        self.behave("")
+        self.behave()
 
-    def behave(self, behaviour: str) -> None:
-        self._source.write_text(PROGRAM.format(behaviour=behaviour))
+    def behave(self, at_first: str = "", *, when_listening: str = "") -> None:
+        self._source.write_text(PROGRAM.format(at_first=at_first, when_listening=when_listening))
 
     def start(self, toggles: dict[str, str] | None = None, timeout_s: float = 10) -> tuple[Server, socket.socket]:
         return start_server(self.transport, self.command, toggles or {}, Deadline(timeout_s))
@@ -87,7 +88,7 @@ def test_a_server_that_ends_at_once_shows_its_log(machine: Machine) -> None:
 
 
 def test_a_server_that_dies_by_signal_is_told_from_one_that_exits(machine: Machine) -> None:
-    machine.behave("listener.close(); os.kill(os.getpid(), signal.SIGSEGV)")
+    machine.behave("os.kill(os.getpid(), signal.SIGSEGV)")
     with pytest.raises(RigFailure, match="with code 139"):
         machine.start()
 
@@ -99,7 +100,7 @@ def test_a_machine_without_the_program_is_missing_a_setup(machine: Machine) -> N
 
 
 def test_a_server_that_never_listens_is_bounded(machine: Machine) -> None:
-    machine.behave("listener.close(); time.sleep(60)")
+    machine.behave("time.sleep(60)")
     with pytest.raises(RigFailure, match="did not listen within 1 s"):
         machine.start(timeout_s=1)
 
@@ -131,8 +132,8 @@ def test_stopping_ends_workers_that_refuse_to(machine: Machine) -> None:
 
 def test_a_server_that_died_leaves_no_workers(machine: Machine) -> None:
     machine.behave(
-        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)', __file__])\n"
-        "connection, _ = listener.accept()\nos.kill(os.getpid(), signal.SIGKILL)"
+        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)', __file__])",
+        when_listening="connection, _ = listener.accept()\nos.kill(os.getpid(), signal.SIGKILL)",
     )
     server, stream = machine.start()
     stream.close()
