@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shutil
 import time
 import traceback
 import warnings
@@ -12,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from device_runner.failures import Failure, SetupMissing
+from device_runner.failures import Failure, RigFailure, SetupMissing
 from harness.case import Precision
 from harness.failures import CompileFailure, UnsupportedOperator
 from harness.models.onnx_model import input_specs, load
@@ -25,8 +26,8 @@ from harness.quirks import quirks_for
 from harness.tvm_compat import onnx_operators, opencl_source
 
 LIBRARY = "lib.so"
-PIPELINE_VERSION = 1
-"""Raise it when this package compiles the same request differently. It belongs to an artifact's key."""
+_COMPILERS = ("g++", "gcc", "clang++", "clang", "c++", "cc")
+"""Where TVM looks, in this order."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Compiled:
 
 
 def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
-    """Compile a model and write its library into `out_dir`. Raises `ModelError`, `CompileFailure`, `SetupMissing`."""
+    """Compile a model and write its library into `out_dir`. Raises `ModelError`, `CompileFailure`, `RigFailure`."""
     started = time.perf_counter()
     path, precision = PATHS[request.path], Precision(request.precision)
     quirks = quirks_for(path.name, precision, as_shipped=request.as_shipped)
@@ -126,10 +127,12 @@ def _export(executable: Any, library: Path, host_triple: str | None) -> None:
     """Link with this machine's C++ compiler."""
     if host_triple and not host_triple.startswith(platform.machine()):
         raise SetupMissing(f"no linker for {host_triple} is set up on this machine")
+    if not any(map(shutil.which, _COMPILERS)):
+        raise SetupMissing("there is no C++ compiler to link libraries with", hint="sudo apt-get install g++")
     try:
         executable.export_library(str(library))
-    except RuntimeError as error:
-        raise SetupMissing("the library could not be linked", hint="install g++", evidence=str(error)) from error
+    except (RuntimeError, OSError) as error:
+        raise RigFailure(f"{library.name} could not be linked", evidence=str(error)) from error
 
 
 @contextmanager

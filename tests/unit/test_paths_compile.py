@@ -137,6 +137,14 @@ def test_foreign_host_needs_a_linker(request_tiny: CompileRequest, tmp_path: Pat
         compile_model(foreign, tmp_path)
 
 
+def test_no_compiler_to_link_with(
+    request_tiny: CompileRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SetupMissing, match="no C\\+\\+ compiler"):
+        compile_model(dataclasses.replace(request_tiny, path="cpu"), tmp_path)
+
+
 def test_missing_model_is_no_compile_failure(request_tiny: CompileRequest, tmp_path: Path) -> None:
     with pytest.raises(Failure, match="does not exist") as caught:
         compile_model(dataclasses.replace(request_tiny, model_file=str(tmp_path / "absent.onnx")), tmp_path)
