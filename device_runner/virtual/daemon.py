@@ -10,7 +10,7 @@ import socket
 from device_runner.virtual import services
 from device_runner.virtual.faults import POLL_S
 from device_runner.virtual.packet import MAX_PAYLOAD_BYTES, ProtocolError
-from device_runner.virtual.transport import Phone, TaskSet, Transport
+from device_runner.virtual.transport import Phone, Router, TaskSet, Transport
 
 LOOPBACK = "127.0.0.1"
 EMULATOR_PORTS = range(5555, 5586)
@@ -28,7 +28,7 @@ def listening_socket() -> socket.socket:
         listener.close()
 
 
-async def serve(listener: socket.socket, phone: Phone) -> None:
+async def serve(listener: socket.socket, phone: Phone, route: Router = services.find) -> None:
     """Serve hosts until cancelled."""
     transports: set[Transport] = set()
     tasks = TaskSet()
@@ -38,7 +38,7 @@ async def serve(listener: socket.socket, phone: Phone) -> None:
         if phone.faults.now.offline:
             writer.transport.abort()
             return
-        transport = Transport(reader, writer, phone, services.find, tasks)
+        transport = Transport(reader, writer, phone, route, tasks)
         transports.add(transport)
         try:
             await transport.run()

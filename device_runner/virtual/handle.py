@@ -29,7 +29,7 @@ REMOTE_ROOT = "data/local/tmp/adreno-bench"
 EMULATED = ("soc", "gpu", "clocks", "thermal", "battery")
 """What on this phone is not the real thing."""
 
-_PACKAGES = ("device_runner", "numpy", "psutil", "tvm", "tvm_ffi")
+_PACKAGES = ("device_runner", "numpy", "tvm", "tvm_ffi")
 """What runs on the phone of what is installed here."""
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import signal
 import time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import psutil
+from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
-END_DEADLINE_S = 2.0
+_ROUNDS = 50
+_ROUND_S = 0.02
 PHONE_ID = "ADRENO_BENCH_PHONE"
 """Environment of every process of a phone; the value is new each time a phone is started."""
 
@@ -33,22 +32,23 @@ def die_with_parent(signum: int) -> None:
 
 def end_all_of(phone_id: str) -> None:
     """Kill every process but this one that has the phone's id in its environment, however it detached itself."""
-    import psutil
+    mark = f"{PHONE_ID}={phone_id}".encode()
+    for _ in range(_ROUNDS):  # a process may start another while we look
+        found = [pid for pid in _others() if mark in _environment(pid)]
+        if not found:
+            return
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(_ROUND_S)
 
-    end = time.monotonic() + END_DEADLINE_S
-    while (found := [process for process in psutil.process_iter() if _belongs(process, phone_id)]) and (
-        time.monotonic() < end
-    ):
-        for process in found:
-            with contextlib.suppress(psutil.Error):
-                process.kill()
-        psutil.wait_procs(found, END_DEADLINE_S)
+
+def _others() -> list[int]:
+    return [int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit() and int(entry.name) != os.getpid()]
 
 
-def _belongs(process: psutil.Process, phone_id: str) -> bool:
-    import psutil
-
+def _environment(pid: int) -> list[bytes]:
     try:
-        return process.pid != os.getpid() and process.environ().get(PHONE_ID) == phone_id
-    except psutil.Error:
-        return False
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []  # it ended, or is another user's

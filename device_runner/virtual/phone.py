@@ -99,10 +99,10 @@ class State:
 def prepare(home: Path) -> State:
     """Make or refresh the folder of a phone, keeping its state and its `/data`."""
     home.mkdir(parents=True, exist_ok=True)
-    home.chmod(0o700)  # adbd gives pushed files to everybody; this keeps them ours
     for name in ("data/local/tmp", "data/property", "system/bin", "sys/devices/system"):
         (home / name).mkdir(parents=True, exist_ok=True)
     shutil.copytree(IMAGE, home, dirs_exist_ok=True)
+    home.chmod(0o700)  # adb gives pushed files to everybody; this keeps them ours
     for script in (home / "system/bin").iterdir():
         script.chmod(0o755)
     state = load(home) if (home / STATE_JSON).exists() else State()

@@ -6,17 +6,29 @@ import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import bridge
 
-from device_runner.virtual import phone, private_adb, sandbox, virtual_phone
+from device_runner.virtual import VirtualPhone, phone, private_adb, sandbox, virtual_phone
 from device_runner.virtual.children import Children
 
 ADB_DEADLINE_S = 60
+POLL_DEADLINE_S = 20.0
 ADBD_PORT = "5700"
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    """Whether the condition comes true before the deadline."""
+    end = time.monotonic() + POLL_DEADLINE_S
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 @dataclass(frozen=True)
@@ -46,10 +58,14 @@ class Backend:
         return self.adb("shell", command).stdout.decode()
 
 
+def backend_of(running: VirtualPhone) -> Backend:
+    return Backend("ours", running.serial, running.adb_port, running.root)
+
+
 @contextlib.contextmanager
 def ours(home: Path) -> Iterator[Backend]:
     with virtual_phone(home) as running:
-        yield Backend("ours", running.serial, running.adb_port, running.root)
+        yield backend_of(running)
 
 
 @contextlib.contextmanager

@@ -8,19 +8,17 @@ import socket
 import stat
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from adb_backends import Backend, debian, ours
+from adb_backends import Backend, debian, eventually, ours
 from debian_adbd import NotToBeHad, adbd_root
 
 from device_runner.virtual import sandbox
 
 pytestmark = pytest.mark.device
-POLL_DEADLINE_S = 20.0
 
 ECHO_ONCE = """
 import socket
@@ -63,15 +61,6 @@ def folder(device: Backend, request: pytest.FixtureRequest) -> str:
     path = f"{device.root}/{abs(hash(request.node.nodeid)):x}"
     device.adb("shell", f"mkdir -p {path}")
     return path
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    end = time.monotonic() + POLL_DEADLINE_S
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 class TestShell:

@@ -1,0 +1,154 @@
+"""Nothing of a phone outlives the process that has it, however that ends."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import psutil
+import pytest
+from adb_backends import backend_of, eventually
+
+from device_runner.failures import RigFailure, SetupMissing
+from device_runner.virtual import Faults, VirtualPhone, private_adb, sandbox, virtual_phone
+
+pytestmark = pytest.mark.device
+
+HOST = """
+import json, sys, time
+from pathlib import Path
+from device_runner.adb import Adb
+from device_runner.virtual import virtual_phone
+with virtual_phone(Path(sys.argv[1]), sandboxed=json.loads(sys.argv[2])) as phone:
+    adb = Adb(phone.serial, phone.adb_port)
+    adb.shell(["sh", "-c", "nohup setsid sleep 600 >/dev/null 2>&1 </dev/null &"], timeout_s=20)
+    job = adb.spawn(["tvm_rpc", "server", "--port=20000", "--port-end=32000"], timeout_s=20)
+    while "bind to" not in job.output():
+        time.sleep(0.02)
+    print("ready", flush=True)
+    time.sleep(600)
+"""
+
+
+def alive(processes: list[psutil.Process]) -> list[psutil.Process]:
+    """Without those that only wait for their parent to take notice."""
+    living = []
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if process.status() != psutil.STATUS_ZOMBIE and process.is_running():
+                living.append(process)
+    return living
+
+
+def processes_of(home: Path, host: psutil.Process) -> list[psutil.Process]:
+    """Everything that the host started, and everything that has the phone's folder in its environment."""
+    found = host.children(recursive=True)
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process not in found and any(str(home) in value for value in process.environ().values()):
+                found.append(process)
+    return found
+
+
+@pytest.mark.parametrize("sandboxed", [True, False], ids=["sandboxed", "in-a-plain-folder"])
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_process_outlives_its_host(tmp_path: Path, signum: signal.Signals, sandboxed: bool) -> None:
+    if sandboxed and (reason := sandbox.why_not()):
+        pytest.skip(f"no sandbox here: {reason}")
+    command = [sys.executable, "-c", HOST, str(tmp_path), json.dumps(sandboxed)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as host:
+        assert host.stdout is not None
+        assert host.stdout.readline() == b"ready\n"
+        started = processes_of(tmp_path, psutil.Process(host.pid))
+        names = {process.name() for process in started}
+        assert {"adb", "sleep"} <= names
+        assert len(started) >= 4
+        os.kill(host.pid, signum)
+        host.wait(20)
+    assert eventually(lambda: not alive(started)), alive(started)
+
+
+def test_the_context_ends_everything(tmp_path: Path) -> None:
+    us = psutil.Process()
+    before = us.children(recursive=True)
+    with virtual_phone(tmp_path) as running:
+        adb = backend_of(running)
+        adb.adb("shell", "nohup setsid sleep 600 >/dev/null 2>&1 </dev/null &")
+        started = [process for process in us.children(recursive=True) if process not in before]
+        assert "sleep" in {process.name() for process in started}
+    assert eventually(lambda: not alive(started))
+
+
+def test_the_phone_outlives_the_thread_that_started_it(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        phones: list[VirtualPhone] = []
+        thread = threading.Thread(target=lambda: phones.append(stack.enter_context(virtual_phone(tmp_path))))
+        thread.start()
+        thread.join()
+        assert backend_of(phones[0]).shell("echo alive") == "alive\n"
+
+
+def test_what_was_pushed_is_there_the_next_time(tmp_path: Path) -> None:
+    with virtual_phone(tmp_path) as running:
+        backend_of(running).adb("shell", f"echo kept >{running.root}/file")
+    with virtual_phone(tmp_path) as running:
+        assert backend_of(running).shell(f"cat {running.root}/file") == "kept\n"
+
+
+def test_the_environment_reaches_every_process(tmp_path: Path) -> None:
+    runtime = tmp_path / "runtime/libopencl.so"
+    runtime.parent.mkdir()
+    runtime.write_text("a library")
+    with virtual_phone(tmp_path / "phone", opencl_runtime=runtime, env={"GREETING": "hello world"}) as running:
+        adb = backend_of(running)
+        assert adb.shell("echo $GREETING; cat $ADRENO_BENCH_OPENCL_RUNTIME") == "hello world\na library"
+        assert adb.shell("echo ${PYTHONPATH-none} ${POCL_CACHE_DIR-none}") == "none none\n"
+
+
+@pytest.mark.skipif(bool(sandbox.why_not()), reason="no sandbox here")
+class TestSandbox:
+    def test_is_androids_shell_user_in_androids_folders(self, tmp_path: Path) -> None:
+        with virtual_phone(tmp_path) as running:
+            adb = backend_of(running)
+            assert running.sandboxed
+            assert running.root == "/data/local/tmp/adreno-bench"
+            assert adb.shell("id -u") == "2000\n"
+            assert adb.shell("ls /sys/class/kgsl/kgsl-3d0/gpuclk") == "/sys/class/kgsl/kgsl-3d0/gpuclk\n"
+
+    def test_writes_only_to_its_data(self, tmp_path: Path) -> None:
+        (tmp_path / "secret").write_text("of the host")
+        with virtual_phone(tmp_path / "phone") as running:
+            adb = backend_of(running)
+            for place in ("/usr/x", "/system/x", "/x", str(Path(sys.prefix) / "x"), "/sys/class/kgsl/kgsl-3d0/gpuclk"):
+                assert adb.adb("shell", f"echo 1 >{place}", check=False).returncode != 0, place
+            assert adb.adb("shell", f"cat {tmp_path}/secret", check=False).returncode != 0
+            assert adb.adb("shell", f"kill -0 {os.getpid()}", check=False).returncode != 0
+
+
+def test_a_phone_that_does_not_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("device_runner.virtual.handle._python", lambda *_: ["/bin/sh", "-c", "echo no python >&2"])
+    with pytest.raises(RigFailure, match="did not start") as raised, virtual_phone(tmp_path, sandboxed=False):
+        pass
+    assert "no python" in raised.value.evidence
+
+
+def test_a_phone_that_does_not_answer_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("device_runner.virtual.handle.START_DEADLINE_S", 1.0)
+    with (
+        pytest.raises(RigFailure, match="did not answer over adb"),
+        virtual_phone(tmp_path, injected=Faults(unauthorized=True)),
+    ):
+        pass
+
+
+def test_without_adb_the_hint_is_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SetupMissing, match="apt-get install adb"):
+        private_adb.adb_binary()
