@@ -39,10 +39,12 @@ DIFFERS = 3
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 CHECK_SCRIPT = f"""
-mkdir -p "${{1%/*}}" && rm -f "${{1%/*}}"/*.tmp.* || exit
-[ "$(stat -c %s "$1" 2>/dev/null)" = "$2" ] || exit 0
-boot=$(cat {BOOT_ID} 2>/dev/null)
-if [ -z "$boot" ] || [ "$(cat "$1.verified" 2>/dev/null)" != "$boot" ]; then
+folder=${{1%/*}}
+[ -d "$folder" ] || mkdir -p "$folder" || exit
+rm -f "$folder"/*.tmp.* || exit
+[ -f "$1" ] && [ "$(stat -c %s "$1")" = "$2" ] || exit 0
+{{ read -r boot <{BOOT_ID}; read -r seen <"$1.verified"; }} 2>/dev/null
+if [ -z "$boot" ] || [ "$seen" != "$boot" ]; then
   sum=$(sha256sum <"$1") && [ "${{sum%% *}}" = "$3" ] || exit 0
   echo "$boot" >"$1.verified"
 fi
@@ -53,7 +55,8 @@ echo {PRESENT}
 COMMIT_SCRIPT = f"""
 found=$(cksum <"$1") || exit
 [ "$found" = "$3" ] || {{ echo "cksum is $found instead of $3" >&2; exit {DIFFERS}; }}
-mv "$1" "$2" && cat {BOOT_ID} >"$2.verified" 2>/dev/null
+mv "$1" "$2" || exit
+{{ read -r boot <{BOOT_ID} && echo "$boot" >"$2.verified"; }} 2>/dev/null
 exit 0
 """
 """Arguments: temporary name, destination, what `cksum` says here."""

@@ -44,7 +44,7 @@ def main() -> None:
             for pump in ((client, stream, CLIENT_CLOSED), (stream, client, REMOTE_CLOSED)):
                 threading.Thread(target=_pump, args=(*pump, control), daemon=True).start()
         if control in ready:
-            message = control.recv(64)
+            message = _message(control)
             if not message:
                 _cut(client, stream)
                 return
@@ -57,6 +57,13 @@ def _pump(source: socket.socket, sink: socket.socket, reason: bytes, control: so
             sink.sendall(data)
     _tell(control, reason)
     _cut(source, sink)
+
+
+def _message(control: socket.socket) -> bytes:
+    try:
+        return control.recv(64)
+    except ConnectionResetError:
+        return b""  # the owner closed it without having read what we told
 
 
 def _tell(control: socket.socket, reason: bytes) -> None:
