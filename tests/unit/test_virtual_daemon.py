@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from device_runner.virtual import daemon, faults
+from device_runner.virtual import daemon, faults, services
 from device_runner.virtual.faults import FaultFile, Faults
 from device_runner.virtual.packet import (
     HEADER_BYTES,
@@ -48,7 +48,11 @@ async def broken(stream: Stream) -> None:
     raise ZeroDivisionError
 
 
-ROUTES: dict[str, Service] = {"echo": echo, "deaf": deaf, "closed": closed, "broken": broken}
+HARMLESS: dict[str, Service] = {"echo": echo, "deaf": deaf, "closed": closed, "broken": broken}
+
+
+def route(destination: str) -> Service | None:
+    return services.find(destination) if destination.startswith("reverse:") else HARMLESS.get(destination)
 
 
 class Host:
@@ -122,7 +126,7 @@ def talk(tmp_path: Path) -> Run:
     async def run(conversation: Callable[[Daemon], Awaitable[object]]) -> None:
         listener = daemon.listening_socket()
         phone = Phone(str(tmp_path), {}, FaultFile(tmp_path / "faults.json"), {"ro.product.model": "test"})
-        serving = asyncio.create_task(daemon.serve(listener, phone, ROUTES.get))
+        serving = asyncio.create_task(daemon.serve(listener, phone, route))
         running = Daemon(listener.getsockname()[1], tmp_path / "faults.json")
         try:
             await conversation(running)
@@ -334,5 +338,31 @@ def test_no_conversation_kills_the_daemon(talk: Run, data: st.DataObject) -> Non
             host.writer.write(data.draw(conversations))
             host.writer.write_eof()
             assert await host.is_dropped()
+
+    talk(conversation)
+
+
+reverse_requests = st.tuples(
+    st.sampled_from(["forward:", "list-forward", "killforward:", "killforward-all", ""]),
+    st.sampled_from(["", "norebind:"]),
+    st.sampled_from(["tcp:0", "tcp:-1", "tcp:99999999", "tcp:", "localabstract:x", ""])
+    | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8),
+    st.sampled_from(["", ";", ";tcp:1", ";x;y"]),
+).map(lambda parts: "reverse:" + "".join(parts))
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(requests=st.lists(reverse_requests, min_size=1, max_size=6))
+def test_reverse_answers_every_request(talk: Run, requests: list[str]) -> None:
+    async def conversation(running: Daemon) -> None:
+        async with running.host() as host:
+            await host.meet()
+            for local_id, request in enumerate(requests, 1):
+                host.say(Command.OPEN, local_id, 0, request.encode("utf-8", "surrogateescape") + b"\0")
+                opened, _ = await host.expect(Command.OKAY)
+                _, answer = await host.expect(Command.WRTE)
+                assert answer[:4] in (b"OKAY", b"FAIL") or int(answer[:4], 16) == len(answer) - 4
+                host.say(Command.OKAY, local_id, opened.arg0)
+                await host.expect(Command.CLSE)
 
     talk(conversation)
