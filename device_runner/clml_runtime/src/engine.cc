@@ -84,7 +84,8 @@ Engine::Engine(const Graph& graph, const std::string& symbol, const ffi::Array<T
   for (const Entry& output : graph.outputs) last_reader_[output.node] = steps_.size();
   for (std::size_t i = 0; i < constants.size(); ++i) {
     const std::size_t id = graph.constants[i];
-    constants_.emplace(id, ReadTensor(*constants[i].operator->(), *tensors_.Find(id), graph.nodes[id].name));
+    RequireBytes(*constants[i].operator->(), *tensors_.Find(id), graph.nodes[id].name);
+    constants_.emplace(id, ReadTensor(*constants[i].operator->(), *tensors_.Find(id)));
   }
   if (workspace.tuning_run) {
     AppendTuning(*workspace.tuning_file, symbol, EncodeTuning(tunable));
@@ -105,31 +106,44 @@ void Engine::CheckEnds() const {
   }
 }
 
-std::vector<DLTensor*> Engine::Bind(ffi::PackedArgs args) const {
-  std::size_t wanted = graph_.outputs.size();
-  for (const std::size_t id : graph_.inputs) wanted += graph_.nodes[id].shapes.size();
-  TVM_FFI_ICHECK_EQ(static_cast<std::size_t>(args.size()), wanted)
-      << "Found mismatch in the number of provided data entryies and required.";
-  std::vector<DLTensor*> tensors;
-  for (int i = 0; i < args.size(); ++i) tensors.push_back(args[i].cast<DLTensor*>());
-  return tensors;
-}
-
 void Engine::Run(ffi::PackedArgs args) const {
-  const std::vector<DLTensor*> bound = Bind(args);
+  const Bindings bound = Bind(args);
   std::map<std::size_t, Values> values;
-  auto next = bound.begin();
-  for (const std::size_t id : graph_.inputs) {
-    values.emplace(id, ReadTensor(**next, *tensors_.Find(id), graph_.nodes[id].name));
-    next += static_cast<std::ptrdiff_t>(graph_.nodes[id].shapes.size());
-  }
+  for (const auto& [node, tensor] : bound.inputs) values.emplace(node, ReadTensor(*tensor, *tensors_.Find(node)));
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     Compute(steps_[i], &values);
     for (const std::size_t id : steps_[i].reads) {
       if (last_reader_.at(id) == i) values.erase(id);
     }
   }
-  Store(values, bound);
+  for (const auto& [node, tensor] : bound.outputs) WriteTensor(values.at(node), *tensors_.Find(node), *tensor);
+}
+
+/// An input of several tensors takes as many arguments and is read from the first. TVM's runtime gives every output
+/// that is not on an OpenCL device the values of the first output.
+Engine::Bindings Engine::Bind(ffi::PackedArgs args) const {
+  std::size_t wanted = graph_.outputs.size();
+  for (const std::size_t id : graph_.inputs) wanted += graph_.nodes[id].shapes.size();
+  TVM_FFI_ICHECK_EQ(static_cast<std::size_t>(args.size()), wanted)
+      << "Found mismatch in the number of provided data entryies and required.";
+  Bindings bound;
+  int next = 0;
+  const auto argument = [&](std::size_t id) {
+    const DLTensor* tensor = args[next].cast<DLTensor*>();
+    RequireBytes(*tensor, *tensors_.Find(id), graph_.nodes[id].name);
+    return tensor;
+  };
+  for (const std::size_t id : graph_.inputs) {
+    bound.inputs.push_back({id, argument(id)});
+    next += static_cast<int>(graph_.nodes[id].shapes.size());
+  }
+  for (const Entry& output : graph_.outputs) {
+    const bool on_gpu = args[next].cast<DLTensor*>()->device.device_type == kDLOpenCL;
+    const std::size_t id = on_gpu ? output.node : graph_.outputs.front().node;
+    bound.outputs.push_back({id, argument(id)});
+    ++next;
+  }
+  return bound;
 }
 
 void Engine::Compute(const Step& step, std::map<std::size_t, Values>* values) const {
@@ -143,15 +157,6 @@ void Engine::Compute(const Step& step, std::map<std::size_t, Values>* values) co
   step.compute(read, made.data());
   if (desc.type == Type::kHalf) RoundToHalf(&made);
   values->emplace(step.writes, std::move(made));
-}
-
-/// TVM's runtime gives every output that is not on an OpenCL device the first output's values.
-void Engine::Store(const std::map<std::size_t, Values>& values, const std::vector<DLTensor*>& args) const {
-  for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
-    DLTensor* to = args[args.size() - graph_.outputs.size() + i];
-    const std::size_t id = graph_.outputs[to->device.device_type == kDLOpenCL ? i : 0].node;
-    WriteTensor(values.at(id), *tensors_.Find(id), to, graph_.nodes[id].name);
-  }
 }
 
 }  // namespace adreno_bench::clml

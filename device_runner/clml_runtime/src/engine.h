@@ -22,10 +22,18 @@ class Engine {
   void Run(ffi::PackedArgs args) const;
 
  private:
+  /// A tensor of the caller's, and the node whose values are read from it or written to it.
+  struct Binding {
+    std::size_t node;
+    const DLTensor* tensor;
+  };
+  struct Bindings {
+    std::vector<Binding> inputs, outputs;
+  };
+
   void CheckEnds() const;
-  std::vector<DLTensor*> Bind(ffi::PackedArgs args) const;
+  Bindings Bind(ffi::PackedArgs args) const;
   void Compute(const Step& step, std::map<std::size_t, Values>* values) const;
-  void Store(const std::map<std::size_t, Values>& values, const std::vector<DLTensor*>& args) const;
 
   const Graph& graph_;
   Tensors tensors_;

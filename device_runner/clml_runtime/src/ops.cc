@@ -8,6 +8,8 @@ namespace {
 
 /// Far beyond any kernel, stride or padding of a network, and safe to multiply with a tensor's extents.
 constexpr std::int64_t kMaxNumber = 1 << 16;
+/// Elements of all activations of a graph: those of networks for phones are far fewer.
+constexpr std::int64_t kMaxActivations = 1 << 27;
 
 const Node& Reads(const Graph& graph, const Node& kernel, std::size_t index) {
   if (index >= kernel.inputs.size()) {
@@ -21,23 +23,29 @@ const Node& Reads(const Graph& graph, const Node& kernel, std::size_t index) {
 
 const Desc& Tensors::Input(const Node& kernel, std::size_t index, Type type) {
   const Node& node = Reads(graph_, kernel, index);
-  const std::size_t id = kernel.inputs[index].node;
-  const auto found = declared_.find(id);
-  return found != declared_.end() ? found->second : declared_.emplace(id, Desc{DimsOf(node), type}).first->second;
+  const Desc* known = Find(kernel.inputs[index].node);
+  return known != nullptr ? *known : Declare(kernel.inputs[index].node, {DimsOf(node), type});
 }
 
 const Desc& Tensors::Channels(const Node& kernel, std::size_t index, Type type, std::int64_t axis) {
   const Node& node = Reads(graph_, kernel, index);
   if (axis < 0 || axis > 3) OutOfBounds("'" + kernel.name + "' has the axis " + std::to_string(axis));
-  const std::int64_t length = DimsOf(node).n;
+  const Desc* known = Find(kernel.inputs[index].node);
+  if (known != nullptr) return *known;
   std::int64_t sides[4] = {1, 1, 1, 1};
-  sides[axis] = length;
-  return declared_.emplace(kernel.inputs[index].node, Desc{{sides[0], sides[1], sides[2], sides[3]}, type})
-      .first->second;
+  sides[axis] = DimsOf(node).n;
+  return Declare(kernel.inputs[index].node, {{sides[0], sides[1], sides[2], sides[3]}, type});
 }
 
-const Desc& Tensors::Output(std::size_t node, Type type) {
-  return declared_.emplace(node, Desc{DimsOf(graph_.nodes[node]), type}).first->second;
+const Desc& Tensors::Output(std::size_t node, Type type) { return Declare(node, {DimsOf(graph_.nodes[node]), type}); }
+
+const Desc& Tensors::Declare(std::size_t node, const Desc& desc) {
+  if (graph_.nodes[node].kind != Node::Kind::kConst) activations_ += desc.dims.count();
+  if (activations_ > kMaxActivations) {
+    TVM_FFI_THROW(InternalError) << "Check failed: (result == CL_SUCCESS) is false: clCreateBuffer:-61 (emulated: the "
+                                    "tensors of the graph are too large)";
+  }
+  return declared_.emplace(node, desc).first->second;
 }
 
 const Desc* Tensors::Find(std::size_t node) const {

@@ -35,8 +35,11 @@ class Tensors {
   const Desc* Find(std::size_t node) const;
 
  private:
+  const Desc& Declare(std::size_t node, const Desc& desc);
+
   const Graph& graph_;
   std::map<std::size_t, Desc> declared_;
+  std::int64_t activations_ = 0;
 };
 
 Step MakeConvolution(const Graph& graph, std::size_t id, Tensors* tensors, bool transposed);

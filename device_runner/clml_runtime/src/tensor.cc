@@ -9,27 +9,20 @@
 namespace adreno_bench::clml {
 namespace {
 
-/// Activations of networks for phones are far smaller; a graph that asks for more is broken or hostile.
-constexpr std::int64_t kMaxActivation = std::int64_t{1} << 26;
-/// Constants are held against tensors that exist, so this only keeps products from overflowing.
-constexpr std::int64_t kMaxConstant = std::int64_t{1} << 33;
-constexpr std::int64_t kMaxExtent = std::int64_t{1} << 28;
+/// Keeps products of extents from overflowing.
+constexpr std::int64_t kMaxElements = std::int64_t{1} << 33;
 
 /// The first bytes of a tensor as a flat one. TVM's runtime hands the whole buffer to CLML, and so ignores the offset.
-DLTensor Flat(const DLTensor& tensor, const Desc& desc, std::int64_t* count, std::int64_t* stride,
-              const std::string& name) {
-  std::int64_t elements = 1;
-  for (int i = 0; i < tensor.ndim; ++i) elements *= tensor.shape[i];
-  const auto nbytes = static_cast<std::size_t>(elements) * ((tensor.dtype.bits * tensor.dtype.lanes + 7) / 8);
-  if (nbytes < desc.nbytes()) {
-    OutOfBounds("'" + name + "' holds " + std::to_string(nbytes) + " bytes, and the graph wants " +
-                std::to_string(desc.nbytes()));
+struct Flat {
+  Flat(const DLTensor& tensor, const Desc& desc) : count(desc.dims.count()) {
+    const DLDataType dtype{kDLFloat, static_cast<std::uint8_t>(desc.type == Type::kHalf ? 16 : 32), 1};
+    view = {tensor.data, tensor.device, 1, dtype, &count, &stride, 0};
   }
-  *count = desc.dims.count();
-  *stride = 1;
-  const DLDataType dtype{kDLFloat, static_cast<std::uint8_t>(desc.type == Type::kHalf ? 16 : 32), 1};
-  return {tensor.data, tensor.device, 1, dtype, count, stride, 0};
-}
+
+  std::int64_t count;
+  std::int64_t stride = 1;
+  DLTensor view;
+};
 
 }  // namespace
 
@@ -58,47 +51,50 @@ Dims DimsOf(const Node& node) {
   if (shape.empty() || shape.size() > 4) {
     OutOfBounds("'" + node.name + "' has " + std::to_string(shape.size()) + " dimensions");
   }
-  const bool constant = node.kind == Node::Kind::kConst;
   std::int64_t sides[4] = {1, 1, 1, 1};
   std::int64_t count = 1;
   for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (shape[i] < 1 || shape[i] > kMaxExtent) {
+    if (shape[i] < 1 || shape[i] > kMaxElements / count) {
       Refuse("clCreateMLTensorWithUsageQCOM", "a dimension of " + std::to_string(shape[i]) + " in '" + node.name + "'");
     }
     sides[i] = shape[i];
     count *= shape[i];
-    if (count > (constant ? kMaxConstant : kMaxActivation)) {
-      TVM_FFI_THROW(InternalError) << "Check failed: (result == CL_SUCCESS) is false: clCreateBuffer:-61 (emulated: '"
-                                   << node.name << "' is too large)";
-    }
   }
   return {sides[0], sides[1], sides[2], sides[3]};
 }
 
-Values ReadTensor(const DLTensor& from, const Desc& desc, const std::string& name) {
-  std::int64_t count, stride;
-  const DLTensor flat = Flat(from, desc, &count, &stride, name);
-  Values values(static_cast<std::size_t>(count));
+void RequireBytes(const DLTensor& tensor, const Desc& desc, const std::string& name) {
+  std::int64_t elements = 1;
+  for (int i = 0; i < tensor.ndim; ++i) elements *= tensor.shape[i];
+  const auto nbytes = static_cast<std::size_t>(elements) * ((tensor.dtype.bits * tensor.dtype.lanes + 7) / 8);
+  if (nbytes < desc.nbytes()) {
+    OutOfBounds("'" + name + "' holds " + std::to_string(nbytes) + " bytes, and the graph wants " +
+                std::to_string(desc.nbytes()));
+  }
+}
+
+Values ReadTensor(const DLTensor& from, const Desc& desc) {
+  const Flat flat(from, desc);
+  Values values(static_cast<std::size_t>(flat.count));
   if (desc.type == Type::kFloat) {
-    tvm::runtime::Tensor::CopyToBytes(&flat, values.data(), desc.nbytes());
+    tvm::runtime::Tensor::CopyToBytes(&flat.view, values.data(), desc.nbytes());
     return values;
   }
   std::vector<std::uint16_t> halves(values.size());
-  tvm::runtime::Tensor::CopyToBytes(&flat, halves.data(), desc.nbytes());
+  tvm::runtime::Tensor::CopyToBytes(&flat.view, halves.data(), desc.nbytes());
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = FromHalf(halves[i]);
   return values;
 }
 
-void WriteTensor(const Values& values, const Desc& desc, DLTensor* to, const std::string& name) {
-  std::int64_t count, stride;
-  const DLTensor flat = Flat(*to, desc, &count, &stride, name);
+void WriteTensor(const Values& values, const Desc& desc, const DLTensor& to) {
+  const Flat flat(to, desc);
   if (desc.type == Type::kFloat) {
-    tvm::runtime::Tensor::CopyFromBytes(&flat, const_cast<float*>(values.data()), desc.nbytes());
+    tvm::runtime::Tensor::CopyFromBytes(&flat.view, const_cast<float*>(values.data()), desc.nbytes());
     return;
   }
   std::vector<std::uint16_t> halves(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) halves[i] = ToHalf(values[i]);
-  tvm::runtime::Tensor::CopyFromBytes(&flat, halves.data(), desc.nbytes());
+  tvm::runtime::Tensor::CopyFromBytes(&flat.view, halves.data(), desc.nbytes());
 }
 
 void RoundToHalf(Values* values) {

@@ -46,11 +46,12 @@ Type TypeOf(const Node& node);
 /// The dimensions of a node's only tensor. Throws unless each is positive and there are one to four of them.
 Dims DimsOf(const Node& node);
 
-/// Read the first bytes of a tensor on any device as a tensor of this description, whatever it says of itself.
-Values ReadTensor(const DLTensor& from, const Desc& desc, const std::string& name);
+/// Throws if a tensor holds less than this description, whatever its own shape and type.
+void RequireBytes(const DLTensor& tensor, const Desc& desc, const std::string& name);
 
-/// Write to the first bytes of a tensor on any device.
-void WriteTensor(const Values& values, const Desc& desc, DLTensor* to, const std::string& name);
+/// Copy from and to the first bytes of a tensor on any device.
+Values ReadTensor(const DLTensor& from, const Desc& desc);
+void WriteTensor(const Values& values, const Desc& desc, const DLTensor& to);
 
 /// What is left of values that were stored as halves.
 void RoundToHalf(Values* values);
