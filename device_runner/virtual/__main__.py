@@ -8,6 +8,7 @@ import contextlib
 import json
 import logging
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -18,6 +19,7 @@ from device_runner.virtual.phone import FAULTS_JSON, read_properties
 from device_runner.virtual.transport import Phone
 
 BANNER_KEYS = ("ro.product.name", "ro.product.model", "ro.product.device")
+_BANNER_UNFIT = re.compile(r"[;=:]")
 
 
 def main() -> None:
@@ -32,7 +34,7 @@ def main() -> None:
         root=str(root),
         environment=dict(os.environ),
         faults=FaultFile(root / FAULTS_JSON),
-        product={key: properties[key] for key in BANNER_KEYS if key in properties},
+        product={key: _BANNER_UNFIT.sub("_", properties[key]) for key in BANNER_KEYS if key in properties},
     )
     try:
         asyncio.run(_serve(phone))

@@ -97,7 +97,7 @@ def virtual_phone(
         environment = {**_environment(root, opencl_runtime), **(env or {})}
         argv = _python("device_runner.virtual.__main__:main", "--root", str(root))
         if sandboxed:
-            argv = sandbox.command(home, _readable(opencl_runtime), environment, argv)
+            argv = sandbox.command(home, _readable(opencl_runtime), argv)
         daemon = children.start(argv, env=environment, stdout=subprocess.PIPE, stderr=log)
         serial = f"127.0.0.1:{_port(daemon, home / 'phone.log')}"
         private_adb.connect(adb_port, serial, START_DEADLINE_S)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 SHELL_UID = 2000
 PROBE_DEADLINE_S = 10.0
 
 _TOP_LEVEL = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-_ETC = ("OpenCL", "alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "pocl")
+_ETC = ("OpenCL", "alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "hosts", "nsswitch.conf")
 _GPU_NODES = ("dri", "kfd", "nvidia0", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 
 
@@ -25,7 +25,7 @@ def why_not() -> str:
         return "bubblewrap is not installed"
     try:
         tried = subprocess.run(
-            _bwrap([], {}, ["--ro-bind", "/sys", "/sys"], ["/usr/bin/true"]),
+            _bwrap([], ["--ro-bind", "/sys", "/sys"], ["/usr/bin/true"]),
             capture_output=True,
             timeout=PROBE_DEADLINE_S,
             check=False,
@@ -35,17 +35,17 @@ def why_not() -> str:
     return "" if tried.returncode == 0 else tried.stderr.decode(errors="replace").strip() or f"exit {tried.returncode}"
 
 
-def command(home: Path, readable: Iterable[Path], env: Mapping[str, str], argv: Sequence[str]) -> list[str]:
+def command(home: Path, readable: Iterable[Path], argv: Sequence[str]) -> list[str]:
     """Command line that runs `argv` on the phone in `home`, with `readable` host folders in their places."""
     folders = ["--bind", str(home / "data"), "/data"]
     for name in ("system", "sys"):
         folders += ["--ro-bind", str(home / name), f"/{name}"]
     # OpenCL drivers size their thread pools by the real CPU.
     folders += ["--ro-bind", "/sys/devices/system", "/sys/devices/system"]
-    return _bwrap(readable, env, folders, argv)
+    return _bwrap(readable, folders, argv)
 
 
-def _bwrap(readable: Iterable[Path], env: Mapping[str, str], folders: Sequence[str], argv: Sequence[str]) -> list[str]:
+def _bwrap(readable: Iterable[Path], folders: Sequence[str], argv: Sequence[str]) -> list[str]:
     line = ["bwrap", "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent"]
     line += ["--uid", str(SHELL_UID), "--gid", str(SHELL_UID), "--hostname", "virtual"]
     line += ["--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
@@ -57,9 +57,7 @@ def _bwrap(readable: Iterable[Path], env: Mapping[str, str], folders: Sequence[s
         line += ["--dev-bind-try", f"/dev/{name}", f"/dev/{name}"]
     for path in _outermost(readable):
         line += ["--ro-bind", str(path), str(path)]
-    line += [*folders, "--remount-ro", "/", "--chdir", "/", "--clearenv"]
-    for key, value in env.items():
-        line += ["--setenv", key, value]
+    line += [*folders, "--remount-ro", "/", "--chdir", "/"]
     return [*line, "--", *argv]
 
 

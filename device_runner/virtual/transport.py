@@ -1,7 +1,7 @@
 """One host on one connection: the handshake, and the streams that it multiplexes.
 
-Flow control is that of adb without `delayed_ack`: one WRTE per stream and direction may be unanswered, and an incoming
-one is answered when a service takes it, so a service that is slow slows its sender and nothing piles up.
+Flow control is that of adb without `delayed_ack`: a sender waits for the answer to its last WRTE, and a WRTE from the
+host is answered when a service takes it, so a service that is slow slows its sender and nothing piles up.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import itertools
 import logging
 import os
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -28,6 +29,9 @@ from device_runner.virtual.packet import (
 
 HANDSHAKE_DEADLINE_S = 10.0
 MAX_STREAMS = 1024
+MAX_PENDING = 8
+"""Packets that a stream holds for its service. One would do, but an adb server that closes a stream sends the rest of
+its data without waiting."""
 FEATURES = (
     "shell_v2",
     "cmd",
@@ -73,7 +77,7 @@ class Stream:
         self.closed = asyncio.Event()
         """Set when the host closed the stream, or went away."""
         self.accepted = False
-        self._inbox = b""
+        self._inbox: deque[bytes] = deque()
         self._arrived = asyncio.Event()
         self._credit = asyncio.Event()
         self._turn = asyncio.Lock()
@@ -91,7 +95,7 @@ class Stream:
                 return b""
             self._arrived.clear()
             await self._arrived.wait()
-        data, self._inbox = self._inbox, b""
+        data = self._inbox.popleft()
         if not self.closed.is_set():
             await self.transport.send(Command.OKAY, self.local_id, self.remote_id)
         return data
@@ -117,11 +121,12 @@ class Stream:
             raise BrokenPipeError("the host closed the stream")
 
     def on_write(self, payload: bytes) -> None:
-        """Take the payload of a WRTE. Raises ProtocolError if the last one was not answered yet."""
-        if self._inbox:
-            raise ProtocolError("WRTE before the OKAY of the last one")
-        self._inbox = payload
-        self._arrived.set()
+        """Take the payload of a WRTE. Raises ProtocolError from a host that does not wait for answers."""
+        if len(self._inbox) == MAX_PENDING:
+            raise ProtocolError(f"{MAX_PENDING} WRTE without waiting for an OKAY")
+        if payload:
+            self._inbox.append(payload)
+            self._arrived.set()
 
     def on_okay(self) -> None:
         """The host took the last WRTE, or accepted a stream that we opened."""

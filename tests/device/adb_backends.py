@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import sys
 import time
@@ -74,19 +73,15 @@ def debian(home: Path, adbd_root: Path) -> Iterator[Backend]:
     phone.prepare(home)
     adbd = adbd_root / "usr/lib/android-sdk/platform-tools/adbd"
     libraries = [adbd_root / "usr/lib/x86_64-linux-gnu/android", adbd_root / "usr/lib/x86_64-linux-gnu"]
-    env = {
-        "ADBD_PORT": ADBD_PORT,
-        "LD_LIBRARY_PATH": ":".join(map(str, libraries)),
-        "PATH": "/system/bin:/usr/bin:/bin",
-        "HOME": "/data/local/tmp",
-    }
-    inside = f"{adbd} & exec {sys.executable} -I {bridge.__file__} /data/local/tmp/bridge {ADBD_PORT}"
+    start = f"ADBD_PORT={ADBD_PORT} LD_LIBRARY_PATH={':'.join(map(str, libraries))} {adbd}"
+    inside = f"{start} & exec {sys.executable} -I {bridge.__file__} /data/local/tmp/bridge {ADBD_PORT}"
     readable = [adbd_root, Path(sys.prefix), Path(sys.base_prefix), Path(bridge.__file__)]
-    argv = sandbox.command(home, readable, env, ["/bin/sh", "-c", inside])
+    argv = sandbox.command(home, readable, ["/bin/sh", "-c", inside])
     argv.insert(1, "--unshare-net")
     with Children() as children, (home / "adbd.log").open("wb") as log:
         adb_port = private_adb.start(children, home / "adb", log)
-        children.start(argv, env={"PATH": os.defpath}, stderr=log, stdout=log)
+        env = {"PATH": "/system/bin:/usr/bin:/bin", "HOME": "/data/local/tmp"}
+        children.start(argv, env=env, stderr=log, stdout=log)
         with bridge.bridge(home / "data/local/tmp/bridge") as port:
             serial = f"127.0.0.1:{port}"
             private_adb.connect(adb_port, serial, 15)

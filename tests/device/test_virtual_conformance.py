@@ -6,6 +6,7 @@ import contextlib
 import os
 import socket
 import stat
+import struct
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -16,9 +17,13 @@ import pytest
 from adb_backends import Backend, debian, eventually, ours
 from debian_adbd import NotToBeHad, adbd_root
 
+from device_runner.adb import Adb
+from device_runner.deadline import Deadline
 from device_runner.virtual import sandbox
 
 pytestmark = pytest.mark.device
+STDIN, WINDOW_SIZE = 0, 5
+"""Frames of shell version 2."""
 
 ECHO_ONCE = """
 import socket
@@ -137,6 +142,16 @@ class TestShell:
         done = device.adb("shell", "-tt", data=b"echo $((6 * 7))\nexit 5\n", check=False)
         assert b"42" in done.stdout
         assert done.returncode == 5
+
+    def test_a_terminal_follows_the_size_of_the_hosts(self, device: Backend) -> None:
+        adb = Adb(device.serial, device.adb_port)
+        with adb.open("shell,v2,pty,TERM=vt100:read line; stty size; echo $TERM", Deadline(20)) as stream:
+            for kind, data in ((WINDOW_SIZE, b"37x91,0x0\0"), (STDIN, b"\n")):
+                stream.sendall(struct.pack("<BI", kind, len(data)) + data)
+            stream.settimeout(20)
+            said = b"".join(iter(lambda: stream.recv(4096), b""))
+        assert b"37 91\r\n" in said
+        assert b"vt100\r\n" in said
 
     def test_many_at_once(self, device: Backend) -> None:
         from adbutils import AdbClient

@@ -80,8 +80,8 @@ def test_the_context_ends_everything(tmp_path: Path) -> None:
     with virtual_phone(tmp_path) as running:
         adb = backend_of(running)
         adb.adb("shell", "nohup setsid sleep 600 >/dev/null 2>&1 </dev/null &")
+        assert eventually(lambda: "sleep" in {process.name() for process in us.children(recursive=True)})
         started = [process for process in us.children(recursive=True) if process not in before]
-        assert "sleep" in {process.name() for process in started}
     assert eventually(lambda: not alive(started))
 
 

@@ -24,7 +24,7 @@ from device_runner.virtual.packet import (
     decode_header,
     encode_header,
 )
-from device_runner.virtual.transport import Phone, Refused, Service, Stream
+from device_runner.virtual.transport import MAX_PENDING, Phone, Refused, Service, Stream
 
 ANSWER_DEADLINE_S = 20
 
@@ -251,13 +251,38 @@ def test_a_wrong_opening_ends_the_connection(talk: Run, opening: bytes) -> None:
     talk(conversation)
 
 
-def test_a_second_write_before_the_answer_ends_the_connection(talk: Run) -> None:
+def test_a_host_that_closes_need_not_wait_with_its_last_data(talk: Run) -> None:
+    heard = bytearray()
+
+    async def record(stream: Stream) -> None:
+        await stream.accept()
+        await asyncio.sleep(0.05)
+        while data := await stream.read():
+            heard.extend(data)
+
+    async def conversation(running: Daemon) -> None:
+        async with running.host() as host:
+            await host.meet()
+            remote = await host.open("record")
+            for text in (b"one", b"two", b"three"):
+                host.say(Command.WRTE, 7, remote, text)
+            host.say(Command.CLSE, 7, remote)
+            await host.open("echo", 8)
+            while len(heard) < 11:
+                await asyncio.sleep(0.01)
+
+    HARMLESS["record"] = record
+    talk(conversation)
+    assert heard == b"onetwothree"
+
+
+def test_a_host_that_never_waits_is_dropped(talk: Run) -> None:
     async def conversation(running: Daemon) -> None:
         async with running.host() as host:
             await host.meet()
             remote = await host.open("deaf")
-            host.say(Command.WRTE, 7, remote, b"one")
-            host.say(Command.WRTE, 7, remote, b"two")
+            for _ in range(MAX_PENDING + 1):
+                host.say(Command.WRTE, 7, remote, b"more")
             assert await host.is_dropped()
 
     talk(conversation)

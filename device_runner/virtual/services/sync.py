@@ -12,6 +12,7 @@ import os
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager
+from typing import NoReturn
 
 from device_runner.virtual.services.inbox import Inbox
 from device_runner.virtual.services.receiver import Target, nowhere, open_target
@@ -76,7 +77,7 @@ class _Session:
         else:
             await handler(os.fsdecode(await self._inbox.exactly(length)))
 
-    async def _fail(self, text: str) -> None:
+    async def _fail(self, text: str) -> NoReturn:
         data = text.encode("utf-8", "surrogateescape")
         await self._stream.write(_REQUEST.pack(b"FAIL", len(data)) + data)
         raise _End
@@ -115,10 +116,9 @@ class _Session:
 
     async def _send_v1(self, argument: str) -> None:
         path, _, mode = argument.rpartition(",")
-        if path and mode.isascii() and mode.isdigit():
-            await self._take(lambda: open_target(path, int(mode)))
-        else:
+        if not path or not mode.isascii() or not mode.isdigit():
             await self._fail("expected path,mode")
+        await self._take(lambda: open_target(path, int(mode)))
 
     async def _send_v2(self, path: str) -> None:
         _, mode, flags = struct.unpack("<4sII", await self._inbox.exactly(12))
@@ -167,7 +167,7 @@ class _Session:
                 await asyncio.sleep(len(piece) / faults.bytes_per_s)
             yield piece
 
-    async def _refuse(self, error: Exception, data: AsyncIterator[memoryview]) -> None:
+    async def _refuse(self, error: Exception, data: AsyncIterator[memoryview]) -> NoReturn:
         """Say so at once, but hear the host out: it reads the answer only after its last piece."""
         text = f"couldn't write file: {_reason(error)}".encode()
         await self._stream.write(_REQUEST.pack(b"FAIL", len(text)) + text)
@@ -187,7 +187,6 @@ class _Session:
             fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except (OSError, ValueError) as error:
             await self._fail(f"open failed: {_reason(error)}")
-            return
         try:
             while parts := _data_packets(fd):
                 await self._stream.write(b"".join(parts))
