@@ -61,7 +61,7 @@ class Adb:
         return sock
 
     def shell(self, command: Sequence[str], *, timeout_s: float) -> ShellResult:
-        """Run a command to its end. On expiry the device is told to end it, and `DeviceLost` is raised."""
+        """Run a command to its end. On expiry its stream is closed, so adbd sends it SIGHUP; `DeviceLost` is raised."""
         deadline = Deadline(timeout_s)
         stdout, stderr = bytearray(), bytearray()
         with self.blame(shlex.join(command), deadline), self._open_shell(command, deadline) as sock:

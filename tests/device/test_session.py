@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import psutil
 import pytest
 from programs import LONG_NAP, NO_NAP
 
-from device_runner.adb_device import AdbDevice
+from device_runner.adb_device import AdbDevice, AdbTransport
 from device_runner.device import Loadable
-from device_runner.failures import DeviceCrash, DeviceLost, Hang, ProgramFailure
+from device_runner.failures import DeviceCrash, DeviceLost, Hang, ProgramFailure, RigFailure
 from device_runner.session import RpcSession
-from device_runner.virtual import VirtualPhone
+from device_runner.virtual import VirtualPhone, virtual_phone
 
 pytestmark = pytest.mark.device
 
@@ -121,11 +124,11 @@ def test_a_server_that_is_killed_in_the_middle_of_a_run_is_a_crash(
     assert answers_right(device, cpu_program)
 
 
-def run_until_fault(phone: VirtualPhone, device: AdbDevice, loadable: Loadable, timeout_s: float, fault: str) -> None:
-    """Run for a minute, while the phone gets a fault."""
+def run_until(fault: Callable[[], object], device: AdbDevice, loadable: Loadable, timeout_s: float) -> None:
+    """Run for a minute, while something happens."""
     with opened(device) as session:
         program = session.load(loadable, timeout_s=CALL_S)
-        threading.Timer(0.3, phone.fault, kwargs={fault: True}).start()
+        threading.Timer(0.3, fault).start()
         program.run(orders(LONG_NAP), timeout_s=timeout_s)
 
 
@@ -133,7 +136,7 @@ def test_a_device_that_freezes_in_a_call_is_lost_and_works_when_it_thaws(
     phone: VirtualPhone, device: AdbDevice, misbehaving: Loadable, cpu_program: Loadable
 ) -> None:
     with pytest.raises(DeviceLost, match="did not answer"):
-        run_until_fault(phone, device, misbehaving, 1, "frozen")
+        run_until(lambda: phone.fault(frozen=True), device, misbehaving, 1)
     phone.fault(frozen=False)
     assert answers_right(device, cpu_program)
 
@@ -142,13 +145,28 @@ def test_a_device_that_is_unplugged_in_a_call_is_lost(
     phone: VirtualPhone, device: AdbDevice, misbehaving: Loadable
 ) -> None:
     with pytest.raises(DeviceLost):
-        run_until_fault(phone, device, misbehaving, CALL_S, "offline")
+        run_until(lambda: phone.fault(offline=True), device, misbehaving, CALL_S)
 
 
 def test_a_frozen_device_opens_no_session(phone: VirtualPhone, device: AdbDevice) -> None:
     phone.fault(frozen=True)
     with pytest.raises(DeviceLost, match="did not answer"), device.session({}, timeout_s=1):
         pytest.fail("a session on a frozen device")
+
+
+def test_an_adb_server_that_is_killed_in_a_call_is_the_rigs_fault(tmp_path: Path, misbehaving: Loadable) -> None:
+    with virtual_phone(tmp_path / "phone") as phone:
+        device = AdbDevice("virtual", AdbTransport(phone.serial, phone.adb_port, phone.root), ["tvm_rpc"])
+        with pytest.raises(RigFailure, match="no adb server answers"):
+            run_until(adb_server_of(phone).kill, device, misbehaving, CALL_S)
+
+
+def adb_server_of(phone: VirtualPhone) -> psutil.Process:
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.AccessDenied, psutil.NoSuchProcess):
+            if any(connection.laddr.port == phone.adb_port for connection in child.net_connections()):
+                return child
+    raise AssertionError("there is no adb server")
 
 
 def test_the_identity_names_gpu_driver_and_what_is_emulated(device: AdbDevice) -> None:
