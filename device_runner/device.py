@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
@@ -123,6 +123,12 @@ class Program(Protocol):
     def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         """`repeat` samples of one inference each, as the sum of kernel times on a profiling queue."""
 
+    def binaries(self, *, timeout_s: float) -> bytes:
+        """The OpenCL programs as the device compiled them (TVM: `opencl.GetPreCompiledPrograms`)."""
+
+    def use_binaries(self, blob: bytes, *, timeout_s: float) -> None:
+        """Take programs from `binaries` instead of compiling them; before the first run."""
+
 
 class Session(Protocol):
     """A leased device, one server process with one set of toggles, one RPC connection."""
@@ -133,6 +139,12 @@ class Session(Protocol):
 
     def load(self, loadable: Loadable, *, timeout_s: float) -> Program:
         """Push (by hash), load and initialise a library."""
+
+    def call(self, function: str, *, timeout_s: float) -> Any:
+        """What a global function of the server's process returns; None if it has no such function."""
+
+    def download(self, path: str, *, timeout_s: float) -> bytes:
+        """Content of a file on the device, by its absolute path."""
 
     def log(self) -> str:
         """The server's log so far (bounded)."""
@@ -154,6 +166,9 @@ class Device(Protocol):
 
     def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
         """Bring a file to the device under its hash; costs one round trip if it is there."""
+
+    def scratch(self, name: str) -> AbstractContextManager[str]:
+        """A path on the device where nothing is yet, in a folder that exists; removed when the context ends."""
 
 
 @dataclass(frozen=True)

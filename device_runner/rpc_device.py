@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from device_runner.device import Identity, Pushed, Toggles
-from device_runner.failures import PathFailure, SetupMissing
+from device_runner.failures import DeviceFull, Failure, PathFailure, SetupMissing
 from device_runner.session import RpcSession, open_session
 
 if TYPE_CHECKING:
     from device_runner.transport import Transport
 
 IDENTITY_TIMEOUT_S = 60.0
+SHELL_TIMEOUT_S = 10.0
 
 OPENCL_INFO = "adreno_bench.opencl_info"
 """The global function of our OpenCL runtime that describes its device, as JSON."""
@@ -52,6 +54,20 @@ class RpcDevice:
     def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
         """Bring a file to the device under its hash."""
         return self.transport.push(file, sha256, timeout_s=timeout_s)
+
+    @contextmanager
+    def scratch(self, name: str) -> Iterator[str]:
+        """A path on the device where nothing is yet, in a folder that exists; removed when the context ends."""
+        folder = f"{self.transport.root}/scratch"
+        path = f"{folder}/{uuid.uuid4().hex[:12]}-{name}"
+        made = self.transport.shell(["mkdir", "-p", folder], timeout_s=SHELL_TIMEOUT_S)
+        if made.code:
+            raise DeviceFull(f"{self.name} refuses the folder {folder}: {made.stderr.strip()}")
+        try:
+            yield path
+        finally:
+            with suppress(Failure):  # a device that is gone takes its files along
+                self.transport.shell(["rm", "-f", path], timeout_s=SHELL_TIMEOUT_S)
 
     def _identity(self, opencl: Mapping[str, Any]) -> Identity:
         """Complete the fields of the OpenCL device with the machine's own."""

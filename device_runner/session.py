@@ -82,6 +82,11 @@ class RpcSession:
         """The newest part of the server's log."""
         return self._server.job.output()
 
+    def download(self, path: str, *, timeout_s: float) -> bytes:
+        """Content of a file on the device, by its absolute path."""
+        with self.calling(f"downloading {path}", timeout_s):
+            return bytes(self.remote.download(path))
+
     def call(self, function: str, *, timeout_s: float) -> Any:
         """What a global function of the server's process returns; None if there is no such function."""
         with self.calling(function, timeout_s):
@@ -151,8 +156,8 @@ class RpcProgram:
         self._device = remote.device(loadable.device, 0)
         started = time.perf_counter()
         with session.calling(f"loading {loadable.library.name}", timeout_s):
-            library = remote.load_module(pushed.path)
-            self._vm: Any = relax.VirtualMachine(library, [self._device] * loadable.vdevices + [self._host])
+            self._library: Any = remote.load_module(pushed.path)
+            self._vm: Any = relax.VirtualMachine(self._library, [self._device] * loadable.vdevices + [self._host])
             self._device.sync()
         self.init_ms = (time.perf_counter() - started) * 1e3
 
@@ -179,6 +184,16 @@ class RpcProgram:
     def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         """Samples of `entry` by the device's timer, on the inputs of the last `run`."""
         return self._samples(self._device, self._loadable.entry, repeat, timeout_s)
+
+    def binaries(self, *, timeout_s: float) -> bytes:
+        """The OpenCL programs as the device compiled them."""
+        with self._session.calling("reading program binaries", timeout_s):
+            return bytes(self._library.get_function("opencl.GetPreCompiledPrograms", True)())
+
+    def use_binaries(self, blob: bytes, *, timeout_s: float) -> None:
+        """Take programs from `binaries` instead of compiling them."""
+        with self._session.calling("loading program binaries", timeout_s):
+            self._library.get_function("opencl.SetPreCompiledPrograms", True)(blob)
 
     def _samples(self, clock: Any, entry: str, repeat: int, timeout_s: float) -> list[float]:
         with self._session.calling(f"timing {self._loadable.library.name}", timeout_s):

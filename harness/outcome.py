@@ -29,6 +29,7 @@ class Outcome(str, Enum):
     DEVICE_CRASH = "device-crash"
     HANG = "hang"
     UNSUPPORTED = "unsupported"
+    INCONCLUSIVE = "inconclusive"
     THROTTLED = "throttled"
     DEVICE_LOST = "device-lost"
     INFRA_ERROR = "infra-error"
@@ -55,6 +56,7 @@ _OWNERS = {
     Outcome.DEVICE_CRASH: Owner.PATH,
     Outcome.HANG: Owner.PATH,
     Outcome.UNSUPPORTED: Owner.NOBODY,
+    Outcome.INCONCLUSIVE: Owner.PATH,
     Outcome.THROTTLED: Owner.DEVICE,
     Outcome.DEVICE_LOST: Owner.DEVICE,
     Outcome.INFRA_ERROR: Owner.RIG,

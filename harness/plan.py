@@ -6,7 +6,7 @@ Planning compiles nothing. It ends in two jobs whose keys say whether the store 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +14,7 @@ from pathlib import Path
 from device_runner.device import Identity
 from harness.artifact import sha256_of
 from harness.build import Job, compile_job, oracle_job
-from harness.case import Case, Tuning
+from harness.case import Case
 from harness.compile import CompileRequest
 from harness.failures import UsageError
 from harness.measure import Budget
@@ -41,7 +41,6 @@ class Plan:
     quirks: tuple[str, ...]
     relative_tolerance: float
     budget: Budget
-    toggles: Mapping[str, str]
 
 
 def check(suite: Suite, cases: Sequence[Case]) -> None:
@@ -49,8 +48,6 @@ def check(suite: Suite, cases: Sequence[Case]) -> None:
     for case in cases:
         if case.path not in CONTESTANTS:
             raise UsageError(f"there is no path {case.path!r}", hint=nearest(case.path, CONTESTANTS))
-        if case.tuning is Tuning.TUNED:
-            raise UsageError(f"{case.id}: this release runs untuned cases only", hint="take 'tuned' out of tunings")
         _source(suite, case.model)
 
 
@@ -87,7 +84,6 @@ def plan_case(suite: Suite, case: Case, identity: Identity, cache: Path, as_ship
         quirks=quirks,
         relative_tolerance=suite.relative_tolerance(case.precision),
         budget=Budget(suite.budget_s, suite.samples, suite.limits.run_s),
-        toggles={},
     )
 
 

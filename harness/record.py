@@ -66,6 +66,10 @@ class Record(BaseModel):
     compile_s: float | None = None
     facts: dict[str, int] = {}
     """Noise-free numbers of the build: kernels, source bytes, texture tensors..."""
+    offload: dict[str, Any] | None = None
+    """What went to CLML and what stayed outside, and why; only on the path that offloads."""
+    proofs: dict[str, Any] = {}
+    """What the run's own process said of itself: programs built from binary or source, CLML's cache hits and misses."""
     reused: bool | None = None
     """Whether the artifact came from the store."""
     sent_bytes: int | None = None

@@ -14,17 +14,18 @@ from importlib.metadata import version
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from device_runner.device import Device, Identity
+from device_runner.device import Device, Identity, Toggles
 from device_runner.failures import Failure, PathFailure, RigFailure, Unsupported
-from harness.accuracy import judge
+from harness.accuracy import Accuracy, judge
 from harness.build import Answers, Artifact, Builder, versions
-from harness.case import Precision
+from harness.case import Precision, Tuning
 from harness.measure import measure
 from harness.oracle import INPUTS, OUTPUTS, load_arrays
 from harness.outcome import Outcome
 from harness.plan import Plan
 from harness.progress import Progress, Silent
 from harness.record import Record, RecordFile, series_key
+from harness.tuning import TUNERS, Proof, TuningStore
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -39,11 +40,18 @@ class WrongResult(PathFailure):
     outcome = "wrong-result"
 
 
+class Unproved(PathFailure):
+    """The run was to be tuned, and its own evidence does not say that it was."""
+
+    outcome = "inconclusive"
+
+
 @dataclass(frozen=True)
 class Run:
     """What all records of one run have in common."""
 
     device: Device
+    tunings: TuningStore
     as_shipped: bool = False
     id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
 
@@ -79,25 +87,28 @@ def run_case(plan: Plan, built: Built, run: Run, progress: Progress) -> Record:
         artifact = recording.artifact(_expect(built[plan.compile.key], Artifact))
         answers = _expect(built[plan.oracle.key], Answers)
         _require_support(plan, run.device.identity)
+        inputs, expected = load_arrays(answers.folder / INPUTS), load_arrays(answers.folder / OUTPUTS)
+        timeout_s, tuner, blob = plan.budget.timeout_s, TUNERS[plan.case.path], None
+        toggles: Toggles = {}
+        if plan.case.tuning is Tuning.TUNED:
+            progress.step(plan.case.id, "tuning")
+            blob = run.tunings.tuned(plan.case.path, artifact.key, run.device, artifact.loadable, inputs, timeout_s)
+            toggles = tuner.toggles(run.device, blob, timeout_s)
+        recording.note(toggles=dict(toggles))
         progress.step(plan.case.id, "loading")
-        with run.device.session(plan.toggles, timeout_s=plan.budget.timeout_s) as session:
-            program = session.load(artifact.loadable, timeout_s=plan.budget.timeout_s)
+        with run.device.session(toggles, timeout_s=timeout_s) as session:
+            program = session.load(artifact.loadable, timeout_s=timeout_s)
             recording.note(init_ms=program.init_ms, sent_bytes=program.pushed.sent_bytes)
+            if blob:
+                tuner.use(program, blob, timeout_s)
             progress.step(plan.case.id, "first run")
-            inputs, expected = load_arrays(answers.folder / INPUTS), load_arrays(answers.folder / OUTPUTS)
-            outputs, first_run_ms = program.run(inputs, timeout_s=plan.budget.timeout_s)
-            accuracy = judge(outputs, expected, plan.relative_tolerance)
-            recording.note(
-                first_run_ms=first_run_ms,
-                accuracy=accuracy,
-                max_abs_err=accuracy.max_abs_err,
-                tolerance=accuracy.tolerance,
-            )
-            if not accuracy.right:
-                raise WrongResult(accuracy.complaint)
-            progress.step(plan.case.id, "sampling")
-            timing = measure(program, plan.budget)
-            recording.note(**vars(timing))
+            outputs, first_run_ms = program.run(inputs, timeout_s=timeout_s)
+            recording.note(first_run_ms=first_run_ms)
+            recording.judged(judge(outputs, expected, plan.relative_tolerance))
+            emulated = recording.proved(tuner.proof(session, tuned=blob is not None, timeout_s=timeout_s))
+            if not emulated:
+                progress.step(plan.case.id, "sampling")
+                recording.note(**vars(measure(program, plan.budget)))
     return recording.record
 
 
@@ -119,7 +130,6 @@ class Recording:
             "artifact": plan.compile.key,
             "quirks": plan.quirks,
             "as_shipped": run.as_shipped,
-            "toggles": dict(plan.toggles),
             **versions(),
             "harness": version("adreno-bench"),
             "started_at": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
@@ -140,9 +150,28 @@ class Recording:
             library_bytes=artifact.size_bytes,
             compile_s=artifact.compiled.compile_s,
             facts=artifact.compiled.facts,
+            offload=artifact.compiled.offload,
             reused=artifact.reused,
         )
         return artifact
+
+    def judged(self, accuracy: Accuracy) -> None:
+        """Add the judgement. Raises WrongResult if the answer is not right."""
+        self.note(accuracy=accuracy, max_abs_err=accuracy.max_abs_err, tolerance=accuracy.tolerance)
+        if not accuracy.right:
+            raise WrongResult(accuracy.complaint)
+
+    def proved(self, proof: Proof) -> bool:
+        """Add what the run says of itself; whether its path was emulated, so that its time means nothing.
+
+        Raises Unproved if the run claims more than it shows.
+        """
+        self.note(proofs=proof.facts)
+        if proof.emulated:
+            self.note(emulated=(*self._known["emulated"], self._known["path"]), init_ms=None, first_run_ms=None)
+        if proof.complaint:
+            raise Unproved(proof.complaint)
+        return proof.emulated
 
     @property
     def record(self) -> Record:

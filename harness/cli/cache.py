@@ -34,7 +34,7 @@ def cache(
     if (everything or unused_days is not None) and not prune:
         raise UsageError("--all and --unused-days go with --prune", hint="add --prune")
     root = cache_root()
-    stores = [Store(root, kind) for kind in ("artifacts", "oracles")]
+    stores = [Store(root, kind) for kind in ("artifacts", "oracles", "tunings")]
     if prune:
         days = 0.0 if everything else 14.0 if unused_days is None else unused_days
         removed = [entry for store in stores for entry in store.prune(days * 86_400)]

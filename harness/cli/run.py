@@ -55,6 +55,7 @@ def run(
     from harness.cli.work import prepared
     from harness.record import RecordFile
     from harness.runner import Run, missing, run_suite
+    from harness.tuning import TuningStore
 
     file = RecordFile(records)
     with (
@@ -62,7 +63,7 @@ def run(
         prepared(suite, case, device, as_shipped=as_shipped, say=screen.say) as work,
         Builder(work.cache, work.suite.limits, watch=lambda job, *rest: screen.build(job.title, *rest)) as builder,
     ):
-        this_run = Run(work.device, as_shipped)
+        this_run = Run(work.device, TuningStore(work.cache), as_shipped)
         kept = file.load() if resume else None
         for skipped in kept.skipped if kept else ():
             screen.say(f"skipped {skipped}")

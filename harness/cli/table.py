@@ -53,7 +53,7 @@ def _row(record: Record) -> tuple[str, ...]:
         record.path,
         record.precision,
         record.outcome.value,
-        _median(record.wall_ms),
+        "emulated" if record.path in record.emulated else _median(record.wall_ms),
         _spread(record.wall_ms),
         str(len(record.wall_ms) or "-"),
         _median(record.device_ms),

@@ -2,114 +2,38 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from fake_device import FakeDevice, Things, a_plan, things
 
-from device_runner.device import Identity, Loadable, Pushed, Toggles
+from device_runner.device import Identity
 from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, KernelBuildFailure, RigFailure
 from harness.build import Answers, Artifact, Builder, Job
 from harness.case import Case, Precision
-from harness.compile import Compiled
 from harness.failures import CompilerCrash
-from harness.measure import FEWEST_SAMPLES, Budget
-from harness.oracle import INPUTS, OUTPUTS
+from harness.measure import FEWEST_SAMPLES
 from harness.outcome import Outcome
 from harness.plan import Plan
 from harness.progress import Silent
 from harness.record import Record, RecordFile
 from harness.runner import Built, Run, missing, run_case, run_suite
-
-ANSWER = np.array([[1.0, 2.0, 3.0]], np.float32)
-
-
-@dataclass
-class FakeProgram:
-    device: FakeDevice
-    init_ms: float = 7.0
-    pushed: Pushed = field(default_factory=lambda: Pushed("/data/local/tmp/x.so", 123))
-
-    def run(self, inputs: Sequence[Any], *, timeout_s: float) -> tuple[list[Any], float]:
-        self.device.met("run")
-        return [ANSWER + self.device.error], 11.0
-
-    def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
-        self.device.met("wall")
-        return [2.0] * repeat
-
-    def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
-        self.device.met("device")
-        return [1.5] * repeat
-
-
-@dataclass
-class FakeSession:
-    device: FakeDevice
-    toggles: Toggles
-
-    def load(self, loadable: Loadable, *, timeout_s: float) -> FakeProgram:
-        self.device.met("load")
-        return FakeProgram(self.device)
-
-    def log(self) -> str:
-        return ""
-
-
-@dataclass
-class FakeDevice:
-    """Does what it is told to, at the step it is told to."""
-
-    fails: dict[str, BaseException] = field(default_factory=dict)
-    error: float = 0.0
-    name: str = "fake"
-    identity: Identity = field(default_factory=lambda: Identity("virtual", "fake", gpu="G", emulated=("gpu",)))
-    steps: list[str] = field(default_factory=list)
-
-    def met(self, step: str) -> None:
-        self.steps.append(step)
-        if step in self.fails:
-            raise self.fails[step]
-
-    @contextlib.contextmanager
-    def session(self, toggles: Toggles, *, timeout_s: float) -> Iterator[FakeSession]:
-        self.met("session")
-        try:
-            yield FakeSession(self, toggles)
-        finally:
-            self.steps.append("closed")
-
-    def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
-        return Pushed("", 0)
-
-
-def a_plan(name: str = "tiny", precision: Precision = Precision.FLOAT32) -> Plan:
-    return Plan(
-        case=Case(name, "opencl", precision),
-        compile=Job("compile", f"c-{name}", name, {}),
-        oracle=Job("oracle", f"o-{name}", name, {}),
-        quirks=("some-quirk",),
-        relative_tolerance=1e-3,
-        budget=Budget(seconds=0.01),
-        toggles={},
-    )
+from harness.tuning import TuningStore
 
 
 @pytest.fixture
-def built(tmp_path: Path) -> dict[str, Artifact | Answers | Failure]:
-    np.savez(tmp_path / INPUTS, **{"000": np.zeros((1, 3), np.float32)})
-    np.savez(tmp_path / OUTPUTS, **{"000": ANSWER})
-    compiled = Compiled("lib.so", 1, [("x", [1, 3], "float32")], 1, ["some-quirk"], {"kernels": 4}, 1.25)
-    artifact = Artifact("c-tiny", Loadable(tmp_path / "lib.so", "00", 1), compiled, 999, reused=False)
-    return {"c-tiny": artifact, "o-tiny": Answers(tmp_path, reused=True)}
+def built(tmp_path: Path) -> Things:
+    return things(tmp_path)
 
 
 def run(device: FakeDevice, built: Built, plan: Plan | None = None) -> Record:
-    return run_case(plan or a_plan(), built, Run(device), Silent())
+    return run_case(plan or a_plan(), built, a_run(device), Silent())
+
+
+def a_run(device: FakeDevice) -> Run:
+    return Run(device, TuningStore(Path("/nowhere")))
 
 
 def test_a_right_case_is_measured_and_its_record_tells_all(built: Built) -> None:
@@ -202,7 +126,7 @@ def test_each_record_is_on_disk_before_the_next_case_starts(built: Built, tmp_pa
     file = RecordFile(tmp_path / "records.jsonl")
     both = {**built, "c-other": built["c-tiny"], "o-other": built["o-tiny"]}
     device = FakeDevice()
-    running = run_suite([a_plan(), a_plan("other")], Run(device), FakeBuilder(both), file)
+    running = run_suite([a_plan(), a_plan("other")], a_run(device), FakeBuilder(both), file)
     first = next(running)
     assert file.load().records == [first]
     assert device.steps.count("session") == 1
@@ -213,10 +137,10 @@ def test_each_record_is_on_disk_before_the_next_case_starts(built: Built, tmp_pa
 def test_resuming_runs_what_is_not_settled_for_this_build_and_device(built: Built) -> None:
     plans = [a_plan(), a_plan("other")]
     done = run(FakeDevice(), built)
-    assert missing(plans, Run(FakeDevice()), [done]) == plans[1:]
+    assert missing(plans, a_run(FakeDevice()), [done]) == plans[1:]
     lost = run(FakeDevice(fails={"run": DeviceLost("gone")}), built)
-    assert missing(plans, Run(FakeDevice()), [lost]) == plans
+    assert missing(plans, a_run(FakeDevice()), [lost]) == plans
     another_driver = FakeDevice(identity=Identity("virtual", "fake", gpu="G", driver="new"))
-    assert missing(plans, Run(another_driver), [done]) == plans
+    assert missing(plans, a_run(another_driver), [done]) == plans
     another_build = [replace(plans[0], compile=Job("compile", "c-new", "tiny", {}))]
-    assert missing(another_build, Run(FakeDevice()), [done]) == another_build
+    assert missing(another_build, a_run(FakeDevice()), [done]) == another_build

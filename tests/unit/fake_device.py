@@ -1,0 +1,125 @@
+"""A device made of plain Python, and a case that is built: the whole way can be tested without a process."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from device_runner.device import Identity, Loadable, Pushed, Toggles
+from device_runner.failures import Failure
+from harness.build import Answers, Artifact, Job
+from harness.case import Case, Precision
+from harness.compile import Compiled
+from harness.measure import Budget
+from harness.oracle import INPUTS, OUTPUTS, save_arrays
+from harness.plan import Plan
+
+Things = dict[str, Artifact | Answers | Failure]
+
+ANSWER = np.array([[1.0, 2.0, 3.0]], np.float32)
+
+
+@dataclass
+class FakeProgram:
+    device: FakeDevice
+    init_ms: float = 7.0
+    pushed: Pushed = field(default_factory=lambda: Pushed("/data/local/tmp/x.so", 123))
+
+    def run(self, inputs: Sequence[Any], *, timeout_s: float) -> tuple[list[Any], float]:
+        self.device.met("run")
+        return [ANSWER + self.device.error], 11.0
+
+    def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
+        self.device.met("wall")
+        return [2.0] * repeat
+
+    def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
+        self.device.met("device")
+        return [1.5] * repeat
+
+    def binaries(self, *, timeout_s: float) -> bytes:
+        self.device.met("binaries")
+        return b"programs"
+
+    def use_binaries(self, blob: bytes, *, timeout_s: float) -> None:
+        assert blob == b"programs"
+        self.device.met("use binaries")
+
+
+@dataclass
+class FakeSession:
+    device: FakeDevice
+    toggles: Toggles
+
+    def load(self, loadable: Loadable, *, timeout_s: float) -> FakeProgram:
+        self.device.met("load")
+        return FakeProgram(self.device)
+
+    def call(self, function: str, *, timeout_s: float) -> Any:
+        return self.device.tells.get(function)
+
+    def download(self, path: str, *, timeout_s: float) -> bytes:
+        return self.device.files[path]
+
+    def log(self) -> str:
+        return self.device.log(self.toggles)
+
+
+@dataclass
+class FakeDevice:
+    """Does what it is told to, at the step it is told to."""
+
+    fails: dict[str, BaseException] = field(default_factory=dict)
+    error: float = 0.0
+    name: str = "fake"
+    identity: Identity = field(default_factory=lambda: Identity("virtual", "fake", gpu="G", emulated=("gpu",)))
+    steps: list[str] = field(default_factory=list)
+    tells: dict[str, str] = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict)
+    log: Callable[[Toggles], str] = lambda toggles: ""
+
+    def met(self, step: str) -> None:
+        self.steps.append(step)
+        if step in self.fails:
+            raise self.fails[step]
+
+    @contextlib.contextmanager
+    def session(self, toggles: Toggles, *, timeout_s: float) -> Iterator[FakeSession]:
+        self.met("session")
+        try:
+            yield FakeSession(self, toggles)
+        finally:
+            self.steps.append("closed")
+
+    def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
+        return Pushed(f"/device/{sha256}", 0)
+
+    @contextlib.contextmanager
+    def scratch(self, name: str) -> Iterator[str]:
+        yield f"/device/{name}"
+
+
+def a_plan(name: str = "tiny", precision: Precision = Precision.FLOAT32) -> Plan:
+    return Plan(
+        case=Case(name, "opencl", precision),
+        compile=Job("compile", f"c-{name}", name, {}),
+        oracle=Job("oracle", f"o-{name}", name, {}),
+        quirks=("some-quirk",),
+        relative_tolerance=1e-3,
+        budget=Budget(seconds=0.01),
+    )
+
+
+def things(folder: Path) -> Things:
+    """The artifact of `a_plan`, and the oracle's answers to it, as if they had been built."""
+    folder.mkdir(exist_ok=True)
+    save_arrays(folder / INPUTS, [np.zeros((1, 3), np.float32)])
+    save_arrays(folder / OUTPUTS, [ANSWER])
+    compiled = Compiled("lib.so", 1, [("x", [1, 3], "float32")], 1, ["some-quirk"], {"kernels": 4}, 1.25)
+    artifact = Artifact("c-tiny", Loadable(folder / "lib.so", "00", 1), compiled, 999, reused=False)
+    return {"c-tiny": artifact, "o-tiny": Answers(folder, reused=True)}
