@@ -7,6 +7,7 @@ and a text, answered by OKAY or FAIL (AOSP packages/modules/adb, OVERVIEW.TXT an
 
 from __future__ import annotations
 
+import re
 import shlex
 import socket
 import struct
@@ -21,6 +22,9 @@ from device_runner.transport import Job
 
 _STDOUT, _STDERR, _EXIT, _CLOSE_STDIN = 1, 2, 3, 4
 """Packet ids of shell protocol v2 (AOSP shell_protocol.h)."""
+
+PACKET_LIMIT_BYTES = 16 << 20
+"""More than adbd ever puts into one packet; whoever claims more is not adbd."""
 
 _HINTS = {
     "unauthorized": "unlock its screen and allow USB debugging for this computer",
@@ -44,16 +48,7 @@ class Adb:
         """A stream to a service of the device (`sync:`, `tcp:9090`). Raises `Refused` if the device declines it."""
         sock = self._connect(deadline)
         try:
-            self._request(sock, f"host:transport:{self.serial}", deadline)
-        except Refused as refused:
-            sock.close()
-            reason = str(refused)
-            hint = next((hint for word, hint in _HINTS.items() if word in reason), "")
-            raise DeviceLost(f"device {self.serial} cannot be reached: {reason}", hint=hint) from refused
-        except BaseException:
-            sock.close()
-            raise
-        try:
+            self._choose_device(sock, deadline)
             self._request(sock, service, deadline)
         except BaseException:
             sock.close()
@@ -128,6 +123,14 @@ class Adb:
             message = f"no adb server answers on port {self.port}"
             raise RigFailure(message, hint="start it with `adb start-server`") from None
 
+    def _choose_device(self, sock: socket.socket, deadline: Deadline) -> None:
+        try:
+            self._request(sock, f"host:transport:{self.serial}", deadline)
+        except Refused as refused:
+            reason = str(refused)
+            hint = next((hint for word, hint in _HINTS.items() if word in reason), "")
+            raise DeviceLost(f"device {self.serial} cannot be reached: {reason}", hint=hint) from refused
+
     @staticmethod
     def _request(sock: socket.socket, text: str, deadline: Deadline) -> None:
         payload = text.encode()
@@ -137,8 +140,10 @@ class Adb:
         sock.sendall(b"%04x%b" % (len(payload), payload))
         status = receive(sock, 4, deadline)
         if status == b"FAIL":
-            size = int(receive(sock, 4, deadline), 16)
-            raise Refused(receive(sock, size, deadline).decode(errors="replace"))
+            size = receive(sock, 4, deadline)
+            if not re.fullmatch(rb"[0-9a-fA-F]{4}", size):
+                raise OSError(f"the adb server answered {status + size!r}")
+            raise Refused(receive(sock, int(size, 16), deadline).decode(errors="replace"))
         if status != b"OKAY":
             raise OSError(f"the adb server answered {status!r}")
 
@@ -159,6 +164,8 @@ def receive(sock: socket.socket, size: int, deadline: Deadline | None) -> bytes:
 def _packets(sock: socket.socket, deadline: Deadline | None) -> Iterator[tuple[int, bytes]]:
     while True:
         kind, size = struct.unpack("<BI", receive(sock, 5, deadline))
+        if size > PACKET_LIMIT_BYTES or (kind == _EXIT and size != 1):
+            raise OSError(f"the device sent a packet of {size} bytes and kind {kind}")
         yield kind, receive(sock, size, deadline)
 
 

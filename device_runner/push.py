@@ -134,7 +134,7 @@ def _answer(sock: socket.socket, deadline: Deadline, default: OSError | None = N
     """None after OKAY, else the device's reason. `default` is raised if it gave none."""
     try:
         status, size = struct.unpack("<4sI", receive(sock, 8, deadline))
-        text = receive(sock, size, deadline).decode(errors="replace") if status == b"FAIL" else ""
+        text = receive(sock, min(size, CHUNK_BYTES), deadline).decode(errors="replace") if status == b"FAIL" else ""
     except (OSError, EOFError):
         if default:
             raise default from None

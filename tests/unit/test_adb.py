@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 import threading
 import time
+from unittest import mock
 
 import pytest
 from fake_adb import EXIT, SERIAL, STDERR, STDOUT, fake_adb, packet, read, run_locally
+from hypothesis import given
+from hypothesis import strategies as st
 
 from device_runner.adb import Adb
 from device_runner.failures import DeviceLost, RigFailure
@@ -99,6 +103,25 @@ def test_nonsense_from_the_server_is_a_lost_device() -> None:
         threading.Thread(target=answer, daemon=True).start()
         with pytest.raises(DeviceLost, match="HTTP"):
             Adb(SERIAL, odd.getsockname()[1]).shell(["x"], timeout_s=5)
+
+
+@given(answer=st.binary(max_size=40), well_begun=st.booleans())
+def test_whatever_a_server_sends_is_an_answer_or_a_lost_device(answer: bytes, well_begun: bool) -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        theirs.sendall((b"OKAYOKAY" if well_begun else b"") + answer)
+        theirs.shutdown(socket.SHUT_WR)
+        with mock.patch.object(Adb, "_connect", return_value=ours), contextlib.suppress(DeviceLost):
+            assert Adb(SERIAL, 1).shell(["x"], timeout_s=5).code in range(256)
+
+
+@pytest.mark.parametrize("claim", [struct.pack("<BI", STDOUT, 1 << 31), packet(EXIT, b""), packet(EXIT, b"ab")])
+def test_a_packet_that_adbd_would_not_send_is_a_lost_device(claim: bytes) -> None:
+    with (
+        fake_adb({"shell,v2,raw": lambda sock, _: sock.sendall(claim)}) as server,
+        pytest.raises(DeviceLost, match="a packet of"),
+    ):
+        Adb(SERIAL, server.port).shell(["x"], timeout_s=5)
 
 
 def test_a_port_where_nothing_listens_is_told_apart_from_a_lost_device() -> None:
