@@ -309,6 +309,25 @@ def test_a_node_has_one_tensor_for_all_its_outputs(run: Run, tvm: Any, sidecar_c
         close(output, np.maximum(values, 0))
 
 
+def test_a_later_output_is_written_over_one_that_the_graph_itself_reads(
+    run: Run, tvm: Any, sidecar_cache: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As an encoder with skip connections: the memory of a skip is given away after its last reader in the graph."""
+    opencl_runtime.load(opencl_runtime.sidecar(sidecar_cache))
+    graph = Graph()
+    skip = graph.conv("nn.conv2d", [graph.input(1, 1, 4, 4), graph.random(4, 1, 3, 3)], (1, 4, 4, 4))
+    pooled = graph.pool("nn.max_pool2d", [skip], (1, 4, 2, 2))
+    deep = graph.conv("relu.nn.conv2d", [pooled, graph.random(8, 4, 3, 3)], (1, 8, 2, 2), activation_type="relu")
+    graph.out(skip, deep)
+    x = image(1, 1, 4, 4)
+    got = run(graph, x, device=tvm.opencl())
+    wanted = compute(json.loads(graph.json()), [x], graph.constants)
+    close(got[1], wanted[1])
+    close(got[0].ravel()[:32], wanted[1].ravel())
+    close(got[0].ravel()[32:], wanted[0].ravel()[32:])
+    assert f"(node {deep}) is written over the output of 'openclml.nn.conv2d' (node {skip})" in capfd.readouterr().err
+
+
 def test_integers_are_refused(run: Run) -> None:
     graph = Graph("int64")
     graph.out(graph.kernel("reshape", [graph.input(2, 3)], (3, 2)))

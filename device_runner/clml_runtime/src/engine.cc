@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "counts.h"
+#include "memory_plan.h"
 #include "tuning.h"
 #include "workspace.h"
 
@@ -82,6 +83,12 @@ Engine::Engine(const Graph& graph, const std::string& symbol, const ffi::Array<T
     for (const std::size_t id : steps_[i].reads) last_reader_[id] = i;
   }
   for (const Entry& output : graph.outputs) last_reader_[output.node] = steps_.size();
+  overwritten_ = OverwrittenOutputs(graph, tensors_, workspace.recordable_queue);
+  for (const auto& [output, later] : overwritten_) {
+    last_reader_[later] = steps_.size();
+    LOG(WARNING) << "CLML model: in " << symbol << ", '" << graph.nodes[later].name << "' (node " << later
+                 << ") is written over the output of '" << graph.nodes[output].name << "' (node " << output << ")";
+  }
   for (std::size_t i = 0; i < constants.size(); ++i) {
     const std::size_t id = graph.constants[i];
     RequireBytes(*constants[i].operator->(), *tensors_.Find(id), graph.nodes[id].name);
@@ -116,7 +123,20 @@ void Engine::Run(ffi::PackedArgs args) const {
       if (last_reader_.at(id) == i) values.erase(id);
     }
   }
-  for (const auto& [node, tensor] : bound.outputs) WriteTensor(values.at(node), *tensors_.Find(node), *tensor);
+  for (const auto& [node, tensor] : bound.outputs) {
+    WriteTensor(OutputOf(node, values), *tensors_.Find(node), *tensor);
+  }
+}
+
+/// What the caller finds in an output's memory.
+Values Engine::OutputOf(std::size_t node, const std::map<std::size_t, Values>& values) const {
+  Values found = values.at(node);
+  const auto over = overwritten_.find(node);
+  if (over != overwritten_.end()) {
+    const Values& later = values.at(over->second);
+    std::copy_n(later.begin(), std::min(later.size(), found.size()), found.begin());
+  }
+  return found;
 }
 
 /// An input of several tensors takes as many arguments and is read from the first. TVM's runtime gives every output

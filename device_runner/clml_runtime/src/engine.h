@@ -34,6 +34,7 @@ class Engine {
   void CheckEnds() const;
   Bindings Bind(ffi::PackedArgs args) const;
   void Compute(const Step& step, std::map<std::size_t, Values>* values) const;
+  Values OutputOf(std::size_t node, const std::map<std::size_t, Values>& values) const;
 
   const Graph& graph_;
   Tensors tensors_;
@@ -41,6 +42,7 @@ class Engine {
   /// Which step reads a node's tensor last; outputs are kept for a step that does not exist.
   std::map<std::size_t, std::size_t> last_reader_;
   std::map<std::size_t, Values> constants_;
+  std::map<std::size_t, std::size_t> overwritten_;
 };
 
 }  // namespace adreno_bench::clml

@@ -9,6 +9,7 @@ namespace adreno_bench::clml {
 struct Workspace {
   /// The version of OpenCL ML that the model claims: ADRENO_BENCH_CLML_VERSION, or else 4.0.
   std::string version;
+  /// Recordable queue and on-chip memory: one variable switches both off.
   bool recordable_queue = true;
   bool tuning_run = false;
   std::optional<std::string> tuning_file;
