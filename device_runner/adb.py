@@ -26,6 +26,8 @@ _STDOUT, _STDERR, _EXIT, _CLOSE_STDIN = 1, 2, 3, 4
 PACKET_LIMIT_BYTES = 16 << 20
 """More than adbd ever puts into one packet; whoever claims more is not adbd."""
 
+TITLE_LIMIT = 160
+
 _HINTS = {
     "unauthorized": "unlock its screen and allow USB debugging for this computer",
     "offline": "plug it in again, or try `adb reconnect offline`",
@@ -59,7 +61,7 @@ class Adb:
         """Run a command to its end. On expiry its stream is closed, so adbd sends it SIGHUP; `DeviceLost` is raised."""
         deadline = Deadline(timeout_s)
         stdout, stderr = bytearray(), bytearray()
-        with self.blame(shlex.join(command), deadline), self._open_shell(command, deadline) as sock:
+        with self.blame(_title(command), deadline), self._open_shell(command, deadline) as sock:
             for kind, data in _packets(sock, deadline):
                 if kind == _STDOUT:
                     stdout += data
@@ -72,7 +74,7 @@ class Adb:
     def spawn(self, command: Sequence[str], *, timeout_s: float) -> Job:
         """Start a command that goes on. When the stream closes, also by our death, adbd sends it SIGHUP."""
         deadline = Deadline(timeout_s)
-        with self.blame(shlex.join(command), deadline):
+        with self.blame(_title(command), deadline):
             sock = self._open_shell(command, deadline)
         sock.settimeout(None)
 
@@ -159,6 +161,12 @@ def receive(sock: socket.socket, size: int, deadline: Deadline | None) -> bytes:
             raise EOFError("the stream ended early")
         data += piece
     return bytes(data)
+
+
+def _title(command: Sequence[str]) -> str:
+    """What messages call a command; `sh -c SCRIPT NAME ARGUMENTS` goes by its name."""
+    is_script = len(command) > 3 and list(command[:2]) == ["sh", "-c"]
+    return shlex.join(command[3:] if is_script else command)[:TITLE_LIMIT]
 
 
 def _packets(sock: socket.socket, deadline: Deadline | None) -> Iterator[tuple[int, bytes]]:

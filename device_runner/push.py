@@ -70,7 +70,7 @@ def push(
     Raises `DeviceFull`, `DeviceLost`, or `RigFailure` if the file did not arrive as it was.
     """
     deadline = Deadline(timeout_s)
-    check = ["sh", "-c", CHECK_SCRIPT, "sh", destination, str(file.stat().st_size), sha256]
+    check = ["sh", "-c", CHECK_SCRIPT, "compare", destination, str(file.stat().st_size), sha256]
     answer = adb.shell(check, timeout_s=deadline.remaining_s)
     if answer.code:
         raise _refusal(adb, answer.stderr, destination)
@@ -81,7 +81,7 @@ def push(
         with file.open("rb") as source, subprocess.Popen(["cksum"], stdin=source, stdout=subprocess.PIPE) as cksum:
             sent_bytes = _send(adb, file, temporary, deadline, progress)
             expected = cksum.communicate()[0].decode().strip()
-        commit = ["sh", "-c", COMMIT_SCRIPT, "sh", temporary, destination, expected]
+        commit = ["sh", "-c", COMMIT_SCRIPT, "verify", temporary, destination, expected]
         answer = adb.shell(commit, timeout_s=deadline.remaining_s)
         if answer.code == DIFFERS:
             raise RigFailure(

@@ -108,7 +108,7 @@ def _spawn(transport: Transport, program: Sequence[str], toggles: Toggles, port:
     environment = [f"{name}={value}" for name, value in toggles.items()]
     flags = ["server", "--host=127.0.0.1", f"--port={port}", f"--port-end={port + 1}", f"--key={key}"]
     flags.append(f"--work-dir={transport.root}")  # its default lies in the user's home, and it is removed afterwards
-    command = ["sh", "-c", SERVER_SCRIPT, "sh", transport.root, "env", *environment, *program, *flags]
+    command = ["sh", "-c", SERVER_SCRIPT, "serve", transport.root, "env", *environment, *program, *flags]
     return Server(transport.name, transport.spawn(command, timeout_s=deadline.remaining_s), port, key)
 
 

@@ -56,6 +56,11 @@ def test_the_deadline_is_of_the_whole_call_however_busy_the_device_talks() -> No
         Adb(SERIAL, server.port).shell(["chat", "a b"], timeout_s=0.1)
 
 
+def test_a_script_goes_by_its_name_in_messages() -> None:
+    with fake_adb({}) as server, pytest.raises(DeviceLost, match=r"closed: compare a 'b c'$"):
+        Adb(SERIAL, server.port).shell(["sh", "-c", "many\nlines", "compare", "a", "b c"], timeout_s=5)
+
+
 def test_a_server_that_accepts_and_says_nothing_is_bounded_too() -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute, pytest.raises(DeviceLost, match="did not answer"):
         Adb(SERIAL, mute.getsockname()[1]).shell(["x"], timeout_s=0.1)
