@@ -469,11 +469,11 @@ def virtual_machine(tvm: Any, device: Any, folder: Path) -> Any:
 # --- the device -------------------------------------------------------------------------------------------------------
 
 
-def run(script: str, library: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(script: str, library: Path, *args: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a script in a process of its own, where OpenCL has not been used yet."""
     start = f"from pathlib import Path; from device_runner.opencl_runtime import load; load(Path({str(library)!r}))\n"
     return subprocess.run(
-        [sys.executable, "-c", start + script],
+        [sys.executable, "-c", start + script, *args],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
@@ -490,6 +490,46 @@ def test_an_unknown_device_lists_those_there_are(library: Path, device: Any) -> 
     assert f"'{status.chosen['platform']}/{status.chosen['device']}'" in done.stderr
 
 
+def test_without_a_driver_the_status_says_what_to_install(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path))
+    status = opencl_status(library)
+    assert status.chosen is None
+    assert not status.devices
+    assert "apt-get install" in status.problem
+
+
+def test_a_driver_that_crashes_is_a_problem_and_not_our_end(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "driver.c").write_text("__attribute__((constructor)) static void crash(void) { __builtin_trap(); }")
+    driver = tmp_path / "libdriver.so"
+    subprocess.run(["g++", "-shared", "-o", driver, tmp_path / "driver.c"], check=True, timeout=60)
+    (tmp_path / "broken.icd").write_text(f"{driver}\n")
+    monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path))
+    status = opencl_status(library)
+    assert status.chosen is None
+    assert "broke the process" in status.problem
+
+
+def test_the_device_tells_what_artifacts_depend_on(device: Any) -> None:
+    from tvm_ffi import get_global_func
+
+    info = json.loads(get_global_func("adreno_bench.opencl_info")())
+    assert info["sidecar"] is True
+    assert info["fp16"] is ("cl_khr_fp16" in info["extensions"])
+    assert info["extensions"] == sorted(info["extensions"])
+    assert min(info["image2d_max_width"], info["image2d_max_height"], info["image_max_array_layers"]) > 0
+    assert all(info[key] for key in ("platform", "platform_version", "device", "device_version", "driver_version"))
+
+
+def test_the_warp_size_is_the_environments(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert device.warp_size == 1
+    monkeypatch.setenv("TVM_OPENCL_WARP_SIZE", "64")
+    assert device.warp_size == 64
+
+
 @pytest.mark.parametrize("half", ["platform", "device", "both"])
 def test_a_device_is_chosen_by_a_part_of_its_name_in_any_case(library: Path, half: str) -> None:
     status = opencl_status(library)
@@ -502,16 +542,21 @@ def test_a_device_is_chosen_by_a_part_of_its_name_in_any_case(library: Path, hal
 
 def test_tensors_move_between_devices(library: Path, device: Any) -> None:
     script = """
-import numpy as np, tvm
+import sys, numpy as np, tvm, tvm_ffi
 values = np.arange(24, dtype="float32").reshape(2, 3, 4)
 first = tvm.runtime.tensor(values, tvm.opencl(0))
 second = tvm.runtime.empty(values.shape, "float32", tvm.opencl(1), mem_scope="global.texture")
 first.copyto(second)
 assert (second.numpy() == values).all() and not tvm.opencl(2).exist
-print("moved")
+module = tvm_ffi.get_global_func("ffi.Module.load_from_bytes.opencl")(bytes.fromhex(sys.argv[1]))
+try:
+    module["add_one"](second, 1)
+except ValueError as error:
+    print(error)
 """
-    done = run(script, library, POCL_DEVICES="basic pthread", **{DEVICE_VARIABLE: "pocl"})
-    assert done.stdout.strip() == "moved", done.stderr
+    kernel = module_bytes(ADD_ONE, ["handle"], ["blockIdx.x"]).hex()
+    done = run(script, library, kernel, POCL_DEVICES="basic pthread", **{DEVICE_VARIABLE: "pocl"})
+    assert "argument 0 of kernel 'add_one' lies on another device" in done.stdout, done.stderr
 
 
 def test_nothing_of_opencl_happens_before_the_first_use(library: Path, device: Any) -> None:

@@ -120,7 +120,7 @@ class Launcher {
     const std::size_t global[3] = {extent[0] * extent[3], extent[1] * extent[4], extent[2] * extent[5]};
     const cl_kernel kernel = KernelOn(device);
     device.queue().Launch([&](cl_command_queue queue, cl_event* event) {
-      for (cl_uint i = 0; i < arg_types_.size(); ++i) SetArgument(kernel, i, raw[i]);
+      for (cl_uint i = 0; i < arg_types_.size(); ++i) SetArgument(device, kernel, i, raw[i]);
       const cl_int code =
           clEnqueueNDRangeKernel(queue, kernel, dimensions_, nullptr, global, &extent[3], 0, nullptr, event);
       if (code != CL_SUCCESS) Check(code, Describe(extent));
@@ -135,11 +135,15 @@ class Launcher {
     return kernel.get();
   }
 
-  void SetArgument(cl_kernel kernel, cl_uint index, const TVMFFIAny& arg) const {
+  void SetArgument(const Device& device, cl_kernel kernel, cl_uint index, const TVMFFIAny& arg) const {
     const DLDataType type = arg_types_[index];
     cl_int code = CL_SUCCESS;
     if (type.code == kDLOpaqueHandle) {
       const Memory* memory = MemoryOf(arg);
+      if (memory != nullptr && &memory->device != &device) {
+        TVM_FFI_THROW(ValueError) << "OpenCL: argument " << index << " of kernel '" << name_
+                                  << "' lies on another device";
+      }
       const cl_mem object = memory == nullptr ? nullptr : memory->object.get();
       code = clSetKernelArg(kernel, index, sizeof(object), &object);
     } else if (type.code == kDLFloat) {
