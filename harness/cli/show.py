@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsFile
+
+if TYPE_CHECKING:
+    from harness.crossover import Standing
+    from harness.record import Record
 
 
 def register(app: typer.Typer) -> None:
@@ -18,6 +23,12 @@ def show(
     glob: Annotated[str | None, typer.Argument(metavar="[GLOB]", help="Only cases whose id matches.")] = None,
     records: RecordsFile = DEFAULT_RECORDS,
     every: Annotated[bool, typer.Option("--every", help="Every record, not only the latest of each series.")] = False,
+    partitions: Annotated[
+        bool, typer.Option("--partitions", help="What went to CLML, what stayed on OpenCL, and why.")
+    ] = False,
+    crossover: Annotated[
+        bool, typer.Option("--crossover", help="Which path wins for each model, and by how much.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the latest record of each case on each device; of a single case, everything that is known."""
@@ -43,10 +54,45 @@ def show(
         chosen = list(latest.values())
     if as_json:
         out(json_array(chosen))
+    elif partitions:
+        out(_partitions(chosen))
+    elif crossover:
+        out(_crossover(chosen))
     elif len(chosen) == 1:
         out(_whole(chosen[0].model_dump(mode="json", by_alias=True)))
     else:
         out(results_table(chosen))
+
+
+def _partitions(records: Sequence[Record]) -> str:
+    from harness.failures import UsageError
+    from harness.paths.clml.report import render
+
+    reports = {record.case: record.offload for record in records if record.offload}
+    if not reports:
+        raise UsageError("none of these cases was cut into parts", hint="only path clml is: try '*-clml-*'")
+    return "\n\n".join(f"{case}\n\n{render(report)}" for case, report in reports.items())
+
+
+def _crossover(records: Sequence[Record]) -> str:
+    from harness.cli.table import plain_table
+    from harness.crossover import crossovers
+
+    compared = crossovers(records)
+    rows = [
+        (c.model, c.precision, c.tuning, s.path, _latency(s), "-" if s.mac_share is None else f"{s.mac_share:.0%}")
+        for c in compared
+        for s in c.standings
+    ]
+    verdicts = [f"{c.model} {c.precision} {c.tuning} on {c.identity_key}: {c.verdict}" for c in compared]
+    headers = ("model", "precision", "tuning", "path", "wall ms", "MACs offloaded")
+    return "\n".join([plain_table(rows, headers), "", *verdicts])
+
+
+def _latency(standing: Standing) -> str:
+    if standing.wall_ms is None:
+        return "emulated" if standing.emulated else standing.outcome
+    return f"{standing.wall_ms:.4g} ± {standing.spread:.1%}"
 
 
 def _whole(record: dict[str, object]) -> str:
