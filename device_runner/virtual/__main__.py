@@ -45,8 +45,16 @@ def main() -> None:
 async def _serve(phone: Phone) -> None:
     listener = daemon.listening_socket()
     serving = asyncio.ensure_future(daemon.serve(listener, phone))
+    loop = asyncio.get_running_loop()
+
+    def stop(*_: object) -> None:
+        if not serving.done():
+            loop.call_soon_threadsafe(serving.cancel)
+
+    # Not the loop's own handlers: these must still stand when the loop is gone and the rest is being ended, because
+    # the kernel tells of a dying parent once for each of its threads.
     for signum in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(signum, serving.cancel)
+        signal.signal(signum, stop)
     sys.stdout.write(json.dumps({"port": listener.getsockname()[1]}) + "\n")
     sys.stdout.flush()
     with contextlib.suppress(asyncio.CancelledError):

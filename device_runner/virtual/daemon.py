@@ -51,13 +51,13 @@ async def serve(listener: socket.socket, phone: Phone, route: Router = services.
 
     server = await asyncio.start_server(connected, sock=listener, limit=MAX_PAYLOAD_BYTES)
     try:
-        async with server:
-            while True:
-                await asyncio.sleep(POLL_S)
-                if phone.faults.now.offline:
-                    for transport in tuple(transports):
-                        transport.drop()
+        while True:
+            await asyncio.sleep(POLL_S)
+            if phone.faults.now.offline:
+                for transport in tuple(transports):
+                    transport.drop()
     finally:
+        server.close()
         for transport in tuple(transports):
             transport.drop()
         with contextlib.suppress(asyncio.CancelledError):

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.failures import RigFailure
-from device_runner.virtual import faults, phone, private_adb, sandbox
+from device_runner.virtual import faults, lifetime, phone, private_adb, sandbox
 from device_runner.virtual.children import Children
 from device_runner.virtual.faults import Faults
-from device_runner.virtual.lifetime import PHONE_ID
 from device_runner.virtual.phone import FAULTS_JSON, State
 from device_runner.virtual.tvm_rpc.runtime import EXTRA_LIBRARIES
 from device_runner.virtual.tvm_rpc.server import FAULTS
@@ -90,11 +89,13 @@ def virtual_phone(
         sandboxed = not sandbox.why_not()
     root = Path("/") if sandboxed else home
     (home / REMOTE_ROOT).mkdir(parents=True, exist_ok=True)
+    environment = {**_environment(root, opencl_runtime), **(env or {})}
     with contextlib.ExitStack() as stack:
+        if not sandboxed:
+            stack.callback(lifetime.end_all_of, environment[lifetime.PHONE_ID])
         log = stack.enter_context((home / "phone.log").open("wb"))
         children = stack.enter_context(Children())
         adb_port = private_adb.start(children, home / "adb", log)
-        environment = {**_environment(root, opencl_runtime), **(env or {})}
         argv = _python("device_runner.virtual.__main__:main", "--root", str(root))
         if sandboxed:
             argv = sandbox.command(home, _readable(opencl_runtime), argv)
@@ -129,7 +130,7 @@ def _environment(root: Path, opencl_runtime: Path | None) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "ANDROID_ROOT": str(root / "system"),
         "ANDROID_DATA": str(root / "data"),
-        PHONE_ID: secrets.token_hex(8),
+        lifetime.PHONE_ID: secrets.token_hex(8),
     }
     if opencl_runtime:
         environment[EXTRA_LIBRARIES] = str(opencl_runtime.resolve())

@@ -71,7 +71,11 @@ def test_no_process_outlives_its_host(tmp_path: Path, signum: signal.Signals, sa
         assert len(started) >= 4
         os.kill(host.pid, signum)
         host.wait(20)
-    assert eventually(lambda: not alive(started)), alive(started)
+    try:
+        assert eventually(lambda: not alive(started)), alive(started)
+    finally:
+        for process in alive(started):
+            process.kill()
 
 
 def test_the_context_ends_everything(tmp_path: Path) -> None:

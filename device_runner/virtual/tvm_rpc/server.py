@@ -16,13 +16,12 @@ from pathlib import Path
 from device_runner.failures import RigFailure
 from device_runner.virtual import faults, lifetime
 from device_runner.virtual.tvm_rpc import handshake, runtime
-from device_runner.virtual.tvm_rpc.tracker import Address, Tracker
+from device_runner.virtual.tvm_rpc.tracker import Tracker
 
 LOOPBACK = "127.0.0.1"
 FAULTS = "ADRENO_BENCH_VIRTUAL_FAULTS"
 """Environment: the phone's file of faults."""
 TERM_DEADLINE_S = 2.0
-TRACKER_RETRY_S = 5.0
 
 log = logging.getLogger("tvm_rpc")
 
@@ -73,13 +72,6 @@ def _address(text: str) -> tuple[str, int] | None:
     return host, int(port)
 
 
-def _tracker_address(options: argparse.Namespace) -> Address | None:
-    if not options.tracker:
-        return None
-    host, port = options.tracker
-    return Address(host, port, options.key, options.custom_addr)
-
-
 def _bind(first: int, end: int) -> socket.socket:
     for port in range(first, max(end, first + 1)):
         try:
@@ -91,21 +83,9 @@ def _bind(first: int, end: int) -> socket.socket:
 
 def _listen(listener: socket.socket, options: argparse.Namespace) -> None:
     folder = options.work_dir / ".cache" if options.work_dir else Path(os.environ.get("HOME", ".")) / "rpc"
-    address = _tracker_address(options)
-    tracker: Tracker | None = None
+    tracker = Tracker(options.tracker, options.key, options.custom_addr, listener) if options.tracker else None
     while True:
-        try:
-            match_key = options.key
-            if address:
-                tracker = tracker or Tracker(address, listener.getsockname()[1])
-                match_key = tracker.wait_for_client(listener, tracker.offer())
-        except (OSError, ValueError) as error:
-            log.warning("tracker: %s", error)
-            if tracker:
-                tracker.close()
-                tracker = None
-            select.select([], [], [], TRACKER_RETRY_S)
-            continue
+        match_key = tracker.wait_for_client() if tracker else options.key
         connection, (host, port) = listener.accept()
         with connection:
             try:
