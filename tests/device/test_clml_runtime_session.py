@@ -1,0 +1,82 @@
+"""The CLML model where it belongs: in the process of an RPC server, with the tuning file between two sessions."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from device_runner import clml_runtime, opencl_runtime
+from device_runner.device import Loadable, Toggles
+from device_runner.local import RPC_SERVER, LocalDevice, LocalTransport
+from device_runner.virtual.tvm_rpc.runtime import EXTRA_LIBRARIES
+from harness.compile import CompileRequest, compile_model
+from harness.models.spec import InputSpec, seeded_inputs
+from harness.models.zoo import ZOO
+
+pytestmark = pytest.mark.device
+
+
+@pytest.fixture
+def device(sidecar_cache: Path, tmp_path: Path) -> LocalDevice:
+    libraries = (opencl_runtime.sidecar(sidecar_cache), clml_runtime.library(sidecar_cache))
+    environment = {EXTRA_LIBRARIES: ":".join(map(str, libraries))}
+    return LocalDevice("local", LocalTransport(str(tmp_path / "local"), environment), RPC_SERVER)
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A small network on paths `clml` and `cpu`, and its inputs."""
+    folder = tmp_path_factory.mktemp("tiny")
+    source = next(source for source in ZOO if source.name == "tiny")
+    made: dict[str, Any] = {}
+    for path in ("clml", "cpu"):
+        (folder / path).mkdir()
+        request = CompileRequest(str(source.onnx_file(folder)), None, path, "float32", False, None, 8192, 8192, 2048)
+        built = compile_model(request, folder / path)
+        library = folder / path / built.library
+        sha256 = hashlib.sha256(library.read_bytes()).hexdigest()
+        made[path] = Loadable(library, sha256, built.vdevices, "cpu" if path == "cpu" else "opencl")
+        made["inputs"] = [InputSpec(name, tuple(shape), dtype) for name, shape, dtype in built.inputs]
+    made["inputs"] = list(seeded_inputs(made["inputs"], seed=3).values())
+    return made
+
+
+@pytest.fixture
+def expected(device: LocalDevice, compiled: dict[str, Any]) -> Any:
+    with device.session({}, timeout_s=30) as session:
+        (output,), _ = session.load(compiled["cpu"], timeout_s=20).run(compiled["inputs"], timeout_s=20)
+    return output
+
+
+def told(device: LocalDevice, compiled: dict[str, Any], toggles: Toggles) -> tuple[Any, dict[str, Any], str]:
+    """The answer of a session, what the model says of it, and the server's log."""
+    with device.session(toggles, timeout_s=30) as session:
+        (output,), _ = session.load(compiled["clml"], timeout_s=20).run(compiled["inputs"], timeout_s=20)
+        return output, json.loads(session.call("adreno_bench.clml_info", timeout_s=10)), session.log()
+
+
+def test_a_tuning_session_serves_the_next(
+    device: LocalDevice, compiled: dict[str, Any], expected: Any, tmp_path: Path
+) -> None:
+    cache = {"CLML_TUNING_CACHE": str(tmp_path / "cache")}
+    _, tuning, _ = told(device, compiled, {**cache, "CLML_IS_TUNING_RUN": "1"})
+    output, tuned, log = told(device, compiled, cache)
+    np.testing.assert_allclose(output, expected, rtol=1e-4, atol=1e-4)
+    assert all(counts["saved"] == 1 for counts in tuning["symbols"].values())
+    assert set(tuned["symbols"]) == set(tuning["symbols"])
+    for symbol, counts in tuned["symbols"].items():
+        assert (counts["hits"], counts["misses"], counts["tuned"]) == (1, 0, counts["tunable"])
+        assert f"Loading tuning cache for symbol:{symbol} size:" in log
+    assert "CLML Target Version:4.0" in log
+    assert "CLML is emulated by adreno-bench" in log
+
+
+def test_switches_reach_the_server(device: LocalDevice, compiled: dict[str, Any], expected: Any) -> None:
+    output, info, _ = told(device, compiled, {"CLML_DISABLE_RECORDABLE_QUEUE": "1"})
+    np.testing.assert_allclose(output, expected, rtol=1e-4, atol=1e-4)
+    assert (info["recordable_queue"], info["tuning_run"]) == (False, False)
