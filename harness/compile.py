@@ -71,7 +71,7 @@ def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
     limits = DeviceLimits(request.image2d_max_width, request.image2d_max_height, request.image_max_array_layers)
     target = path.target(limits, request.host_triple)
     with _step("import"):
-        mod, inputs = _import(Path(request.model_file), request.input_shapes or {})
+        mod, inputs = import_model(Path(request.model_file), request.input_shapes or {})
         for quirk in quirks:
             mod = quirk.edit_model(mod)
         mod = _with_precision(mod, precision)
@@ -95,7 +95,8 @@ def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
     )
 
 
-def _import(file: Path, shapes: Mapping[str, Sequence[int]]) -> tuple[Any, tuple[InputSpec, ...]]:
+def import_model(file: Path, shapes: Mapping[str, Sequence[int]]) -> tuple[Any, tuple[InputSpec, ...]]:
+    """Read an ONNX file into TVM. Raises `ModelError`, and `UnsupportedOperator` for what TVM cannot read."""
     from tvm.relax.frontend.onnx import from_onnx
 
     model = load(file)

@@ -14,11 +14,13 @@ Emit = Callable[[Any], Any]
 """Adds an expression to the network and returns the variable that holds it."""
 
 
-def network(body: Callable[[Emit, Any], Any], shape: Sequence[int] = (1, 4, 8, 8), dtype: str = "float32") -> Any:
+def network(
+    body: Callable[[Emit, Any], Any], shape: Sequence[int] = (1, 4, 8, 8), dtype: str = "float32", name: str = "data"
+) -> Any:
     """A module whose `main` takes one tensor and returns what `body` makes of it."""
     from tvm import relax
 
-    data = relax.Var("data", tensor_type(tuple(shape), dtype))
+    data = relax.Var(name, tensor_type(tuple(shape), dtype))
     builder = relax.BlockBuilder()
     with builder.function("main", [data]):
         with builder.dataflow():

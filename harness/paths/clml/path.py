@@ -48,7 +48,7 @@ class ClmlPath(OpenCLPath):
     def lower(self, mod: Any, target: Any, quirks: Sequence[Quirk]) -> Any:
         """TVM's own passes that offload, then those of path `opencl`, all edited by the quirks' work-rounds."""
         register()
-        passes = [*_offload_passes(target, quirks), *tvm_compat.adreno_relax_passes(target)]
+        passes = [*offload_passes(target, quirks), *tvm_compat.adreno_relax_passes(target)]
         return _run(passes, mod, target, quirks)
 
     def check(self, built: Built) -> None:
@@ -75,11 +75,12 @@ class ClmlPath(OpenCLPath):
 
 def partitioned(mod: Any, target: Any, quirks: Sequence[Quirk]) -> Any:
     """The module after TVM cut it into parts and before code is generated from them; it carries its report."""
-    passes = _offload_passes(target, quirks)
+    passes = offload_passes(target, quirks)
     return _run(passes[:-1], mod, target, quirks)
 
 
-def _offload_passes(target: Any, quirks: Sequence[Quirk]) -> tvm_compat.Passes:
+def offload_passes(target: Any, quirks: Sequence[Quirk]) -> tvm_compat.Passes:
+    """TVM's own passes that offload, with the quirks' vetoes and patterns; one more leaves the report in the module."""
     refusals = Refusals()
     table = pattern_table(quirks, refusals)
     passes = tvm_compat.clml_offload_passes(table, target)

@@ -87,23 +87,25 @@ def pattern_table(quirks: Sequence[Quirk], refusals: Refusals) -> list[Any]:
     """The release's own table and the quirks' additions; a match must pass TVM's check and no quirk may veto it."""
     from tvm.relax.backend.adreno import clml
 
-    entries = [*clml.clml_pattern_table()]
-    for quirk in quirks:
-        entries += quirk.patterns() if quirk.patterns else ()
-    return [(name, pattern, parts, _checked(name, check, quirks, refusals)) for name, pattern, parts, check in entries]
+    def entry(row: Sequence[Any], owner: str) -> Any:
+        name, pattern, parts, check = row
+        return name, pattern, parts, _checked(name, check, owner, quirks, refusals)
+
+    own = [entry(row, f"TVM's {row[3].__name__.lstrip('_')}") for row in clml.clml_pattern_table()]
+    return own + [entry(row, quirk.id) for quirk in quirks if quirk.patterns for row in quirk.patterns()]
 
 
 def _checked(
-    name: str, check: Callable[[Any], bool], quirks: Iterable[Quirk], refusals: Refusals
+    name: str, check: Callable[[Any], bool], owner: str, quirks: Iterable[Quirk], refusals: Refusals
 ) -> Callable[[Any], bool]:
     def accepts(context: Any) -> bool:
         match = Match(name, context)
-        if not check(context):
-            refusals.note(match, f"TVM's {check.__name__.lstrip('_')}")
-            return False
-        veto = next((quirk.id for quirk in quirks if quirk.veto and quirk.veto(match)), None)
-        if veto:
-            refusals.note(match, veto)
-        return veto is None
+        if check(context):
+            refused_by = next((quirk.id for quirk in quirks if quirk.veto and quirk.veto(match)), None)
+        else:
+            refused_by = owner
+        if refused_by:
+            refusals.note(match, refused_by)
+        return refused_by is None
 
     return accepts

@@ -1,0 +1,75 @@
+"""The offload report as text for a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tabulate import tabulate
+
+SYMBOL_WIDTH = 44
+"""Symbols name every operator of a part: the first of resnet18's has 900 characters."""
+
+
+def render(report: dict[str, Any]) -> str:
+    """Lay out what `OffloadReport.to_json` gave: how much went to CLML, in which parts, what stayed and why."""
+    return "\n\n".join(part for part in (_summary(report), _subgraphs(report), _outside(report)) if part)
+
+
+def _summary(report: dict[str, Any]) -> str:
+    parts = report["subgraphs"]
+    small = sum(part["may_lose"] for part in parts)
+    untunable = sum(part["untunable"] * part["calls"] for part in parts)
+    rows = [
+        ("subgraphs in CLML", f"{len(parts)}, called {sum(part['calls'] for part in parts)} times per inference"),
+        ("operators", f"{report['operators_offloaded']} of {report['operators']} ({report['operator_share']:.1%})"),
+        (
+            "multiply-accumulates",
+            f"{_short(report['macs_offloaded'])} of {_short(report['macs'])} ({report['mac_share']:.1%})",
+        ),
+        ("across the boundary", f"{_short(report['boundary_bytes'])}B per inference"),
+        ("may lose by offload", f"{small} of the subgraphs, marked *" if small else "none"),
+        ("convolutions never tuned", f"{untunable}, those without activation" if untunable else "none"),
+    ]
+    return tabulate(rows, tablefmt="plain", disable_numparse=True)
+
+
+def _subgraphs(report: dict[str, Any]) -> str:
+    rows = [
+        (
+            _abridged(part["symbol"]) + (" *" if part["may_lose"] else ""),
+            part["calls"],
+            part["operators"],
+            _short(part["macs"]),
+            f"{_short(part['boundary_bytes'])}B",
+            ", ".join(_composites(part)),
+        )
+        for part in report["subgraphs"]
+    ]
+    headers = ("subgraph", "calls", "operators", "MACs", "boundary", "composites")
+    return tabulate(rows, headers, tablefmt="simple", disable_numparse=True) if rows else ""
+
+
+def _outside(report: dict[str, Any]) -> str:
+    rows = [(left["operator"], left["count"], _short(left["macs"]), left["why"]) for left in report["outside"]]
+    headers = ("stays on OpenCL", "count", "MACs", "why")
+    return tabulate(rows, headers, tablefmt="simple", disable_numparse=True, maxcolwidths=[None, None, None, 80])
+
+
+def _composites(part: dict[str, Any]) -> Iterator[str]:
+    for name, count in part["composites"].items():
+        yield f"{count} {name.removeprefix('openclml.')}"
+
+
+def _abridged(symbol: str) -> str:
+    """Both ends of it: symbols of one network differ at the end, if at all."""
+    half = SYMBOL_WIDTH // 2 - 1
+    return symbol if len(symbol) <= SYMBOL_WIDTH else f"{symbol[:half]}..{symbol[-half:]}"
+
+
+def _short(number: float) -> str:
+    for unit in ("", "k", "M"):
+        if number < 1000:
+            return f"{number:.3g} {unit}"
+        number /= 1000
+    return f"{number:.3g} G"

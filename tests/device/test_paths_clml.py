@@ -1,0 +1,114 @@
+"""Path `clml` from model to answer, on the functional model of TVM's CLML runtime."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from device_runner import clml_runtime, opencl_runtime
+from harness.compile import Compiled, CompileRequest, compile_model
+from harness.models.spec import InputSpec, seeded_inputs
+from harness.models.zoo import ZOO
+
+pytestmark = pytest.mark.device
+
+GOLDEN = Path(__file__).parents[1] / "fixtures" / "clml"
+
+Answer = Callable[..., tuple[Compiled, Any]]
+
+
+@pytest.fixture(scope="session")
+def runtime(sidecar_cache: Path) -> Any:
+    """TVM with an OpenCL device and a loader of CLML modules."""
+    if opencl_runtime.needed():
+        opencl_runtime.load(opencl_runtime.sidecar(sidecar_cache))
+    if clml_runtime.needed():
+        clml_runtime.load(clml_runtime.library(sidecar_cache))
+    import tvm
+
+    return tvm
+
+
+@pytest.fixture
+def answer(runtime: Any, tmp_path: Path) -> Answer:
+    """Compile a network of the zoo for a path, load the exported library, run it once on seeded inputs."""
+
+    def run(model: str, path: str, precision: str = "float32", *, as_shipped: bool = False) -> tuple[Compiled, Any]:
+        source = next(source for source in ZOO if source.name == model)
+        folder = tmp_path / f"{path}-{precision}"
+        folder.mkdir()
+        file = str(source.onnx_file(tmp_path))
+        request = CompileRequest(file, None, path, precision, as_shipped, None, 8192, 8192, 2048)
+        made = compile_model(request, folder)
+        device = runtime.cpu() if path == "cpu" else runtime.device("opencl")
+        library = runtime.runtime.load_module(str(folder / made.library))
+        machine = runtime.relax.VirtualMachine(library, [device] * made.vdevices)
+        inputs = seeded_inputs([InputSpec(name, tuple(shape), dtype) for name, shape, dtype in made.inputs], seed=7)
+        entry = "main" if path == "cpu" else "main_to_host"
+        machine.set_input(entry, *(runtime.runtime.tensor(array) for array in inputs.values()))
+        machine.invoke_stateful(entry)
+        return made, machine.get_outputs(entry).numpy()
+
+    return run
+
+
+def test_tiny_is_right(answer: Answer) -> None:
+    made, got = answer("tiny", "clml")
+    _, expected = answer("tiny", "cpu")
+    assert made.offload is not None
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+    assert made.facts["subgraph_calls"] > 1
+    assert made.facts["kernels"] > 0, "what stays outside runs on OpenCL"
+
+
+@pytest.mark.parametrize(("precision", "share"), [("float16", 0.97), ("float16_acc32", 0.0)])
+def test_float16_compiles(tmp_path: Path, precision: str, share: float) -> None:
+    """PoCL has no float16, so what stays outside cannot run here. CLML cannot add up in float32 what is float16."""
+    file = str(next(source for source in ZOO if source.name == "tiny").onnx_file(tmp_path))
+    made = compile_model(CompileRequest(file, None, "clml", precision, False, None, 8192, 8192, 2048), tmp_path)
+    assert made.facts["macs_offloaded"] / made.facts["macs"] == pytest.approx(share, abs=0.01)
+
+
+def test_depthwise_as_shipped_is_refused_by_the_runtime(answer: Answer) -> None:
+    with pytest.raises(RuntimeError, match="only supports group size of 1"):
+        answer("tiny", "clml", as_shipped=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["mobilenet_v1", "resnet18", "squeezenet1_1"])
+def test_zoo_is_right(answer: Answer, model: str) -> None:
+    made, got = answer(model, "clml")
+    _, expected = answer(model, "cpu")
+    np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-3)
+    assert made.facts["macs_offloaded"] > 0.9 * made.facts["macs"]
+
+
+SCRIPT = """
+import json, pathlib, runpy
+from harness.paths.clml import register
+register(pathlib.Path({cache!r}))
+import tvm
+from tvm.relax.backend.adreno.clml import OpenCLMLOffLoad
+bytes_of = tvm.get_global_func("adreno_bench.module_bytes")
+for case in {cases!r}:
+    mod = OpenCLMLOffLoad()(runpy.run_path(case)["build"]())
+    made = [(m.kind, bytes_of(m).hex()) for m in mod.attrs["external_mods"]]
+    print(json.dumps(made))
+"""
+
+
+def test_tvms_own_pass_works_in_any_script(sidecar_cache: Path) -> None:
+    names = ("split_partition", "two_outputs_used_outside", "small_net", "conv2d_bias_bn_eps_noscale")
+    script = SCRIPT.format(cache=str(sidecar_cache), cases=[str(GOLDEN / f"{name}.py") for name in names])
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
+    for name, line in zip(names, done.stdout.splitlines(), strict=True):
+        expected = json.loads((GOLDEN / f"{name}.json").read_text())
+        assert json.loads(line) == [["clml", module["bytes_hex"]] for module in expected]
