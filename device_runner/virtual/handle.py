@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import device_runner
 from device_runner.failures import RigFailure
 from device_runner.virtual import faults, lifetime, phone, private_adb, sandbox
 from device_runner.virtual.children import Children
@@ -28,7 +29,8 @@ REMOTE_ROOT = "data/local/tmp/adreno-bench"
 EMULATED = ("soc", "gpu", "clocks", "thermal", "battery")
 """What on this phone is not the real thing."""
 
-_PACKAGES = ("device_runner", "numpy", "tvm", "tvm_ffi")
+_OURS = Path(device_runner.__file__).parent
+_INSTALLED = ("numpy", "tvm", "tvm_ffi")
 """What runs on the phone of what is installed here."""
 
 
@@ -138,22 +140,22 @@ def _environment(root: Path, opencl_runtime: Path | None) -> dict[str, str]:
 
 
 def _readable(opencl_runtime: Path | None) -> list[Path]:
-    """Host folders that the phone's programs are made of: Python, the packages, the OpenCL runtime."""
+    """Host folders that the phone's programs are made of: Python, its packages, ours, the OpenCL runtime."""
     interpreter = Path(sys.executable).resolve().parent.parent
-    paths = [Path(sys.prefix), Path(sys.base_prefix), interpreter, *_package_folders()]
+    paths = [Path(sys.prefix), Path(sys.base_prefix), interpreter, *_package_folders(), _OURS]
     return [*paths, opencl_runtime.resolve().parent] if opencl_runtime else paths
 
 
-def _package_folders() -> list[Path]:
-    specs = (importlib.util.find_spec(name) for name in _PACKAGES)
-    return [Path(folder) for spec in specs if spec for folder in spec.submodule_search_locations or ()]
+def _package_folders() -> set[Path]:
+    specs = (importlib.util.find_spec(name) for name in _INSTALLED)
+    return {Path(folder).parent for spec in specs if spec for folder in spec.submodule_search_locations or ()}
 
 
 def _python(call: str, *arguments: str) -> list[str]:
     """Command line that calls `module:function` of ours, in this Python, deaf to its environment and folder."""
     module, _, function = call.partition(":")
-    parents = sorted({str(folder.parent) for folder in _package_folders()})
-    code = f"import sys; sys.path += {parents!r}; from {module} import {function}; sys.exit({function}())"
+    folders = [str(folder) for folder in (*sorted(_package_folders()), _OURS.parent)]
+    code = f"import sys; sys.path += {folders!r}; from {module} import {function}; sys.exit({function}())"
     return [sys.executable, "-I", "-B", "-c", code, *arguments]
 
 
