@@ -36,11 +36,18 @@ def library(cache_dir: Path, *, extra_flags: Sequence[str] = ()) -> Path:
 
 
 def needed() -> bool:
-    """Whether nothing in this process loads CLML modules yet, neither a TVM built with USE_CLML nor the model."""
+    """Whether the installed TVM was built without CLML, be the model loaded here or not."""
+    return not _registered(LOADER) or _registered("adreno_bench.clml_info")
+
+
+def _registered(function: str) -> bool:
     import tvm_ffi
 
-    _open(package_folder("tvm") / "lib" / "libtvm_runtime.so")
-    return tvm_ffi.get_global_func(LOADER, allow_missing=True) is None
+    libraries = package_folder("tvm") / "lib"
+    for name in ("libtvm_runtime.so", "libtvm_runtime_extra.so"):  # TVM's own CLML runtime would be in the second
+        if (libraries / name).exists():
+            _open(libraries / name)
+    return tvm_ffi.get_global_func(function, allow_missing=True) is not None
 
 
 def load(path: Path) -> bool:
@@ -48,7 +55,7 @@ def load(path: Path) -> bool:
 
     Raises RigFailure if the library does not load.
     """
-    if not needed():
+    if _registered(LOADER):
         return False
     _open(path)
     return True

@@ -25,25 +25,29 @@ STATUS_DEADLINE_S = 60
 
 
 def needed() -> bool:
-    """Whether no OpenCL runtime is loaded yet and the installed TVM has none of its own.
+    """Whether the installed TVM has no OpenCL runtime of its own, be the sidecar loaded here or not.
 
     Loads TVM's runtime libraries, and tvm-ffi, which keeps the registry; never the package `tvm`.
     """
+    return not _registered("device_api.opencl") or _registered("adreno_bench.opencl_info")
+
+
+def _registered(function: str) -> bool:
     import tvm_ffi
 
     libraries = package_folder("tvm") / "lib"
     _open(libraries / "libtvm_runtime.so")
     if (libraries / NAME).exists():
         _open(libraries / NAME)
-    return tvm_ffi.get_global_func("device_api.opencl", allow_missing=True) is None
+    return tvm_ffi.get_global_func(function, allow_missing=True) is not None
 
 
 def load(library: Path) -> bool:
-    """Load the sidecar into this process unless TVM has an OpenCL runtime already; says whether it did.
+    """Load the sidecar into this process unless it has an OpenCL runtime already; says whether it did.
 
     Raises SetupMissing if the system's OpenCL loader is missing, RigFailure if the library does not load.
     """
-    if not needed():
+    if _registered("device_api.opencl"):
         return False
     _open(library)
     return True

@@ -11,12 +11,12 @@ from device_runner.failures import RigFailure
 
 
 def test_a_runtime_that_is_there_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clml_runtime, "needed", lambda: False)
+    monkeypatch.setattr(clml_runtime, "_registered", lambda function: True)
     assert not clml_runtime.load(Path("never-opened.so"))
 
 
 def test_a_library_that_does_not_load_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(clml_runtime, "needed", lambda: True)
+    monkeypatch.setattr(clml_runtime, "_registered", lambda function: False)
     (tmp_path / "broken.so").write_bytes(b"no library")
     with pytest.raises(RigFailure, match=r"broken\.so does not load") as raised:
         clml_runtime.load(tmp_path / "broken.so")
