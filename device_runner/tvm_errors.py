@@ -18,7 +18,9 @@ _WRAPPING = re.compile(
 
 _KERNEL_BUILD = re.compile(r"CL_BUILD_PROGRAM_FAILURE|clBuildProgram|build log", re.IGNORECASE)
 _UNSUPPORTED = re.compile(
-    r"extn not present|extension .*not (?:present|supported|available)|cl_khr_fp16|load_from_bytes\.clml|Unsupported target version", re.IGNORECASE
+    r"extn not present|extension .*not (?:present|supported|available)|cl_khr_fp16|load_from_bytes\.clml"
+    r"|Unsupported target version",
+    re.IGNORECASE,
 )
 
 
