@@ -10,7 +10,7 @@ import select
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -72,15 +72,17 @@ def virtual_phone(
     home: Path,
     *,
     opencl_runtime: Path | None = None,
+    clml_runtime: Path | None = None,
     env: Mapping[str, str] | None = None,
     injected: Faults | None = None,
     sandboxed: bool | None = None,
 ) -> Iterator[VirtualPhone]:
     """A virtual phone with its folder at `home`, connected to an adb server of its own.
 
-    `opencl_runtime` is the library with TVM's OpenCL device API, `env` goes into every process on the phone, `injected`
-    are the faults to begin with, `sandboxed` forces or forbids the sandbox (None: where it can be had). All processes
-    end with the context, or with this process if it is killed. Raises SetupMissing or RigFailure.
+    `opencl_runtime` is the library with TVM's OpenCL device API, `clml_runtime` the model of its CLML runtime, `env`
+    goes into every process on the phone, `injected` are the faults to begin with, `sandboxed` forces or forbids the
+    sandbox (None: where it can be had). All processes end with the context, or with this process if it is killed.
+    Raises SetupMissing or RigFailure.
     """
     home = home.resolve()
     phone.prepare(home)
@@ -91,7 +93,8 @@ def virtual_phone(
         sandboxed = not sandbox.why_not()
     root = Path("/") if sandboxed else home
     (home / REMOTE_ROOT).mkdir(parents=True, exist_ok=True)
-    environment = {**_environment(root, opencl_runtime), **(env or {})}
+    runtimes = [library.resolve() for library in (opencl_runtime, clml_runtime) if library]
+    environment = {**_environment(root, runtimes), **(env or {})}
     with contextlib.ExitStack() as stack:
         if not sandboxed:
             stack.callback(lifetime.end_all_of, environment[lifetime.PHONE_ID])
@@ -100,7 +103,7 @@ def virtual_phone(
         adb_port = private_adb.start(children, home / "adb", log)
         argv = _python("device_runner.virtual.__main__:main", "--root", str(root))
         if sandboxed:
-            argv = sandbox.command(home, _readable(opencl_runtime), argv)
+            argv = sandbox.command(home, _readable(runtimes), argv)
         daemon = children.start(argv, env=environment, stdout=subprocess.PIPE, stderr=log)
         serial = f"127.0.0.1:{_port(daemon, home / 'phone.log')}"
         private_adb.connect(adb_port, serial, START_DEADLINE_S)
@@ -121,9 +124,9 @@ def _port(daemon: subprocess.Popen[bytes], log: Path) -> int:
     return port
 
 
-def _environment(root: Path, opencl_runtime: Path | None) -> dict[str, str]:
+def _environment(root: Path, runtimes: Sequence[Path]) -> dict[str, str]:
     home = str(root / "data/local/tmp")
-    environment = {
+    return {
         "PATH": f"{root / 'system/bin'}:/usr/local/bin:/usr/bin:/bin",
         "HOME": home,
         "TMPDIR": home,
@@ -132,18 +135,19 @@ def _environment(root: Path, opencl_runtime: Path | None) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "ANDROID_ROOT": str(root / "system"),
         "ANDROID_DATA": str(root / "data"),
+        # A phone's OpenCL driver keeps no compiled kernels between processes (the reason for apache/tvm #13868), so
+        # PoCL must not either: a first run would be cold once and warm ever after.
+        "POCL_KERNEL_CACHE": "0",
         lifetime.PHONE_ID: secrets.token_hex(8),
+        EXTRA_LIBRARIES: ":".join(map(str, runtimes)),
     }
-    if opencl_runtime:
-        environment[EXTRA_LIBRARIES] = str(opencl_runtime.resolve())
-    return environment
 
 
-def _readable(opencl_runtime: Path | None) -> list[Path]:
-    """Host folders that the phone's programs are made of: Python, its packages, ours, the OpenCL runtime."""
+def _readable(runtimes: Sequence[Path]) -> list[Path]:
+    """Host folders that the phone's programs are made of: Python, its packages, ours, what TVM lacks."""
     interpreter = Path(sys.executable).resolve().parent.parent
-    paths = [Path(sys.prefix), Path(sys.base_prefix), interpreter, *_package_folders(), _OURS]
-    return [*paths, opencl_runtime.resolve().parent] if opencl_runtime else paths
+    libraries = [library.parent for library in runtimes]
+    return [Path(sys.prefix), Path(sys.base_prefix), interpreter, *_package_folders(), _OURS, *libraries]
 
 
 def _package_folders() -> set[Path]:
