@@ -68,26 +68,32 @@ def open_device(
         yield device
 
 
+def _runtimes(cache: Path) -> tuple[Path | None, Path | None]:
+    """What the installed TVM lacks on devices of this host: its OpenCL runtime, and CLML's functional model."""
+    from device_runner import clml_runtime, opencl_runtime
+
+    opencl = opencl_runtime.sidecar(cache) if opencl_runtime.needed() else None
+    return opencl, clml_runtime.library(cache) if clml_runtime.needed() else None
+
+
 @contextmanager
 def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Device]:
-    from device_runner import opencl_runtime
     from device_runner.adb_device import AdbDevice, AdbTransport
     from device_runner.virtual import virtual_phone
 
-    runtime = opencl_runtime.sidecar(cache) if opencl_runtime.needed() else None
+    opencl, clml = _runtimes(cache)
     chosen = {name: value for name in OPENCL_VARIABLES if (value := os.environ.get(name))}
-    with virtual_phone(cache / "virtual", opencl_runtime=runtime, env=chosen) as phone:
+    with virtual_phone(cache / "virtual", opencl_runtime=opencl, clml_runtime=clml, env=chosen) as phone:
         transport = AdbTransport(phone.serial, phone.adb_port, phone.root, progress)
         yield AdbDevice(name, transport, ["tvm_rpc"], kind="virtual", emulated=phone.emulated)
 
 
 @contextmanager
 def _local(name: str, cache: Path, _progress: Progress | None) -> Iterator[Device]:
-    from device_runner import opencl_runtime
     from device_runner.local import RPC_SERVER, LocalDevice, LocalTransport
     from device_runner.virtual.tvm_rpc.runtime import EXTRA_LIBRARIES
 
-    environment = {EXTRA_LIBRARIES: str(opencl_runtime.sidecar(cache))} if opencl_runtime.needed() else {}
+    environment = {EXTRA_LIBRARIES: ":".join(str(library) for library in _runtimes(cache) if library)}
     yield LocalDevice(name, LocalTransport(str(cache / "local"), environment), RPC_SERVER)
 
 

@@ -42,9 +42,9 @@ INCONSISTENT = {"pad_conv2d_both"}
 
 
 @pytest.fixture(scope="session")
-def tvm(pytestconfig: pytest.Config) -> Any:
+def tvm(sidecar_cache: Path) -> Any:
     named = os.environ.get("CLML_MODEL")
-    clml_runtime.load(Path(named) if named else clml_runtime.library(pytestconfig.cache.mkdir("clml")))
+    clml_runtime.load(Path(named) if named else clml_runtime.library(sidecar_cache))
     import tvm
 
     return tvm

@@ -30,9 +30,9 @@ fuzz = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCh
 
 
 @pytest.fixture(scope="session")
-def tvm(pytestconfig: pytest.Config) -> Any:
+def tvm(sidecar_cache: Path) -> Any:
     named = os.environ.get("CLML_MODEL")
-    clml_runtime.load(Path(named) if named else clml_runtime.library(pytestconfig.cache.mkdir("clml")))
+    clml_runtime.load(Path(named) if named else clml_runtime.library(sidecar_cache))
     import tvm
 
     return tvm
@@ -241,9 +241,10 @@ def test_a_damaged_graph_runs_or_is_an_error(module: dict[str, Any], create: Cal
 
 
 @pytest.mark.slow
-def test_address_sanitizer_finds_nothing(pytestconfig: pytest.Config) -> None:
-    cache = pytestconfig.cache.mkdir("clml")
-    library = clml_runtime.library(cache, extra_flags=["-fsanitize=address,undefined", "-fno-sanitize-recover", "-O1"])
+def test_address_sanitizer_finds_nothing(sidecar_cache: Path) -> None:
+    library = clml_runtime.library(
+        sidecar_cache, extra_flags=["-fsanitize=address,undefined", "-fno-sanitize-recover", "-O1"]
+    )
     # The interpreter is not instrumented, so the sanitizers must come first, and with them the library whose
     # __cxa_throw they wrap. Leaks are not looked for: the interpreter keeps much until the end.
     names = ("libasan.so", "libubsan.so", "libstdc++.so")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from device_runner import clml_runtime, opencl_runtime
-from device_runner.device import Loadable, Toggles
-from device_runner.local import RPC_SERVER, LocalDevice, LocalTransport
-from device_runner.virtual.tvm_rpc.runtime import EXTRA_LIBRARIES
+from device_runner.device import Device, Loadable, Toggles
+from device_runner.failures import Unsupported
+from device_runner.registry import open_device
 from harness.compile import CompileRequest, compile_model
 from harness.models.spec import InputSpec, seeded_inputs
 from harness.models.zoo import ZOO
@@ -21,11 +21,10 @@ from harness.models.zoo import ZOO
 pytestmark = pytest.mark.device
 
 
-@pytest.fixture
-def device(sidecar_cache: Path, tmp_path: Path) -> LocalDevice:
-    libraries = (opencl_runtime.sidecar(sidecar_cache), clml_runtime.library(sidecar_cache))
-    environment = {EXTRA_LIBRARIES: ":".join(map(str, libraries))}
-    return LocalDevice("local", LocalTransport(str(tmp_path / "local"), environment), RPC_SERVER)
+@pytest.fixture(params=["local", "virtual"])
+def device(request: pytest.FixtureRequest, sidecar_cache: Path) -> Iterator[Device]:
+    with open_device(request.param, sidecar_cache) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -47,25 +46,24 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.fixture
-def expected(device: LocalDevice, compiled: dict[str, Any]) -> Any:
+def expected(device: Device, compiled: dict[str, Any]) -> Any:
     with device.session({}, timeout_s=30) as session:
         (output,), _ = session.load(compiled["cpu"], timeout_s=20).run(compiled["inputs"], timeout_s=20)
     return output
 
 
-def told(device: LocalDevice, compiled: dict[str, Any], toggles: Toggles) -> tuple[Any, dict[str, Any], str]:
+def told(device: Device, compiled: dict[str, Any], toggles: Toggles) -> tuple[Any, dict[str, Any], str]:
     """The answer of a session, what the model says of it, and the server's log."""
     with device.session(toggles, timeout_s=30) as session:
         (output,), _ = session.load(compiled["clml"], timeout_s=20).run(compiled["inputs"], timeout_s=20)
         return output, json.loads(session.call("adreno_bench.clml_info", timeout_s=10)), session.log()
 
 
-def test_a_tuning_session_serves_the_next(
-    device: LocalDevice, compiled: dict[str, Any], expected: Any, tmp_path: Path
-) -> None:
-    cache = {"CLML_TUNING_CACHE": str(tmp_path / "cache")}
-    _, tuning, _ = told(device, compiled, {**cache, "CLML_IS_TUNING_RUN": "1"})
-    output, tuned, log = told(device, compiled, cache)
+def test_a_tuning_session_serves_the_next(device: Device, compiled: dict[str, Any], expected: Any) -> None:
+    with device.scratch("clml-tuning") as path:
+        cache = {"CLML_TUNING_CACHE": path}
+        _, tuning, _ = told(device, compiled, {**cache, "CLML_IS_TUNING_RUN": "1"})
+        output, tuned, log = told(device, compiled, cache)
     np.testing.assert_allclose(output, expected, rtol=1e-4, atol=1e-4)
     assert all(counts["saved"] == 1 for counts in tuning["symbols"].values())
     assert set(tuned["symbols"]) == set(tuning["symbols"])
@@ -76,7 +74,13 @@ def test_a_tuning_session_serves_the_next(
     assert "CLML is emulated by adreno-bench" in log
 
 
-def test_switches_reach_the_server(device: LocalDevice, compiled: dict[str, Any], expected: Any) -> None:
+@pytest.mark.parametrize("version", ["none", "5.0"])
+def test_a_device_without_usable_clml_is_unsupported(version: str, device: Device, compiled: dict[str, Any]) -> None:
+    with pytest.raises(Unsupported):
+        told(device, compiled, {"ADRENO_BENCH_CLML_VERSION": version})
+
+
+def test_switches_reach_the_server(device: Device, compiled: dict[str, Any], expected: Any) -> None:
     output, info, _ = told(device, compiled, {"CLML_DISABLE_RECORDABLE_QUEUE": "1"})
     np.testing.assert_allclose(output, expected, rtol=1e-4, atol=1e-4)
     assert (info["recordable_queue"], info["tuning_run"]) == (False, False)

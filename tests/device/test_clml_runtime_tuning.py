@@ -47,8 +47,8 @@ class Process:
 
 
 @pytest.fixture(scope="session")
-def model(pytestconfig: pytest.Config) -> Path:
-    return clml_runtime.library(pytestconfig.cache.mkdir("clml"))
+def model(sidecar_cache: Path) -> Path:
+    return clml_runtime.library(sidecar_cache)
 
 
 @pytest.fixture

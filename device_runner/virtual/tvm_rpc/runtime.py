@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 EXTRA_LIBRARIES = "ADRENO_BENCH_OPENCL_RUNTIME"
-"""Environment: libraries to load beside the runtime, separated by `:`; the first is the OpenCL device API."""
+"""Environment: libraries to load beside the runtime, separated by `:`: TVM's OpenCL device API, the model of CLML."""
 
 
 def load() -> None:
