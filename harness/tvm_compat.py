@@ -130,6 +130,11 @@ def insert_before(passes: Passes, name: str, new: Any) -> Passes:
     return [*passes[:index], new, *passes[index:]]
 
 
+def passes_before(passes: Passes, name: str) -> Passes:
+    """Those before the last pass of that name."""
+    return passes[: _last(passes, name)]
+
+
 def _last(passes: Passes, name: str) -> int:
     """Names are compared without their name space, which moved between releases."""
     names = [str(p.info.name).rpartition(".")[2] for p in passes]

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.paths.base import DeviceLimits
 from harness.quirks.base import Answer, Quirk, State
-from harness.tvm_compat import tensor_type
+from harness.tvm_compat import dtype_of, tensor_type, type_of
 
 Emit = Callable[[Any], Any]
 """Adds an expression to the network and returns the variable that holds it."""
@@ -49,7 +49,8 @@ def conv_transpose(data: Any, **attributes: Any) -> Any:
     """A transposed 3 x 3 convolution of four channels."""
     from tvm import relax
 
-    return relax.op.nn.conv2d_transpose(data, constant(4, 4, 3, 3), kernel_layout="OIHW", **attributes)
+    weight = constant(4, 4 // attributes.get("groups", 1), 3, 3, dtype=dtype_of(type_of(data)))
+    return relax.op.nn.conv2d_transpose(data, weight, **attributes)
 
 
 def batch_norm(emit: Emit, data: Any, **attributes: Any) -> Any:

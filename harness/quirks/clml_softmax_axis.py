@@ -1,4 +1,4 @@
-"""Softmax is offloaded along any axis, and the runtime knows one."""
+"""Softmax is offloaded along any axis, and the runtime tells two of them apart."""
 
 from __future__ import annotations
 
@@ -14,27 +14,29 @@ if TYPE_CHECKING:
 
 
 def probe(*applied: Quirk) -> Answer:
-    """Partition a softmax along the width."""
+    """Partition a softmax along the height."""
     from tvm import relax
 
-    mod = network(lambda emit, x: emit(relax.op.nn.softmax(x, axis=3)))
+    mod = network(lambda emit, x: emit(relax.op.nn.softmax(x, axis=2)))
     return offers("openclml.relax.nn.softmax", mod, applied)
 
 
-def not_along_channels(match: Match) -> bool:
-    """The runtime asks for CLML's spatial mode, along the channels, whatever the axis; an axis of 3 only makes it read
-    the tensor as if channels were innermost."""
-    call = match.calls.get("relax.nn.softmax")
-    return call is not None and call.attrs.axis % len(shape_of(type_of(call))) != 1
+def unknown_axis(match: Match) -> bool:
+    """Neither along the channels nor, in four dimensions, along the width."""
+    if "relax.nn.softmax" not in match.calls:
+        return False
+    call = match.calls["relax.nn.softmax"]
+    rank = len(shape_of(type_of(call)))
+    return (rank, call.attrs.axis % rank) not in ((2, 1), (3, 1), (4, 1), (4, 3))
 
 
 QUIRK = Quirk(
     id="clml-softmax-axis",
-    title="softmax along any axis is offloaded and computed along the channels",
-    upstream="clml_runtime.cc: CreateSoftMaxLayer, CL_SOFTMAX_MODE_SPATIAL_QCOM always; CreateSoftmaxLayerTensor",
+    title="softmax along any axis is offloaded; along others than channels and width it is computed along the channels",
+    upstream="clml_runtime.cc: CreateSoftmaxLayerTensor, a layout for axis 3 and one for all others",
     since="0.25",
     paths=("clml",),
     probe=probe,
-    workaround="softmax along another axis than the channels stays on OpenCL",
-    veto=not_along_channels,
+    workaround="softmax along an axis that the runtime does not know stays on OpenCL",
+    veto=unknown_axis,
 )

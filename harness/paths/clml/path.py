@@ -48,8 +48,7 @@ class ClmlPath(OpenCLPath):
     def lower(self, mod: Any, target: Any, quirks: Sequence[Quirk]) -> Any:
         """TVM's own passes that offload, then those of path `opencl`, all edited by the quirks' work-rounds."""
         register()
-        passes = [*offload_passes(target, quirks), *tvm_compat.adreno_relax_passes(target)]
-        return _run(passes, mod, target, quirks)
+        return _run(relax_passes(target, quirks), mod, target)
 
     def check(self, built: Built) -> None:
         """Path `opencl`'s check, and every part that is called must be in the library. Raises `InvalidKernel`."""
@@ -75,23 +74,24 @@ class ClmlPath(OpenCLPath):
 
 def partitioned(mod: Any, target: Any, quirks: Sequence[Quirk]) -> Any:
     """The module after TVM cut it into parts and before code is generated from them; it carries its report."""
-    passes = offload_passes(target, quirks)
-    return _run(passes[:-1], mod, target, quirks)
+    return _run(tvm_compat.passes_before(relax_passes(target, quirks), "RunCodegen"), mod, target)
 
 
-def offload_passes(target: Any, quirks: Sequence[Quirk]) -> tvm_compat.Passes:
-    """TVM's own passes that offload, with the quirks' vetoes and patterns; one more leaves the report in the module."""
+def relax_passes(target: Any, quirks: Sequence[Quirk]) -> tvm_compat.Passes:
+    """The release's own passes with the quirks' work-rounds; one more leaves the report in the module."""
     refusals = Refusals()
     table = pattern_table(quirks, refusals)
-    passes = tvm_compat.clml_offload_passes(table, target)
-    return tvm_compat.insert_before(passes, "RunCodegen", _description(refusals, table))
-
-
-def _run(passes: tvm_compat.Passes, mod: Any, target: Any, quirks: Sequence[Quirk]) -> Any:
-    import tvm
-
+    offload = tvm_compat.clml_offload_passes(table, target)
+    offload = tvm_compat.insert_before(offload, "RunCodegen", _description(refusals, table))
+    passes = [*offload, *tvm_compat.adreno_relax_passes(target)]
     for quirk in quirks:
         passes = quirk.edit_relax(passes)
+    return passes
+
+
+def _run(passes: tvm_compat.Passes, mod: Any, target: Any) -> Any:
+    import tvm
+
     with target:
         return tvm.transform.Sequential(passes)(mod)
 
