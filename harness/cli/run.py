@@ -72,27 +72,29 @@ def run(
         left_out = len(work.plans) - len(plans)
         if left_out:
             screen.say(f"{left_out} cases were settled before and not run again")
-        emulated = work.device.identity.emulated
     if as_json:
         out(json_array(done))
     else:
         out(results_table(done))
-        out("\n".join(_summary(done, emulated, records)))
+        out("\n".join(_summary(done, records)))
     raise typer.Exit(_verdict(done, left_out, findings_are_fine))
 
 
-def _summary(done: Sequence[Record], emulated: Sequence[str], records: Path) -> list[str]:
+def _summary(done: Sequence[Record], records: Path) -> list[str]:
     """What a person should know about the numbers above."""
-    built = sum(record.reused is False for record in done)
+    built = len({record.artifact for record in done if record.reused is False})
+    reused = len({record.artifact for record in done if record.reused})
     sent = [record.sent_bytes for record in done if record.sent_bytes]
     lines = [
         "",
-        f"built {built or 'nothing'}, took {sum(bool(record.reused) for record in done)} from the store; "
+        f"built {built or 'nothing'}, took {reused} from the store; "
         f"pushed {f'{len(sent)} files, {size(sum(sent))}' if sent else 'nothing'}; records are in {records}",
     ]
     quirks = sorted({quirk for record in done for quirk in record.quirks})
     if quirks:
-        lines.append(f"upstream defects worked round: {', '.join(quirks)} (`adreno-bench quirks` explains them)")
+        explained = "`adreno-bench quirks` explains them, each record names its own"
+        lines.append(f"{len(quirks)} upstream defects were worked round ({explained})")
+    emulated = dict.fromkeys(part for record in done for part in record.emulated)
     if emulated:
         names = ", ".join(emulated)
         lines.append(f"not the real thing on this device: {names}; do not compare its times with a phone's")

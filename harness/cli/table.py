@@ -11,7 +11,20 @@ from harness.outcome import Outcome
 if TYPE_CHECKING:
     from harness.record import Record
 
-COLUMNS = ("model", "path", "precision", "outcome", "wall ms", "± %", "n", "device ms", "error / tolerance", "library")
+COLUMNS = (
+    "model",
+    "path",
+    "precision",
+    "tuning",
+    "outcome",
+    "wall ms",
+    "± %",
+    "n",
+    "device ms",
+    "error / tolerance",
+    "library",
+)
+LEFT_COLUMNS = 5
 
 
 def json_array(records: Sequence[Record]) -> str:
@@ -24,8 +37,8 @@ def results_table(records: Sequence[Record]) -> str:
     from tabulate import tabulate
 
     rows = [_row(record) for record in records]
-    right = ("left", "left", "left", "left", "right", "right", "right", "right", "right", "right")
-    text = tabulate(rows, headers=COLUMNS, colalign=right if rows else None, disable_numparse=True)
+    align = ["left"] * LEFT_COLUMNS + ["right"] * (len(COLUMNS) - LEFT_COLUMNS)
+    text = tabulate(rows, headers=COLUMNS, colalign=align if rows else None, disable_numparse=True)
     return "\n".join([text, *_complaints(records)])
 
 
@@ -52,6 +65,7 @@ def _row(record: Record) -> tuple[str, ...]:
         record.model,
         record.path,
         record.precision,
+        record.tuning,
         record.outcome.value,
         "emulated" if record.path in record.emulated else _median(record.wall_ms),
         _spread(record.wall_ms),
