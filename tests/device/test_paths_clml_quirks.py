@@ -1,0 +1,75 @@
+"""What the quirks keep from CLML really goes wrong there, and is right with them."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from device_runner import clml_runtime, opencl_runtime
+from harness.case import Precision
+from harness.paths import PATHS
+from harness.paths.base import DeviceLimits
+from harness.quirks import Quirk, quirks_for
+from harness.tvm_compat import type_of
+
+pytestmark = [pytest.mark.device, pytest.mark.slow]
+
+GOLDEN = Path(__file__).parents[1] / "fixtures" / "clml"
+CASES = (
+    "add_self",
+    "const_add",
+    "conv2d_add_fullconst",
+    "conv2d_add_scalar",
+    "conv2d_bias_swapped",
+    "conv2d_grouped",
+    "conv2d_weight_input",
+    "max_pool2d_dilation",
+    "max_pool2d_nhwc",
+    "pad_conv2d_both",
+    "pad_conv2d_reflect",
+)
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def run(sidecar_cache: Path, tmp_path: Path) -> Run:
+    """Build a module for a path, load it back, call it once on seeded inputs."""
+    if opencl_runtime.needed():
+        opencl_runtime.load(opencl_runtime.sidecar(sidecar_cache))
+    if clml_runtime.needed():
+        clml_runtime.load(clml_runtime.library(sidecar_cache))
+    import tvm
+
+    def run(mod: Any, path: str, quirks: Sequence[Quirk] = ()) -> Any:
+        way = PATHS[path]
+        target = way.target(DeviceLimits(8192, 8192, 2048), None)
+        built = way.build(way.lower(mod, target, quirks), target, quirks)
+        file = tmp_path / f"{len(list(tmp_path.iterdir()))}.so"
+        built.export_library(str(file))
+        device = tvm.cpu() if path == "cpu" else tvm.device("opencl")
+        machine = tvm.relax.VirtualMachine(tvm.runtime.load_module(str(file)), [device])
+        rng = np.random.default_rng(3)
+        shapes = [[int(size) for size in type_of(parameter).shape.values] for parameter in mod["main"].params]
+        inputs = [tvm.runtime.tensor(rng.standard_normal(shape, dtype=np.float32), device) for shape in shapes]
+        return machine["main"](*inputs).numpy()
+
+    return run
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_right_with_the_quirks_and_not_as_shipped(case: str, run: Run) -> None:
+    build = runpy.run_path(str(GOLDEN / f"{case}.py"))["build"]
+    expected = run(build(), "cpu")
+    with_quirks = run(build(), "clml", quirks_for("clml", Precision.FLOAT32, as_shipped=False))
+    np.testing.assert_allclose(with_quirks, expected, rtol=1e-4, atol=1e-4)
+    try:
+        shipped = run(build(), "clml", quirks_for("clml", Precision.FLOAT32, as_shipped=True))
+    except Exception:  # the code generator or the runtime refuses it
+        return
+    assert np.max(np.abs(shipped - expected)) > 0.1
