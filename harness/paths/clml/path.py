@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -53,14 +54,13 @@ class ClmlPath(OpenCLPath):
     def check(self, built: Built) -> None:
         """Path `opencl`'s check, and every part that is called must be in the library. Raises `InvalidKernel`."""
         super().check(built)
-        report = offload_of(built.lowered) or {"subgraphs": []}
-        called = {part["symbol"] for part in report["subgraphs"]}
+        called = {part["symbol"] for part in _report(built)["subgraphs"]}
         if missing := called - set(tvm_compat.clml_symbols(built.executable)):
             raise InvalidKernel(f"the compiler reported success, but left out the CLML part {min(missing)}")
 
     def facts(self, built: Built) -> ClmlFacts:
         """The noise-free numbers."""
-        report = offload_of(built.lowered) or {}
+        report = _report(built)
         parts = report["subgraphs"]
         return ClmlFacts(
             **asdict(super().facts(built)),
@@ -89,6 +89,12 @@ def relax_passes(target: Any, quirks: Sequence[Quirk]) -> tvm_compat.Passes:
     return passes
 
 
+def _report(built: Built) -> dict[str, Any]:
+    report = offload_of(built.lowered)
+    assert report is not None, "`lower` always leaves it"
+    return report
+
+
 def _run(passes: tvm_compat.Passes, mod: Any, target: Any) -> Any:
     import tvm
 
@@ -98,8 +104,6 @@ def _run(passes: tvm_compat.Passes, mod: Any, target: Any) -> Any:
 
 def _description(refusals: Refusals, table: Sequence[Any]) -> Any:
     """A pass that changes nothing and leaves the report in the module's attributes."""
-    import json
-
     import tvm
 
     def note(mod: Any, _ctx: Any) -> Any:
