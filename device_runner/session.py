@@ -75,8 +75,16 @@ class RpcSession:
     def load(self, loadable: Loadable, *, timeout_s: float) -> RpcProgram:
         """Push (by hash), load and initialise a library."""
         deadline = Deadline(timeout_s)
-        pushed = self._transport.push(loadable.library, loadable.sha256, timeout_s=timeout_s)
+        pushed = self._push(loadable, deadline)
+        if pushed.sent_bytes and self._push(loadable, deadline).sent_bytes:  # the second push compares hashes
+            raise RigFailure(
+                f"{loadable.library.name} does not arrive on {self._transport.name} with the hash that it should have",
+                hint="if `sha256sum` of the file on this host is right, try another cable; else build it again",
+            )
         return RpcProgram(self, loadable, pushed, timeout_s=deadline.remaining_s)
+
+    def _push(self, loadable: Loadable, deadline: Deadline) -> Pushed:
+        return self._transport.push(loadable.library, loadable.sha256, timeout_s=deadline.remaining_s)
 
     def log(self) -> str:
         """The newest part of the server's log."""

@@ -73,6 +73,12 @@ def test_a_library_is_sent_once(device: AdbDevice, cpu_program: Loadable) -> Non
         assert session.load(cpu_program, timeout_s=CALL_S).pushed.sent_bytes == 0
 
 
+def test_a_library_whose_hash_is_not_what_was_promised_is_not_loaded(device: AdbDevice, cpu_program: Loadable) -> None:
+    other = Loadable(cpu_program.library, "0" * 64, 1, "cpu")
+    with opened(device) as session, pytest.raises(RigFailure, match="with the hash that it should have"):
+        session.load(other, timeout_s=CALL_S)
+
+
 def test_an_error_of_the_program_leaves_the_session_usable(device: AdbDevice, cpu_program: Loadable) -> None:
     nameless = Loadable(cpu_program.library, cpu_program.sha256, 1, "cpu", entry="nowhere")
     with opened(device) as session:

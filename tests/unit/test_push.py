@@ -12,7 +12,7 @@ from fake_adb import SERIAL, FakeAdbServer, fake_adb, read, receive_send, run_lo
 
 from device_runner.adb import Adb
 from device_runner.device import Pushed
-from device_runner.failures import DeviceFull, DeviceLost, RigFailure
+from device_runner.failures import DeviceFull, DeviceLost
 from device_runner.push import push
 
 GOOD_DEVICE = {"shell,v2,raw": run_locally, "sync": store_locally}
@@ -51,7 +51,7 @@ def test_a_new_file_arrives_whole_under_its_final_name(tmp_path: Path, size: int
     with fake_adb(GOOD_DEVICE) as server:
         assert parcel.push(server) == Pushed(str(parcel.destination), size)
     assert parcel.destination.read_bytes() == parcel.file.read_bytes()
-    assert set(parcel.names) == {parcel.destination.name, f"{parcel.destination.name}.verified"}
+    assert parcel.names == [parcel.destination.name]
 
 
 def test_an_unchanged_file_costs_one_round_trip(parcel: Parcel) -> None:
@@ -70,22 +70,38 @@ def test_a_truncated_file_is_sent_again(parcel: Parcel) -> None:
     assert parcel.destination.read_bytes() == b"library"
 
 
-def test_a_file_that_lost_its_content_in_a_reboot_is_sent_again(parcel: Parcel) -> None:
+def test_a_second_push_hashes_what_arrived_and_notes_the_boot(parcel: Parcel) -> None:
     with fake_adb(GOOD_DEVICE) as server:
         parcel.push(server)
-        parcel.verified.write_text("an earlier boot\n")
+        assert not parcel.verified.exists()
+        assert parcel.push(server).sent_bytes == 0
+    assert parcel.verified.read_text().strip()
+
+
+@pytest.mark.parametrize("noted", [True, False])
+def test_a_file_that_lost_its_content_before_this_boot_is_sent_again(parcel: Parcel, noted: bool) -> None:
+    with fake_adb(GOOD_DEVICE) as server:
+        parcel.push(server)
+        if noted:
+            parcel.verified.write_text("an earlier boot\n")
         parcel.destination.write_bytes(b"\0" * 7)
         assert parcel.push(server).sent_bytes == 7
     assert parcel.destination.read_bytes() == b"library"
 
 
-def test_a_file_that_survived_a_reboot_is_hashed_once(parcel: Parcel) -> None:
+def test_a_file_that_was_sent_again_is_hashed_again(parcel: Parcel) -> None:
     with fake_adb(GOOD_DEVICE) as server:
         parcel.push(server)
-        this_boot = parcel.verified.read_text()
-        parcel.verified.write_text("an earlier boot\n")
-        assert parcel.push(server).sent_bytes == 0
-    assert parcel.verified.read_text() == this_boot
+        parcel.push(server)
+        parcel.destination.write_bytes(b"lib")
+        parcel.push(server)
+    assert not parcel.verified.exists()
+
+
+def test_a_file_with_another_hash_than_promised_never_counts_as_present(parcel: Parcel) -> None:
+    parcel.sha256 = "0" * 64
+    with fake_adb(GOOD_DEVICE) as server:
+        assert [parcel.push(server).sent_bytes for _ in range(3)] == [7, 7, 7]
 
 
 def test_what_an_earlier_run_left_half_sent_is_removed(parcel: Parcel) -> None:
@@ -118,13 +134,13 @@ def test_a_device_that_refuses_at_once_and_hangs_up_is_quoted_too(tmp_path: Path
         parcel.push(server)
 
 
-def test_other_content_than_was_sent_does_not_get_the_name(parcel: Parcel) -> None:
-    def garble(sock: socket.socket, _argument: str) -> None:
+def test_what_arrives_short_does_not_get_the_name(parcel: Parcel) -> None:
+    def lose(sock: socket.socket, _argument: str) -> None:
         path, data = receive_send(sock)
-        path.write_bytes(data[:-1] + b"!")
+        path.write_bytes(data[:-1])
         sock.sendall(b"OKAY" + struct.pack("<I", 0))
 
-    with fake_adb({**GOOD_DEVICE, "sync": garble}) as server, pytest.raises(RigFailure, match="did not arrive"):
+    with fake_adb({**GOOD_DEVICE, "sync": lose}) as server, pytest.raises(DeviceLost, match="6 of 7 bytes arrived"):
         parcel.push(server)
     assert parcel.names == []
 
