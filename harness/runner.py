@@ -178,13 +178,23 @@ class Recording:
         """The record of what is known."""
         return Record.model_validate(self._known)
 
+    def _has(self) -> str:
+        """What the device does have, for whoever wonders why a case is unsupported."""
+        identity: Identity = self._known["identity"]
+        return (
+            f"driver: {identity.driver}; CLML: {identity.clml or 'none'}; extensions: {' '.join(identity.extensions)}"
+        )
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         if not isinstance(error, Exception):
             return False
         failure = error if isinstance(error, Failure) else _our_fault(error)
-        self.note(outcome=_outcome(failure), message=failure.message, hint=failure.hint, evidence=failure.evidence)
+        evidence = failure.evidence
+        if isinstance(failure, Unsupported):
+            evidence = f"{self._has()}\n{evidence}"
+        self.note(outcome=_outcome(failure), message=failure.message, hint=failure.hint, evidence=evidence)
         return True
 
 

@@ -136,12 +136,21 @@ class ClmlCache:
             "clml_misses": misses,
             **({"clml_recordable_queue": told["recordable_queue"]} if "recordable_queue" in told else {}),
         }
-        return Proof(facts, _clml_complaint(hits, misses) if tuned else "", emulated=bool(told.get("emulated")))
+        stale = _stale(told.get("symbols", {}))
+        complaint = _clml_complaint(hits, misses, stale) if tuned else ""
+        return Proof({**facts, "clml_stale": stale}, complaint, emulated=bool(told.get("emulated")))
 
 
-def _clml_complaint(hits: Sequence[str], misses: Sequence[str]) -> str:
+def _stale(symbols: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Parts whose record was found and does not fit their operators. Only our model of CLML can tell."""
+    return sorted(name for name, counts in symbols.items() if counts["hits"] and counts["tuned"] < counts["tunable"])
+
+
+def _clml_complaint(hits: Sequence[str], misses: Sequence[str], stale: Sequence[str]) -> str:
     if misses:
         return f"CLML found no tuning for {len(misses)} of its parts, first {misses[0]}"
+    if stale:
+        return f"CLML found tuning that does not fit {len(stale)} of its parts, first {stale[0]}"
     return "" if hits else "CLML did not say that it loaded any tuning"
 
 

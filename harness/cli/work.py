@@ -45,6 +45,7 @@ def prepared(
     suite_file: Path, globs: Sequence[str] | None, device_name: str, *, as_shipped: bool, say: Callable[[str], None]
 ) -> Iterator[Work]:
     """Open the device and plan the chosen cases for it. Raises UsageError before any device is touched."""
+    from device_runner import clml_runtime
     from device_runner.registry import open_device
     from harness.build import versions
     from harness.pairs import require_working_pair
@@ -56,5 +57,7 @@ def prepared(
     check(suite, cases)
     cache = cache_root()
     with open_device(device_name, cache, say=say) as device:
+        if any(case.path == "clml" for case in cases) and clml_runtime.needed():
+            clml_runtime.library(cache)  # once, before the compile workers want it
         identity = device.identity
         yield Work(suite, device, [plan_case(suite, case, identity, cache, as_shipped) for case in cases], cache)

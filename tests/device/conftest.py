@@ -18,12 +18,6 @@ from device_runner.failures import DeviceLost
 from device_runner.virtual import Faults, VirtualPhone, virtual_phone
 
 
-@pytest.fixture(scope="session")
-def sidecar_cache(pytestconfig: pytest.Config) -> Path:
-    """Where the OpenCL runtime is kept from run to run."""
-    return Path(pytestconfig.cache.mkdir("sidecar"))
-
-
 @pytest.fixture(scope="module")
 def running_phone(tmp_path_factory: pytest.TempPathFactory, sidecar_cache: Path) -> Iterator[VirtualPhone]:
     runtime = opencl_runtime.sidecar(sidecar_cache) if opencl_runtime.needed() else None

@@ -22,12 +22,6 @@ SUITE = 'models = ["tiny"]\npaths = ["opencl", "texture"]\nbudget_s = {budget_s}
 LONG_S = 240
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One cache for all: what the first test builds, the others take from the store."""
-    return tmp_path_factory.mktemp("cache")
-
-
 def start(folder: Path, cache: Path, *arguments: str, budget_s: float = 1, samples: int = 10) -> subprocess.Popen[str]:
     (folder / "adreno-bench.toml").write_text(SUITE.format(budget_s=budget_s, samples=samples))
     return subprocess.Popen(

@@ -1,0 +1,101 @@
+"""Tuned cases through the real components: four situations, of which one counts as tuned."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from device_runner.device import Device
+from device_runner.registry import open_device
+from harness.artifact import sha256_of
+from harness.build import Builder
+from harness.case import Case, Tuning
+from harness.outcome import Outcome
+from harness.plan import Plan, plan_case
+from harness.progress import Silent
+from harness.record import Record
+from harness.runner import Built, Run, run_case
+from harness.suite import Limits, Suite
+from harness.tuning import BLOB, CACHE_VARIABLE, SHA256, TuningStore
+
+pytestmark = [pytest.mark.device, pytest.mark.slow]
+
+SUITE = Suite(models=["tiny", "squeezenet1_1"], paths=["clml"], budget_s=0.5)
+
+
+@pytest.fixture(scope="module")
+def device(cache: Path):  # type: ignore[no-untyped-def]
+    with open_device("virtual", cache) as opened:
+        yield opened
+
+
+def planned(device: Device, cache: Path, *cases: Case) -> tuple[list[Plan], Built]:
+    plans = [plan_case(SUITE, case, device.identity, cache, as_shipped=False) for case in cases]
+    with Builder(cache, Limits()) as builder:
+        return plans, builder.build(job for plan in plans for job in (plan.compile, plan.oracle))
+
+
+def run(device: Device, plan: Plan, built: Built, store: Path) -> Record:
+    return run_case(plan, built, Run(device, TuningStore(store)), Silent())
+
+
+def kept(store: Path) -> Path:
+    (blob,) = store.glob(f"tunings/*/{BLOB}")
+    return blob
+
+
+def put(store: Path, blob: Path) -> None:
+    """Put another tuning where the store believes it has its own."""
+    shutil.copyfile(blob, kept(store))
+    (kept(store).parent / SHA256).write_text(sha256_of(blob))
+
+
+def test_clml_counts_as_tuned_only_with_the_cache_of_this_artifact(device: Device, cache: Path, tmp_path: Path) -> None:
+    tuned = Tuning.TUNED
+    cases = [Case("tiny", "clml"), Case("tiny", "clml", tuning=tuned), Case("squeezenet1_1", "clml", tuning=tuned)]
+    (cold, warm, other), built = planned(device, cache, *cases)
+
+    record = run(device, cold, built, tmp_path / "tiny")
+    assert record.outcome is Outcome.OK
+    assert record.proofs["clml_hits"] == record.proofs["clml_misses"] == []
+
+    record = run(device, warm, built, tmp_path / "tiny")
+    assert record.outcome is Outcome.OK, record.message
+    assert record.proofs["clml_hits"]
+    assert record.proofs["clml_misses"] == record.proofs["clml_stale"] == []
+    assert CACHE_VARIABLE in record.toggles
+    assert "clml" in record.emulated
+    assert record.wall_ms == []
+
+    assert run(device, other, built, tmp_path / "other").outcome is Outcome.OK
+    put(tmp_path / "tiny", kept(tmp_path / "other"))
+    record = run(device, warm, built, tmp_path / "tiny")
+    assert record.outcome is Outcome.INCONCLUSIVE
+    assert "CLML found no tuning for" in record.message
+    assert record.proofs["clml_misses"]
+
+
+def test_a_cache_of_another_driver_is_not_taken_for_tuned(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file has every symbol, so CLML's log alone would say hit; the records do not fit its operators."""
+    case = Case("tiny", "clml", tuning=Tuning.TUNED)
+    with open_device("local", cache) as here:
+        (plan,), built = planned(here, cache, case)
+        monkeypatch.setenv("ADRENO_BENCH_CLML_VERSION", "3.0")
+        assert run(here, plan, built, tmp_path).outcome is Outcome.OK
+        monkeypatch.delenv("ADRENO_BENCH_CLML_VERSION")
+        record = run(here, plan, built, tmp_path)
+    assert record.outcome is Outcome.INCONCLUSIVE
+    assert "does not fit" in record.message
+    assert record.proofs["clml_misses"] == []
+
+
+@pytest.mark.parametrize("path", ["opencl", "texture"])
+def test_a_tuned_start_builds_no_program_from_source(device: Device, cache: Path, tmp_path: Path, path: str) -> None:
+    cases = [Case("tiny", path, tuning=tuning) for tuning in Tuning]
+    plans, built = planned(device, cache, *cases)
+    cold, warm = (run(device, plan, built, tmp_path) for plan in plans)
+    assert (cold.outcome, warm.outcome) == (Outcome.OK, Outcome.OK)
+    assert cold.proofs["programs_from_binary"] == warm.proofs["programs_from_source"] == 0
+    assert warm.proofs["programs_from_binary"] >= cold.proofs["programs_from_source"] > 0
