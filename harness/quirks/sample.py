@@ -22,6 +22,13 @@ def max_pool() -> Any:
     return _network(lambda _builder, conv: relax.op.nn.max_pool2d(conv(), (2, 2), strides=(2, 2)))
 
 
+def average_pool() -> Any:
+    """A convolution, then an average pool."""
+    from tvm import relax
+
+    return _network(lambda _builder, conv: relax.op.nn.avg_pool2d(conv(), (2, 2), strides=(2, 2)))
+
+
 def concat() -> Any:
     """Two convolutions side by side, concatenated, and a third."""
     from tvm import relax
