@@ -56,6 +56,7 @@ def prepared(
     cases = choose(suite, globs)
     check(suite, cases)
     cache = cache_root()
+    say(f"opening {device_name} (the first time, this compiles the runtimes that TVM's wheel lacks)")
     with open_device(device_name, cache, say=say) as device:
         if any(case.path == "clml" for case in cases) and clml_runtime.needed():
             clml_runtime.library(cache)  # once, before the compile workers want it
