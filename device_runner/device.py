@@ -7,17 +7,19 @@ and an OpenCL device of this host are interchangeable, and a test can hand it a 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
     Array = npt.NDArray[np.generic]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,32 @@ class Pushed:
     sent_bytes: int
 
 
+@dataclass(frozen=True)
+class Gate:
+    """How cool a device has to be before it is measured, and how long it may take to get there.
+
+    Temperatures in degrees Celsius. The defaults are what a phone on a desk reaches between two cases.
+    """
+
+    gpu_c: float = 45.0
+    battery_c: float = 40.0
+    thermal_status: int = 0
+    """Android's thermal status: 0 none, 1 light, 2 moderate, 3 severe."""
+    wait_s: float = 120.0
+    """After this long it is measured as hot as it is, and the record says `hot start`."""
+
+
+@dataclass(frozen=True)
+class Steadiness:
+    """Whether a device held its pace while it was measured. Empty for a device that shows nothing of the kind."""
+
+    throttled: bool = False
+    why: str = ""
+    """One line, for a person; empty unless `throttled`."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What was read before and after, what was set, what could not be; ready for JSON."""
+
+
 class Program(Protocol):
     """A library loaded in a session."""
 
@@ -169,6 +197,12 @@ class Device(Protocol):
 
     def scratch(self, name: str) -> AbstractContextManager[str]:
         """A path on the device where nothing is yet, in a folder that exists; removed when the context ends."""
+
+    def steadily(self, work: Callable[[], T], gate: Gate) -> tuple[T, Steadiness]:
+        """Do `work` on a device that is cool and held at its pace as far as it lets us, and say whether it kept it.
+
+        Raises what `work` raises, or `DeviceFailure`.
+        """
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from device_runner.device import Identity, Pushed, Toggles
+from device_runner.device import Gate, Identity, Pushed, Steadiness, T, Toggles
 from device_runner.failures import DeviceFull, Failure, PathFailure, SetupMissing
 from device_runner.session import RpcSession, open_session
 
@@ -68,6 +68,10 @@ class RpcDevice:
         finally:
             with suppress(Failure):  # a device that is gone takes its files along
                 self.transport.shell(["rm", "-f", path], timeout_s=SHELL_TIMEOUT_S)
+
+    def steadily(self, work: Callable[[], T], gate: Gate) -> tuple[T, Steadiness]:
+        """Do `work`. A machine that is not a phone has nothing that we would set or read."""
+        return work(), Steadiness()
 
     def _identity(self, opencl: Mapping[str, Any]) -> Identity:
         """Complete the fields of the OpenCL device with the machine's own."""

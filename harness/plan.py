@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from device_runner.device import Identity
+from device_runner.device import Gate, Identity
 from harness.artifact import sha256_of
 from harness.build import Job, compile_job, oracle_job
 from harness.case import Case
@@ -41,6 +41,7 @@ class Plan:
     quirks: tuple[str, ...]
     relative_tolerance: float
     budget: Budget
+    gate: Gate = field(default_factory=Gate)
 
 
 def check(suite: Suite, cases: Sequence[Case]) -> None:
@@ -84,6 +85,7 @@ def plan_case(suite: Suite, case: Case, identity: Identity, cache: Path, as_ship
         quirks=quirks,
         relative_tolerance=suite.relative_tolerance(case.precision),
         budget=Budget(suite.budget_s, suite.samples, suite.limits.run_s),
+        gate=suite.steady.gate(identity.serial),
     )
 
 

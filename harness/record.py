@@ -57,6 +57,10 @@ class Record(BaseModel):
     device_ms: list[float] = []
     ramp_ms: list[float] = []
     settled: bool | None = None
+    steadiness: dict[str, Any] = {}
+    """Temperatures, clocks and battery around the samples, and what was set to hold them; docs/phones.md."""
+    throttled_ms: list[float] = []
+    """Samples of wall time of a run that the device did not hold its pace in; only with outcome `throttled`."""
     init_ms: float | None = None
     first_run_ms: float | None = None
     max_abs_err: float | None = None

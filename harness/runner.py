@@ -14,12 +14,12 @@ from importlib.metadata import version
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from device_runner.device import Device, Identity, Toggles
-from device_runner.failures import Failure, PathFailure, RigFailure, Unsupported
+from device_runner.device import Device, Identity, Steadiness, Toggles
+from device_runner.failures import DeviceFailure, Failure, PathFailure, RigFailure, Unsupported
 from harness.accuracy import Accuracy, judge
 from harness.build import Answers, Artifact, Builder, versions
 from harness.case import Precision, Tuning
-from harness.measure import measure
+from harness.measure import Timing, measure
 from harness.oracle import INPUTS, OUTPUTS, load_arrays
 from harness.outcome import Outcome
 from harness.plan import Plan
@@ -44,6 +44,12 @@ class Unproved(PathFailure):
     """The run was to be tuned, and its own evidence does not say that it was."""
 
     outcome = "inconclusive"
+
+
+class Throttled(DeviceFailure):
+    """The device did not hold its pace while it was measured."""
+
+    outcome = "throttled"
 
 
 @dataclass(frozen=True)
@@ -108,7 +114,7 @@ def run_case(plan: Plan, built: Built, run: Run, progress: Progress) -> Record:
             emulated = recording.proved(tuner.proof(session, tuned=blob is not None, timeout_s=timeout_s))
             if not emulated:
                 progress.step(plan.case.id, "sampling")
-                recording.note(**vars(measure(program, plan.budget)))
+                recording.measured(*run.device.steadily(lambda: measure(program, plan.budget), plan.gate))
     return recording.record
 
 
@@ -172,6 +178,14 @@ class Recording:
         if proof.complaint:
             raise Unproved(proof.complaint)
         return proof.emulated
+
+    def measured(self, timing: Timing, steadiness: Steadiness) -> None:
+        """Add the samples. Raises Throttled, with the samples kept apart, if the device did not hold its pace."""
+        self.note(steadiness=dict(steadiness.facts))
+        if steadiness.throttled:
+            self.note(throttled_ms=timing.wall_ms)
+            raise Throttled(steadiness.why, hint="let it cool, or raise its `wait_s` under [steady] in the suite")
+        self.note(**vars(timing))
 
     @property
     def record(self) -> Record:

@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from pydantic import Field as field
 
+from device_runner.device import Gate
 from harness.accuracy import RELATIVE_TOLERANCE
 from harness.case import Case, Precision, Tuning
 from harness.failures import UsageError
@@ -48,6 +49,27 @@ class Limits(_Section):
     """For one call to the device: loading, or one batch of inferences."""
 
 
+class GateLimits(_Section):
+    """How cool a device has to be; what is left out is as for every device."""
+
+    gpu_c: float | None = field(None, gt=0)
+    battery_c: float | None = field(None, gt=0)
+    thermal_status: int | None = field(None, ge=0, le=6)
+    wait_s: float | None = field(None, ge=0)
+
+
+class Steady(GateLimits):
+    """How cool a device has to be before it is measured, and in which limits a single device differs."""
+
+    devices: dict[str, GateLimits] = {}
+    """By serial."""
+
+    def gate(self, serial: str) -> Gate:
+        """The limits of one device."""
+        own = self.devices.get(serial, GateLimits()).model_dump(exclude_none=True)
+        return Gate(**{**self.model_dump(exclude_none=True, exclude={"devices"}), **own})
+
+
 class Suite(_Section):
     """The list of cases, as written in the suite file."""
 
@@ -62,6 +84,7 @@ class Suite(_Section):
     tolerance: dict[Precision, float] = {}
     """Relative to the oracle's peak, by precision, where the default does not suit."""
     limits: Limits = Limits()
+    steady: Steady = Steady()
 
     @field_validator("models")
     @classmethod
@@ -143,7 +166,9 @@ def _line_of(text: str, keys: Sequence[str]) -> int:
 
 
 def _known_keys(parents: Sequence[str]) -> list[str]:
-    sections: dict[str, type[BaseModel]] = {"limits": Limits, "models": OnnxModel}
+    sections: dict[str, type[BaseModel]] = {"limits": Limits, "models": OnnxModel, "steady": Steady}
+    if len(parents) > 1 and parents[0] == "steady":
+        return list(GateLimits.model_fields)
     return list(sections.get(parents[0] if parents else "", Suite).model_fields)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from device_runner.device import Identity, Loadable, Pushed, Toggles
+from device_runner.device import Gate, Identity, Loadable, Pushed, Steadiness, T, Toggles
 from device_runner.failures import Failure
 from harness.build import Answers, Artifact, Job
 from harness.case import Case, Precision
@@ -82,6 +82,7 @@ class FakeDevice:
     tells: dict[str, str] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
     log: Callable[[Toggles], str] = lambda toggles: ""
+    steadiness: Steadiness = field(default_factory=Steadiness)
 
     def met(self, step: str) -> None:
         self.steps.append(step)
@@ -102,6 +103,9 @@ class FakeDevice:
     @contextlib.contextmanager
     def scratch(self, name: str) -> Iterator[str]:
         yield f"/device/{name}"
+
+    def steadily(self, work: Callable[[], T], gate: Gate) -> tuple[T, Steadiness]:
+        return work(), self.steadiness
 
 
 def a_plan(name: str = "tiny", precision: Precision = Precision.FLOAT32) -> Plan:

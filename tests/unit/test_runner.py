@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fake_device import FakeDevice, Things, a_plan, things
 
-from device_runner.device import Identity
+from device_runner.device import Identity, Steadiness
 from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, KernelBuildFailure, RigFailure
 from harness.build import Answers, Artifact, Builder, Job
 from harness.case import Case, Precision
@@ -79,6 +79,19 @@ def test_whatever_breaks_becomes_its_outcome_and_the_session_is_closed(
     assert record.message
     assert record.wall_ms == record.device_ms == []
     assert device.steps[-1] == ("session" if step == "session" else "closed")
+
+
+def test_a_throttled_run_has_samples_that_nothing_compares(built: Built) -> None:
+    throttled = Steadiness(throttled=True, why="the GPU was held at level 2", facts={"after": {"thermal_pwrlevel": 2}})
+    device = FakeDevice(steadiness=throttled)
+    record = run(device, built)
+    assert record.outcome is Outcome.THROTTLED
+    assert record.message == "the GPU was held at level 2"
+    assert record.wall_ms == record.device_ms == []
+    assert set(record.throttled_ms) == {2.0}
+    assert record.steadiness == {"after": {"thermal_pwrlevel": 2}}
+    assert not record.outcome.settled
+    assert device.steps[-1] == "closed"
 
 
 def test_a_fault_of_ours_is_told_with_its_traceback(built: Built) -> None:

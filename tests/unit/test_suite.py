@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from device_runner.device import Gate
 from harness.failures import UsageError
 from harness.suite import OnnxModel, load_suite, model_name
 
@@ -39,9 +40,18 @@ def test_an_onnx_file_may_have_a_name_and_shapes(tmp_path: Path) -> None:
     assert model.shapes == {"x": [1, 3]}
 
 
+def test_a_device_may_have_limits_of_its_own(tmp_path: Path) -> None:
+    text = GOOD + "[steady]\ngpu_c = 50\nwait_s = 30\n[steady.devices.'127.0.0.1:5555']\ngpu_c = 60\n"
+    steady = load_suite(write(tmp_path, text)).steady
+    assert steady.gate("127.0.0.1:5555") == Gate(gpu_c=60, wait_s=30)
+    assert steady.gate("another") == Gate(gpu_c=50, wait_s=30)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        (GOOD + "[steady]\nbatery_c = 3\n", ":4: unknown key 'steady.batery_c': did you mean 'battery_c'?"),
+        (GOOD + "[steady.devices.R5]\ngpu = 3\n", ":4: unknown key 'steady.devices.R5.gpu': did you mean 'gpu_c'?"),
         (GOOD + "bugdet_s = 3\n", ":3: unknown key 'bugdet_s': did you mean 'budget_s'?"),
         (GOOD + "\n[limits]\nbuild_s = 1\nrun = 3\n", ":6: unknown key 'limits.run': did you mean 'run_s'?"),
         (GOOD + "budget_s = -1\n", ":3: budget_s: Input should be greater than 0 (got -1)"),
