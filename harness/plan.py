@@ -83,7 +83,7 @@ def plan_case(suite: Suite, case: Case, identity: Identity, cache: Path, as_ship
         compile=compile_job(request, digest, quirks, case.id),
         oracle=oracle_job(reference, digest, SEED, f"oracle of {case.model}"),
         quirks=quirks,
-        relative_tolerance=suite.relative_tolerance(case.precision),
+        relative_tolerance=suite.relative_tolerance(case),
         budget=Budget(suite.budget_s, suite.samples, suite.limits.run_s),
         gate=suite.steady.gate(identity.serial),
     )

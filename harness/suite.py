@@ -70,6 +70,16 @@ class Steady(GateLimits):
         return Gate(**{**self.model_dump(exclude_none=True, exclude={"devices"}), **own})
 
 
+class Tolerance(_Section):
+    """A tolerance of some cases that is justified: what the defaults would call wrong is right here, for a reason."""
+
+    case: str = field(min_length=1)
+    """Shell glob of case ids."""
+    relative: float = field(gt=0, le=1)
+    """Of the oracle's peak."""
+    reason: str = field(pattern=r"\S")
+
+
 class Suite(_Section):
     """The list of cases, as written in the suite file."""
 
@@ -83,6 +93,8 @@ class Suite(_Section):
     """Most samples of a case."""
     tolerance: dict[Precision, float] = {}
     """Relative to the oracle's peak, by precision, where the default does not suit."""
+    tolerances: list[Tolerance] = []
+    """By case; the last that matches counts, before `tolerance`."""
     limits: Limits = Limits()
     steady: Steady = Steady()
 
@@ -106,9 +118,15 @@ class Suite(_Section):
             for tuning in self.tunings
         ]
 
-    def relative_tolerance(self, precision: Precision) -> float:
-        """Tolerance of a precision, relative to the oracle's peak."""
-        return self.tolerance.get(precision, RELATIVE_TOLERANCE[precision.value])
+    def justified(self, case: Case) -> Tolerance | None:
+        """The tolerance that was written for this case, with its reason."""
+        return next((tolerance for tolerance in reversed(self.tolerances) if case.matches(tolerance.case)), None)
+
+    def relative_tolerance(self, case: Case) -> float:
+        """Tolerance of a case, relative to the oracle's peak."""
+        if own := self.justified(case):
+            return own.relative
+        return self.tolerance.get(case.precision, RELATIVE_TOLERANCE[case.precision.value])
 
 
 def model_name(model: str | OnnxModel) -> str:
@@ -134,6 +152,10 @@ def load_suite(file: Path) -> Suite:
         suite = Suite.model_validate(data)
     except ValidationError as error:
         raise _explain(file, text, error) from None
+    for tolerance in suite.tolerances:
+        if not any(case.matches(tolerance.case) for case in suite.cases):
+            where = f"{file}:{_line_of(text, ['tolerances'])}: tolerances"
+            raise UsageError(f"{where}: no case matches {tolerance.case!r}", hint="`adreno-bench list` shows the cases")
     return suite.model_copy(update={"models": [_anchored(model, file.parent) for model in suite.models]})
 
 
@@ -166,7 +188,12 @@ def _line_of(text: str, keys: Sequence[str]) -> int:
 
 
 def _known_keys(parents: Sequence[str]) -> list[str]:
-    sections: dict[str, type[BaseModel]] = {"limits": Limits, "models": OnnxModel, "steady": Steady}
+    sections: dict[str, type[BaseModel]] = {
+        "limits": Limits,
+        "models": OnnxModel,
+        "tolerances": Tolerance,
+        "steady": Steady,
+    }
     if len(parents) > 1 and parents[0] == "steady":
         return list(GateLimits.model_fields)
     return list(sections.get(parents[0] if parents else "", Suite).model_fields)

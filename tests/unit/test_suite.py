@@ -62,6 +62,14 @@ def test_a_device_may_have_limits_of_its_own(tmp_path: Path) -> None:
         ('models = "tiny"\npaths = ["opencl"]\n', ":1: models: Input should be a valid list"),
         ('paths = ["opencl"]\n', "models: Field required"),
         ("models = [", "the file must be TOML"),
+        (GOOD + '[[tolerances]]\ncase = "*"\nrelative = 0.1\n', ":3: tolerances.reason: Field required"),
+        (GOOD + '[[tolerances]]\ncase = "*"\nrelative = 0.1\nreason = " "\n', ":6: tolerances.reason: String should"),
+        (GOOD + '[[tolerances]]\ncase = "*"\nrelative = 2\nreason = "x"\n', ":5: tolerances.relative: Input should"),
+        (
+            GOOD + '[[tolerances]]\ncase = "tny-*"\nrelative = 0.1\nreason = "x"\n',
+            ":3: tolerances: no case matches 'tny-*'",
+        ),
+        (GOOD + '[[tolerances]]\ncases = "*"\n', "unknown key 'tolerances.cases': did you mean 'case'?"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, message: str) -> None:
@@ -69,6 +77,27 @@ def test_a_mistake_is_named_with_its_line(tmp_path: Path, text: str, message: st
         load_suite(write(tmp_path, text))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_justified_tolerance_comes_before_those_of_the_precision_and_the_last_one_counts(tmp_path: Path) -> None:
+    text = """models = ["tiny", "resnet18"]
+paths = ["opencl", "texture"]
+[tolerance]
+float32 = 0.002
+[[tolerances]]
+case = "tiny-*"
+relative = 0.1
+reason = "one"
+[[tolerances]]
+case = "*-texture-*"
+relative = 0.2
+reason = "two"
+"""
+    suite = load_suite(write(tmp_path, text))
+    tolerances = {case.id.removesuffix("-float32-untuned"): suite.relative_tolerance(case) for case in suite.cases}
+    assert tolerances == {"tiny-opencl": 0.1, "tiny-texture": 0.2, "resnet18-opencl": 0.002, "resnet18-texture": 0.2}
+    reasons = [justified.reason if (justified := suite.justified(case)) else None for case in suite.cases]
+    assert reasons == ["one", "two", None, "two"]
 
 
 def test_a_missing_suite_says_what_to_do(tmp_path: Path) -> None:
