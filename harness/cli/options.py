@@ -21,6 +21,12 @@ AsShipped = Annotated[
     typer.Option("--as-shipped", help="Work round only those upstream defects without which nothing compiles."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
+BaselinesFolder = Annotated[Path, typer.Option("--baselines", help="Folder of baselines.")]
+Relevant = Annotated[
+    float, typer.Option("--relevant", metavar="PERCENT", min=0.1, max=1000, help="Smallest change worth a verdict.")
+]
+FloorMs = Annotated[float, typer.Option("--floor-ms", min=0, help="Smallest change worth a verdict, in ms.")]
 
+DEFAULT_BASELINES = Path("baselines")
 DEFAULT_SUITE = Path("adreno-bench.toml")
 DEFAULT_RECORDS = Path("records.jsonl")

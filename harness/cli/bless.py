@@ -1,0 +1,65 @@
+"""`adreno-bench bless`: make baselines of records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from harness.cli.options import DEFAULT_BASELINES, DEFAULT_RECORDS, BaselinesFolder, CaseGlob, RecordsFile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.baseline import Blessing
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(bless)
+
+
+def bless(
+    records: RecordsFile = DEFAULT_RECORDS, case: CaseGlob = None, baselines: BaselinesFolder = DEFAULT_BASELINES
+) -> None:
+    """Write the latest build of each case into the baselines, to be reviewed as a diff.
+
+    All sessions of that build in the records file count, so run it a few times before. Refused is what is wrong,
+    broken, throttled or too noisy; of an emulated device only the correctness is kept.
+    """
+    import fnmatch
+    import sys
+
+    from harness.baseline import bless as judge
+    from harness.cli.screen import out
+    from harness.cli.table import plain_table
+    from harness.failures import UsageError
+    from harness.outcome import exit_code
+    from harness.record import RecordFile
+
+    loaded = RecordFile(records).load()
+    for skipped in loaded.skipped:
+        sys.stderr.write(f"skipped {skipped}\n")
+    globs = case or ["*"]
+    chosen = [r for r in loaded.records if any(fnmatch.fnmatchcase(r.case, glob) for glob in globs)]
+    blessings = judge(chosen)
+    if not blessings:
+        hint = "`adreno-bench run` makes some; what ran --as-shipped is no baseline"
+        raise UsageError(f"nothing to bless in {records}", hint=hint)
+    out(
+        plain_table(
+            [_row(blessing, baselines) for blessing in blessings], ("case", "identity", "baseline", "of", "why")
+        )
+    )
+    raise typer.Exit(exit_code(blessing.outcome for blessing in blessings))
+
+
+def _row(blessing: Blessing, folder: Path) -> tuple[str, ...]:
+    from harness.baseline import save
+
+    kept = blessing.baseline
+    if kept is None:
+        return str(blessing.key), blessing.key.identity, "refused", "-", "; ".join(blessing.notes)
+    what = f"latency, sessions: {len(kept.sessions)}" if kept.sessions else "correctness only"
+    state = "written" if save(kept, folder) else "unchanged"
+    return str(blessing.key), blessing.key.identity, state, what, "; ".join(blessing.notes) or "-"

@@ -1,0 +1,229 @@
+"""Base against head: what became wrong, broken, slower, faster or right again, and what cannot be told.
+
+Correctness is compared first, since a wrong answer has no latency. Latencies are compared over sessions
+(`harness.stats.pair`) and held to a false discovery rate over all cases. Only what ran
+on the same identity is compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property
+from typing import NamedTuple
+
+from harness.case import Case
+from harness.failures import UsageError
+from harness.outcome import ExitCode, Outcome, Owner
+from harness.record import Record
+from harness.stats import fdr, pair, robust
+from harness.stats.pair import Change, Rules
+from harness.stats.session import Samples, summarise
+
+FEWEST_SESSIONS = 2
+"""On each side, before a latency may be called changed: the samples of one session share its bias."""
+
+
+class Verdict(str, Enum):
+    """What a comparison says of a case."""
+
+    SAME = "same"
+    FASTER = "faster"
+    SLOWER = "slower"
+    WRONG = "wrong"
+    BROKEN = "broken"
+    FIXED = "fixed"
+    INCONCLUSIVE = "inconclusive"
+    NEW = "new"
+    """Right, and there is nothing to compare it with."""
+    GONE = "gone"
+    """Known of base only."""
+
+    @property
+    def tells(self) -> bool:
+        """Whether something was compared and decided."""
+        return self not in (Verdict.INCONCLUSIVE, Verdict.NEW, Verdict.GONE)
+
+
+class Key(NamedTuple):
+    """What has to be equal for two sides to be comparable."""
+
+    identity: str
+    case: str
+    as_shipped: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.case}{' as shipped' if self.as_shipped else ''}"
+
+
+@dataclass(frozen=True)
+class Side:
+    """What is known of a case on one side: all sessions of one artifact on one identity."""
+
+    key: Key
+    outcome: Outcome
+    """`ok`, or the worst that was found in any session."""
+    message: str = ""
+    sessions: tuple[Samples, ...] = ()
+    """Samples of `wall_ms`, one tuple for each session that was right."""
+    artifact: str = ""
+    quirks: tuple[str, ...] = ()
+    tvm: str = ""
+    emulated: tuple[str, ...] = ()
+
+    @cached_property
+    def location_ms(self) -> float:
+        """Hodges-Lehmann location over the usable sessions; NaN without any."""
+        good, _ = summarise(self.sessions)
+        return math.exp(robust.location([session.log_ms for session in good])) if good else math.nan
+
+    @property
+    def found(self) -> bool:
+        """Whether something is wrong or broken, and not the rig's fault."""
+        return _is_finding(self.outcome)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What became of one case. `base` or `head` is None where a side knows nothing of it."""
+
+    key: Key
+    base: Side | None
+    head: Side | None
+    verdict: Verdict
+    reasons: tuple[str, ...] = ()
+    change: Change | None = None
+    """Of the latency, where both sides have one."""
+
+    @property
+    def confidence(self) -> float | None:
+        """One less the chance of this verdict if it were untrue; None where none can be given."""
+        if not self.verdict.tells:
+            return None
+        return (self.change.confidence or None) if self.change else 1.0
+
+
+Sides = Mapping[Key, Side]
+
+
+def sides_of(records: Iterable[Record]) -> dict[Key, Side]:
+    """One side for each case, identity and way of shipping: all sessions of the latest artifact.
+
+    Raises UsageError for a record whose case is none.
+    """
+    grouped: dict[Key, list[Record]] = defaultdict(list)
+    for record in records:
+        require_case_id(record.case)
+        grouped[Key(record.identity_key, record.case, record.as_shipped)].append(record)
+    return {key: _side(key, group) for key, group in grouped.items()}
+
+
+def require_case_id(text: str) -> None:
+    """Raise UsageError unless the text is a case id; it came from a file of others."""
+    try:
+        Case.parse(text)
+    except ValueError as error:
+        raise UsageError(str(error), hint="this record was not written by adreno-bench") from None
+
+
+def _side(key: Key, group: Sequence[Record]) -> Side:
+    latest = latest_build(group)
+    right = [record for record in latest if record.outcome is Outcome.OK]
+    found = [record for record in latest if _is_finding(record.outcome)]
+    decides = (found or right or latest)[-1]
+    return Side(
+        key=key,
+        outcome=decides.outcome,
+        message=decides.message,
+        sessions=tuple(tuple(record.wall_ms) for record in right if record.wall_ms),
+        artifact=decides.artifact,
+        quirks=decides.quirks,
+        tvm=decides.tvm,
+        emulated=decides.emulated,
+    )
+
+
+def _is_finding(outcome: Outcome) -> bool:
+    return outcome.owner in (Owner.COMPILER, Owner.PATH) and outcome is not Outcome.INCONCLUSIVE
+
+
+def latest_build(group: Sequence[Record]) -> list[Record]:
+    """The records of the artifact that was run last."""
+    return [record for record in group if record.artifact == group[-1].artifact]
+
+
+def compare_sides(base: Sides, head: Sides, rules: Rules | None = None) -> list[Comparison]:
+    """Compare every case of both sides, in head's order; what only base knows comes last."""
+    shared = [key for key in head if key in base]
+    timed = [key for key in shared if _both_timed(base[key], head[key])]
+    changes = fdr.hold([latency_change(base[key], head[key], rules) for key in timed])
+    latencies = dict(zip(timed, changes, strict=True))
+    compared = [_compare(key, base.get(key), side, latencies.get(key)) for key, side in head.items()]
+    gone = [Comparison(key, side, None, Verdict.GONE) for key, side in base.items() if key not in head]
+    return compared + gone
+
+
+def _both_timed(base: Side, head: Side) -> bool:
+    return base.outcome is head.outcome is Outcome.OK and bool(base.sessions) and bool(head.sessions)
+
+
+def latency_change(base: Side, head: Side, rules: Rules | None) -> Change:
+    """Compare the sessions of two sides that are right. One session on a side is never proof of a change."""
+    change = pair.compare(base.sessions, head.sessions, rules)
+    if change.verdict.changed and min(change.sessions) < FEWEST_SESSIONS:
+        return unproved(change, "one session is no proof of a change: its samples share its bias")
+    return change
+
+
+def unproved(change: Change, reason: str) -> Change:
+    """The same change, no longer believed."""
+    return replace(change, verdict=pair.Verdict.INCONCLUSIVE, confidence=0.0, reasons=(reason, *change.reasons))
+
+
+def _compare(key: Key, base: Side | None, head: Side, change: Change | None) -> Comparison:
+    if change and base:
+        verdict = Verdict(change.verdict.value)
+        return Comparison(key, base, head, verdict, (*change.reasons, *_same_artifact(base, head, verdict)), change)
+    verdict, reason = _by_outcome(base, head)
+    return Comparison(key, base, head, verdict, (reason,))
+
+
+def _by_outcome(base: Side | None, head: Side) -> tuple[Verdict, str]:
+    """The verdict where there are no two latencies to compare."""
+    now = f"{head.outcome.value}: {head.message}"
+    if head.found:
+        if base and base.found:
+            return Verdict.SAME, f"base: {base.outcome.value}; head: {now}"
+        verdict = Verdict.WRONG if head.outcome is Outcome.WRONG_RESULT else Verdict.BROKEN
+        return verdict, f"{now} (base: {base.outcome.value if base else 'not known'})"
+    if head.outcome is not Outcome.OK:
+        return Verdict.INCONCLUSIVE, now
+    return _right_now(base) if base else (Verdict.NEW, "nothing to compare with")
+
+
+def _right_now(base: Side) -> tuple[Verdict, str]:
+    if base.outcome is Outcome.OK:
+        return Verdict.SAME, f"right on both sides; {'head' if base.sessions else 'base'} has no latency"
+    verdict = Verdict.FIXED if base.found else Verdict.INCONCLUSIVE
+    return verdict, f"base: {base.outcome.value}: {base.message}"
+
+
+def _same_artifact(base: Side, head: Side, verdict: Verdict) -> tuple[str, ...]:
+    if verdict not in (Verdict.SLOWER, Verdict.FASTER) or base.artifact != head.artifact:
+        return ()
+    return ("the artifact is the same: the device changed, not the compiler",)
+
+
+def exit_code(comparisons: Sequence[Comparison]) -> ExitCode:
+    """What a comparison is worth to a shell. Findings come before failures of the rig, as in docs/glossary.md."""
+    verdicts = {comparison.verdict for comparison in comparisons}
+    if verdicts & {Verdict.WRONG, Verdict.BROKEN}:
+        return ExitCode.WRONG_OR_BROKEN
+    if Verdict.SLOWER in verdicts:
+        return ExitCode.SLOWER
+    if any(c.head and c.head.outcome.owner in (Owner.DEVICE, Owner.RIG) for c in comparisons):
+        return ExitCode.RIG_FAILURE
+    return ExitCode.GOOD if any(verdict.tells for verdict in verdicts) else ExitCode.NOTHING_MEASURED

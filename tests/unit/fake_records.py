@@ -1,0 +1,45 @@
+"""Records without a device: sessions of a case whose noise is known."""
+
+import random
+from typing import Any
+
+from device_runner.device import Identity
+from harness.case import Case
+from harness.outcome import Outcome
+from harness.record import Record
+
+IDENTITY = Identity("phone", "serial", gpu="Adreno740", driver="1")
+
+
+def a_record(case: str = "tiny-opencl-float32-untuned", **facts: Any) -> Record:
+    parsed = Case.parse(case)
+    identity = facts.setdefault("identity", IDENTITY)
+    known = {
+        "case": case,
+        **{name: getattr(parsed, name) for name in ("model", "path")},
+        "precision": parsed.precision.value,
+        "tuning": parsed.tuning.value,
+        "device": "phone",
+        "identity_key": identity.key,
+        "emulated": identity.emulated,
+        "outcome": Outcome.OK,
+        "artifact": "a" * 24,
+        "max_abs_err": 1e-5,
+        "tolerance": 1e-3,
+        "tvm": "0.27.0.post1",
+        "ffi": "0.1.14.post1",
+        "harness": "0.1.0",
+        "started_at": "2026-01-01T00:00:00.000+00:00",
+        "run": "abc",
+    }
+    return Record.model_validate({**known, **facts})
+
+
+def sessions(ms: float, count: int = 4, seed: int = 0, **facts: Any) -> list[Record]:
+    """`count` records of the case about `ms`: sessions 1 % apart, samples 2 %."""
+    chance = random.Random(seed)
+    return [a_record(wall_ms=_samples(ms * chance.gauss(1, 0.01), chance), **facts) for _ in range(count)]
+
+
+def _samples(ms: float, chance: random.Random) -> list[float]:
+    return [ms * chance.gauss(1, 0.02) for _ in range(10)]

@@ -1,0 +1,120 @@
+"""Baselines: what may become one, how it is written, and how it is read back."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_records import IDENTITY, a_record, sessions
+
+from device_runner.device import Identity
+from harness import baseline
+from harness.failures import UsageError
+from harness.outcome import Outcome
+from harness.record import Record
+
+CASE = "tiny-opencl-float32-untuned"
+
+
+def blessed(records: list[Record]) -> baseline.Baseline:
+    (blessing,) = baseline.bless(records)
+    assert blessing.baseline, blessing.notes
+    return blessing.baseline
+
+
+def test_a_baseline_keeps_every_fit_session_of_the_latest_build() -> None:
+    kept = blessed([*sessions(10, artifact="old"), *sessions(10, 3, artifact="new")])
+    assert (kept.kind, kept.artifact, len(kept.sessions)) == ("latency", "new", 3)
+
+
+def test_a_session_that_is_unfit_is_left_out_and_named() -> None:
+    (blessing,) = baseline.bless([*sessions(10, 2), a_record(wall_ms=[7.0] * 10)])
+    assert blessing.baseline
+    assert len(blessing.baseline.sessions) == 2
+    assert "left out session 3" in blessing.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("facts", "outcome"),
+    [
+        ({"outcome": Outcome.WRONG_RESULT, "message": "off"}, Outcome.WRONG_RESULT),
+        ({"outcome": Outcome.COMPILER_CRASH, "message": "died"}, Outcome.COMPILER_CRASH),
+        ({"outcome": Outcome.THROTTLED, "message": "hot", "throttled_ms": [1.0] * 10}, Outcome.THROTTLED),
+        ({"outcome": Outcome.INCONCLUSIVE, "message": "not tuned"}, Outcome.INCONCLUSIVE),
+        ({"outcome": Outcome.UNSUPPORTED, "message": "no fp16"}, Outcome.UNSUPPORTED),
+        ({"wall_ms": [3.0] * 10}, Outcome.THROTTLED),
+    ],
+)
+def test_what_is_not_good_is_refused_with_the_reason(facts: dict[str, Any], outcome: Outcome) -> None:
+    (blessing,) = baseline.bless([a_record(**facts)])
+    assert blessing.baseline is None
+    assert blessing.outcome is outcome
+    assert blessing.notes[0]
+
+
+def test_one_wrong_session_among_right_ones_is_enough_to_refuse() -> None:
+    (blessing,) = baseline.bless([*sessions(10), a_record(outcome=Outcome.WRONG_RESULT, message="off")])
+    assert blessing.baseline is None
+
+
+def test_of_an_emulated_device_only_the_correctness_is_kept() -> None:
+    kept = blessed(sessions(10, identity=Identity("virtual", "x", gpu="PoCL", emulated=("gpu",))))
+    assert (kept.kind, kept.sessions, kept.emulated) == ("correctness", [], ("gpu",))
+
+
+def test_what_ran_as_shipped_is_no_baseline() -> None:
+    assert baseline.bless(sessions(10, as_shipped=True)) == []
+
+
+def test_a_file_reads_back_as_it_was_and_is_the_same_for_the_same_records(tmp_path: Path) -> None:
+    kept = blessed(sessions(10, 2))
+    assert baseline.save(kept, tmp_path)
+    assert not baseline.save(blessed(sessions(10, 2)), tmp_path)
+    assert baseline.find(tmp_path, IDENTITY.key, CASE) == kept
+    assert baseline.load(tmp_path) == baseline.load(tmp_path / IDENTITY.key) == [kept]
+    assert baseline.find(tmp_path, "another", CASE) is None
+    lines = (tmp_path / IDENTITY.key / f"{CASE}.json").read_text().splitlines()
+    assert sum('"started_at"' in line for line in lines) == 2, "one session to a line"
+    assert "serial" not in "".join(lines)
+
+
+def edited(text: str) -> str:
+    facts = json.loads(text)
+    facts["sessions"][0]["wall_ms"][0] = 1.0
+    return json.dumps(facts)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (edited, "was edited by hand since it was blessed"),
+        (lambda text: text.replace('"schema": 1', '"schema": 0'), "is no baseline of schema 1 (schema"),
+        (lambda text: text[: len(text) // 2], "is no baseline ("),
+        (lambda text: "[]", "is no baseline of schema 1"),
+        (lambda text: "[" * 100_000, "is no baseline"),
+        (lambda text: text + " " * baseline.LARGEST_BYTES, "is larger than any baseline"),
+        (lambda text: "\xff", "is no baseline"),
+    ],
+)
+def test_a_file_that_is_not_good_is_one_line(tmp_path: Path, change: Any, message: str) -> None:
+    baseline.save(blessed(sessions(10)), tmp_path)
+    file = tmp_path / IDENTITY.key / f"{CASE}.json"
+    file.write_text(change(file.read_text()), encoding="latin-1")
+    with pytest.raises(UsageError) as caught:
+        baseline.find(tmp_path, IDENTITY.key, CASE)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_was_moved_to_another_identity_is_refused(tmp_path: Path) -> None:
+    baseline.save(blessed(sessions(10)), tmp_path)
+    (tmp_path / IDENTITY.key).rename(tmp_path / "phone-Other-12345678")
+    with pytest.raises(UsageError, match="is the baseline of"):
+        baseline.find(tmp_path, "phone-Other-12345678", CASE)
+
+
+@pytest.mark.parametrize("name", ["../escape", "", ".hidden", "a/b", "a\nb"])
+def test_no_name_leads_out_of_the_folder(tmp_path: Path, name: str) -> None:
+    hostile = blessed(sessions(10)).model_copy(update={"identity_key": name})
+    with pytest.raises(UsageError, match="cannot be part of a file name"):
+        baseline.save(hostile, tmp_path)

@@ -1,0 +1,136 @@
+"""Base against head: verdicts, means, flips, and what bad input comes to."""
+
+import math
+
+import pytest
+from fake_records import a_record, sessions
+
+from device_runner.device import Identity
+from harness.compare import Comparison, Verdict, compare_sides, exit_code, sides_of
+from harness.failures import UsageError
+from harness.outcome import ExitCode, Outcome
+from harness.ranking import geometric_means, ranking_flips
+from harness.record import Record
+
+OPENCL, TEXTURE = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
+
+
+def compare(base: list[Record], head: list[Record]) -> list[Comparison]:
+    return compare_sides(sides_of(base), sides_of(head))
+
+
+def the_one(base: list[Record], head: list[Record]) -> Comparison:
+    (comparison,) = compare(base, head)
+    return comparison
+
+
+def test_a_latency_that_grew_over_several_sessions_is_slower_and_the_shell_is_told() -> None:
+    comparison = the_one(sessions(10), sessions(13, seed=1, artifact="b"))
+    assert comparison.verdict is Verdict.SLOWER
+    assert (comparison.confidence or 0) > 0.99
+    assert exit_code([comparison]) is ExitCode.SLOWER
+    back = the_one(sessions(13, seed=1), sessions(10))
+    assert back.verdict is Verdict.FASTER
+    assert exit_code([back]) is ExitCode.GOOD
+
+
+@pytest.mark.parametrize(("base", "head"), [(1, 1), (4, 1), (1, 4)])
+def test_one_session_on_a_side_never_proves_a_change(base: int, head: int) -> None:
+    comparison = the_one(sessions(10, base), sessions(20, head, seed=1))
+    assert comparison.verdict is Verdict.INCONCLUSIVE
+    assert "session" in comparison.reasons[0]
+    assert exit_code([comparison]) is ExitCode.NOTHING_MEASURED
+
+
+def test_of_the_same_artifact_that_changed_the_device_is_suspected() -> None:
+    comparison = the_one(sessions(10), sessions(13, seed=1))
+    assert "the artifact is the same: the device changed, not the compiler" in comparison.reasons
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "verdict", "code"),
+    [
+        (Outcome.OK, Outcome.WRONG_RESULT, Verdict.WRONG, ExitCode.WRONG_OR_BROKEN),
+        (Outcome.OK, Outcome.COMPILER_CRASH, Verdict.BROKEN, ExitCode.WRONG_OR_BROKEN),
+        (Outcome.DEVICE_LOST, Outcome.HANG, Verdict.BROKEN, ExitCode.WRONG_OR_BROKEN),
+        (Outcome.WRONG_RESULT, Outcome.OK, Verdict.FIXED, ExitCode.GOOD),
+        (Outcome.WRONG_RESULT, Outcome.WRONG_RESULT, Verdict.SAME, ExitCode.GOOD),
+        (Outcome.OK, Outcome.DEVICE_LOST, Verdict.INCONCLUSIVE, ExitCode.RIG_FAILURE),
+        (Outcome.OK, Outcome.UNSUPPORTED, Verdict.INCONCLUSIVE, ExitCode.NOTHING_MEASURED),
+        (Outcome.OK, Outcome.INCONCLUSIVE, Verdict.INCONCLUSIVE, ExitCode.NOTHING_MEASURED),
+        (Outcome.THROTTLED, Outcome.OK, Verdict.INCONCLUSIVE, ExitCode.NOTHING_MEASURED),
+        (Outcome.OK, Outcome.OK, Verdict.SAME, ExitCode.GOOD),
+    ],
+)
+def test_outcomes_are_compared_before_latencies(base: Outcome, head: Outcome, verdict: Verdict, code: ExitCode) -> None:
+    comparison = the_one([a_record(outcome=base, message="m")], [a_record(outcome=head, message="m")])
+    assert (comparison.verdict, exit_code([comparison])) == (verdict, code)
+    assert comparison.reasons
+
+
+def test_a_case_that_was_wrong_in_one_session_of_several_is_wrong() -> None:
+    flaky = [*sessions(10), a_record(outcome=Outcome.WRONG_RESULT, message="off by one"), *sessions(10)]
+    assert the_one(sessions(10), flaky).verdict is Verdict.WRONG
+
+
+def test_only_the_latest_artifact_of_a_side_counts() -> None:
+    side = sides_of([*sessions(99, artifact="old"), *sessions(10, 2, artifact="new")])
+    ((_, only),) = side.items()
+    assert (only.artifact, len(only.sessions)) == ("new", 2)
+
+
+def test_another_identity_or_way_of_shipping_is_never_compared() -> None:
+    other = Identity("phone", "serial", gpu="Adreno740", driver="2")
+    for head in (sessions(20, identity=other), sessions(20, as_shipped=True)):
+        compared = compare(sessions(10), head)
+        assert [comparison.verdict for comparison in compared] == [Verdict.NEW, Verdict.GONE]
+        assert exit_code(compared) is ExitCode.NOTHING_MEASURED
+
+
+@pytest.mark.parametrize("bad", [[math.nan] * 10, [0.0] * 10, [-1.0] * 10, [5.0] * 10, [1.0], [math.inf] * 10])
+def test_times_that_are_none_make_it_inconclusive_with_the_reason(bad: list[float]) -> None:
+    head = [a_record(wall_ms=bad) for _ in range(4)]
+    comparison = the_one(sessions(10), head)
+    assert comparison.verdict is Verdict.INCONCLUSIVE
+    assert comparison.reasons
+    assert geometric_means([comparison]) == []
+
+
+def test_a_record_with_an_impossible_case_is_refused() -> None:
+    with pytest.raises(UsageError, match="not a case id"):
+        sides_of([a_record().model_copy(update={"case": "../../etc"})])
+
+
+def test_geometric_means_of_each_path() -> None:
+    base = [
+        *sessions(10, case=OPENCL),
+        *sessions(10, case=TEXTURE),
+        *sessions(5, case="resnet18-opencl-float32-untuned"),
+    ]
+    head = [
+        *sessions(20, case=OPENCL),
+        *sessions(10, case=TEXTURE),
+        *sessions(5, case="resnet18-opencl-float32-untuned"),
+    ]
+    means = geometric_means(compare(base, head))
+    assert [(mean.path, mean.cases, round(mean.ratio, 3)) for mean in means] == [
+        ("opencl", 2, round(math.sqrt(2), 3)),
+        ("texture", 1, 1.0),
+    ]
+
+
+def test_paths_that_change_places_are_named_and_noise_is_told_from_certainty() -> None:
+    base = [*sessions(10, case=OPENCL), *sessions(15, case=TEXTURE)]
+    (flip,) = ranking_flips(compare(base, [*sessions(20, case=OPENCL), *sessions(15, case=TEXTURE)]))
+    assert (flip.was_faster, flip.is_faster, flip.certain) == ("opencl", "texture", True)
+    (near,) = ranking_flips(compare(base, [*sessions(15.1, case=OPENCL), *sessions(15, case=TEXTURE)]))
+    assert not near.certain
+    assert ranking_flips(compare(base, base)) == []
+
+
+def test_a_suite_of_a_hundred_unchanged_cases_raises_no_alarm() -> None:
+    cases = [f"m{number}-opencl-float32-untuned" for number in range(100)]
+    base = [record for seed, case in enumerate(cases) for record in sessions(10, seed=seed, case=case)]
+    head = [record for seed, case in enumerate(cases) for record in sessions(10, seed=1000 + seed, case=case)]
+    verdicts = {comparison.verdict for comparison in compare(base, head)}
+    assert not verdicts & {Verdict.SLOWER, Verdict.FASTER}
