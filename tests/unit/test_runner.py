@@ -58,6 +58,15 @@ def test_a_wrong_answer_gets_no_latency(built: Built) -> None:
     assert "wall" not in device.steps
 
 
+def test_a_run_that_only_judges_takes_no_samples(built: Built) -> None:
+    device = FakeDevice()
+    record = run_case(a_plan(), built, replace(a_run(device), timed=False), Silent())
+    assert record.outcome is Outcome.OK
+    assert record.accuracy
+    assert record.wall_ms == record.ramp_ms == []
+    assert "wall" not in device.steps
+
+
 @pytest.mark.parametrize(
     ("step", "error", "outcome"),
     [
