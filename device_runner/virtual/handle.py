@@ -85,7 +85,7 @@ def virtual_phone(
     Raises SetupMissing or RigFailure.
     """
     home = home.resolve()
-    phone.prepare(home)
+    state = phone.prepare(home)
     (home / "system/bin/tvm_rpc").write_text(_tvm_rpc_script())
     (home / "system/bin/tvm_rpc").chmod(0o755)
     faults.write(home / FAULTS_JSON, injected or Faults())
@@ -103,7 +103,7 @@ def virtual_phone(
         adb_port = private_adb.start(children, home / "adb", log)
         argv = _python("device_runner.virtual.__main__:main", "--root", str(root))
         if sandboxed:
-            argv = sandbox.command(home, _readable(runtimes), argv)
+            argv = sandbox.command(home, _readable(runtimes), argv, rooted=state.rooted)
         daemon = children.start(argv, env=environment, stdout=subprocess.PIPE, stderr=log)
         serial = f"127.0.0.1:{_port(daemon, home / 'phone.log')}"
         private_adb.connect(adb_port, serial, START_DEADLINE_S)

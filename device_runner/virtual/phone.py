@@ -88,6 +88,8 @@ class State:
         default_factory=lambda: {"cpu-0-0": 38_000, GPU_ZONE: 36_000, "skin-therm": 32_000}
     )
     """Thermal zones by type, in thousandths of a degree Celsius."""
+    rooted: bool = False
+    """Whether there is an `su`, and the GPU's nodes can be written; looked at when the phone starts."""
     thermal_status: int = 0
     """0 none, 1 light, 2 moderate, 3 severe, 4 critical, 5 emergency, 6 shutdown."""
 
@@ -107,6 +109,8 @@ def prepare(home: Path) -> State:
         script.chmod(0o755)
     state = load(home) if (home / STATE_JSON).exists() else State()
     save(home, state)
+    for name, text in _tunables(state.gpu):
+        _write(home / name, text)
     return state
 
 
@@ -158,6 +162,7 @@ def _write(path: Path, text: str) -> None:
 
 def _rendered(state: State) -> Iterator[tuple[str, str]]:
     yield BUILD_PROP, "".join(f"{key}={value}\n" for key, value in state.properties.items())
+    yield "system/etc/rooted", f"{int(state.rooted)}\n"
     yield "system/etc/dumpsys/battery", _battery(state.battery)
     yield "system/etc/dumpsys/thermalservice", _thermalservice(state)
     for name, value in _kgsl(state.gpu, state.temperatures_mc.get(GPU_ZONE, 0)).items():
@@ -165,6 +170,23 @@ def _rendered(state: State) -> Iterator[tuple[str, str]]:
     for index, (kind, temperature_mc) in enumerate(state.temperatures_mc.items()):
         yield f"sys/class/thermal/thermal_zone{index}/type", f"{kind}\n"
         yield f"sys/class/thermal/thermal_zone{index}/temp", f"{temperature_mc}\n"
+
+
+def _tunables(gpu: Gpu) -> Iterator[tuple[str, str]]:
+    """Nodes that root may write, as they are after a boot; `save` leaves them as they were written since."""
+    values: dict[str, object] = {
+        "bus_split": 1,
+        "force_clk_on": 0,
+        "idle_timer": 80,
+        "max_pwrlevel": 0,
+        "min_pwrlevel": len(gpu.levels_mhz) - 1,
+        "devfreq/governor": "msm-adreno-tz",
+        "devfreq/available_governors": "msm-adreno-tz performance powersave",
+        "devfreq/min_freq": min(gpu.levels_mhz) * 1_000_000,
+        "devfreq/max_freq": max(gpu.levels_mhz) * 1_000_000,
+    }
+    for name, value in values.items():
+        yield f"sys/class/kgsl/kgsl-3d0/{name}", f"{value}\n"
 
 
 def _kgsl(gpu: Gpu, temperature_mc: int) -> dict[str, object]:
@@ -181,8 +203,6 @@ def _kgsl(gpu: Gpu, temperature_mc: int) -> dict[str, object]:
         "gpubusy": f"{gpu.busy_percent * 10_000:7d} {1_000_000:7d}",
         "num_pwrlevels": len(gpu.levels_mhz),
         "thermal_pwrlevel": gpu.thermal_level,
-        "max_pwrlevel": 0,
-        "min_pwrlevel": len(gpu.levels_mhz) - 1,
         "reset_count": gpu.resets,
         "temp": temperature_mc,
     }
@@ -218,5 +238,6 @@ def _thermalservice(state: State) -> str:
         f"Thermal Status: {state.thermal_status}\n"
         "Cached temperatures:\n"
         "HAL Ready: true\n"
-        "Current temperatures from HAL:\n" + "".join(lines)
+        "Current temperatures from HAL:\n" + "".join(lines) + "Current cooling devices from HAL:\n"
+        f"\tCoolingDevice{{mValue={state.gpu.thermal_level}, mType=3, mName=thermal-devfreq-0}}\n"
     )

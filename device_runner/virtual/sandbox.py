@@ -16,6 +16,8 @@ PROBE_DEADLINE_S = 10.0
 
 _TOP_LEVEL = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _ETC = ("OpenCL", "alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "hosts", "nsswitch.conf")
+KGSL = "sys/class/kgsl/kgsl-3d0"
+
 _GPU_NODES = ("dri", "kfd", "nvidia0", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
 
 
@@ -35,11 +37,16 @@ def why_not() -> str:
     return "" if tried.returncode == 0 else tried.stderr.decode(errors="replace").strip() or f"exit {tried.returncode}"
 
 
-def command(home: Path, readable: Iterable[Path], argv: Sequence[str]) -> list[str]:
-    """Command line that runs `argv` on the phone in `home`, with `readable` host folders in their places."""
+def command(home: Path, readable: Iterable[Path], argv: Sequence[str], *, rooted: bool = False) -> list[str]:
+    """Command line that runs `argv` on the phone in `home`, with `readable` host folders in their places.
+
+    On a `rooted` phone the GPU's nodes can be written.
+    """
     folders = ["--bind", str(home / "data"), "/data"]
     for name in ("system", "sys"):
         folders += ["--ro-bind", str(home / name), f"/{name}"]
+    if rooted:
+        folders += ["--bind", str(home / KGSL), f"/{KGSL}"]
     # OpenCL drivers size their thread pools by the real CPU.
     folders += ["--ro-bind", "/sys/devices/system", "/sys/devices/system"]
     return _bwrap(readable, folders, argv)

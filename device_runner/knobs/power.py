@@ -1,0 +1,43 @@
+"""Fixed-performance mode: Android's own way to hold CPU and GPU at a pace that lasts, without root.
+
+Source: AOSP PowerManagerShellCommand (API 30 and later). It sets a lower, sustainable clock, not the highest, and does
+not stop overheating. Android cannot be asked for it, so its exit code has to do for reading it back, and it is restored
+to what it is after a boot.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from device_runner.knobs.base import Phone
+
+AFTER_BOOT = "false"
+
+
+@dataclass(frozen=True)
+class FixedPerformance:
+    """`cmd power set-fixed-performance-mode-enabled`."""
+
+    name: str = "fixed-performance"
+    needs_root: bool = False
+
+    def why_not(self, phone: Phone) -> str:
+        """Nothing speaks against it."""
+        return ""
+
+    def read(self, phone: Phone) -> str:
+        """There is nothing to ask."""
+        return "true"
+
+    def value(self, printed: str) -> str:
+        """Unknown."""
+        return ""
+
+    def wanted(self, printed: str) -> str:
+        """On."""
+        return "true"
+
+    def write(self, phone: Phone, value: str) -> str:
+        """Fails where the power HAL does not know it."""
+        return f"cmd power set-fixed-performance-mode-enabled {shlex.quote(value or AFTER_BOOT)}"

@@ -1,0 +1,188 @@
+"""What a phone says of its heat and pace at one moment, and how to read it out of what it prints.
+
+Everything here comes from a phone: it may be missing, denied, garbage, negative, or in another unit. What cannot be
+read is None, never an error. Sources: Qualcomm's kgsl_pwrctrl.c for the GPU's nodes; AOSP ThermalManagerService.dump
+and BatteryService.dumpInternal, of which tests/fixtures/android holds several releases.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+COLDEST_C, HOTTEST_C = -30.0, 150.0
+"""Outside of this a sensor is not one."""
+
+TYPE_GPU = 1
+TYPE_BATTERY = 2
+COOLING_GPU = 3
+"""Kinds of temperature and of cooling device (AOSP android.os.Temperature, android.os.CoolingDevice)."""
+
+_CURRENT = "Current temperatures from HAL:"
+_ITEM = re.compile(r"^\s*(Temperature|CoolingDevice)\{mValue=([^,}]*), mType=(\d+), mName=([^,}]*)", re.MULTILINE)
+
+_CHARGING = "2"
+"""`status` of the battery service: BATTERY_STATUS_CHARGING."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One look at a phone. None is not known."""
+
+    gpu_c: float | None = None
+    battery_c: float | None = None
+    battery_percent: int | None = None
+    charging: bool | None = None
+    thermal_status: int | None = None
+    """Android's: 0 none, 1 light, 2 moderate, 3 severe, 4 critical, 5 emergency, 6 shutdown."""
+    gpu_cooling: int | None = None
+    """How far the framework's GPU cooling device is turned up; 0 is not at all."""
+    thermal_pwrlevel: int | None = None
+    """Fastest power level that the temperature allows; above 0 the GPU is throttled."""
+    max_clock_mhz: int | None = None
+    """Fastest clock that the temperature allows."""
+    top_clock_mhz: int | None = None
+    """Fastest clock that there is."""
+    clock_stats: tuple[int, ...] | None = None
+    """Time at each power level since boot, as the driver counts it (most likely busy microseconds)."""
+    reset_count: int | None = None
+    """How often the GPU had to be reset since boot."""
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """What is known, for a record."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    @property
+    def unknown(self) -> list[str]:
+        """Names of what is not."""
+        return [name for name, value in asdict(self).items() if value is None]
+
+
+def reading(said: Mapping[str, str]) -> Reading:
+    """From texts by the name of their source, as `sources` reads them."""
+    thermal = said.get("thermalservice", "")
+    battery = _battery(said.get("battery", ""))
+    hal = _temperatures(thermal)
+    clocks = numbers(said.get("gpu_available_frequencies", ""))
+    level, scale = whole(battery.get("level", "")), whole(battery.get("scale", "100"))
+    return Reading(
+        gpu_c=_first(celsius(said.get("temp", "")), _hottest(said.get("zones", "").split()), hal.get(TYPE_GPU)),
+        battery_c=_first(_tenths(battery.get("temperature", "")), hal.get(TYPE_BATTERY)),
+        battery_percent=_percent(level, scale),
+        charging=battery["status"] == _CHARGING if battery.get("status", "").isdigit() else None,
+        thermal_status=_thermal_status(thermal),
+        gpu_cooling=_gpu_cooling(thermal),
+        thermal_pwrlevel=_natural(said.get("thermal_pwrlevel", "")),
+        max_clock_mhz=megahertz(said.get("max_clock_mhz", "")),
+        top_clock_mhz=max(filter(None, (megahertz(str(clock)) for clock in clocks or ())), default=None),
+        clock_stats=numbers(said.get("gpu_clock_stats", "")),
+        reset_count=_natural(said.get("reset_count", "")),
+    )
+
+
+def whole(text: str) -> int | None:
+    """The one whole number that a text is."""
+    return int(text) if re.fullmatch(r"\s*[+-]?\d{1,18}\s*", text, re.ASCII) else None
+
+
+def numbers(text: str) -> tuple[int, ...] | None:
+    """Whole numbers from 0, if the text is nothing else and there are some."""
+    found = [_natural(word) for word in text.split()]
+    known = tuple(number for number in found if number is not None)
+    return known if known and len(known) == len(found) else None
+
+
+def celsius(text: str) -> float | None:
+    """A temperature in whatever unit the node has: thousandths, tenths, or whole degrees."""
+    number = whole(text)
+    if number is None:
+        return None
+    unit = next((unit for unit, least in ((1000, 1000), (10, HOTTEST_C + 1)) if abs(number) >= least), 1)
+    return _plausible(number / unit)
+
+
+def megahertz(text: str) -> int | None:
+    """A clock in whatever unit the node has: Hz, kHz or MHz."""
+    number = _natural(text)
+    if not number:
+        return None
+    unit = next((unit for unit in (1_000_000, 1_000) if number >= 10 * unit), 1)
+    return round(number / unit)
+
+
+def status_is_faked(thermal: str) -> bool:
+    """Whether somebody told Android what to say (`cmd thermalservice override-status`), so that it means nothing."""
+    return "IsStatusOverride: true" in thermal
+
+
+def battery_is_faked(battery: str) -> bool:
+    """Whether somebody told Android what to say (`dumpsys battery set`)."""
+    return "UPDATES STOPPED" in battery
+
+
+def _thermal_status(thermal: str) -> int | None:
+    found = re.search(r"^\s*Thermal Status: (\d)\s*$", thermal, re.MULTILINE)
+    return int(found[1]) if found and not status_is_faked(thermal) else None
+
+
+def _temperatures(thermal: str) -> dict[int, float]:
+    """The hottest of each kind, of now and not of the cache. What reads exactly 0 is not fitted."""
+    hottest: dict[int, float] = {}
+    for kind, value, number, _ in _ITEM.findall(thermal.partition(_CURRENT)[2]):
+        degrees = _plausible(_real(value))
+        if kind == "Temperature" and degrees:
+            hottest[int(number)] = max(degrees, hottest.get(int(number), COLDEST_C))
+    return hottest
+
+
+def _gpu_cooling(thermal: str) -> int | None:
+    found = [
+        whole(value)
+        for kind, value, number, _ in _ITEM.findall(thermal.partition(_CURRENT)[2])
+        if kind == "CoolingDevice" and int(number) == COOLING_GPU
+    ]
+    return max((level for level in found if level is not None), default=None)
+
+
+def _battery(text: str) -> dict[str, str]:
+    """The lines `key: value`, the first of each key; battery services of some makers add pages of their own."""
+    pairs = re.findall(r"^ {2}([a-z]+): (\S+)\s*$", text, re.MULTILINE)
+    return dict(reversed(pairs))
+
+
+def _percent(level: int | None, scale: int | None) -> int | None:
+    if level is None or not scale or scale < 0 or not 0 <= level <= scale:
+        return None
+    return round(100 * level / scale)
+
+
+def _tenths(text: str) -> float | None:
+    number = whole(text)
+    return None if number is None else _plausible(number / 10)
+
+
+def _hottest(texts: list[str]) -> float | None:
+    return max((degrees for text in texts if (degrees := celsius(text)) is not None), default=None)
+
+
+def _natural(text: str) -> int | None:
+    number = whole(text)
+    return number if number is not None and number >= 0 else None
+
+
+def _real(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _plausible(degrees: float | None) -> float | None:
+    return degrees if degrees is not None and COLDEST_C <= degrees <= HOTTEST_C else None
+
+
+def _first(*values: float | None) -> float | None:
+    return next((value for value in values if value is not None), None)
