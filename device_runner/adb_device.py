@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from device_runner.adb import Adb
-from device_runner.device import Identity, Pushed
+from device_runner.device import Gate, Identity, Pushed, Steadiness, T
 from device_runner.push import Progress, push
 from device_runner.rpc_device import RpcDevice
+from device_runner.steady import Keeper
 from device_runner.transport import Transport
 
 PROPERTIES_TIMEOUT_S = 10.0
@@ -53,6 +54,16 @@ class AdbDevice(RpcDevice):
         super().__init__(name, transport, program)
         self._kind = kind
         self._emulated = tuple(emulated)
+        system = transport.root.removesuffix(PHONE_ROOT)
+        self.keeper = Keeper(transport, system=system, wired=None if kind == "phone" else True)
+
+    def steadily(self, work: Callable[[], T], gate: Gate) -> tuple[T, Steadiness]:
+        """Do `work` on a cool phone with its knobs held, which they stay until `close`, and say how it went."""
+        return self.keeper.steadily(work, gate)
+
+    def close(self) -> None:
+        """Put back whatever was set on the phone."""
+        self.keeper.close()
 
     def _identity(self, opencl: Mapping[str, Any]) -> Identity:
         known = properties(self.transport)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,7 +85,8 @@ def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Devi
     chosen = {name: value for name in OPENCL_VARIABLES if (value := os.environ.get(name))}
     with virtual_phone(cache / "virtual", opencl_runtime=opencl, clml_runtime=clml, env=chosen) as phone:
         transport = AdbTransport(phone.serial, phone.adb_port, phone.root, progress)
-        yield AdbDevice(name, transport, ["tvm_rpc"], kind="virtual", emulated=phone.emulated)
+        with closing(AdbDevice(name, transport, ["tvm_rpc"], kind="virtual", emulated=phone.emulated)) as device:
+            yield device
 
 
 @contextmanager
@@ -105,7 +106,8 @@ def _phone(serial: str, cache: Path, progress: Progress | None) -> Iterator[Devi
 
     transport = AdbTransport(serial, default_port(), PHONE_ROOT, progress)
     folder = runtime_folder(properties(transport).get("ro.product.cpu.abi", ""), cache)
-    yield AdbDevice(serial, transport, install(transport, folder))
+    with closing(AdbDevice(serial, transport, install(transport, folder))) as device:
+        yield device
 
 
 _BUILT_IN = {VIRTUAL: _virtual, LOCAL: _local}
