@@ -17,6 +17,8 @@ from device_runner.transport import Transport
 
 PROPERTIES_TIMEOUT_S = 10.0
 
+ABI_PROPERTY = "ro.product.cpu.abi"
+
 PHONE_ROOT = "/data/local/tmp/adreno-bench"
 """Our folder on a phone: `/data/local/tmp` is where adb's shell may write and execute."""
 
@@ -72,7 +74,7 @@ class AdbDevice(RpcDevice):
             serial=known.get("ro.serialno") or self.name,
             soc=known.get("ro.soc.model") or known.get("ro.board.platform", ""),
             rom=known.get("ro.build.fingerprint", ""),
-            abi=known.get("ro.product.cpu.abi", ""),
+            abi=known.get(ABI_PROPERTY) or machine(self.transport),
             emulated=self._emulated,
             **opencl,
         )
@@ -82,3 +84,14 @@ def properties(transport: Transport) -> dict[str, str]:
     """Android's system properties."""
     answer = transport.shell(["getprop"], timeout_s=PROPERTIES_TIMEOUT_S)
     return dict(re.findall(r"^\[(.*?)\]: \[(.*?)\]\s*$", answer.stdout, re.MULTILINE))
+
+
+def abi_of(transport: Transport) -> str:
+    """`arm64-v8a` on a phone, `aarch64` on a Linux board, which has no properties."""
+    return properties(transport).get(ABI_PROPERTY) or machine(transport)
+
+
+def machine(transport: Transport) -> str:
+    """What the kernel calls its processor; empty if it does not tell."""
+    answer = transport.shell(["uname", "-m"], timeout_s=PROPERTIES_TIMEOUT_S)
+    return "" if answer.code else answer.stdout.strip()

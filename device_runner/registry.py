@@ -100,13 +100,13 @@ def _local(name: str, cache: Path, _progress: Progress | None) -> Iterator[Devic
 
 @contextmanager
 def _phone(serial: str, cache: Path, progress: Progress | None) -> Iterator[Device]:
-    from device_runner.adb_device import PHONE_ROOT, AdbDevice, AdbTransport, properties
+    from device_runner.adb_device import PHONE_ROOT, AdbDevice, AdbTransport, abi_of
     from device_runner.adb_server import default_port
-    from device_runner.phone_runtime import install, runtime_folder
+    from device_runner.phone_runtime import RuntimeStore, install
 
     transport = AdbTransport(serial, default_port(), PHONE_ROOT, progress)
-    folder = runtime_folder(properties(transport).get("ro.product.cpu.abi", ""), cache)
-    with closing(AdbDevice(serial, transport, install(transport, folder))) as device:
+    runtime = RuntimeStore(cache).runtime_for(abi_of(transport))
+    with closing(AdbDevice(serial, transport, install(transport, runtime.folder, runtime.preload))) as device:
         yield device
 
 

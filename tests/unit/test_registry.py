@@ -6,9 +6,8 @@ import pytest
 
 from device_runner import adb_server
 from device_runner.adb_server import AdbEntry
-from device_runner.failures import DeviceLost, RigFailure, SetupMissing
+from device_runner.failures import DeviceLost, RigFailure
 from device_runner.lease import lease
-from device_runner.phone_runtime import FOLDER_VARIABLE, runtime_folder
 from device_runner.registry import UnknownDevice, list_devices, open_device
 
 PHONES = [
@@ -85,19 +84,6 @@ def test_a_server_that_does_not_answer_is_bounded(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setenv("ANDROID_ADB_SERVER_PORT", str(mute.getsockname()[1]))
         with pytest.raises(RigFailure, match="does not answer"):
             adb_server.known_devices()
-
-
-def test_a_phone_without_a_runtime_is_told_where_to_put_one(tmp_path: Path) -> None:
-    with pytest.raises(SetupMissing, match="arm64-v8a") as caught:
-        runtime_folder("arm64-v8a", tmp_path)
-    assert str(tmp_path / "phone-runtime" / "arm64-v8a") in caught.value.hint
-
-
-def test_a_runtime_may_lie_in_a_folder_of_the_users_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "arm64-v8a").mkdir()
-    (tmp_path / "arm64-v8a" / "tvm_rpc").touch()
-    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
-    assert runtime_folder("arm64-v8a", tmp_path / "cache") == tmp_path / "arm64-v8a"
 
 
 def test_the_registry_needs_neither_tvm_nor_adb_to_be_imported() -> None:

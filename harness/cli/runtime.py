@@ -1,0 +1,73 @@
+"""`adreno-bench runtime`: TVM's runtime for phones and boards, which a person builds and this host keeps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command and its sub-commands."""
+    runtime = typer.Typer(
+        help="Keep TVM's runtime for phones and boards on this host.",
+        epilog="docs/phones.md tells how to build one.",
+        no_args_is_help=True,
+    )
+    runtime.command()(add)
+    runtime.command("list")(list_runtimes)
+    runtime.command()(remove)
+    app.add_typer(runtime, name="runtime")
+
+
+def add(folder: Annotated[Path, typer.Argument(help="Where tvm_rpc and its shared libraries lie.")]) -> None:
+    """Check a folder with TVM's build for a device, and keep it.
+
+    Only tvm_rpc, TVM's runtime libraries and what they need are taken; other files of the folder are left alone.
+    """
+    import sys
+
+    from device_runner.phone_runtime import RuntimeRefused, RuntimeStore, examine
+    from device_runner.phone_runtime.check import host_interface
+    from harness.artifact import cache_root
+    from harness.cli.screen import out
+    from harness.cli.table import size
+
+    try:
+        examined = examine(folder, host_interface())
+    except RuntimeRefused as refused:
+        sys.stderr.writelines(f"  {reason}\n" for reason in refused.reasons)
+        raise
+    added = RuntimeStore(cache_root()).add(examined)
+    out(f"{added.digest} for {added.abi}: {len(examined.files)} files, {size(added.size_bytes)}")
+    for note in examined.notes:
+        out(f"  {note}")
+
+
+def list_runtimes() -> None:
+    """Show the runtimes that are kept."""
+    import time
+
+    from device_runner.phone_runtime import RuntimeStore
+    from harness.artifact import cache_root
+    from harness.cli.screen import out
+    from harness.cli.table import plain_table, size
+
+    rows = [
+        (r.digest, r.abi, r.tvm, size(r.size_bytes), time.strftime("%Y-%m-%d %H:%M", time.localtime(r.added_at)))
+        for r in RuntimeStore(cache_root()).entries()
+    ]
+    out(plain_table(rows, ("runtime", "abi", "checked against TVM", "size", "added")))
+
+
+def remove(
+    runtime: Annotated[str, typer.Argument(help="Its name, as `list` shows it; the first letters are enough.")],
+) -> None:
+    """Forget a runtime."""
+    from device_runner.phone_runtime import RuntimeStore
+    from harness.artifact import cache_root
+    from harness.cli.screen import out
+
+    removed = RuntimeStore(cache_root()).remove(runtime)
+    out(f"removed {removed.digest} for {removed.abi}")
