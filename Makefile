@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+PHONES := $(VENV)/.phones
 
-.PHONY: demo test lint format lock system clean
+.PHONY: demo test lint format lock phones system clean
 
 demo: $(INSTALLED) system ## run the default suite on the virtual device
 	$(BIN)/adreno-bench run --findings-are-fine
 
-test: $(INSTALLED) system ## run all tests
+test: $(INSTALLED) phones system ## run all tests
 	$(BIN)/python -m pytest
 
 lint: $(INSTALLED) ## style and types
@@ -25,6 +26,16 @@ format: $(INSTALLED)
 lock:
 	printf 'apache-tvm==0.27.0.post1\napache-tvm-ffi==0.1.14.post1\n' | uv pip compile --universal --python-version 3.10 \
 	  --extra dev --generate-hashes --no-annotate --no-header --override - pyproject.toml -o requirements.lock
+	printf 'ziglang>=0.14,<0.18\n' | uv pip compile --universal --python-version 3.10 \
+	  --generate-hashes --no-annotate --no-header - -o requirements-phones.lock
+
+# What links artifacts for arm64 devices. Tests that need it are skipped, with the reason, where it cannot be had.
+phones: $(INSTALLED)
+	@$(MAKE) --no-print-directory $(PHONES) || echo "ziglang could not be installed: no artifacts for arm64 devices" >&2
+
+$(PHONES): requirements-phones.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-phones.lock
+	touch $@
 
 $(INSTALLED): requirements.lock pyproject.toml | system
 	$(PYTHON) -m venv $(VENV)

@@ -33,7 +33,7 @@ from harness.worker import RESULT
 STDERR_TAIL_BYTES = 8_192
 GRACE_S = 5.0
 WORKER = (sys.executable, "-m", "harness.worker")
-PIPELINE_SOURCES = ("compile.py", "tvm_compat.py", "quirks", "paths")
+PIPELINE_SOURCES = ("compile.py", "link.py", "tvm_compat.py", "quirks", "paths")
 
 
 @dataclass(frozen=True)

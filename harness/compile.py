@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import shutil
 import time
 import traceback
@@ -16,6 +15,7 @@ from typing import Any
 from device_runner.failures import Failure, RigFailure, SetupMissing
 from harness.case import Precision
 from harness.failures import CompileFailure, UnsupportedOperator
+from harness.link import exporter
 from harness.models.onnx_model import input_specs, load
 from harness.models.spec import InputSpec
 from harness.paths import PATHS
@@ -44,6 +44,8 @@ class CompileRequest:
     image2d_max_width: int
     image2d_max_height: int
     image_max_array_layers: int
+    linker: str = ""
+    """Which one links for that CPU; empty for this machine's own."""
 
 
 @dataclass(frozen=True)
@@ -125,13 +127,12 @@ def _with_precision(mod: Any, precision: Precision) -> Any:
 
 
 def _export(executable: Any, library: Path, host_triple: str | None) -> None:
-    """Link with this machine's C++ compiler."""
-    if host_triple and not host_triple.startswith(platform.machine()):
-        raise SetupMissing(f"no linker for {host_triple} is set up on this machine")
-    if not any(map(shutil.which, _COMPILERS)):
+    """Link with this machine's C++ compiler, or with a linker for the device's CPU."""
+    if not host_triple and not any(map(shutil.which, _COMPILERS)):
         raise SetupMissing("there is no C++ compiler to link libraries with", hint="sudo apt-get install g++")
+    fcompile = exporter(host_triple) if host_triple else None
     try:
-        executable.export_library(str(library))
+        executable.export_library(str(library), fcompile=fcompile)
     except (RuntimeError, OSError) as error:
         raise RigFailure(f"{library.name} could not be linked", evidence=str(error)) from error
 

@@ -17,6 +17,7 @@ from harness.build import Job, compile_job, oracle_job
 from harness.case import Case
 from harness.compile import CompileRequest
 from harness.failures import UsageError
+from harness.link import host_triple, linker_version
 from harness.measure import Budget
 from harness.models.sources import model_source
 from harness.models.spec import ModelSource
@@ -55,6 +56,7 @@ def check(suite: Suite, cases: Sequence[Case]) -> None:
 def plan_case(suite: Suite, case: Case, identity: Identity, cache: Path, as_shipped: bool) -> Plan:
     """Plan one case for a device. Raises UsageError if its model cannot be used."""
     source = _source(suite, case.model)
+    triple = host_triple(identity)
     model_file = source.onnx_file(cache / "models")
     request = CompileRequest(
         model_file=str(model_file),
@@ -62,19 +64,22 @@ def plan_case(suite: Suite, case: Case, identity: Identity, cache: Path, as_ship
         path=case.path,
         precision=case.precision.value,
         as_shipped=as_shipped,
-        host_triple=None,
+        host_triple=triple,
         image2d_max_width=identity.image2d_max_width,
         image2d_max_height=identity.image2d_max_height,
         image_max_array_layers=identity.image_max_array_layers,
+        linker=linker_version(triple),
     )
     reference = dataclasses.replace(
         request,
         path="cpu",
         precision="float32",
         as_shipped=False,
+        host_triple=None,
         image2d_max_width=0,
         image2d_max_height=0,
         image_max_array_layers=0,
+        linker="",
     )
     digest = _digest(model_file, model_file.stat().st_mtime_ns)
     quirks = tuple(quirk.id for quirk in quirks_for(case.path, case.precision, as_shipped=as_shipped))

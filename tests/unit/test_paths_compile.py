@@ -131,9 +131,12 @@ def test_what_tvm_raises_is_quoted_in_one_line(tmp_path: Path) -> None:
     assert "\n" not in caught.value.message
 
 
-def test_foreign_host_needs_a_linker(request_tiny: CompileRequest, tmp_path: Path) -> None:
+def test_foreign_host_needs_a_linker(
+    request_tiny: CompileRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANDROID_NDK_HOME", str(tmp_path))
     foreign = dataclasses.replace(request_tiny, path="cpu", host_triple="aarch64-linux-android")
-    with pytest.raises(SetupMissing, match="no linker for aarch64-linux-android"):
+    with pytest.raises(SetupMissing, match="holds no Android NDK"):
         compile_model(foreign, tmp_path)
 
 
