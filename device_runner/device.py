@@ -195,6 +195,9 @@ class Device(Protocol):
     def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
         """Bring a file to the device under its hash; costs one round trip if it is there."""
 
+    def prune(self, older_than_s: float) -> int:
+        """Remove files that were pushed longer ago than that; how many there were."""
+
     def scratch(self, name: str) -> AbstractContextManager[str]:
         """A path on the device where nothing is yet, in a folder that exists; removed when the context ends."""
 

@@ -55,6 +55,12 @@ class RpcDevice:
         """Bring a file to the device under its hash."""
         return self.transport.push(file, sha256, timeout_s=timeout_s)
 
+    def prune(self, older_than_s: float) -> int:
+        """Remove files that were pushed longer ago than that; how many there were. A run pushes again what it needs."""
+        minutes = f"+{int(older_than_s // 60)}" if older_than_s else "-9999999"
+        search = ["find", f"{self.transport.root}/files", "-type", "f", "-mmin", minutes, "-print", "-delete"]
+        return len(self.transport.shell(search, timeout_s=SHELL_TIMEOUT_S).stdout.splitlines())
+
     @contextmanager
     def scratch(self, name: str) -> Iterator[str]:
         """A path on the device where nothing is yet, in a folder that exists; removed when the context ends."""

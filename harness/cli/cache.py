@@ -19,6 +19,9 @@ def cache(
         typer.Option("--unused-days", min=0, help="With --prune: only entries not used for this long (default 14)."),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="With --prune: every entry.")] = False,
+    device: Annotated[
+        str | None, typer.Option("--device", help="With --prune: also what was pushed to this device so long ago.")
+    ] = None,
 ) -> None:
     """Show what has been compiled and kept, or prune it.
 
@@ -26,19 +29,23 @@ def cache(
     """
     import time
 
+    from device_runner.registry import open_device
     from harness.artifact import Store, cache_root
     from harness.cli.screen import out
     from harness.cli.table import plain_table, size
     from harness.failures import UsageError
 
-    if (everything or unused_days is not None) and not prune:
-        raise UsageError("--all and --unused-days go with --prune", hint="add --prune")
+    if (everything or unused_days is not None or device) and not prune:
+        raise UsageError("--all, --unused-days and --device go with --prune", hint="add --prune")
     root = cache_root()
     stores = [Store(root, kind) for kind in ("artifacts", "oracles", "tunings")]
     if prune:
-        days = 0.0 if everything else 14.0 if unused_days is None else unused_days
-        removed = [entry for store in stores for entry in store.prune(days * 86_400)]
+        age_s = 86_400 * (0.0 if everything else 14.0 if unused_days is None else unused_days)
+        removed = [entry for store in stores for entry in store.prune(age_s)]
         out(f"removed {len(removed)} entries, {size(sum(entry.size_bytes for entry in removed))}")
+        if device:
+            with open_device(device, root) as opened:
+                out(f"removed {opened.prune(age_s)} files from {device}")
         return
     entries = [entry for store in stores for entry in store.entries()]
     now = time.time()

@@ -100,6 +100,9 @@ class FakeDevice:
     def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
         return Pushed(f"/device/{sha256}", 0)
 
+    def prune(self, older_than_s: float) -> int:
+        return 0
+
     @contextlib.contextmanager
     def scratch(self, name: str) -> Iterator[str]:
         yield f"/device/{name}"

@@ -54,7 +54,7 @@ def test_every_command_has_help(tmp_path: Path, command: str) -> None:
         (["run", "--suite", "file.toml"], "gone.onnx does not exist"),
         (["run", "--suite", "bad.toml"], "bad.toml:1: unknown key 'model'"),
         (["show"], "there are no records in records.jsonl: `adreno-bench run` makes some"),
-        (["cache", "--all"], "--all and --unused-days go with --prune"),
+        (["cache", "--all"], "--all, --unused-days and --device go with --prune"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path, arguments: list[str], message: str) -> None:
