@@ -1,0 +1,157 @@
+"""Waiting until a phone is cool, and judging whether it kept its pace."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device_runner.device import Gate
+from device_runner.steady import Reading, cooled, judge, too_hot
+from device_runner.steady.judge import clock_share
+
+COOL = Reading(
+    gpu_c=38.0,
+    battery_c=30.0,
+    battery_percent=80,
+    charging=True,
+    thermal_status=0,
+    gpu_cooling=0,
+    thermal_pwrlevel=0,
+    max_clock_mhz=800,
+    top_clock_mhz=800,
+    clock_stats=(1_000, 0, 500),
+    reset_count=2,
+)
+
+
+def later(**changes: Any) -> Reading:
+    return replace(COOL, **{"clock_stats": (9_000, 0, 500), **changes})
+
+
+def test_a_phone_that_held_its_pace() -> None:
+    verdict = judge(COOL, later(gpu_c=52.0))
+    assert not verdict.throttled
+    assert verdict.why == ""
+    assert verdict.facts["clock_share"] == 1.0
+    assert verdict.facts["after"]["gpu_c"] == 52.0
+    assert "notes" not in verdict.facts
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"thermal_pwrlevel": 2, "max_clock_mhz": 400}, "heat held the GPU at power level 2 (400 of 800 MHz)"),
+        ({"thermal_pwrlevel": None, "max_clock_mhz": 600}, "heat held the GPU at 600 of 800 MHz"),
+        ({"gpu_cooling": 4}, "Android's cooling of the GPU was turned up to 4"),
+        ({"thermal_status": 3}, "Android's thermal status was 3 (severe)"),
+        ({"reset_count": 3}, "the GPU was reset meanwhile (reset_count 2 to 3)"),
+    ],
+)
+def test_each_sign_of_heat_is_enough_and_named(change: dict[str, Any], why: str) -> None:
+    verdict = judge(COOL, later(**change))
+    assert verdict.throttled
+    assert verdict.why == why
+
+
+def test_a_phone_that_was_throttled_before_and_recovered_was_not_steady() -> None:
+    assert judge(replace(COOL, thermal_pwrlevel=1), later()).throttled
+
+
+def test_a_status_that_the_gate_lets_through_is_this_phones_normal() -> None:
+    warm = replace(COOL, thermal_status=1)
+    assert judge(warm, later(thermal_status=1)).throttled
+    assert not judge(warm, later(thermal_status=1), tolerated_status=1).throttled
+
+
+def test_a_clock_that_varies_is_a_note_and_if_it_was_held_a_proof() -> None:
+    varied = later(clock_stats=(1_600, 0, 900))
+    free = judge(COOL, varied)
+    assert not free.throttled
+    assert free.facts["notes"] == ["the GPU's clock varied: 60% of its time at one level"]
+    assert judge(COOL, varied, held=True).throttled
+    assert not judge(COOL, later(), held=True).throttled
+
+
+def test_a_low_battery_is_noted() -> None:
+    assert "battery was low (9 %)" in judge(replace(COOL, battery_percent=9), later()).facts["notes"][0]
+
+
+def test_a_phone_that_tells_nothing_is_believed_and_the_record_says_what_is_missing() -> None:
+    verdict = judge(Reading(), Reading())
+    assert not verdict.throttled
+    assert verdict.facts["before"] == {}
+    assert "thermal_pwrlevel" in verdict.facts["unavailable"]
+
+
+@pytest.mark.parametrize("after", [None, (5,), (1_000, 0, 500), (0, 0, 0), (2_000, 0, 499)])
+def test_a_histogram_that_cannot_be_subtracted_tells_nothing(after: tuple[int, ...] | None) -> None:
+    assert clock_share(COOL, replace(COOL, clock_stats=after)) is None
+
+
+NUMBER = st.none() | st.integers(0, 10**15)
+READINGS = st.builds(
+    Reading,
+    gpu_c=st.none() | st.floats(-30, 150),
+    battery_percent=st.none() | st.integers(0, 100),
+    thermal_status=st.none() | st.integers(0, 9),
+    gpu_cooling=NUMBER,
+    thermal_pwrlevel=NUMBER,
+    max_clock_mhz=NUMBER,
+    top_clock_mhz=NUMBER,
+    clock_stats=st.none() | st.lists(st.integers(0, 10**18), max_size=4).map(tuple),
+    reset_count=NUMBER,
+)
+
+
+@given(READINGS, READINGS, st.booleans())
+def test_every_verdict_says_why(before: Reading, after: Reading, held: bool) -> None:
+    verdict = judge(before, after, held=held)
+    assert verdict.throttled == bool(verdict.why)
+    assert 0 <= verdict.facts.get("clock_share", 1) <= 1
+
+
+class Clock:
+    """A clock that only sleeping moves."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def wait(temperatures: list[float], gate: Gate) -> tuple[Reading, dict[str, object], float]:
+    clock, left = Clock(), iter([*temperatures, *[temperatures[-1]] * 1000])
+    seen, facts = cooled(lambda: replace(COOL, gpu_c=next(left)), gate, clock=clock, sleep=clock.sleep)
+    return seen, facts, clock.now
+
+
+def test_a_cool_phone_is_not_kept_waiting() -> None:
+    seen, facts, waited = wait([40.0], Gate(gpu_c=45))
+    assert (seen.gpu_c, waited) == (40.0, 0)
+    assert facts == {"waited_s": 0}
+
+
+def test_a_hot_phone_is_waited_for() -> None:
+    seen, facts, waited = wait([60.0, 50.0, 44.9, 60.0], Gate(gpu_c=45))
+    assert seen.gpu_c == 44.9
+    assert 0 < waited < Gate().wait_s
+    assert "hot_start" not in facts
+
+
+def test_a_phone_that_stays_hot_is_measured_after_the_deadline_and_that_is_recorded() -> None:
+    seen, facts, waited = wait([60.0], Gate(gpu_c=45, wait_s=30))
+    assert (seen.gpu_c, waited) == (60.0, 30)
+    assert facts == {"waited_s": 30, "hot_start": "GPU °C 60 > 45"}
+
+
+def test_what_cannot_be_read_is_not_waited_for() -> None:
+    assert too_hot(Reading(), Gate()) == ""
+    assert too_hot(Reading(battery_c=41.5, thermal_status=2), Gate()) == "battery °C 41.5 > 40, thermal status 2 > 0"
