@@ -141,24 +141,19 @@ def check_library(library: Path, triple: str) -> Elf:
         elf = read_elf(library)
     except BadElf as error:
         raise RigFailure(f"the linked {library.name} {error}") from error
-    known = {FFI, *_SONAMES[triple].values()}
-    wrong = [
-        what
-        for what, is_so in {
-            f"it is {elf.kind} for {elf.machine}": (elf.kind, elf.machine, elf.bits) != ("ET_DYN", MACHINE, 64),
-            f"its segments fit pages of {elf.page_bytes} bytes": elf.page_bytes < PAGE_BYTES,
-            "it has no DT_GNU_HASH": "DT_GNU_HASH" not in elf.hash_tables,
-            "it has text relocations": elf.text_relocations,
-            "its code can be written": elf.writable_code,
-            f"it needs {', '.join(sorted(set(elf.needed) - known))}": not known.issuperset(elf.needed),
-            "it exports nothing": not elf.exported,
-        }.items()
-        if is_so
-    ]
+    strange = sorted(set(elf.needed) - {FFI, *_SONAMES[triple].values()})
     lost = sorted(symbol for symbol in elf.undefined if _provider(symbol, triple) not in elf.needed)
-    if lost:
-        wrong.append(f"nothing that it needs defines {', '.join(lost)}")
-    if wrong:
+    findings = [
+        ((elf.kind, elf.machine, elf.bits) != ("ET_DYN", MACHINE, 64), f"it is {elf.kind} for {elf.machine}"),
+        (elf.page_bytes < PAGE_BYTES, f"its segments fit pages of {elf.page_bytes} bytes"),
+        ("DT_GNU_HASH" not in elf.hash_tables, "it has no DT_GNU_HASH"),
+        (elf.text_relocations, "it has text relocations"),
+        (elf.writable_code, "its code can be written"),
+        (not elf.exported, "it exports nothing"),
+        (strange, f"it needs {', '.join(strange)}"),
+        (lost, f"nothing that it needs defines {', '.join(lost)}"),
+    ]
+    if wrong := [what for is_so, what in findings if is_so]:
         raise RigFailure(f"no device could load the linked {library.name}: {'; '.join(wrong)}")
     return elf
 
