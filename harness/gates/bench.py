@@ -1,0 +1,51 @@
+"""What the tests of one pytest process share: the device, opened once, and everything built before the first test."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from harness import baseline
+from harness.baseline import Baseline
+from harness.build import Builder
+from harness.cli.work import prepared
+from harness.gates.options import Options
+from harness.plan import Plan
+from harness.progress import Silent
+from harness.record import Record
+from harness.runner import Built, Run, run_case
+from harness.suite import Suite
+from harness.tuning import TuningStore
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A device held by us, and what was built for it."""
+
+    options: Options
+    suite: Suite
+    run: Run
+    plans: Mapping[str, Plan]
+    """By case id."""
+    built: Built
+
+    def record(self, case: str) -> Record:
+        """Run a case and judge it; it is not timed."""
+        return run_case(self.plans[case], self.built, self.run, Silent())
+
+    def baseline(self, case: str) -> Baseline | None:
+        """What was blessed of a case on this identity. Raises UsageError for a file that is not good."""
+        return baseline.find(self.options.baselines, self.run.device.identity.key, case)
+
+
+@contextlib.contextmanager
+def opened(options: Options, device: str, cases: Sequence[str]) -> Iterator[Bench]:
+    """Open the device and build the cases. Raises Failure if the rig cannot; a build that fails is its case's."""
+    with (
+        prepared(options.suite, list(cases), device, as_shipped=options.as_shipped, say=lambda _: None) as work,
+        Builder(work.cache, work.suite.limits) as builder,
+    ):
+        built = builder.build(job for plan in work.plans for job in (plan.compile, plan.oracle))
+        run = Run(work.device, TuningStore(work.cache), options.as_shipped, timed=False)
+        yield Bench(options, work.suite, run, {plan.case.id: plan for plan in work.plans}, built)

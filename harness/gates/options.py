@@ -1,0 +1,49 @@
+"""What a gate was asked to do, from pytest's command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness.failures import UsageError
+
+SUITE = "adreno-bench.toml"
+
+
+@dataclass(frozen=True)
+class Options:
+    """Names as typed; paths are relative to where pytest was started."""
+
+    suite: Path
+    cases: tuple[str, ...]
+    devices: tuple[str, ...]
+    baselines: Path
+    as_shipped: bool
+
+    @classmethod
+    def of(cls, config: pytest.Config, beside: Path) -> Options:
+        """The options of this run. A suite file `beside` the tests is their default."""
+        own = beside / SUITE
+        start = config.invocation_params.dir
+        suite = config.getoption("suite", None)
+        return cls(
+            suite=start / suite if suite else own if own.exists() else start / SUITE,
+            cases=tuple(config.getoption("case", None) or ()),
+            devices=tuple(config.getoption("device", None) or ("virtual",)),
+            baselines=start / (config.getoption("baselines", None) or "baselines"),
+            as_shipped=bool(config.getoption("as_shipped", False)),
+        )
+
+
+def device_of(worker: str, devices: Sequence[str]) -> str:
+    """The device of a worker of pytest-xdist (`gw0`, `gw1`, ...), empty text without it: each has one of its own.
+
+    Raises UsageError if there are more workers than devices.
+    """
+    number = int(worker.removeprefix("gw") or 0)
+    if number < len(devices):
+        return devices[number]
+    raise UsageError(f"worker {number + 1} has no device of {len(devices)}", hint="give --device once for each worker")

@@ -1,0 +1,213 @@
+"""The pytest plugin: how cases become tests, and what each outcome becomes. The device is made of plain Python."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from fake_device import FakeDevice, a_plan, things
+from fake_records import a_record
+
+from device_runner.failures import DeviceLost, Hang, RigFailure
+from harness import baseline
+from harness.case import Case
+from harness.failures import UsageError
+from harness.gates import fixtures, plugin
+from harness.gates.bench import Bench
+from harness.gates.options import Options, device_of
+from harness.outcome import Outcome
+from harness.record import Record
+from harness.runner import Run
+from harness.suite import load_suite
+from harness.tuning import TuningStore
+
+pytest_plugins = ["pytester"]
+
+SUITE = """models = ["tiny"]
+paths = ["opencl", "texture"]
+[[tolerances]]
+case = "tiny-texture-*"
+relative = 1e-4
+reason = "it only adds"
+"""
+OPENCL, TEXTURE = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
+GATES = ("--pyargs", "harness.gates", "--suite", "my.toml")
+
+
+@dataclass
+class Rig:
+    """Runs pytest on the gates with a device of plain Python, and counts how often it was opened."""
+
+    pytester: pytest.Pytester
+    device: FakeDevice = field(default_factory=FakeDevice)
+    broken: RigFailure | None = None
+    opened: list[tuple[str, list[str]]] = field(default_factory=list)
+
+    @contextlib.contextmanager
+    def open(self, options: Options, device: str, cases: Sequence[str]) -> Iterator[Bench]:
+        self.opened.append((device, list(cases)))
+        if self.broken:
+            raise self.broken
+        plans = {case: replace(a_plan(), case=Case.parse(case)) for case in cases}
+        run = Run(self.device, TuningStore(self.pytester.path), options.as_shipped, timed=False)
+        yield Bench(options, load_suite(options.suite), run, plans, things(self.pytester.path / "built"))
+
+    def pytest(self, *arguments: str) -> pytest.RunResult:
+        quick = [word for name in ("cacheprovider", "hypothesispytest", "benchmark") for word in ("-p", f"no:{name}")]
+        return self.pytester.runpytest_inprocess(*GATES, *quick, *arguments)
+
+
+@pytest.fixture
+def rig(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Rig:
+    rig = Rig(pytester)
+    monkeypatch.setattr(fixtures, "opened", rig.open)
+    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
+    (pytester.path / "my.toml").write_text(SUITE)
+    return rig
+
+
+def test_each_case_is_a_test_of_its_name_on_a_device_that_is_opened_once(rig: Rig) -> None:
+    done = rig.pytest("-v", "--device", "phone7")
+    done.assert_outcomes(passed=2)
+    done.stdout.fnmatch_lines([f"*::test_right?{case}? PASSED*" for case in (OPENCL, TEXTURE)])
+    assert rig.opened == [("phone7", [OPENCL, TEXTURE])]
+    assert rig.device.steps.count("wall") == 0
+
+
+@pytest.mark.parametrize("choice", [("--case", "*-opencl-*"), ("-k", "opencl")])
+def test_only_what_is_chosen_is_built(rig: Rig, choice: tuple[str, str]) -> None:
+    rig.pytest(*choice).assert_outcomes(passed=1, deselected=1 if choice[0] == "-k" else 0)
+    assert rig.opened == [("virtual", [OPENCL])]
+
+
+def test_a_wrong_answer_fails_with_all_that_a_person_needs(rig: Rig) -> None:
+    rig.device.error = 0.5
+    done = rig.pytest("--case", TEXTURE, "--device", "phone7", "--as-shipped")
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines(
+        [
+            f"{TEXTURE}: wrong-result (owner: path): output 0 is off by 0.5 at [[]0, 0]: 1.5 instead of 1*",
+            "model * tiny",
+            "path * texture",
+            "precision * float32, untuned",
+            "error * 0.5 against tolerance 0.003 (the suite allows 0.0001 of the peak: it only adds)",
+            "baseline * none on virtual-G-*",
+            "quirks * some-quirk",
+            "reproduce * adreno-bench run --suite */my.toml --device fake --case tiny-texture-* --as-shipped",
+        ]
+    )
+    done.stdout.no_fnmatch_line("*Traceback*")
+    done.stdout.no_fnmatch_line("*def test_right*")
+
+
+def test_a_failure_says_what_the_baseline_was(rig: Rig) -> None:
+    rig.device.error = 0.5
+    record = a_record(OPENCL, identity=rig.device.identity, quirks=("old-quirk",), tvm="0.25")
+    (blessing,) = baseline.bless([record])
+    assert blessing.baseline
+    baseline.save(blessing.baseline, rig.pytester.path / "good")
+    done = rig.pytest("--case", OPENCL, "--baselines", "good")
+    done.stdout.fnmatch_lines(["baseline * right, off by 1e-05, with tvm 0.25 and quirks old-quirk"])
+
+
+def test_a_path_that_breaks_fails(rig: Rig) -> None:
+    rig.device.fails = {"run": Hang("no answer within 3 s")}
+    done = rig.pytest()
+    done.assert_outcomes(failed=2)
+    done.stdout.fnmatch_lines([f"{OPENCL}: hang (owner: path): no answer within 3 s"])
+
+
+def test_a_rig_that_breaks_is_an_error_and_no_failure(rig: Rig) -> None:
+    rig.device.fails = {"load": DeviceLost("unplugged", evidence="adb says so")}
+    done = rig.pytest()
+    done.assert_outcomes(errors=2)
+    done.stdout.fnmatch_lines([f"{OPENCL}: device-lost (owner: device): unplugged", "adb says so"])
+
+
+def test_a_device_that_cannot_be_opened_is_one_line_for_each_case(rig: Rig) -> None:
+    rig.broken = RigFailure("no adb", hint="install it")
+    done = rig.pytest()
+    done.assert_outcomes(errors=2)
+    done.stdout.fnmatch_lines(["no adb: install it"])
+    assert len(rig.opened) == 1
+
+
+def test_what_the_device_cannot_do_is_skipped_with_the_reason_and_alone_is_not_good(rig: Rig) -> None:
+    (rig.pytester.path / "my.toml").write_text('models = ["tiny"]\npaths = ["opencl"]\nprecisions = ["float16"]\n')
+    done = rig.pytest("-rs")
+    done.assert_outcomes(skipped=1)
+    done.stdout.fnmatch_lines(["SKIPPED*cannot compute in half precision (no cl_khr_fp16)"])
+    assert done.ret == 5
+
+
+def test_junit_carries_the_record_of_every_case_also_of_failures_and_errors(rig: Rig) -> None:
+    for device, good in (
+        (FakeDevice(), True),
+        (FakeDevice(error=0.5), False),
+        (FakeDevice(fails={"run": DeviceLost("\x1b gone")}), False),
+    ):
+        rig.device = device
+        rig.pytest("--case", OPENCL, "--junit-xml", "out.xml")
+        (found,) = ET.parse(rig.pytester.path / "out.xml").iter("property")
+        assert found.get("name") == fixtures.PROPERTY
+        record = Record.model_validate_json(found.get("value") or "")
+        assert (record.case, record.outcome is Outcome.OK) == (OPENCL, good)
+
+
+@pytest.mark.parametrize(
+    ("suite", "choice", "message"),
+    [
+        (SUITE, ["--case", "tny-*"], "no case matches 'tny-*': did you mean 'tiny-*'?"),
+        ('models = "tiny"\npaths = ["opencl"]\n', [], "*my.toml:1: models: Input should be a valid list*"),
+        ('models = ["tiny"]\npaths = ["textur"]\n', [], "there is no path 'textur': did you mean 'texture'?"),
+    ],
+)
+def test_a_mistake_is_one_line_and_not_a_pass(rig: Rig, suite: str, choice: list[str], message: str) -> None:
+    (rig.pytester.path / "my.toml").write_text(suite)
+    done = rig.pytest(*choice)
+    done.stdout.fnmatch_lines([message.replace("[", "[[]")])
+    done.stdout.no_fnmatch_line("*Traceback*")
+    assert done.ret == 2
+    assert rig.opened == []
+
+
+def test_another_suites_options_and_names_are_left_alone(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest("def pytest_addoption(parser): parser.addoption('--device', default='theirs')")
+    pytester.makepyfile(test_theirs="def test_it(request): assert request.config.getoption('device') == 'theirs'")
+    pytester.runpytest_inprocess().assert_outcomes(passed=1)
+
+
+def test_names_of_tests_that_a_repository_changed_do_not_hide_the_gates(rig: Rig) -> None:
+    rig.pytester.makeini(
+        "[pytest]\npython_files = check_*.py\npython_functions = check_*\naddopts = --strict-markers\n"
+    )
+    rig.pytest().assert_outcomes(passed=2)
+
+
+def test_the_plugin_costs_others_nothing() -> None:
+    script = (
+        "import sys, pytest; before = set(sys.modules); import harness.gates.plugin; print(set(sys.modules) - before)"
+    )
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert eval(said) == {"harness", "harness.gates", "harness.gates.plugin"}
+
+
+def test_gates_are_meant_when_they_are_named() -> None:
+    folder = str(Path(plugin.__file__).parent)
+    for named in (["harness.gates"], ["-v", "harness.gates.test_cases"], [folder], [f"{folder}/test_cases.py::x"]):
+        assert plugin.asks_for_gates(named)
+    for other in ([], ["tests"], ["--device", "virtual"], ["harness"], ["--deselect=harness.gates"]):
+        assert not plugin.asks_for_gates(other)
+
+
+def test_each_worker_has_a_device_of_its_own() -> None:
+    assert device_of("", ["a", "b"]) == device_of("gw0", ["a", "b"]) == "a"
+    assert device_of("gw1", ["a", "b"]) == "b"
+    with pytest.raises(UsageError, match="give --device once for each worker"):
+        device_of("gw2", ["a", "b"])
