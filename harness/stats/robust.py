@@ -1,0 +1,48 @@
+"""Location and spread that a few bad values cannot move. Every function takes finite numbers, at least one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Numbers: TypeAlias = "Sequence[float] | NDArray[np.float64]"
+
+MAD_TO_SD = 1.4826
+"""Median absolute deviation times this is the standard deviation of normal noise."""
+HODGES_LEHMANN_LOSS = 1.0233
+"""Standard error of Hodges-Lehmann over that of the mean, for normal noise: the root of pi / 3."""
+
+
+def median(values: Numbers) -> float:
+    """The middle value."""
+    return float(np.median(np.asarray(values, float)))
+
+
+def spread(values: Numbers) -> float:
+    """Standard deviation estimated from the median absolute deviation, in the unit of the values."""
+    array = np.asarray(values, float)
+    return MAD_TO_SD * float(np.median(np.abs(array - np.median(array))))
+
+
+def quantile(values: Numbers, share: float) -> float:
+    """The value that `share` (0 to 1) of the values do not exceed, interpolated."""
+    return float(np.quantile(np.asarray(values, float), share))
+
+
+def location(values: Numbers) -> float:
+    """Hodges-Lehmann location: the median of the means of all pairs, each value with itself included.
+
+    For normal noise as sharp as the mean within 2 %, where the median loses 25 %; 29 % of the values may be
+    arbitrarily wrong. Hodges and Lehmann, Annals of Mathematical Statistics 34 (1963).
+    """
+    array = np.asarray(values, float)
+    first, second = np.triu_indices(len(array))
+    return float(np.median(array[first] / 2 + array[second] / 2))
+
+
+def shift(base: Numbers, head: Numbers) -> float:
+    """Hodges-Lehmann shift: the median of all differences head - base, in the unit of the values."""
+    return float(np.median(np.subtract.outer(np.asarray(head, float), np.asarray(base, float))))
