@@ -26,6 +26,9 @@ _STDOUT, _STDERR, _EXIT, _CLOSE_STDIN = 1, 2, 3, 4
 PACKET_LIMIT_BYTES = 16 << 20
 """More than adbd ever puts into one packet; whoever claims more is not adbd."""
 
+OUTPUT_LIMIT_BYTES = 16 << 20
+"""More than any command of ours says; a device that goes on would fill this host's memory."""
+
 TITLE_LIMIT = 160
 
 _HINTS = {
@@ -69,6 +72,8 @@ class Adb:
                     stderr += data
                 elif kind == _EXIT:
                     return ShellResult(data[0], stdout.decode(errors="replace"), stderr.decode(errors="replace"))
+                if len(stdout) + len(stderr) > OUTPUT_LIMIT_BYTES:
+                    raise OSError(f"it says more than {OUTPUT_LIMIT_BYTES >> 20} MiB")
         raise AssertionError("the packets end with an exit code or an error")
 
     def spawn(self, command: Sequence[str], *, timeout_s: float) -> Job:

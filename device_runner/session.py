@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 SESSION_LIMIT_S = 6 * 3600
 """TVM's server ends the session after this time; only a fence, every call has its own deadline."""
 
+DOWNLOAD_LIMIT_BYTES = 256 << 20
+"""A tuning file, the only thing that is downloaded, has a few MiB."""
+
 PROBE_TIMEOUT_S = 0.9
 """A device that answers no shell for so long is lost: the whole verdict falls within a second after the deadline."""
 
@@ -91,8 +94,13 @@ class RpcSession:
         return self._server.job.output()
 
     def download(self, path: str, *, timeout_s: float) -> bytes:
-        """Content of a file on the device, by its absolute path."""
-        with self.calling(f"downloading {path}", timeout_s):
+        """Content of a file on the device, by its absolute path; `RigFailure` if it is larger than anything of ours."""
+        deadline = Deadline(timeout_s)
+        told = self._transport.shell(["stat", "-L", "-c", "%s", path], timeout_s=deadline.remaining_s).stdout.strip()
+        if told.isdecimal() and int(told) > DOWNLOAD_LIMIT_BYTES:
+            message = f"{path} on {self._transport.name} has {told} bytes, more than {DOWNLOAD_LIMIT_BYTES >> 20} MiB"
+            raise RigFailure(message, hint="it is none of our files; remove it")
+        with self.calling(f"downloading {path}", deadline.remaining_s):
             return bytes(self.remote.download(path))
 
     def call(self, function: str, *, timeout_s: float) -> Any:

@@ -49,9 +49,11 @@ def main() -> None:
 
 
 def _end(line: str, code: ExitCode) -> NoReturn:
+    from harness.cli.screen import plain
+
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exc()
-    sys.stderr.write(f"adreno-bench: {' '.join(line.split())}\n")
+    sys.stderr.write(f"adreno-bench: {plain(' '.join(line.split()))}\n")
     sys.exit(code)
 
 

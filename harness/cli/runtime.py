@@ -31,13 +31,13 @@ def add(folder: Annotated[Path, typer.Argument(help="Where tvm_rpc and its share
     from device_runner.phone_runtime import RuntimeRefused, RuntimeStore, examine
     from device_runner.phone_runtime.check import host_interface
     from harness.artifact import cache_root
-    from harness.cli.screen import out
+    from harness.cli.screen import out, plain
     from harness.cli.table import size
 
     try:
         examined = examine(folder, host_interface())
     except RuntimeRefused as refused:
-        sys.stderr.writelines(f"  {reason}\n" for reason in refused.reasons)
+        sys.stderr.writelines(f"  {plain(reason)}\n" for reason in refused.reasons)
         raise
     added = RuntimeStore(cache_root()).add(examined)
     out(f"{added.digest} for {added.abi}: {len(examined.files)} files, {size(added.size_bytes)}")

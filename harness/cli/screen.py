@@ -43,7 +43,7 @@ class Screen:
 
     def say(self, text: str) -> None:
         """One line that stays."""
-        self.console.print(f"[{time.monotonic() - self._began:6.1f} s] {text}", markup=False)
+        self.console.print(f"[{time.monotonic() - self._began:6.1f} s] {plain(text)}", markup=False)
 
     def build(self, title: str, state: str, seconds: float) -> None:
         """Show what is being built."""
@@ -78,5 +78,10 @@ class Screen:
 
 def out(text: str) -> None:
     """Print a result."""
-    sys.stdout.write(text + "\n")
+    sys.stdout.write(plain(text) + "\n")
     sys.stdout.flush()
+
+
+def plain(text: str) -> str:
+    """Without what a terminal would obey: devices, models and records of others decide what stands in a text."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
