@@ -45,12 +45,13 @@ class Plan:
     gate: Gate = field(default_factory=Gate)
 
 
-def check(suite: Suite, cases: Sequence[Case]) -> None:
-    """Raise UsageError for a model or path that does not exist, before anything is started."""
+def check(suite: Suite, cases: Sequence[Case], cache: Path) -> None:
+    """Raise UsageError for a path that does not exist or a model that cannot be used, before anything is started."""
     for case in cases:
         if case.path not in CONTESTANTS:
             raise UsageError(f"there is no path {case.path!r}", hint=nearest(case.path, CONTESTANTS))
-        _source(suite, case.model)
+    for name in dict.fromkeys(case.model for case in cases):
+        _source(suite, name).onnx_file(cache / "models")
 
 
 def plan_case(suite: Suite, case: Case, identity: Identity, cache: Path, as_shipped: bool) -> Plan:

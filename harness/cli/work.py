@@ -54,8 +54,8 @@ def prepared(
     require_working_pair(versions())
     suite = load_suite(suite_file)
     cases = choose(suite, globs)
-    check(suite, cases)
     cache = cache_root()
+    check(suite, cases, cache)
     say(f"opening {device_name} (the first time, this compiles the runtimes that TVM's wheel lacks)")
     with open_device(device_name, cache, say=say) as device:
         if any(case.path == "clml" for case in cases) and clml_runtime.needed():
