@@ -31,13 +31,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _cases(options: Options) -> list[Case]:
+    from harness.artifact import cache_root
     from harness.cli.work import choose
     from harness.plan import check
     from harness.suite import load_suite
 
     suite = load_suite(options.suite)
     cases = choose(suite, options.cases)
-    check(suite, cases)
+    check(suite, cases, cache_root())
     return cases
 
 
