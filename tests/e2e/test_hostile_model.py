@@ -1,0 +1,83 @@
+"""A model whose names are commands goes the whole way, and nobody on the way takes them for commands."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import onnx
+import psutil
+import pytest
+
+from harness.models.sources import model_source
+from harness.outcome import Outcome
+from harness.record import RecordFile
+
+pytestmark = [pytest.mark.device, pytest.mark.slow]
+
+HOSTILE = "a; rm -rf $HOME; touch $HOME/obeyed; `touch obeyed` & $(touch obeyed)"
+SUITE = 'models = [{{ onnx = "{file}", name = "{name}" }}]\npaths = ["opencl"]\nbudget_s = 1\nsamples = 10\n'
+LONG_S = 240
+
+
+def hostile_model(folder: Path) -> Path:
+    model = onnx.load(model_source("tiny").onnx_file(folder))
+    model.graph.name = HOSTILE
+    model.producer_name = HOSTILE
+    inner = _inner(model)
+    for node in model.graph.node:
+        node.name = HOSTILE
+        node.input[:] = [f"{name} {HOSTILE}" if name in inner else name for name in node.input]
+        node.output[:] = [f"{name} {HOSTILE}" if name in inner else name for name in node.output]
+    file = folder / f"{HOSTILE.replace('/', '%')}.onnx"
+    onnx.save(model, file)
+    return file
+
+
+def _inner(model: onnx.ModelProto) -> set[str]:
+    """Names that no caller of the model sees."""
+    given = {value.name for value in (*model.graph.input, *model.graph.output, *model.graph.initializer)}
+    return {name for node in model.graph.node for name in (*node.input, *node.output)} - given
+
+
+def listening(pid: int) -> set[str]:
+    """Addresses that a process and those below it listen on."""
+    found = set()
+    try:
+        for process in [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]:
+            connections = process.net_connections(kind="inet")
+            found |= {c.laddr.ip for c in connections if c.status in (psutil.CONN_LISTEN, psutil.CONN_NONE)}
+    except psutil.Error:
+        pass  # it ended while we looked
+    return found
+
+
+def test_names_that_are_commands_reach_no_shell(tmp_path: Path, cache: Path) -> None:
+    home, folder = tmp_path / "home", tmp_path / "work"
+    home.mkdir()
+    folder.mkdir()
+    (home / "precious").touch()
+    file = hostile_model(folder)
+    (folder / "adreno-bench.toml").write_text(SUITE.format(file=file.name, name=HOSTILE))
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from harness.cli import main; main()", "run"],
+        cwd=folder,
+        env={**os.environ, "ADRENO_BENCH_CACHE": str(cache), "HOME": str(home)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    addresses: set[str] = set()
+    end = time.monotonic() + LONG_S
+    while process.poll() is None and time.monotonic() < end:
+        addresses |= listening(process.pid)
+        time.sleep(0.2)
+    _, said = process.communicate(timeout=10)
+    (record,) = RecordFile(folder / "records.jsonl").load().records
+    assert record.outcome is Outcome.OK, said
+    assert (home / "precious").exists()
+    assert not list(tmp_path.rglob("obeyed"))
+    assert addresses == {"127.0.0.1"}
