@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,17 +55,30 @@ def open_device(
     say: Callable[[str], None] | None = None,
     progress: Progress | None = None,
     timeout_s: float = WAIT_FOR_DEVICE_S,
+    runtime: bool = True,
 ) -> Iterator[Device]:
     """Hold a device and, if it is the virtual one, start it. Everything is undone when the context ends.
 
-    `say` is told whom we wait for, `progress` how far a push has come. Raises `UnknownDevice`, `DeviceBusy` if it is
+    `say` is told whom we wait for, `progress` how far a push has come. Without `runtime` nothing is brought to a phone:
+    it can be looked at and put back, and has no sessions. Raises `UnknownDevice`, `DeviceBusy` if it is
     not free within `timeout_s`, `SetupMissing`, or `DeviceLost` if it cannot be reached.
     """
     if name not in _BUILT_IN:
         _require_known(name)
-    opened = _BUILT_IN.get(name, _phone)
+    opened = _BUILT_IN.get(name, _phone if runtime else _bare_phone)
     with lease(name, _leases(cache), timeout_s=timeout_s, waiting=say), opened(name, cache, progress) as device:
         yield device
+
+
+def put_back(name: str, cache: Path, *, timeout_s: float = 0) -> Mapping[str, str]:
+    """Put back what a killed run left changed on a device: what came of each knob, empty if it left nothing.
+
+    Raises `UnknownDevice`, `DeviceBusy` if somebody measures on it, or `DeviceLost` if it cannot be reached.
+    """
+    from device_runner.adb_device import AdbDevice
+
+    with open_device(name, cache, timeout_s=timeout_s, runtime=False) as device:
+        return device.keeper.put_back() if isinstance(device, AdbDevice) else {}
 
 
 def _runtimes(cache: Path) -> tuple[Path | None, Path | None]:
@@ -107,6 +120,15 @@ def _phone(serial: str, cache: Path, progress: Progress | None) -> Iterator[Devi
     transport = AdbTransport(serial, default_port(), PHONE_ROOT, progress)
     runtime = RuntimeStore(cache).runtime_for(abi_of(transport))
     with closing(AdbDevice(serial, transport, install(transport, runtime.folder, runtime.preload))) as device:
+        yield device
+
+
+@contextmanager
+def _bare_phone(serial: str, cache: Path, progress: Progress | None) -> Iterator[Device]:
+    from device_runner.adb_device import PHONE_ROOT, AdbDevice, AdbTransport
+    from device_runner.adb_server import default_port
+
+    with closing(AdbDevice(serial, AdbTransport(serial, default_port(), PHONE_ROOT, progress), ["false"])) as device:
         yield device
 
 

@@ -72,6 +72,10 @@ class Keeper:
             self._boot = said.get(BOOT)
         return reading(said)
 
+    def put_back(self) -> knobs.Report:
+        """Put back what whoever was here before us left changed: what came of each knob."""
+        return knobs.restore(self.phone)
+
     def close(self) -> None:
         """Put everything back. If the phone is gone, its own note of what there was stays for the next who holds it."""
         if self._held is None:

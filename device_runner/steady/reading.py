@@ -53,7 +53,8 @@ class Reading:
     @property
     def known(self) -> dict[str, Any]:
         """What is known, for a record."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        return {name: value for name, value in values.items() if value is not None}
 
     @property
     def unknown(self) -> list[str]:

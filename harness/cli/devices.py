@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from harness.cli.options import AsJson
+from harness.failures import UsageError
 
 
 def register(app: typer.Typer) -> None:
@@ -12,8 +15,35 @@ def register(app: typer.Typer) -> None:
     app.command()(devices)
 
 
-def devices(as_json: AsJson = False) -> None:
+def devices(
+    restore: Annotated[
+        bool, typer.Option("--restore", help="Put back what a killed run left changed: screen, radio, clocks.")
+    ] = False,
+    device: Annotated[str | None, typer.Option("--device", help="With --restore: only this one.")] = None,
+    as_json: AsJson = False,
+) -> None:
     """List the virtual device, this host's OpenCL device, and every phone that adb knows."""
+    if device and not restore:
+        raise UsageError("--device says which one to restore", hint="add --restore")
+    if restore:
+        _restore(device)
+    else:
+        _list(as_json)
+
+
+def _restore(name: str | None) -> None:
+    from device_runner.registry import list_devices, put_back
+    from harness.artifact import cache_root
+    from harness.cli.screen import out
+    from harness.cli.table import plain_table
+
+    cache = cache_root()
+    names = [name] if name else [entry.name for entry in list_devices(cache) if entry.state == "ready"]
+    rows = [(name, *came) for name in names for came in put_back(name, cache).items()]
+    out(plain_table(rows, ("device", "what", "now")) if rows else "nothing was left changed")
+
+
+def _list(as_json: bool) -> None:
     import dataclasses
     import json
 

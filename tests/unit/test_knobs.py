@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -66,19 +66,16 @@ def rooted(tmp_path: Path) -> Folder:
 
 
 @dataclass(frozen=True)
-class Dying:
+class Dying(LocalTransport):
     """A transport that is gone after so many commands."""
 
-    inner: LocalTransport
-    left: list[None]
-    root: str
-    name: str = "dying"
+    left: list[None] = field(default_factory=list)
 
     def shell(self, command: Sequence[str], *, timeout_s: float) -> ShellResult:
         if not self.left:
             raise DeviceLost("gone")
         self.left.pop()
-        return self.inner.shell(command, timeout_s=timeout_s)
+        return super().shell(command, timeout_s=timeout_s)
 
 
 def test_without_root_what_needs_it_is_left_alone_and_the_rest_is_set(plain: Folder) -> None:
@@ -118,7 +115,7 @@ def test_the_old_state_is_safe_before_anything_changes(rooted: Folder) -> None:
     inner = rooted.phone.transport
     assert isinstance(inner, LocalTransport)
     for commands in range(12):
-        dying = Dying(inner, [None] * commands, inner.root)
+        dying = Dying(inner.root, inner.environment, left=[None] * commands)
         try:
             hold(replace(rooted.phone, transport=dying))
         except DeviceLost:

@@ -110,7 +110,7 @@ NOT_NUMBERS = ["", "n/a", "cat: temp: Permission denied", "0x10", "1.5", "--", "
 
 @pytest.mark.parametrize("text", NOT_NUMBERS)
 def test_what_is_no_number_is_not_known(text: str) -> None:
-    assert whole(text) is celsius(text) is megahertz(text) is numbers(text) is None
+    assert (whole(text), celsius(text), megahertz(text), numbers(text)) == (None, None, None, None)
     assert reading(dict.fromkeys(("temp", "thermal_pwrlevel", "reset_count", "gpu_clock_stats"), text)) == Reading()
 
 

@@ -1,0 +1,164 @@
+"""A steady state on the virtual phone, through adb: thermal events, knobs, and a run that is killed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from device_runner.adb_device import AdbDevice, AdbTransport
+from device_runner.deadline import Deadline
+from device_runner.device import Gate
+from device_runner.failures import DeviceLost, Hang
+from device_runner.registry import put_back
+from device_runner.virtual import VirtualPhone, phone, virtual_phone
+from device_runner.virtual.phone import State
+
+pytestmark = pytest.mark.device
+
+COOL = State()
+NOW = Gate(wait_s=0)
+
+
+@pytest.fixture(autouse=True)
+def _cool(phone: VirtualPhone) -> None:
+    phone.update(
+        gpu={"thermal_level": 0, "resets": 0, "busy_us": [0, 0, 0, 0]},
+        temperatures_mc=dict(COOL.temperatures_mc),
+        thermal_status=0,
+        battery={"level_percent": 100},
+    )
+
+
+def properties(home: Path) -> dict[str, str]:
+    """What was set on the phone and is not what it is after a boot."""
+    found = {file.name: file.read_text().strip() for file in (home / "data/property").iterdir()}
+    return {name: value for name, value in found.items() if value not in ("Awake", "disabled", "false")}
+
+
+def test_a_phone_that_stays_cool_held_its_pace(device: AdbDevice) -> None:
+    did, steadiness = device.steadily(lambda: "work", NOW)
+    assert did == "work"
+    assert not steadiness.throttled
+    assert steadiness.facts["before"] == steadiness.facts["after"]
+    assert steadiness.facts["unavailable"] == []
+    assert "notes" not in steadiness.facts
+    device.close()
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"gpu": {"thermal_level": 2}},
+        {"thermal_status": 3, "temperatures_mc": {"gpuss-0": 91_000}},
+        {"gpu": {"resets": 1}},
+    ],
+    ids=["the driver limits the clock", "Android says severe", "the GPU is reset"],
+)
+def test_a_thermal_event_between_two_samples_makes_the_run_throttled(
+    phone: VirtualPhone, device: AdbDevice, event: dict[str, object]
+) -> None:
+    _, steadiness = device.steadily(lambda: phone.update(**event), NOW)
+    assert steadiness.throttled
+    assert steadiness.facts["before"] != steadiness.facts["after"]
+    device.close()
+    assert properties(phone.home) == {}
+
+
+def test_a_hot_phone_is_waited_for_and_then_measured_as_it_is(phone: VirtualPhone, device: AdbDevice) -> None:
+    phone.update(temperatures_mc={"gpuss-0": 60_000})
+    _, steadiness = device.steadily(lambda: None, Gate(gpu_c=45, wait_s=0.2))
+    assert steadiness.facts["hot_start"] == "GPU °C 60 > 45"
+    assert not steadiness.throttled
+    device.close()
+
+
+def test_everything_is_put_back_after_a_failure_in_the_middle(phone: VirtualPhone, device: AdbDevice) -> None:
+    def fails() -> None:
+        assert properties(phone.home)["virtual.settings.global.window_animation_scale"] == "0"
+        raise Hang("no answer")
+
+    with pytest.raises(Hang):
+        device.steadily(fails, NOW)
+    device.close()
+    assert properties(phone.home) == {}
+
+
+def test_a_phone_that_goes_away_in_the_middle_is_put_back_by_the_next_who_holds_it(
+    phone: VirtualPhone, device: AdbDevice
+) -> None:
+    def unplugged() -> None:
+        phone.fault(offline=True)
+        for _ in Deadline(20).attempts(0.01):
+            device.transport.shell(["true"], timeout_s=2)
+
+    with pytest.raises(DeviceLost):
+        device.steadily(unplugged, NOW)
+    device.close()
+    assert properties(phone.home) != {}
+    phone.fault(offline=False)
+    again = AdbDevice("virtual", AdbTransport(phone.serial, phone.adb_port, phone.root), [], kind="virtual")
+    for _ in Deadline(20).attempts(0.1):  # until adb has found the phone again
+        with suppress(DeviceLost):
+            again.keeper.put_back()
+            break
+    assert properties(phone.home) == {}
+
+
+@pytest.mark.parametrize("sandboxed", [True, False])
+def test_root_holds_the_clock_through_the_whole_case(tmp_path: Path, sandboxed: bool) -> None:
+    home = tmp_path / "phone"
+    phone.prepare(home)
+    phone.save(home, State(rooted=True))
+    governor = home / "sys/class/kgsl/kgsl-3d0/devfreq/governor"
+    with virtual_phone(home, sandboxed=None if sandboxed else False) as rooted:
+        device = AdbDevice("virtual", AdbTransport(rooted.serial, rooted.adb_port, rooted.root), [], kind="virtual")
+        held, steadiness = device.steadily(governor.read_text, NOW)
+        device.close()
+    assert held == "performance\n"
+    assert steadiness.facts["knobs"]["frequencies"] == "400000000 400000000"
+    assert governor.read_text() == "msm-adreno-tz\n"
+
+
+def test_what_the_phone_does_not_show_is_recorded_and_asked_for_once(phone: VirtualPhone, device: AdbDevice) -> None:
+    kgsl = phone.home / "sys/class/kgsl/kgsl-3d0"
+    (kgsl / "gpu_clock_stats").unlink()
+    (kgsl / "thermal_pwrlevel").write_text("")
+    _, steadiness = device.steadily(lambda: None, NOW)
+    assert {"clock_stats", "thermal_pwrlevel"} <= set(steadiness.facts["unavailable"])
+    assert not steadiness.throttled
+    device.close()
+
+
+KILLED = """
+    import sys, time
+    from pathlib import Path
+    from device_runner.device import Gate
+    from device_runner.registry import open_device
+
+    def work():
+        print("measuring", flush=True)
+        time.sleep(60)
+
+    with open_device("virtual", Path(sys.argv[1])) as device:
+        device.steadily(work, Gate(wait_s=0))
+"""
+
+
+def test_a_run_that_was_killed_is_undone_by_devices_restore(cache: Path) -> None:
+    home = cache / "virtual"
+    command = [sys.executable, "-c", textwrap.dedent(KILLED), str(cache)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout
+        assert run.stdout.readline() == "measuring\n"
+        run.send_signal(signal.SIGKILL)
+        run.wait(10)
+    assert properties(home)["virtual.connectivity.airplane_mode"] == "enabled"
+    assert put_back("virtual", cache, timeout_s=10)["airplane-mode"] == "disabled"
+    assert properties(home) == {}
+    assert put_back("virtual", cache) == {}
