@@ -1,0 +1,10 @@
+"""History: the suite over commits, measured by asv, and what its results say.
+
+measured.py   one case in one of asv's processes: the record that all benchmarks of the case read
+machine.py    a device's identity as an asv machine
+runs.py       asv, started and ended
+releases.py   TVM's releases as a git repository
+results.py    asv's results and our records, as series of points
+events.py     what moved in them
+publish.py    the site
+"""

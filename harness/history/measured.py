@@ -1,0 +1,150 @@
+"""One case in one of asv's processes.
+
+asv starts a process for each benchmark of each case. All of them want the same measurement, so the first takes it and
+leaves the record in a folder that they share; a case is built, pushed and set up once, and its latency, accuracy and
+artifact are those of one run. Settings come from `harness.history.environment`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from importlib.metadata import version
+from pathlib import Path
+
+from device_runner.device import Device, Identity
+from device_runner.failures import DeviceLost, Failure
+from device_runner.virtual.lifetime import die_with_parent
+from harness.artifact import cache_root
+from harness.build import Builder, versions
+from harness.case import Case
+from harness.history import environment
+from harness.outcome import Outcome
+from harness.plan import plan_case
+from harness.record import Record, RecordFile
+from harness.runner import Run, run_suite
+from harness.suite import Suite, load_suite
+from harness.tuning import TuningStore
+
+WORKED_ROUND, AS_SHIPPED = "worked-round", "as-shipped"
+QUIRKS = (WORKED_ROUND, AS_SHIPPED)
+"""The two states that a release is measured in: at its best, and as its users meet it."""
+
+
+def suite(default: Path) -> Suite:
+    """The suite that is measured. Raises UsageError."""
+    return load_suite(Path(os.environ.get(environment.SUITE) or default))
+
+
+def longest_s(suite: Suite) -> float:
+    """Seconds after which one case has run into one of its own deadlines: model and oracle built, loaded, sampled."""
+    return 2 * suite.limits.build_s + 10 * suite.limits.run_s
+
+
+def record_of(suite: Suite, case_id: str, quirks: str, shared: Path) -> Record:
+    """The record of a case. Measures it unless `shared`, asv's folder for this commit, has it."""
+    file = shared / f"{case_id}-{quirks}.json"
+    if file.exists():
+        return Record.model_validate_json(file.read_bytes())
+    wanted = _Wanted(suite, Case.parse(case_id), quirks == AS_SHIPPED)
+    record = _kept(wanted) or _measured(wanted)
+    scratch = file.with_suffix(f".{os.getpid()}")
+    scratch.write_text(record.line(), encoding="utf-8")
+    scratch.rename(file)
+    return record
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    suite: Suite
+    case: Case
+    as_shipped: bool
+
+
+def _kept(wanted: _Wanted) -> Record | None:
+    """The newest kept record of the case at this commit, if measuring again would tell nothing new."""
+    file = _records()
+    if not file or not os.environ.get(environment.REUSE):
+        return None
+    key = (wanted.case.id, wanted.as_shipped)
+    same = [record for record in file.load().records if (record.case, record.as_shipped) == key]
+    return same[-1] if same and same[-1].outcome.settled else None
+
+
+def end_with_asv() -> None:
+    """Unwind when asv ends us at its own deadline, and also when asv itself is killed."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    die_with_parent(signal.SIGTERM)
+
+
+def _measured(wanted: _Wanted) -> Record:
+    end_with_asv()
+    name, cache = os.environ.get(environment.DEVICE) or "virtual", cache_root()
+    try:
+        from device_runner.registry import open_device
+
+        with open_device(name, cache) as device, Builder(cache, wanted.suite.limits) as builder:
+            _require_expected(device)
+            plan = plan_case(wanted.suite, wanted.case, device.identity, cache, wanted.as_shipped)
+            (record,) = run_suite([plan], Run(device, TuningStore(cache), wanted.as_shipped), builder)
+    except Failure as failure:
+        record = _without_device(wanted, name, failure)
+    if file := _records():
+        file.append(record)
+    return record
+
+
+def _expected() -> Identity | None:
+    text = os.environ.get(environment.IDENTITY)
+    return identity_from(text) if text else None
+
+
+def _require_expected(device: Device) -> None:
+    """Raise DeviceLost if it is not the device any more under which the results are filed."""
+    expected, found = _expected(), device.identity
+    if expected and expected.key != found.key:
+        raise DeviceLost(
+            f"{device.name} is {found.key} now and was {expected.key} when this run began",
+            hint="run again: the new identity starts a new series",
+        )
+
+
+def identity_from(text: str) -> Identity:
+    """An identity from JSON as `Record` writes it. Raises ValueError."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Identity).validate_json(text)
+
+
+def _without_device(wanted: _Wanted, name: str, failure: Failure) -> Record:
+    """The record of a case for which no device could be had."""
+    identity = _expected() or Identity(kind="unknown", serial=name)
+    known = {outcome.value for outcome in Outcome}
+    return Record.model_validate(
+        {
+            **vars(wanted.case),
+            "case": wanted.case.id,
+            "as_shipped": wanted.as_shipped,
+            "device": name,
+            "identity": identity,
+            "identity_key": identity.key,
+            "emulated": identity.emulated,
+            "outcome": failure.outcome if failure.outcome in known else Outcome.INFRA_ERROR,
+            "message": failure.message,
+            "hint": failure.hint,
+            "evidence": failure.evidence,
+            **versions(),
+            "harness": version("adreno-bench"),
+            "started_at": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+            "run": os.environ.get("ASV_COMMIT", ""),
+        }
+    )
+
+
+def _records() -> RecordFile | None:
+    """The file beside asv's own of this commit and environment; none if asv does not say which these are."""
+    folder, commit, name = (os.environ.get(key) for key in (environment.RECORDS, "ASV_COMMIT", "ASV_ENV_NAME"))
+    return RecordFile(Path(folder) / f"{commit[:8]}-{name}.jsonl") if folder and commit and name else None
