@@ -223,6 +223,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait(GRACE_S)
 
 
+def stored(root: Path, key: str) -> Artifact | None:
+    """An artifact of an earlier build, None if the store has it not. Raises RigFailure if it is damaged."""
+    folder = Store(root, "artifacts").find(key)
+    found = _read(Job("compile", key, key, {}), folder, reused=True) if folder else None
+    return found if isinstance(found, Artifact) else None
+
+
 def _tail(log: Path) -> str:
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - STDERR_TAIL_BYTES))

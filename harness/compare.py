@@ -20,6 +20,7 @@ from harness.failures import UsageError
 from harness.outcome import ExitCode, Outcome, Owner
 from harness.record import Record
 from harness.stats import fdr, pair, robust
+from harness.stats.controls import Fitness, gauge
 from harness.stats.pair import Change, Rules
 from harness.stats.session import Samples, summarise
 
@@ -81,9 +82,9 @@ class Side:
         return math.exp(robust.location([session.log_ms for session in good])) if good else math.nan
 
     @property
-    def found(self) -> bool:
-        """Whether something is wrong or broken, and not the rig's fault."""
-        return _is_finding(self.outcome)
+    def found(self) -> Verdict | None:
+        """Whether it is wrong or broken, and not by the rig's fault."""
+        return finding(self.outcome)
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,16 @@ class Comparison:
 
 
 Sides = Mapping[Key, Side]
+
+UNGAUGED = Fitness(None, 0.0, 0)
+
+
+@dataclass(frozen=True)
+class Result:
+    """All cases of a comparison, and whether the run was fit to judge latencies by."""
+
+    cases: list[Comparison]
+    fitness: Fitness = UNGAUGED
 
 
 def sides_of(records: Iterable[Record]) -> dict[Key, Side]:
@@ -132,7 +143,7 @@ def require_case_id(text: str) -> None:
 def _side(key: Key, group: Sequence[Record]) -> Side:
     latest = latest_build(group)
     right = [record for record in latest if record.outcome is Outcome.OK]
-    found = [record for record in latest if _is_finding(record.outcome)]
+    found = [record for record in latest if finding(record.outcome)]
     decides = (found or right or latest)[-1]
     return Side(
         key=key,
@@ -146,8 +157,11 @@ def _side(key: Key, group: Sequence[Record]) -> Side:
     )
 
 
-def _is_finding(outcome: Outcome) -> bool:
-    return outcome.owner in (Owner.COMPILER, Owner.PATH) and outcome is not Outcome.INCONCLUSIVE
+def finding(outcome: Outcome) -> Verdict | None:
+    """`wrong` or `broken`, if that is what an outcome says of the compiler or the path."""
+    if outcome.owner not in (Owner.COMPILER, Owner.PATH) or outcome is Outcome.INCONCLUSIVE:
+        return None
+    return Verdict.WRONG if outcome is Outcome.WRONG_RESULT else Verdict.BROKEN
 
 
 def latest_build(group: Sequence[Record]) -> list[Record]:
@@ -155,15 +169,27 @@ def latest_build(group: Sequence[Record]) -> list[Record]:
     return [record for record in group if record.artifact == group[-1].artifact]
 
 
-def compare_sides(base: Sides, head: Sides, rules: Rules | None = None) -> list[Comparison]:
-    """Compare every case of both sides, in head's order; what only base knows comes last."""
-    shared = [key for key in head if key in base]
-    timed = [key for key in shared if _both_timed(base[key], head[key])]
-    changes = fdr.hold([latency_change(base[key], head[key], rules) for key in timed])
-    latencies = dict(zip(timed, changes, strict=True))
-    compared = [_compare(key, base.get(key), side, latencies.get(key)) for key, side in head.items()]
+def compare_sides(base: Sides, head: Sides, rules: Rules | None = None, *, gauged: bool = True) -> Result:
+    """Compare every case of both sides, in head's order; what only base knows comes last.
+
+    Cases whose artifact did not change gauge the run: if they look changed, no latency of it is believed. Unless
+    `gauged`, they are taken for findings too: base and head are two states of a device.
+    """
+    timed = [key for key, side in head.items() if key in base and _both_timed(base[key], side)]
+    changes = {key: latency_change(base[key], head[key], rules) for key in timed}
+    fitness = _gauge(base, head, changes) if gauged else UNGAUGED
+    if fitness.fit is False:
+        believed = {key: unproved(change, "the run is unfit to judge by") for key, change in changes.items()}
+    else:
+        believed = dict(zip(timed, fdr.hold(list(changes.values())), strict=True))
+    compared = [_compare(key, base.get(key), side, believed.get(key)) for key, side in head.items()]
     gone = [Comparison(key, side, None, Verdict.GONE) for key, side in base.items() if key not in head]
-    return compared + gone
+    return Result(compared + gone, fitness)
+
+
+def _gauge(base: Sides, head: Sides, changes: Mapping[Key, Change]) -> Fitness:
+    enough = [key for key in changes if min(len(base[key].sessions), len(head[key].sessions)) >= FEWEST_SESSIONS]
+    return gauge({str(key): changes[key] for key in enough if base[key].artifact == head[key].artifact})
 
 
 def _both_timed(base: Side, head: Side) -> bool:
@@ -186,7 +212,7 @@ def unproved(change: Change, reason: str) -> Change:
 def _compare(key: Key, base: Side | None, head: Side, change: Change | None) -> Comparison:
     if change and base:
         verdict = Verdict(change.verdict.value)
-        return Comparison(key, base, head, verdict, (*change.reasons, *_same_artifact(base, head, verdict)), change)
+        return Comparison(key, base, head, verdict, (*change.reasons, *_remarks(base, head, verdict)), change)
     verdict, reason = _by_outcome(base, head)
     return Comparison(key, base, head, verdict, (reason,))
 
@@ -197,8 +223,7 @@ def _by_outcome(base: Side | None, head: Side) -> tuple[Verdict, str]:
     if head.found:
         if base and base.found:
             return Verdict.SAME, f"base: {base.outcome.value}; head: {now}"
-        verdict = Verdict.WRONG if head.outcome is Outcome.WRONG_RESULT else Verdict.BROKEN
-        return verdict, f"{now} (base: {base.outcome.value if base else 'not known'})"
+        return head.found, f"{now} (base: {base.outcome.value if base else 'not known'})"
     if head.outcome is not Outcome.OK:
         return Verdict.INCONCLUSIVE, now
     return _right_now(base) if base else (Verdict.NEW, "nothing to compare with")
@@ -211,19 +236,24 @@ def _right_now(base: Side) -> tuple[Verdict, str]:
     return verdict, f"base: {base.outcome.value}: {base.message}"
 
 
-def _same_artifact(base: Side, head: Side, verdict: Verdict) -> tuple[str, ...]:
-    if verdict not in (Verdict.SLOWER, Verdict.FASTER) or base.artifact != head.artifact:
+def _remarks(base: Side, head: Side, verdict: Verdict) -> tuple[str, ...]:
+    """What may explain a change of latency."""
+    if verdict not in (Verdict.SLOWER, Verdict.FASTER):
         return ()
-    return ("the artifact is the same: the device changed, not the compiler",)
+    if base.artifact == head.artifact:
+        return ("the artifact is the same: the device changed, not the compiler",)
+    other = sorted({*base.quirks} ^ {*head.quirks})
+    return (f"worked round on one side only: {', '.join(other)}",) if other else ()
 
 
-def exit_code(comparisons: Sequence[Comparison]) -> ExitCode:
+def exit_code(result: Result) -> ExitCode:
     """What a comparison is worth to a shell. Findings come before failures of the rig, as in docs/glossary.md."""
-    verdicts = {comparison.verdict for comparison in comparisons}
+    verdicts = {comparison.verdict for comparison in result.cases}
     if verdicts & {Verdict.WRONG, Verdict.BROKEN}:
         return ExitCode.WRONG_OR_BROKEN
     if Verdict.SLOWER in verdicts:
         return ExitCode.SLOWER
-    if any(c.head and c.head.outcome.owner in (Owner.DEVICE, Owner.RIG) for c in comparisons):
+    lost = any(c.head and c.head.outcome.owner in (Owner.DEVICE, Owner.RIG) for c in result.cases)
+    if lost or result.fitness.fit is False:
         return ExitCode.RIG_FAILURE
     return ExitCode.GOOD if any(verdict.tells for verdict in verdicts) else ExitCode.NOTHING_MEASURED

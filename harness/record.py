@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic import Field as field
@@ -20,7 +20,7 @@ from device_runner.failures import RigFailure
 from harness.accuracy import Accuracy
 from harness.outcome import Outcome
 
-SCHEMA = 1
+SCHEMA: Literal[1] = 1
 LONGEST_LINE_BYTES = 4 << 20
 
 
@@ -29,7 +29,7 @@ class Record(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, ser_json_inf_nan="strings")
 
-    schema_version: int = field(SCHEMA, alias="schema")
+    schema_version: Literal[1] = field(SCHEMA, alias="schema")
     case: str
     model: str
     path: str

@@ -27,22 +27,14 @@ def bless(
     All sessions of that build in the records file count, so run it a few times before. Refused is what is wrong,
     broken, throttled or too noisy; of an emulated device only the correctness is kept.
     """
-    import fnmatch
-    import sys
-
     from harness.baseline import bless as judge
+    from harness.cli.chosen import read_records
     from harness.cli.screen import out
     from harness.cli.table import plain_table
     from harness.failures import UsageError
     from harness.outcome import exit_code
-    from harness.record import RecordFile
 
-    loaded = RecordFile(records).load()
-    for skipped in loaded.skipped:
-        sys.stderr.write(f"skipped {skipped}\n")
-    globs = case or ["*"]
-    chosen = [r for r in loaded.records if any(fnmatch.fnmatchcase(r.case, glob) for glob in globs)]
-    blessings = judge(chosen)
+    blessings = judge(read_records(records, case))
     if not blessings:
         hint = "`adreno-bench run` makes some; what ran --as-shipped is no baseline"
         raise UsageError(f"nothing to bless in {records}", hint=hint)

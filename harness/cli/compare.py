@@ -24,60 +24,56 @@ def compare(
     case: CaseGlob = None,
     relevant: Relevant = 3.0,
     floor_ms: FloorMs = 0.05,
+    states: Annotated[
+        bool,
+        typer.Option("--states", help="BASE and HEAD are states of a device: unchanged artifacts are no control."),
+    ] = False,
     as_json: AsJson = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")] = False,
 ) -> None:
     """Say of each case what became of it between BASE and HEAD: wrong, broken, slower, faster, fixed or the same.
 
     Only what ran on the same identity is compared. A latency changes only by the evidence of several sessions on each
-    side; with less the verdict is `inconclusive`.
+    side; with less the verdict is `inconclusive`. If artifacts that are the same on both sides look changed, the run
+    is unfit and no latency is believed.
     """
     from harness.cli import verdicts
     from harness.cli.screen import out
     from harness.compare import compare_sides, exit_code
     from harness.failures import UsageError
-    from harness.ranking import geometric_means, ranking_flips
+    from harness.ranking import path_flips, path_means
     from harness.stats.pair import Rules
 
     if as_json and markdown:
         raise UsageError("--json and --markdown exclude each other", hint="choose one")
     rules = Rules(relevant=relevant / 100, floor_ms=floor_ms)
     sides = _load(base, case), _load(head, case)
-    compared = compare_sides(*sides, rules)
-    means, flips = geometric_means(compared), ranking_flips(compared, rules)
+    result = compare_sides(*sides, rules, gauged=not states)
+    means, flips = path_means(result.cases), path_flips(result.cases, rules)
     if as_json:
-        out(verdicts.as_json(compared, means, flips))
+        out(verdicts.as_json(result, means, flips))
     else:
-        out(verdicts.verdict_table(compared, markdown=markdown))
-        out("\n" + verdicts.summary(means, flips, markdown=markdown) if means else "")
-        out(_remark(*sides))
-    raise typer.Exit(exit_code(compared))
+        texts = [
+            verdicts.verdict_table(result.cases, markdown=markdown),
+            verdicts.summary(result.fitness, means, flips, markdown=markdown),
+            _remark(*sides),
+        ]
+        out("\n\n".join(text for text in texts if text))
+    raise typer.Exit(exit_code(result))
 
 
 def _load(source: Path, globs: list[str] | None) -> dict[Key, Side]:
     """What a file of records or a folder of baselines says. Raises UsageError if it says nothing."""
-    import fnmatch
-    import sys
-
     from harness import baseline
+    from harness.cli.chosen import read_records, wanted
     from harness.compare import sides_of
     from harness.failures import UsageError
-    from harness.record import RecordFile
 
-    if not source.exists():
-        raise UsageError(f"there is no {source}", hint="give a records file or a folder of baselines")
     if source.is_dir():
         sides = baseline.sides(baseline.load(source.absolute()))
     else:
-        loaded = RecordFile(source).load()
-        for skipped in loaded.skipped:
-            sys.stderr.write(f"skipped {skipped}\n")
-        sides = sides_of(loaded.records)
-    chosen = {
-        key: side
-        for key, side in sides.items()
-        if not globs or any(fnmatch.fnmatchcase(key.case, glob) for glob in globs)
-    }
+        sides = sides_of(read_records(source, globs))
+    chosen = {key: side for key, side in sides.items() if wanted(key.case, globs)}
     if not chosen:
         raise UsageError(f"{source} says nothing of these cases", hint="`adreno-bench show` lists a file's records")
     return chosen

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.compare import Comparison, Side
-    from harness.ranking import Flip, Mean
+    from harness.compare import Comparison, Result, Side
+    from harness.ranking import PathFlip, PathMean
+    from harness.stats.controls import Fitness
+    from harness.stats.geomean import Overall
 
 HEADERS = ("case", "verdict", "confidence", "base ms", "head ms", "change", "interval")
 
@@ -25,26 +27,40 @@ def verdict_table(comparisons: Sequence[Comparison], *, markdown: bool = False) 
     return "\n".join([table, *([""] if reasons else []), *reasons])
 
 
-def summary(means: Sequence[Mean], flips: Sequence[Flip], *, markdown: bool = False) -> str:
-    """Geometric means of the paths, and paths that changed places."""
-    bullet = "* " if markdown else ""
-    lines = [f"{m.path}: {m.ratio:.3f} of base (geometric mean, cases: {m.cases}, {m.identity})" for m in means]
+def summary(fitness: Fitness, means: Sequence[PathMean], flips: Sequence[PathFlip], *, markdown: bool = False) -> str:
+    """Whether the run was fit, geometric means of the paths, and paths that changed places."""
+    lines = [f"unfit: {reason}" for reason in fitness.reasons if fitness.fit is False]
+    lines += [f"{mean.path} on {mean.identity}: {_overall(mean.overall)}" for mean in means]
     lines += [
-        f"{f.what}: {f.is_faster} is now faster than {f.was_faster}{'' if f.certain else ' (within the noise)'}"
-        f" on {f.identity}"
-        for f in flips
+        f"{flipped.what} on {flipped.identity}: {flipped.flip.now_faster} is now faster than {flipped.flip.was_faster}"
+        for flipped in flips
     ]
-    return "\n".join(f"{bullet}{line}" for line in lines)
+    return "\n".join(f"{'* ' if markdown else ''}{line}" for line in lines)
 
 
-def as_json(comparisons: Sequence[Comparison], means: Sequence[Mean], flips: Sequence[Flip]) -> str:
+def _overall(overall: Overall) -> str:
+    interval = f", {overall.low:.3f} to {overall.high:.3f}" if math.isfinite(overall.high) else ""
+    left_out = f", left out: {overall.left_out}" if overall.left_out else ""
+    return f"geometric mean {overall.ratio:.3f} of base (cases: {overall.series}{interval}{left_out})"
+
+
+def as_json(result: Result, means: Sequence[PathMean], flips: Sequence[PathFlip]) -> str:
     """Everything above, for programs. Unknown numbers are null."""
     facts = {
-        "cases": [_plain(comparison) for comparison in comparisons],
-        "geometric_means": [vars(mean) for mean in means],
-        "ranking_flips": [vars(flip) for flip in flips],
+        "fit": result.fitness.fit,
+        "unfit_because": result.fitness.reasons if result.fitness.fit is False else (),
+        "cases": [_plain(comparison) for comparison in result.cases],
+        "geometric_means": [_plain_mean(mean) for mean in means],
+        "ranking_flips": [
+            {"identity": flipped.identity, "what": flipped.what, **vars(flipped.flip)} for flipped in flips
+        ],
     }
     return json.dumps(facts, indent=1, allow_nan=False)
+
+
+def _plain_mean(mean: PathMean) -> dict[str, Any]:
+    numbers = {name: _finite(value) for name, value in vars(mean.overall).items()}
+    return {"identity": mean.identity, "path": mean.path, **numbers}
 
 
 def _row(comparison: Comparison) -> tuple[str, ...]:

@@ -6,21 +6,21 @@ import pytest
 from fake_records import a_record, sessions
 
 from device_runner.device import Identity
-from harness.compare import Comparison, Verdict, compare_sides, exit_code, sides_of
+from harness.compare import Comparison, Result, Verdict, compare_sides, exit_code, sides_of
 from harness.failures import UsageError
 from harness.outcome import ExitCode, Outcome
-from harness.ranking import geometric_means, ranking_flips
+from harness.ranking import path_flips, path_means
 from harness.record import Record
 
 OPENCL, TEXTURE = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
 
 
-def compare(base: list[Record], head: list[Record]) -> list[Comparison]:
-    return compare_sides(sides_of(base), sides_of(head))
+def compare(base: list[Record], head: list[Record], *, gauged: bool = True) -> Result:
+    return compare_sides(sides_of(base), sides_of(head), gauged=gauged)
 
 
 def the_one(base: list[Record], head: list[Record]) -> Comparison:
-    (comparison,) = compare(base, head)
+    (comparison,) = compare(base, head).cases
     return comparison
 
 
@@ -28,10 +28,10 @@ def test_a_latency_that_grew_over_several_sessions_is_slower_and_the_shell_is_to
     comparison = the_one(sessions(10), sessions(13, seed=1, artifact="b"))
     assert comparison.verdict is Verdict.SLOWER
     assert (comparison.confidence or 0) > 0.99
-    assert exit_code([comparison]) is ExitCode.SLOWER
-    back = the_one(sessions(13, seed=1), sessions(10))
+    assert exit_code(Result([comparison])) is ExitCode.SLOWER
+    back = the_one(sessions(13, seed=1, artifact="b"), sessions(10))
     assert back.verdict is Verdict.FASTER
-    assert exit_code([back]) is ExitCode.GOOD
+    assert exit_code(Result([back])) is ExitCode.GOOD
 
 
 @pytest.mark.parametrize(("base", "head"), [(1, 1), (4, 1), (1, 4)])
@@ -39,12 +39,23 @@ def test_one_session_on_a_side_never_proves_a_change(base: int, head: int) -> No
     comparison = the_one(sessions(10, base), sessions(20, head, seed=1))
     assert comparison.verdict is Verdict.INCONCLUSIVE
     assert "session" in comparison.reasons[0]
-    assert exit_code([comparison]) is ExitCode.NOTHING_MEASURED
+    assert exit_code(Result([comparison])) is ExitCode.NOTHING_MEASURED
 
 
-def test_of_the_same_artifact_that_changed_the_device_is_suspected() -> None:
-    comparison = the_one(sessions(10), sessions(13, seed=1))
-    assert "the artifact is the same: the device changed, not the compiler" in comparison.reasons
+def test_a_run_in_which_an_unchanged_artifact_changed_is_unfit_and_no_latency_of_it_is_believed() -> None:
+    control, other = "resnet18-opencl-float32-untuned", sessions(13, seed=2, artifact="b")
+    result = compare([*sessions(10), *sessions(10, case=control)], [*other, *sessions(13, seed=1, case=control)])
+    assert [comparison.verdict for comparison in result.cases] == [Verdict.INCONCLUSIVE] * 2
+    assert result.fitness.fit is False
+    assert control in result.fitness.reasons[0]
+    assert exit_code(result) is ExitCode.RIG_FAILURE
+
+
+def test_two_states_of_a_device_are_compared_by_the_same_artifact() -> None:
+    result = compare(sessions(10), sessions(13, seed=1), gauged=False)
+    assert result.cases[0].verdict is Verdict.SLOWER
+    assert "the artifact is the same: the device changed, not the compiler" in result.cases[0].reasons
+    assert exit_code(result) is ExitCode.SLOWER
 
 
 @pytest.mark.parametrize(
@@ -64,7 +75,7 @@ def test_of_the_same_artifact_that_changed_the_device_is_suspected() -> None:
 )
 def test_outcomes_are_compared_before_latencies(base: Outcome, head: Outcome, verdict: Verdict, code: ExitCode) -> None:
     comparison = the_one([a_record(outcome=base, message="m")], [a_record(outcome=head, message="m")])
-    assert (comparison.verdict, exit_code([comparison])) == (verdict, code)
+    assert (comparison.verdict, exit_code(Result([comparison]))) == (verdict, code)
     assert comparison.reasons
 
 
@@ -83,7 +94,7 @@ def test_another_identity_or_way_of_shipping_is_never_compared() -> None:
     other = Identity("phone", "serial", gpu="Adreno740", driver="2")
     for head in (sessions(20, identity=other), sessions(20, as_shipped=True)):
         compared = compare(sessions(10), head)
-        assert [comparison.verdict for comparison in compared] == [Verdict.NEW, Verdict.GONE]
+        assert [comparison.verdict for comparison in compared.cases] == [Verdict.NEW, Verdict.GONE]
         assert exit_code(compared) is ExitCode.NOTHING_MEASURED
 
 
@@ -93,7 +104,7 @@ def test_times_that_are_none_make_it_inconclusive_with_the_reason(bad: list[floa
     comparison = the_one(sessions(10), head)
     assert comparison.verdict is Verdict.INCONCLUSIVE
     assert comparison.reasons
-    assert geometric_means([comparison]) == []
+    assert path_means([comparison]) == []
 
 
 def test_a_record_with_an_impossible_case_is_refused() -> None:
@@ -102,35 +113,26 @@ def test_a_record_with_an_impossible_case_is_refused() -> None:
 
 
 def test_geometric_means_of_each_path() -> None:
-    base = [
-        *sessions(10, case=OPENCL),
-        *sessions(10, case=TEXTURE),
-        *sessions(5, case="resnet18-opencl-float32-untuned"),
-    ]
-    head = [
-        *sessions(20, case=OPENCL),
-        *sessions(10, case=TEXTURE),
-        *sessions(5, case="resnet18-opencl-float32-untuned"),
-    ]
-    means = geometric_means(compare(base, head))
-    assert [(mean.path, mean.cases, round(mean.ratio, 3)) for mean in means] == [
-        ("opencl", 2, round(math.sqrt(2), 3)),
-        ("texture", 1, 1.0),
-    ]
+    other = "resnet18-opencl-float32-untuned"
+    base = [*sessions(10, case=OPENCL), *sessions(10, case=TEXTURE), *sessions(5, case=other)]
+    head = [*sessions(20, case=OPENCL, artifact="b"), *sessions(10, case=TEXTURE), *sessions(5, case=other)]
+    means = [(mean.path, mean.overall.series, mean.overall.ratio) for mean in path_means(compare(base, head).cases)]
+    assert means == [("opencl", 2, pytest.approx(math.sqrt(2))), ("texture", 1, 1.0)]
 
 
-def test_paths_that_change_places_are_named_and_noise_is_told_from_certainty() -> None:
+def test_paths_that_certainly_changed_places_are_named() -> None:
     base = [*sessions(10, case=OPENCL), *sessions(15, case=TEXTURE)]
-    (flip,) = ranking_flips(compare(base, [*sessions(20, case=OPENCL), *sessions(15, case=TEXTURE)]))
-    assert (flip.was_faster, flip.is_faster, flip.certain) == ("opencl", "texture", True)
-    (near,) = ranking_flips(compare(base, [*sessions(15.1, case=OPENCL), *sessions(15, case=TEXTURE)]))
-    assert not near.certain
-    assert ranking_flips(compare(base, base)) == []
+    head = [*sessions(20, case=OPENCL, artifact="b"), *sessions(15, case=TEXTURE)]
+    (flipped,) = path_flips(compare(base, head).cases)
+    assert (flipped.flip.was_faster, flipped.flip.now_faster) == ("opencl", "texture")
+    assert flipped.what == "tiny float32 untuned"
+    near = [*sessions(15.1, case=OPENCL, artifact="b"), *sessions(15, case=TEXTURE)]
+    assert path_flips(compare(base, near).cases) == []
 
 
 def test_a_suite_of_a_hundred_unchanged_cases_raises_no_alarm() -> None:
     cases = [f"m{number}-opencl-float32-untuned" for number in range(100)]
     base = [record for seed, case in enumerate(cases) for record in sessions(10, seed=seed, case=case)]
     head = [record for seed, case in enumerate(cases) for record in sessions(10, seed=1000 + seed, case=case)]
-    verdicts = {comparison.verdict for comparison in compare(base, head)}
+    verdicts = {comparison.verdict for comparison in compare(base, head).cases}
     assert not verdicts & {Verdict.SLOWER, Verdict.FASTER}

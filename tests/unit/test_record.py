@@ -82,6 +82,15 @@ def test_a_foreign_line_is_skipped_and_named(tmp_path: Path, line: bytes) -> Non
     assert len(loaded.skipped) == 1
 
 
+@pytest.mark.parametrize("schema", [0, 2])
+def test_a_record_of_another_schema_is_refused_by_its_name(tmp_path: Path, schema: int) -> None:
+    file = tmp_path / "records.jsonl"
+    file.write_text(make().line().replace('"schema":1', f'"schema":{schema}') + "\n")
+    loaded = RecordFile(file).load()
+    assert loaded.records == []
+    assert "records.jsonl:1: not a record of schema 1 (schema" in loaded.skipped[0]
+
+
 def test_a_missing_file_holds_nothing(tmp_path: Path) -> None:
     assert RecordFile(tmp_path / "none.jsonl").load().records == []
 

@@ -1,0 +1,142 @@
+"""`adreno-bench gate`: is it as good as its baselines?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.options import (
+    DEFAULT_BASELINES,
+    DEFAULT_RECORDS,
+    DEFAULT_SUITE,
+    AsJson,
+    AsShipped,
+    BaselinesFolder,
+    CaseGlob,
+    DeviceName,
+    FloorMs,
+    RecordsFile,
+    Relevant,
+    SuiteFile,
+)
+
+if TYPE_CHECKING:
+    from harness.baseline import Baseline
+    from harness.compare import Comparison, Result
+    from harness.gates.judge import Measure
+    from harness.record import Record
+    from harness.stats.pair import Rules
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(gate)
+
+
+def gate(
+    suite: SuiteFile = DEFAULT_SUITE,
+    case: CaseGlob = None,
+    device: DeviceName = "virtual",
+    records: RecordsFile = DEFAULT_RECORDS,
+    given: Annotated[
+        Path | None, typer.Option("--from", metavar="FILE", help="Judge these records; run and measure nothing.")
+    ] = None,
+    baselines: BaselinesFolder = DEFAULT_BASELINES,
+    as_shipped: AsShipped = False,
+    relevant: Relevant = 3.0,
+    floor_ms: FloorMs = 0.05,
+    most_sessions: Annotated[
+        int, typer.Option("--most-sessions", min=4, help="Fresh sessions that confirming one suspect may cost.")
+    ] = 16,
+    as_json: AsJson = False,
+) -> None:
+    """Run the suite and compare it with its baselines: exit 3 if a case is wrong or broken, 1 if it is slower.
+
+    A latency that looks changed is measured again, in fresh sessions, in turns with the baseline's build, before it is
+    called slower. A baseline of another identity is never compared; cases without one are named.
+    """
+    from harness import baseline
+    from harness.cli import verdicts
+    from harness.cli.chosen import read_records, wanted
+    from harness.cli.screen import out
+    from harness.compare import exit_code
+    from harness.stats.pair import Rules
+
+    rules = Rules(relevant=relevant / 100, floor_ms=floor_ms)
+    known = [one for one in baseline.load(baselines.absolute()) if wanted(one.case, case)]
+    if given:
+        result = _judged(read_records(given, case), known, as_shipped, rules)
+    else:
+        result = _run(suite, case, device, records, known, as_shipped, rules, most_sessions)
+    if as_json:
+        out(verdicts.as_json(result, [], []))
+    else:
+        texts = (verdicts.verdict_table(result.cases), verdicts.summary(result.fitness, [], []), _remark(result, known))
+        out("\n\n".join(text for text in texts if text))
+    raise typer.Exit(exit_code(result))
+
+
+def _run(
+    suite: Path,
+    case: list[str] | None,
+    device: str,
+    records: Path,
+    known: Sequence[Baseline],
+    as_shipped: bool,
+    rules: Rules,
+    most_sessions: int,
+) -> Result:
+    from harness.build import Builder
+    from harness.cli.screen import Screen
+    from harness.cli.work import prepared
+    from harness.gates.remeasure import Remeasure
+    from harness.record import RecordFile
+    from harness.runner import Run, run_suite
+    from harness.tuning import TuningStore
+
+    file = RecordFile(records)
+    with (
+        Screen() as screen,
+        prepared(suite, case, device, as_shipped=as_shipped, say=screen.say) as work,
+        Builder(work.cache, work.suite.limits, watch=lambda job, *rest: screen.build(job.title, *rest)) as builder,
+    ):
+        run = Run(work.device, TuningStore(work.cache), as_shipped)
+        done = list(run_suite(work.plans, run, builder, file, screen))
+        again = Remeasure(work.plans, known, run, builder, work.cache, file, screen)
+        return _judged(done, known, as_shipped, rules, again.measurer, most_sessions)
+
+
+def _judged(
+    done: Sequence[Record],
+    known: Sequence[Baseline],
+    as_shipped: bool,
+    rules: Rules,
+    measurer: Callable[[Comparison], Measure | str] | None = None,
+    most_sessions: int = 0,
+) -> Result:
+    """Compare with the baselines of the identities that these records are of, and with no other."""
+    from dataclasses import replace
+
+    from harness import baseline
+    from harness.compare import compare_sides, sides_of
+    from harness.gates.judge import judge
+
+    sides = sides_of(record for record in done if record.as_shipped is as_shipped).values()
+    heads = {key: replace(side, key=key) for side in sides for key in [side.key._replace(as_shipped=False)]}
+    bases = baseline.sides(one for one in known if one.identity_key in {key.identity for key in heads})
+    return judge(compare_sides(bases, heads, rules), rules, measurer, most_sessions)
+
+
+def _remark(result: Result, known: Sequence[Baseline]) -> str:
+    """What was not compared, and why."""
+    from harness.compare import Verdict
+
+    new = [str(comparison.key) for comparison in result.cases if comparison.verdict is Verdict.NEW]
+    here = {comparison.key.identity for comparison in result.cases}
+    others = sorted({one.identity_key for one in known} - here)
+    lines = [f"no baseline: {', '.join(new)} (`adreno-bench bless` makes one)"] if new else []
+    lines += [f"baselines of another identity are never compared: {', '.join(others)}"] if others else []
+    return "\n".join(lines if result.cases else ["nothing was measured", *lines])

@@ -1,0 +1,52 @@
+"""Measure a suspect again: this build and the baseline's, each in a session of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.baseline import Baseline
+from harness.build import Builder, stored
+from harness.compare import Comparison
+from harness.gates.judge import Measure
+from harness.plan import Plan
+from harness.progress import Progress
+from harness.record import Record, RecordFile
+from harness.runner import Run, run_case
+from harness.stats.sequential import Side
+
+
+@dataclass(frozen=True)
+class Remeasure:
+    """All that is needed to run a case of this gate again, as it is and as it was blessed."""
+
+    plans: Sequence[Plan]
+    baselines: Sequence[Baseline]
+    run: Run
+    builder: Builder
+    cache: Path
+    records: RecordFile
+    progress: Progress
+
+    def measurer(self, comparison: Comparison) -> Measure | str:
+        """What runs one side of a case and keeps the record; or why the baseline's side cannot be run."""
+        plan = next(plan for plan in self.plans if plan.case.id == comparison.key.case)
+        blessed = next(one for one in self.baselines if one.side.key == comparison.key)
+        old = stored(self.cache, blessed.artifact)
+        if old is None:
+            return (
+                f"the baseline's build {blessed.artifact} is not in this store, so the two cannot be measured in turns"
+            )
+        built = {**self.builder.build([plan.compile, plan.oracle]), old.key: old}
+        was = replace(plan, compile=replace(plan.compile, key=old.key), quirks=blessed.quirks)
+
+        def measure(side: Side) -> Record:
+            record = run_case(plan if side is Side.HEAD else was, built, self.run, self.progress)
+            if side is Side.BASE:
+                record = record.model_copy(update={"tvm": blessed.tvm, "ffi": blessed.ffi})
+            self.records.append(record)
+            self.progress.done(record)
+            return record
+
+        return measure

@@ -1,0 +1,151 @@
+"""`bless`, `gate --from` and `compare` as a person types them; no device is needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from fake_records import IDENTITY, a_record, sessions
+from typer.testing import CliRunner
+
+from device_runner.device import Identity
+from device_runner.failures import Failure
+from harness.cli import app
+from harness.outcome import ExitCode, Outcome
+from harness.record import Record
+
+CASE, OTHER = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
+NEW_DRIVER = Identity("phone", "serial", gpu="Adreno740", driver="2")
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def bench(*arguments: str) -> tuple[int, str]:
+    """Exit code, and all that was printed; a Failure is what the command line makes one line of."""
+    done = CliRunner().invoke(app, arguments)
+    if isinstance(done.exception, Failure):
+        assert done.exception.outcome == "usage"
+        return ExitCode.USAGE, f"{done.output}{done.exception}"
+    return done.exit_code, done.output
+
+
+def write(file: Path, records: Sequence[Record]) -> Path:
+    file.write_text("".join(record.line() + "\n" for record in records))
+    return file
+
+
+def test_what_was_blessed_gates_what_comes_after(tmp_path: Path) -> None:
+    write(tmp_path / "good.jsonl", [*sessions(10), *sessions(5, case=OTHER)])
+    code, out = bench("bless", "--records", "good.jsonl")
+    assert code == ExitCode.GOOD
+    assert out.count("written") == 2
+    assert bench("bless", "--records", "good.jsonl")[1].count("unchanged") == 2
+
+    code, out = bench("gate", "--from", "good.jsonl")
+    assert (code, out.count(" same ")) == (ExitCode.GOOD, 2)
+
+    write(tmp_path / "slow.jsonl", [*sessions(13, seed=1, artifact="b"), *sessions(5, seed=1, case=OTHER)])
+    code, out = bench("gate", "--from", "slow.jsonl")
+    assert code == ExitCode.SLOWER, out
+    assert f"{CASE}" in out
+
+    write(tmp_path / "once.jsonl", sessions(13, 1, seed=1, artifact="b"))
+    code, out = bench("gate", "--from", "once.jsonl")
+    assert code == ExitCode.NOTHING_MEASURED
+    assert "which one session cannot prove" in out
+    assert "gone" in out
+
+    wrong = a_record(outcome=Outcome.WRONG_RESULT, message="output 0 is off by 3", as_shipped=True)
+    write(tmp_path / "wrong.jsonl", [wrong])
+    code, out = bench("gate", "--from", "wrong.jsonl", "--as-shipped")
+    assert code == ExitCode.WRONG_OR_BROKEN
+    assert "wrong-result: output 0 is off by 3 (base: ok)" in out
+
+
+def test_a_baseline_of_another_identity_is_never_compared(tmp_path: Path) -> None:
+    bench("bless", "--records", str(write(tmp_path / "good.jsonl", sessions(10))))
+    write(tmp_path / "new.jsonl", sessions(30, identity=NEW_DRIVER))
+    code, out = bench("gate", "--from", "new.jsonl")
+    assert code == ExitCode.NOTHING_MEASURED
+    assert f"no baseline: {CASE} (`adreno-bench bless` makes one)" in out
+    assert f"baselines of another identity are never compared: {IDENTITY.key}" in out
+
+
+def test_bless_says_what_it_refuses_and_the_shell_knows_whose_it_is(tmp_path: Path) -> None:
+    records = [*sessions(10), a_record(OTHER, outcome=Outcome.WRONG_RESULT, message="off by 3")]
+    code, out = bench("bless", "--records", str(write(tmp_path / "r.jsonl", records)))
+    assert code == ExitCode.WRONG_OR_BROKEN
+    assert "refused" in out
+    assert "wrong-result: off by 3" in out
+    assert not (tmp_path / "baselines" / IDENTITY.key / f"{OTHER}.json").exists()
+
+
+def test_compare_in_words_in_json_and_in_markdown(tmp_path: Path) -> None:
+    write(tmp_path / "base.jsonl", [*sessions(10), *sessions(12, case=OTHER)])
+    write(tmp_path / "head.jsonl", [*sessions(15, seed=1, artifact="b"), *sessions(12, seed=2, case=OTHER)])
+    code, out = bench("compare", "base.jsonl", "head.jsonl")
+    assert code == ExitCode.SLOWER
+    assert "geometric mean 1.5" in out
+    assert "texture is now faster than opencl" in out
+
+    code, out = bench("compare", "base.jsonl", "head.jsonl", "--json")
+    told = json.loads(out)
+    assert told["cases"][0]["verdict"] == "slower"
+    assert told["ranking_flips"][0]["now_faster"] == "texture"
+    assert {mean["path"] for mean in told["geometric_means"]} == {"opencl", "texture"}
+
+    code, out = bench("compare", "base.jsonl", "head.jsonl", "--markdown")
+    assert out.startswith("| case")
+    assert "\n* texture on " in out
+
+
+def test_baselines_are_a_side_as_well_as_records(tmp_path: Path) -> None:
+    bench("bless", "--records", str(write(tmp_path / "good.jsonl", sessions(10))))
+    write(tmp_path / "head.jsonl", sessions(10.05, seed=5, artifact="b"))
+    code, out = bench("compare", "baselines", "head.jsonl", "--relevant", "10")
+    assert (code, " same " in out) == (ExitCode.GOOD, True), out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["compare", "none.jsonl", "good.jsonl"], ExitCode.USAGE, "there is no none.jsonl"),
+        (["compare", "empty.jsonl", "good.jsonl"], ExitCode.USAGE, "empty.jsonl says nothing of these cases"),
+        (["compare", "old.jsonl", "good.jsonl"], ExitCode.USAGE, "old.jsonl:1: not a record of schema 1 (schema"),
+        (["compare", "good.jsonl", "good.jsonl", "--json", "--markdown"], ExitCode.USAGE, "exclude each other"),
+        (["compare", "good.jsonl", "new.jsonl"], ExitCode.NOTHING_MEASURED, "nothing was compared: base ran on phone-"),
+        (["compare", "edited", "good.jsonl"], ExitCode.USAGE, "was edited by hand since it was blessed"),
+        (["gate", "--from", "good.jsonl", "--baselines", "edited"], ExitCode.USAGE, "was edited by hand since"),
+        (["gate", "--from", "none.jsonl"], ExitCode.USAGE, "there is no none.jsonl"),
+        (["gate", "--from", "empty.jsonl"], ExitCode.NOTHING_MEASURED, "nothing was measured"),
+        (["gate", "--relevant", "0"], ExitCode.USAGE, "--relevant"),
+        (["bless", "--records", "none.jsonl"], ExitCode.USAGE, "there is no none.jsonl"),
+        (["bless", "--records", "empty.jsonl"], ExitCode.USAGE, "nothing to bless in empty.jsonl"),
+    ],
+)
+def test_bad_input_is_one_line_and_never_a_pass(
+    tmp_path: Path, arguments: list[str], code: ExitCode, message: str
+) -> None:
+    good = write(tmp_path / "good.jsonl", sessions(10))
+    write(tmp_path / "new.jsonl", sessions(10, identity=NEW_DRIVER))
+    write(tmp_path / "empty.jsonl", [])
+    (tmp_path / "old.jsonl").write_text(good.read_text().replace('"schema":1', '"schema":0'))
+    edited = tmp_path / "edited" / IDENTITY.key / f"{CASE}.json"
+    edited.parent.mkdir(parents=True)
+    edited.write_text(blessed_and_edited())
+    done, out = bench(*arguments)
+    assert done == code
+    assert message in out
+
+
+def blessed_and_edited() -> str:
+    from harness.baseline import bless
+
+    (blessing,) = bless(sessions(10))
+    assert blessing.baseline
+    return blessing.baseline.text().replace('"tvm": "0.27', '"tvm": "0.28')

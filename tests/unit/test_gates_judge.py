@@ -1,0 +1,145 @@
+"""From suspicion to verdict: what is measured again, and what that says."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+from fake_records import a_record, sessions
+
+from harness.compare import Comparison, Result, Verdict, compare_sides, exit_code, sides_of
+from harness.gates.judge import Measure, judge
+from harness.outcome import ExitCode, Outcome
+from harness.record import Record
+from harness.stats.pair import Rules
+from harness.stats.sequential import Side
+
+RULES = Rules()
+
+
+def one_session_against(baseline: list[Record], ms: float, artifact: str = "b") -> Result:
+    return compare_sides(sides_of(baseline), sides_of(sessions(ms, 1, seed=9, artifact=artifact)), RULES)
+
+
+def settled(result: Result, measure: Measure | str | None) -> Comparison:
+    measurer: Callable[[Comparison], Measure | str] | None = None if measure is None else lambda _: measure
+    (comparison,) = judge(result, RULES, measurer).cases
+    return comparison
+
+
+def device(base_ms: float, head_ms: float, seed: int = 0) -> tuple[Measure, list[Side]]:
+    """A device on which both builds can be run, and what was run on it."""
+    asked: list[Side] = []
+    chance = random.Random(seed)
+
+    def measure(side: Side) -> Record:
+        asked.append(side)
+        return sessions(base_ms if side is Side.BASE else head_ms, 1, seed=chance.randrange(1 << 30))[0]
+
+    return measure, asked
+
+
+@pytest.mark.parametrize("baseline", [1, 4])
+def test_a_slowdown_of_the_build_is_confirmed_in_turns_and_the_shell_is_told(baseline: int) -> None:
+    measure, asked = device(10, 13)
+    comparison = settled(one_session_against(sessions(10, baseline), 13), measure)
+    assert comparison.verdict is Verdict.SLOWER
+    assert asked[:4] == [Side.BASE, Side.HEAD, Side.HEAD, Side.BASE]
+    assert comparison.confidence
+    assert comparison.confidence > 0.95
+    assert "fresh sessions in turns" in comparison.reasons[0]
+    assert exit_code(Result([comparison])) is ExitCode.SLOWER
+
+
+def test_a_session_that_was_slow_by_chance_is_refuted() -> None:
+    measure, _ = device(10, 10)
+    comparison = settled(one_session_against(sessions(10, 1), 13), measure)
+    assert comparison.verdict is Verdict.SAME
+    assert "looked slower, refuted" in comparison.reasons[0]
+
+
+def test_an_improvement_is_confirmed_too() -> None:
+    measure, _ = device(10, 7)
+    assert settled(one_session_against(sessions(10, 1), 7), measure).verdict is Verdict.FASTER
+
+
+def test_what_lies_near_its_baseline_passes_and_is_not_measured_again() -> None:
+    measure, asked = device(10, 10)
+    comparison = settled(one_session_against(sessions(10, 1), 10.1), measure)
+    assert comparison.verdict is Verdict.SAME
+    assert comparison.confidence is None
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("measure", "artifact", "reason"),
+    [
+        (None, "b", "a gate without --from measures again"),
+        ("the baseline's build is gone", "b", "the baseline's build is gone"),
+        (None, "a" * 24, "the artifact is the same, so the compiler did not do it"),
+    ],
+)
+def test_a_suspicion_that_cannot_be_checked_stays_one(measure: str | None, artifact: str, reason: str) -> None:
+    comparison = settled(one_session_against(sessions(10), 20, artifact), measure)
+    assert comparison.verdict is Verdict.INCONCLUSIVE
+    assert "looks slower, which one session cannot prove" in comparison.reasons[0]
+    assert reason in comparison.reasons[0]
+
+
+def test_a_session_that_does_not_end_well_ends_the_confirmation() -> None:
+    asked: list[Side] = []
+
+    def measure(side: Side) -> Record:
+        asked.append(side)
+        return a_record(outcome=Outcome.DEVICE_LOST, message="unplugged")
+
+    comparison = settled(one_session_against(sessions(10), 20), measure)
+    assert comparison.verdict is Verdict.INCONCLUSIVE
+    assert "base again: device-lost: unplugged" in comparison.reasons[0]
+    assert len(asked) == 1
+
+
+def test_a_build_that_turns_out_wrong_while_it_is_measured_again_is_wrong() -> None:
+    def measure(side: Side) -> Record:
+        return sessions(10, 1)[0] if side is Side.BASE else a_record(outcome=Outcome.WRONG_RESULT, message="off")
+
+    comparison = settled(one_session_against(sessions(10), 20), measure)
+    assert comparison.verdict is Verdict.WRONG
+
+
+def test_a_device_without_a_steady_hand_ends_inconclusive_within_its_budget() -> None:
+    chance, asked = random.Random(1), []
+
+    def measure(side: Side) -> Record:
+        asked.append(side)
+        return sessions(10 * chance.choice([0.5, 1, 2]), 1, seed=len(asked))[0]
+
+    (comparison,) = judge(one_session_against(sessions(10), 20), RULES, lambda _: measure, 8).cases
+    assert comparison.verdict is Verdict.INCONCLUSIVE
+    assert len(asked) == 8
+
+
+def test_several_sessions_a_side_may_prove_a_change_without_measuring_again() -> None:
+    head = sessions(13, seed=3, artifact="b")
+    result = compare_sides(sides_of(sessions(10)), sides_of(head), RULES)
+    assert settled(result, None).verdict is Verdict.SLOWER
+
+
+def test_an_unfit_session_is_neither_passed_nor_suspected() -> None:
+    result = compare_sides(sides_of(sessions(10)), sides_of([a_record(wall_ms=[5.0] * 10, artifact="b")]), RULES)
+    comparison = settled(result, device(10, 10)[0])
+    assert comparison.verdict is Verdict.INCONCLUSIVE
+    assert "the clock" in " ".join(comparison.reasons)
+
+
+def test_a_suite_that_did_not_change_raises_no_alarm() -> None:
+    cases = [f"m{number}-opencl-float32-untuned" for number in range(40)]
+    base = [record for seed, case in enumerate(cases) for record in sessions(10, 1, seed=seed, case=case)]
+    head = [
+        record
+        for seed, case in enumerate(cases)
+        for record in sessions(10, 1, seed=500 + seed, case=case, artifact="b")
+    ]
+    result = judge(compare_sides(sides_of(base), sides_of(head), RULES), RULES, lambda _: device(10, 10)[0])
+    assert exit_code(result) is ExitCode.GOOD
