@@ -27,7 +27,7 @@ class State(str, Enum):
     NOTE = "note"
     """Worth knowing; the harness works without."""
     MISSING = "missing"
-    """A run on the virtual device needs it."""
+    """A run needs it."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,17 @@ Check = Callable[[Path], Iterator[Finding]]
 def examine(cache: Path) -> Iterator[Finding]:
     """All findings, as they are made."""
     for what, check in CHECKS.items():
-        try:
-            yield from check(cache)
-        except Failure as failure:
-            yield Finding(what, State.MISSING, failure.message, failure.hint)
-        except Exception as error:  # the doctor must not fall ill
-            yield Finding(what, State.MISSING, f"{type(error).__name__}: {error}")
+        yield from guarded(what, check(cache))
+
+
+def guarded(what: str, findings: Iterator[Finding]) -> Iterator[Finding]:
+    """The findings of one check, and one more if it fails."""
+    try:
+        yield from findings
+    except Failure as failure:
+        yield Finding(what, State.MISSING, failure.message, failure.hint)
+    except Exception as error:  # the doctor must not fall ill
+        yield Finding(what, State.MISSING, f"{type(error).__name__}: {error}")
 
 
 def _python(_: Path) -> Iterator[Finding]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from device_runner.knobs.base import Knob, Phone
-from device_runner.knobs.keep import Report, hold, restore
+from device_runner.knobs.keep import Report, complains, hold, restore
 from device_runner.knobs.kgsl import RANGES
 from device_runner.knobs.listed import KNOBS
 from device_runner.knobs.probe import probe
 
-__all__ = ["KNOBS", "RANGES", "Knob", "Phone", "Report", "hold", "probe", "restore"]
+__all__ = ["KNOBS", "RANGES", "Knob", "Phone", "Report", "complains", "hold", "probe", "restore"]

@@ -22,6 +22,8 @@ Report = dict[str, str]
 Saved = dict[str, str]
 """Old values by the name of their knob; empty for one that cannot be read."""
 
+_COMPLAINTS = ("left alone: ", "not here: ", "refused: ", "reads back ", "not put back: ")
+
 SAVED_FILE = "knobs.json"
 SAVED_LIMIT_BYTES = 16_384
 SHELL_TIMEOUT_S = 10.0
@@ -56,6 +58,11 @@ def hold(phone: Phone, knobs: Sequence[Knob] = KNOBS) -> Report:
 def restore(phone: Phone, knobs: Sequence[Knob] = KNOBS) -> Report:
     """Put back what `hold` saved; empty if nothing was. What cannot be put back stays saved. Raises `DeviceFailure`."""
     return _put_back(phone, knobs)[0]
+
+
+def complains(came: str) -> bool:
+    """Whether this line of a report is a reason, instead of a value that was read back."""
+    return came.startswith(_COMPLAINTS)
 
 
 def _put_back(phone: Phone, knobs: Sequence[Knob]) -> tuple[Report, Saved]:

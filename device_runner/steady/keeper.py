@@ -33,7 +33,7 @@ class Keeper:
         self._transport = transport
         self._system = system
         self._wired = wired
-        self._sources = Sources(transport, system)
+        self.sources = Sources(transport, system)
         self._held: knobs.Report | None = None
         self._boot: str | None = None
 
@@ -50,8 +50,8 @@ class Keeper:
 
     def look(self) -> tuple[Reading, list[str]]:
         """What the phone says now, and notes on it. Raises `DeviceFailure` if it does not answer."""
-        said = self._sources.read()
-        return reading(said), self._sources.notes(said)
+        said = self.sources.read()
+        return reading(said), self.sources.notes(said)
 
     def steadily(self, work: Callable[[], T], gate: Gate) -> tuple[T, Steadiness]:
         """Implements `Device.steadily`."""
@@ -66,7 +66,7 @@ class Keeper:
 
     def _look_held(self) -> Reading:
         """Look, and set the knobs if that was not done since the phone booted: most of them do not survive it."""
-        said = self._sources.read()
+        said = self.sources.read()
         if self._held is None or said.get(BOOT) != self._boot:
             self.hold()
             self._boot = said.get(BOOT)
@@ -89,4 +89,4 @@ class Keeper:
 
 def _clock_held(held: knobs.Report) -> bool:
     """Whether root holds the GPU at one clock."""
-    return any(held.get(knob.name, "").replace(" ", "").isdigit() for knob in knobs.RANGES)
+    return any(knob.name in held and not knobs.complains(held[knob.name]) for knob in knobs.RANGES)

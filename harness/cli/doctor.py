@@ -1,11 +1,19 @@
-"""`adreno-bench doctor`: explain this machine."""
+"""`adreno-bench doctor`: explain this machine, or a device."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness.cli.options import AsJson
+from harness.failures import UsageError
 from harness.outcome import ExitCode
+
+if TYPE_CHECKING:
+    from harness.doctor import Finding
 
 
 def register(app: typer.Typer) -> None:
@@ -13,23 +21,45 @@ def register(app: typer.Typer) -> None:
     app.command()(doctor)
 
 
-def doctor(as_json: AsJson = False) -> None:
+def doctor(
+    device: Annotated[
+        str | None, typer.Option("--device", help="Examine this device instead: virtual, local, or an adb serial.")
+    ] = None,
+    bundle: Annotated[
+        Path | None, typer.Option("--bundle", help="With --device: also write a report for a bug, without serials.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """Check what a run needs, by doing it, and say how to mend what is missing."""
     import dataclasses
     import json
 
     from harness.artifact import cache_root
+    from harness.bundle import write_bundle
     from harness.cli.screen import out
-    from harness.doctor import State, examine
+    from harness.doctor import State
 
+    if bundle and not device:
+        raise UsageError("--bundle is a report on a device", hint="add --device")
     findings = []
-    for finding in examine(cache_root()):
+    for finding in _findings(device, cache_root()):
         findings.append(finding)
         if not as_json:
-            out(f"{finding.state.value:8}{finding.what:16}{finding.seen}")
+            out(f"{finding.state.value:8}{finding.what:18}{finding.seen}")
             if finding.fix:
-                out(f"{'':24}fix: {finding.fix}")
+                out(f"{'':26}fix: {finding.fix}")
     if as_json:
         out(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=1))
+    if device and bundle:
+        write_bundle(bundle, device, findings, cache_root())
+        if not as_json:
+            out(f"\n{bundle} holds all of this and what the device prints; read it before you send it")
     if any(finding.state is State.MISSING for finding in findings):
         raise typer.Exit(ExitCode.RIG_FAILURE)
+
+
+def _findings(device: str | None, cache: Path) -> Iterator[Finding]:
+    from harness.device_doctor import examine_device
+    from harness.doctor import examine
+
+    return examine_device(device, cache) if device else examine(cache)
