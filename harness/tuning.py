@@ -23,9 +23,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from device_runner.failures import RigFailure
 from harness.artifact import Store, key_of, sha256_of
+from harness.case import Case, Tuning
 
 if TYPE_CHECKING:
     from device_runner.device import Array, Device, Loadable, Program, Session
+    from harness.build import Artifact
 
 BLOB = "tuning.bin"
 SHA256 = "sha256"
@@ -193,11 +195,41 @@ def _told(session: Session, function: str, timeout_s: float) -> dict[str, Any]:
     return told if isinstance(told, dict) else {}
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """How the measured session of a case is tuned; of an untuned one nothing is."""
+
+    tuner: Tuner
+    timeout_s: float
+    blob: Path | None = None
+    toggles: Mapping[str, str] = field(default_factory=dict)
+    """Environment of the measured process."""
+
+    def use(self, program: Program) -> None:
+        """Give a loaded program its tuning, before its first run."""
+        if self.blob:
+            self.tuner.use(program, self.blob, self.timeout_s)
+
+    def proof(self, session: Session) -> Proof:
+        """What the session says of itself, after it ran."""
+        return self.tuner.proof(session, tuned=self.blob is not None, timeout_s=self.timeout_s)
+
+
 class TuningStore:
     """What tuning made, by artifact and device identity."""
 
     def __init__(self, root: Path) -> None:
         self._store = Store(root, "tunings")
+
+    def prepare(
+        self, case: Case, artifact: Artifact, device: Device, inputs: Sequence[Array], timeout_s: float
+    ) -> Prepared:
+        """Make ready what the case's measured session needs; a tuned case may need a tuning session first."""
+        tuner = TUNERS[case.path]
+        if case.tuning is Tuning.UNTUNED:
+            return Prepared(tuner, timeout_s)
+        blob = self.tuned(case.path, artifact.key, device, artifact.loadable, inputs, timeout_s)
+        return Prepared(tuner, timeout_s, blob, tuner.toggles(device, blob, timeout_s))
 
     def tuned(
         self, path: str, artifact: str, device: Device, loadable: Loadable, inputs: Sequence[Array], timeout_s: float
