@@ -28,6 +28,7 @@ from harness.suite import load_suite
 from harness.tuning import TuningStore
 
 pytest_plugins = ["pytester"]
+pytest.importorskip("onnx")  # imported now: pytester forgets what a run imports, and protobuf aborts when it comes again
 
 SUITE = """models = ["tiny"]
 paths = ["opencl", "texture"]
