@@ -20,7 +20,7 @@ Report = dict[str, str]
 """What came of each knob, by its name: the value that was read back, or why it is not what we want."""
 
 Saved = dict[str, str]
-"""Old values by the name of their knob; empty for one that cannot be read."""
+"""Old values by the name of their knob."""
 
 _COMPLAINTS = ("left alone: ", "not here: ", "refused: ", "reads back ", "not put back: ")
 
@@ -42,7 +42,7 @@ def hold(phone: Phone, knobs: Sequence[Knob] = KNOBS) -> Report:
     report = {knob.name: f"left alone: {why}" for knob in knobs if (why := _why_not(knob, phone))}
     able = [knob for knob in knobs if knob.name not in report]
     read = _run(phone, able, {knob.name: knob.read(phone) for knob in able})
-    wanted = {knob.name: knob.wanted(read[knob.name].text) for knob in able}
+    wanted = {knob.name: "" if read[knob.name].code else knob.wanted(read[knob.name].text) for knob in able}
     old = {knob.name: knob.value(read[knob.name].text) for knob in able}
     report |= {name: f"not here: {read[name].complaint}" for name, value in wanted.items() if not value}
     report |= {name: value for name, value in wanted.items() if value and value == old[name]}
@@ -76,7 +76,10 @@ def _put_back(phone: Phone, knobs: Sequence[Knob]) -> tuple[Report, Saved]:
     failed = {knob.name: saved[knob.name] for knob in due if report[knob.name] != saved[knob.name]}
     if failed:
         log.warning("%s: not put back: %s", phone.transport.name, "; ".join(f"{n}: {report[n]}" for n in failed))
-    _save(phone, failed)
+    try:
+        _save(phone, failed)
+    except DeviceFull as full:  # then all of it stays saved, and is put back once more
+        log.warning("%s", full)
     return report, failed
 
 
@@ -95,7 +98,7 @@ def _outcome(knob: Knob, said: Said, value: str) -> str:
     if said.code:
         return f"refused: {said.complaint}"
     found = knob.value(said.text)
-    return value if found in ("", value) else f"reads back {found!r} instead of {value!r}"
+    return value if found == value else f"reads back {found!r} instead of {value!r}"
 
 
 def _run(phone: Phone, knobs: Sequence[Knob], commands: Mapping[str, str]) -> dict[str, Said]:

@@ -1,8 +1,8 @@
 """Fixed-performance mode: Android's own way to hold CPU and GPU at a pace that lasts, without root.
 
 Source: AOSP PowerManagerShellCommand (API 30 and later). It sets a lower, sustainable clock, not the highest, and does
-not stop overheating. Android cannot be asked for it, so its exit code has to do for reading it back, and it is restored
-to what it is after a boot.
+not stop overheating. Android cannot be asked for it, so the exit code has to do for reading it back, and what it is
+after a boot for what it was.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ class FixedPerformance:
         return "true"
 
     def value(self, printed: str) -> str:
-        """Unknown."""
-        return ""
+        """What `write` said that it set, else what it is after a boot."""
+        return "true" if "true" in printed.split() else AFTER_BOOT
 
     def wanted(self, printed: str) -> str:
         """On."""
         return "true"
 
     def write(self, phone: Phone, value: str) -> str:
-        """Fails where the power HAL does not know it."""
-        return f"cmd power set-fixed-performance-mode-enabled {shlex.quote(value or AFTER_BOOT)}"
+        """Fails where the power HAL does not know it; says what it set where it does."""
+        word = shlex.quote(value)
+        return f"cmd power set-fixed-performance-mode-enabled {word} && echo {word}"

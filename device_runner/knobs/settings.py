@@ -33,7 +33,7 @@ class Setting:
 
     def value(self, printed: str) -> str:
         """The last line."""
-        return (printed.split() or [""])[-1]
+        return (printed.split() or [UNSET])[-1]
 
     def wanted(self, printed: str) -> str:
         """The same on every phone."""

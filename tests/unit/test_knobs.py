@@ -179,6 +179,15 @@ def test_a_command_that_android_refuses_is_said_to_be_refused(plain: Folder) -> 
     assert report["airplane-mode"] == "not here: cmd: Failure calling service"
 
 
+def test_a_value_that_cannot_be_read_is_never_written(plain: Folder) -> None:
+    (plain.home / "system/bin/settings").write_text(
+        "#!/bin/sh\necho 'SecurityException: no permission' >&2\nexit 255\n"
+    )
+    report = hold(plain.phone)
+    assert report["brightness"] == "not here: SecurityException: no permission"
+    assert "brightness" not in json.loads(plain.saved.read_text())
+
+
 def test_airplane_mode_is_never_touched_when_adb_comes_by_network(plain: Folder) -> None:
     report = hold(replace(plain.phone, over_network=True))
     assert report["airplane-mode"] == "left alone: adb reaches this phone through its network"
