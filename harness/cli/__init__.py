@@ -12,7 +12,21 @@ from typing import NoReturn
 import typer
 
 from device_runner.failures import Failure
-from harness.cli import bless, build, cache, compare, devices, doctor, gate, list_cases, quirks, run, runtime, show
+from harness.cli import (
+    bless,
+    build,
+    cache,
+    compare,
+    devices,
+    doctor,
+    gate,
+    history,
+    list_cases,
+    quirks,
+    run,
+    runtime,
+    show,
+)
 from harness.outcome import ExitCode
 
 DEBUG_VARIABLE = "ADRENO_BENCH_DEBUG"
@@ -27,7 +41,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (run, compare, bless, gate, build, show, list_cases, devices, doctor, quirks, cache, runtime):
+for command in (run, compare, bless, gate, history, build, show, list_cases, devices, doctor, quirks, cache, runtime):
     command.register(app)
 
 

@@ -15,6 +15,8 @@ from datetime import datetime, timezone
 from importlib.metadata import version
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from device_runner.device import Device, Identity
 from device_runner.failures import DeviceLost, Failure
 from device_runner.virtual.lifetime import die_with_parent
@@ -112,11 +114,17 @@ def _require_expected(device: Device) -> None:
         )
 
 
-def identity_from(text: str) -> Identity:
-    """An identity from JSON as `Record` writes it. Raises ValueError."""
-    from pydantic import TypeAdapter
+_IDENTITY = TypeAdapter(Identity)
 
-    return TypeAdapter(Identity).validate_json(text)
+
+def identity_from(text: str) -> Identity:
+    """An identity from what `identity_to` wrote. Raises ValueError."""
+    return _IDENTITY.validate_json(text)
+
+
+def identity_to(identity: Identity) -> str:
+    """An identity as JSON."""
+    return _IDENTITY.dump_json(identity).decode()
 
 
 def _without_device(wanted: _Wanted, name: str, failure: Failure) -> Record:

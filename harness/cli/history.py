@@ -1,0 +1,142 @@
+"""`adreno-bench history`: the suite over commits and over TVM's releases, measured and published by asv."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.options import DeviceName
+from harness.outcome import ExitCode, Outcome, Owner, exit_code
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.record import Record
+
+DEFAULT_CONFIG = Path("asv.conf.json")
+DEFAULT_FOLDER = Path(".asv/releases")
+
+ConfigFile = Annotated[Path, typer.Option("--config", help="asv's configuration.", show_default=True)]
+
+app = typer.Typer(
+    name="history",
+    help="Measure the suite over commits and over TVM releases with asv, and publish what moved.",
+    epilog="asv's own commands (compare, continuous, show, preview) work on the same files: docs/history.md.",
+    no_args_is_help=True,
+)
+
+
+def register(main: typer.Typer) -> None:
+    """Add the group."""
+    main.add_typer(app)
+
+
+@app.command()
+def run(
+    commits: Annotated[
+        str, typer.Argument(help="Commits as asv takes them: NEW, ALL, TAGS, v1..v2. Default: the branches' heads.")
+    ] = "",
+    config: ConfigFile = DEFAULT_CONFIG,
+    device: DeviceName = "virtual",
+    suite: Annotated[Path | None, typer.Option("--suite", help="The suite file, if not the checkout's own.")] = None,
+    bench: Annotated[
+        list[str] | None, typer.Option("--bench", metavar="REGEX", help="Only these benchmarks of asv.")
+    ] = None,
+    record_samples: Annotated[bool, typer.Option(help="Keep every sample in asv's results.")] = True,
+    skip_existing: Annotated[bool, typer.Option(help="Measure nothing that there are results of.")] = True,
+    findings_are_fine: Annotated[
+        bool,
+        typer.Option("--findings-are-fine", help="Exit 0 if the rig worked, whatever it found about the compiler."),
+    ] = False,
+) -> None:
+    """Measure commits on a device, filed under the device's identity.
+
+    A new driver or ROM is another identity and starts new series. Cases that met no device are taken up again by the
+    next run, and only they.
+    """
+    from device_runner.registry import open_device
+    from harness.artifact import cache_root
+    from harness.cli.screen import Screen
+    from harness.history import runs
+    from harness.suite import load_suite
+
+    project = runs.load_project(config)
+    if suite:
+        load_suite(suite)
+    with Screen() as screen, open_device(device, cache_root(), say=screen.say) as opened:
+        identity = opened.identity
+    options = [part for regex in bench or () for part in ("--bench", regex)]
+    asked = runs.Asked(device, suite, commits, record_samples, skip_existing, options)
+    made = runs.run(project, asked, identity)
+    typer.echo(_summary(made, identity.key, config))
+    raise typer.Exit(_verdict(runs.settled(made), findings_are_fine))
+
+
+@app.command()
+def releases(
+    names: Annotated[list[str], typer.Argument(metavar="RELEASE...", help="Releases of apache-tvm.")],
+    folder: Annotated[
+        Path, typer.Option("--folder", help="Where the repository and its results are.")
+    ] = DEFAULT_FOLDER,
+) -> None:
+    """Make a git repository of TVM releases, or add to it, for asv to run over.
+
+    One commit and tag for each release, dated as released, with the apache-tvm and apache-tvm-ffi that work together.
+    """
+    from harness.history.releases import maintain
+
+    added = maintain(folder, names)
+    typer.echo(f"added {', '.join(added)}" if added else "nothing to add")
+    typer.echo(f"now run: adreno-bench history run --config {folder / 'asv.conf.json'} ALL")
+
+
+@app.command()
+def publish(config: ConfigFile = DEFAULT_CONFIG) -> None:
+    """Write asv's site and our pages into it: the newest state, what moved, what vanished, what was installed."""
+    from harness.history.publish import publish as write
+    from harness.history.runs import load_project
+
+    project = load_project(config)
+    published = write(project)
+    typer.echo(f"{published.pages} pages of ours and asv's graphs are in {project.html}; open {published.front}")
+    _name_skipped(published.skipped)
+
+
+@app.command()
+def summary(
+    config: ConfigFile = DEFAULT_CONFIG,
+    markdown: Annotated[bool, typer.Option("--markdown", help="For a job's summary or a pull request.")] = False,
+) -> None:
+    """Say what the newest commit of each device came to, and what moved there."""
+    from harness.cli.screen import out
+    from harness.history.results import load
+    from harness.history.runs import load_project
+    from harness.report.summary import lines
+
+    history = load(load_project(config).results)
+    out("\n".join(lines(history, markdown=markdown)))
+    if not history.series:
+        raise typer.Exit(ExitCode.NOTHING_MEASURED)
+    _name_skipped(history.skipped)
+
+
+def _name_skipped(skipped: Sequence[str]) -> None:
+    """A result that cannot be read must not look like one that is good."""
+    for problem in skipped:
+        typer.echo(f"adreno-bench: skipped {problem}", err=True)
+    if skipped:
+        raise typer.Exit(ExitCode.RIG_FAILURE)
+
+
+def _summary(made: Sequence[Record], machine: str, config: Path) -> str:
+    if not made:
+        return f"nothing was new: built, pushed and measured nothing on {machine}"
+    return f"measured {len(made)} cases on {machine}; now run: adreno-bench history publish --config {config}"
+
+
+def _verdict(outcomes: Sequence[Outcome], findings_are_fine: bool) -> ExitCode:
+    if findings_are_fine:
+        outcomes = [outcome for outcome in outcomes if outcome.owner not in (Owner.COMPILER, Owner.PATH)]
+    return exit_code(outcomes or [Outcome.OK])

@@ -1,0 +1,131 @@
+"""What moved in a history: pure functions on points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import pairwise
+
+from harness.history.results import History, Point, Series
+from harness.outcome import Outcome, Owner
+
+SLOWER_BY = 0.10
+"""Least relative change of the median that two neighbours must show, besides confidence intervals that do not meet.
+A session has a bias of its own, which repeated inferences cannot see; between two sessions of an idle machine we have
+seen a few percent."""
+
+
+class State(str, Enum):
+    """What a point says of its case."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+    BROKEN = "broken"
+    UNSUPPORTED = "unsupported"
+    UNKNOWN = "not measured"
+    """The device or the rig failed: nothing was learnt of the case."""
+
+
+class Kind(str, Enum):
+    """What happened between two points."""
+
+    WRONG = "wrong"
+    BROKEN = "broken"
+    SLOWER = "slower"
+    FASTER = "faster"
+    FIXED = "fixed"
+
+
+@dataclass(frozen=True)
+class Event:
+    """A series moved between two commits that were measured one after the other."""
+
+    kind: Kind
+    series: Series
+    before: Point
+    after: Point
+
+    @property
+    def ratio(self) -> float | None:
+        """New latency over old, if both are known."""
+        return self.after.wall_ms / self.before.wall_ms if self.after.wall_ms and self.before.wall_ms else None
+
+
+def state_of(point: Point) -> State:
+    """The state that a point's outcome means. A commit that cannot be installed is broken."""
+    if point.outcome is None:
+        return State.BROKEN
+    if point.outcome in (Outcome.OK, Outcome.UNSUPPORTED, Outcome.WRONG_RESULT):
+        states = {Outcome.OK: State.RIGHT, Outcome.WRONG_RESULT: State.WRONG}
+        return states.get(point.outcome, State.UNSUPPORTED)
+    if point.outcome.owner in (Owner.DEVICE, Owner.RIG) or point.outcome is Outcome.INCONCLUSIVE:
+        return State.UNKNOWN
+    return State.BROKEN
+
+
+def events(history: History) -> list[Event]:
+    """All that moved, the newest commit first; within a commit what is worst first."""
+    found = [event for series in history.series for event in _events(series)]
+    place = {(m, c): i for m, commits in history.commits.items() for i, c in enumerate(commits)}
+    worst = list(Kind)
+    return sorted(found, key=lambda e: (-place[e.series.machine, e.after.commit], worst.index(e.kind)))
+
+
+def _events(series: Series) -> Iterator[Event]:
+    known = [point for point in series.points if state_of(point) in (State.RIGHT, State.WRONG, State.BROKEN)]
+    for before, after in pairwise(known):
+        if kind := _kind(before, after):
+            yield Event(kind, series, before, after)
+
+
+def _kind(before: Point, after: Point) -> Kind | None:
+    was, now = state_of(before), state_of(after)
+    if was is now is State.RIGHT:
+        return _moved(before, after)
+    if was is now:
+        return None
+    return {State.RIGHT: Kind.FIXED, State.WRONG: Kind.WRONG, State.BROKEN: Kind.BROKEN}[now]
+
+
+def _moved(before: Point, after: Point) -> Kind | None:
+    if before.wall_ms is None or after.wall_ms is None or _meet(before, after):
+        return None
+    if after.wall_ms > before.wall_ms * (1 + SLOWER_BY):
+        return Kind.SLOWER
+    return Kind.FASTER if before.wall_ms > after.wall_ms * (1 + SLOWER_BY) else None
+
+
+def _meet(before: Point, after: Point) -> bool:
+    """Whether the confidence intervals overlap. Without both of them nothing can be told."""
+    if before.low_ms is None or before.high_ms is None or after.low_ms is None or after.high_ms is None:
+        return True
+    return after.low_ms <= before.high_ms and before.low_ms <= after.high_ms
+
+
+def vanished(history: History) -> list[Series]:
+    """Series that were right once and of which the newest commit of their machine says nothing."""
+    return [
+        series
+        for series in history.series
+        if any(state_of(point) is State.RIGHT for point in series.points)
+        and (
+            series.newest.commit != history.commits[series.machine][-1]
+            or state_of(series.newest) in (State.UNKNOWN, State.UNSUPPORTED)
+        )
+    ]
+
+
+def reference(points: Sequence[Point]) -> Point | None:
+    """What the newest point is compared with: the last one of another TVM release, else the one before."""
+    *earlier, newest = points
+    other = [point for point in earlier if point.tvm and point.tvm != newest.tvm]
+    return other[-1] if other else earlier[-1] if earlier else None
+
+
+def change(series: Series) -> float | None:
+    """Relative change of the latency since `reference`; None if one of the two is not known."""
+    before = reference(series.points)
+    if before is None or before.wall_ms is None or series.newest.wall_ms is None:
+        return None
+    return series.newest.wall_ms / before.wall_ms - 1

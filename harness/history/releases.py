@@ -1,0 +1,192 @@
+"""TVM's releases as a git repository: one commit and tag for each, dated as released, holding the packages' pins.
+
+asv runs over it like over any project. The harness comes from this checkout, the same for every release, as a wheel
+whose folder is named by its content: a changed harness is another install command, which makes asv install again.
+
+    <folder>/repo             the repository
+    <folder>/asv.conf.json    made anew each time
+    <folder>/constraints.txt  what requirements.lock pins, but for TVM
+    <folder>/harness          the wheel
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from device_runner.failures import RigFailure
+from harness.artifact import key_of, sha256_of
+from harness.failures import UsageError
+from harness.pairs import WORKING_PAIRS
+from harness.suite import nearest
+
+RELEASED = {
+    "0.25.0.post1": "2026-06-24T23:33:23+00:00",
+    "0.26.0": "2026-08-11T02:34:21+00:00",
+    "0.27.0.post1": "2026-09-29T21:06:25+00:00",
+}
+"""When PyPI received each release's wheel for Linux on x86-64 (`upload_time_iso_8601` of its JSON API)."""
+
+PINS = "requirements.txt"
+PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+PIP_TIMEOUT_S = 600.0
+GIT_TIMEOUT_S = 60.0
+_HARNESS_SOURCES = ("harness", "device_runner", "pyproject.toml", "README.md", "LICENSE")
+_IDENT = {"NAME": "adreno-bench", "EMAIL": "adreno-bench@localhost"}
+
+
+def checkout() -> Path:
+    """The source tree that this harness runs from. Raises UsageError if it was installed without one."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / "benchmarks" / "asv_suite").is_dir():
+        raise UsageError(
+            "the releases' history needs this project's source tree: the suites are not part of the package",
+            hint="run it from a clone with `pip install -e .`",
+        )
+    return root
+
+
+def maintain(folder: Path, releases: Sequence[str]) -> list[str]:
+    """Make the repository, or add releases to it, and write asv's configuration. Returns what was added.
+
+    Raises UsageError for a release that is not known, has no wheel for this Python or lies before one that is there;
+    RigFailure if git or pip fail.
+    """
+    for release in releases:
+        _require_known(release)
+    root, repo = checkout(), folder / "repo"
+    repo.mkdir(parents=True, exist_ok=True)
+    if not (repo / ".git").exists():
+        _git(repo, "init", "--quiet", "--initial-branch=main")
+    have = _git(repo, "tag", "--list", "--sort=creatordate").split()
+    wanted = sorted({*have, *releases}, key=RELEASED.__getitem__)
+    added = wanted[len(have) :]
+    if wanted[: len(have)] != have:
+        early = next(release for release in wanted if release not in have)
+        raise UsageError(
+            f"{early} was released before {have[-1]}, which the history in {folder} has already",
+            hint="name all releases at once with another --folder",
+        )
+    for release in added:
+        _require_wheel(release)
+        _commit(repo, release)
+    _configure(folder, root)
+    return added
+
+
+def _require_known(release: str) -> None:
+    if release not in RELEASED:
+        raise UsageError(
+            f"no tvm-ffi is known that works with apache-tvm {release}", hint=nearest(release, sorted(WORKING_PAIRS))
+        )
+
+
+def _pins(release: str) -> list[str]:
+    return [f"apache-tvm=={release}", f"apache-tvm-ffi=={WORKING_PAIRS[release][0]}"]
+
+
+def _require_wheel(release: str) -> None:
+    asked = [*PIP, "install", "--quiet", "--dry-run", "--no-deps", "--ignore-installed", *_pins(release)]
+    done = _run(asked, Path.cwd(), PIP_TIMEOUT_S)
+    if done.returncode:
+        python = ".".join(map(str, sys.version_info[:2]))
+        said = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
+        raise UsageError(
+            f"pip cannot install apache-tvm {release} for Python {python} here: {said}",
+            hint="is the package index reachable, and has the release a wheel for this Python?",
+            evidence=done.stderr,
+        )
+
+
+def _commit(repo: Path, release: str) -> None:
+    (repo / PINS).write_text("\n".join(_pins(release)) + "\n", encoding="utf-8")
+    date = RELEASED[release]
+    _git(repo, "add", PINS)
+    _git(repo, "commit", "--quiet", "--message", f"apache-tvm {release}", date=date)
+    _git(repo, "tag", release)
+
+
+def _configure(folder: Path, root: Path) -> None:
+    """Write what asv needs. All paths are absolute: asv runs in the configuration's folder."""
+    folder = folder.resolve()
+    constraints, wheel = folder / "constraints.txt", _harness_wheel(folder / "harness", root)
+    constraints.write_text(constraints_of((root / "requirements.lock").read_text(encoding="utf-8")), encoding="utf-8")
+    install = f"python -m pip install --quiet -c {shlex.quote(str(constraints))} -r {{build_dir}}/{PINS}"
+    config = {
+        "version": 1,
+        "project": "apache-tvm",
+        "project_url": "https://pypi.org/project/apache-tvm/",
+        "show_commit_url": "#",
+        "repo": str(folder / "repo"),
+        "dvcs": "git",
+        "branches": ["main"],
+        "benchmark_dir": str(root / "benchmarks" / "asv_suite"),
+        "env_dir": "env",
+        "results_dir": "results",
+        "html_dir": "html",
+        "environment_type": "virtualenv",
+        "build_command": [],
+        "install_command": [f"in-dir={{env_dir}} {install} {shlex.quote(str(wheel))}"],
+        "uninstall_command": ["return-code=any python -m pip uninstall -y adreno-bench apache-tvm apache-tvm-ffi"],
+        "install_timeout": 1800,
+        "launch_method": "forkserver",
+    }
+    (folder / "asv.conf.json").write_text(json.dumps(config, indent=4) + "\n", encoding="utf-8")
+
+
+def constraints_of(lock: str) -> str:
+    """The pins of a lock file without hashes, which pip does not check against constraints, and without TVM."""
+    lines = (line.rstrip("\\").rstrip() for line in lock.splitlines() if line[:1].isalnum())
+    return "".join(f"{line}\n" for line in lines if not line.startswith("apache-tvm"))
+
+
+def _harness_wheel(folder: Path, root: Path) -> Path:
+    """This harness as a wheel, built once for its content, from a copy: a build leaves files in its source tree."""
+    files = sorted(
+        path
+        for name in _HARNESS_SOURCES
+        for path in ([root / name] if (root / name).is_file() else (root / name).rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    )
+    target = folder / key_of({str(path.relative_to(root)): sha256_of(path) for path in files})
+    if not (found := list(target.glob("*.whl"))):
+        with tempfile.TemporaryDirectory() as scratch:
+            for path in files:
+                copy = Path(scratch) / path.relative_to(root)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, copy)
+            done = _run([*PIP, "wheel", "--quiet", "--no-deps", "-w", str(target), scratch], Path.cwd(), PIP_TIMEOUT_S)
+        if done.returncode or not (found := list(target.glob("*.whl"))):
+            raise RigFailure("this harness could not be made into a wheel", evidence=done.stderr)
+    return found[0]
+
+
+def _git(repo: Path, *arguments: str, date: str = "") -> str:
+    who = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in _IDENT.items()}
+    when = {f"GIT_{role}_DATE": date for role in ("AUTHOR", "COMMITTER")} if date else {}
+    plain = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    done = _run(["git", "-C", str(repo), *arguments], repo, GIT_TIMEOUT_S, {**who, **when, **plain})
+    if done.returncode:
+        raise RigFailure(f"`git {arguments[0]}` failed in {repo}", hint="see the evidence", evidence=done.stderr)
+    return done.stdout
+
+
+def _run(
+    command: Sequence[str], folder: Path, timeout_s: float, variables: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **(variables or {})}
+    try:
+        return subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise RigFailure(f"`{shlex.join(command[:4])}` did not end within {timeout_s:g} s") from None
+    except FileNotFoundError:
+        raise RigFailure(f"{command[0]} is not installed", hint=f"sudo apt-get install {command[0]}") from None

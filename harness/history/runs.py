@@ -1,0 +1,200 @@
+"""asv, started with what its benchmarks need to know, and ended with all that it started."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from device_runner.device import Identity
+from device_runner.failures import DeviceBusy, RigFailure, SetupMissing
+from device_runner.lease import lease
+from harness.failures import UsageError
+from harness.history import environment
+from harness.history.machine import register
+from harness.history.measured import identity_to
+from harness.history.results import latest, record_files
+from harness.outcome import Outcome
+from harness.record import Record, RecordFile
+
+ASV_SOME_FAILED = 2
+END_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True)
+class Project:
+    """What an asv configuration says, with absolute paths."""
+
+    config: Path
+    results: Path
+    html: Path
+    environments: Path
+
+
+def load_project(config: Path) -> Project:
+    """Read an asv configuration. Raises SetupMissing without asv, UsageError for a file that is not one."""
+    try:
+        from asv.config import Config
+        from asv.util import UserError
+    except ImportError:
+        raise SetupMissing("asv is not installed", hint="pip install 'adreno-bench[history]'") from None
+    try:
+        conf = Config.load(str(config))
+    except (UserError, OSError, ValueError, TypeError, AttributeError) as error:
+        raise UsageError(f"{config} cannot be used: {error}", hint="pass --config FILE") from error
+    home = config.resolve().parent
+    return Project(config.resolve(), home / conf.results_dir, home / conf.html_dir, home / conf.env_dir)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What `history run` was asked for."""
+
+    device: str
+    suite: Path | None
+    commits: str
+    """As asv takes it; empty for the head of the configured branches."""
+    record_samples: bool = True
+    skip_existing: bool = True
+    options: Sequence[str] = ()
+    """Passed on to `asv run`."""
+
+
+def run(project: Project, asked: Asked, identity: Identity) -> list[Record]:
+    """Let asv measure and return the records that this made. Raises DeviceBusy, RigFailure, UsageError.
+
+    Cases of earlier runs for which there was no device are taken up first, whatever commits are asked for.
+    """
+    with _alone(project):
+        machine = register(identity)
+        folder = project.results / machine
+        folder.mkdir(parents=True, exist_ok=True)
+        before = {file: len(RecordFile(file).load().records) for file in record_files(folder)}
+        variables = _variables(asked, identity, folder)
+        if lost := unsettled(folder):
+            with _hash_file(lost) as commits:
+                _asv(project, _arguments(machine, asked, commits), variables)
+        code = _asv(project, _arguments(machine, asked, asked.commits), variables)
+        made = [r for file in record_files(folder) for r in RecordFile(file).load().records[before.get(file, 0) :]]
+    if code == ASV_SOME_FAILED and not made:
+        raise RigFailure("asv measured nothing: a commit could not be installed", hint="its output above says why")
+    return made
+
+
+def unsettled(folder: Path) -> list[str]:
+    """Commits of a machine some of whose cases met no device, made ready to be taken up again.
+
+    asv skips what it has results of, failed ones too; so its file of such a commit goes, and our records stay: what
+    they settle is not measured again.
+    """
+    found = []
+    for file in record_files(folder):
+        if all(record.outcome.settled for record in latest(RecordFile(file).load().records)):
+            continue
+        with contextlib.suppress(FileNotFoundError):
+            file.with_suffix(".json").unlink()
+        found.append(file.name.split("-", 1)[0])
+    return found
+
+
+@contextlib.contextmanager
+def _alone(project: Project) -> Iterator[None]:
+    """Two runs would write the same environments and results."""
+    name = "asv"
+    try:
+        with lease(name, project.environments.parent, timeout_s=0):
+            yield
+    except DeviceBusy as busy:
+        if not busy.message.startswith(f"{name} "):
+            raise
+        raise RigFailure(f"another history of {project.config} is running: {busy.message}", hint=busy.hint) from None
+
+
+def _variables(asked: Asked, identity: Identity, folder: Path) -> dict[str, str]:
+    chosen = {
+        environment.DEVICE: asked.device,
+        environment.IDENTITY: identity_to(identity),
+        environment.RECORDS: str(folder.resolve()),
+        environment.REUSE: "1" if asked.skip_existing else "",
+    }
+    return chosen | ({environment.SUITE: str(asked.suite.resolve())} if asked.suite else {})
+
+
+def _arguments(machine: str, asked: Asked, commits: str) -> list[str]:
+    options = ["--machine", machine, "--show-stderr"]
+    options += ["--record-samples"] if asked.record_samples else []
+    options += ["--skip-existing"] if asked.skip_existing else []
+    return ["run", *options, *asked.options, *([commits] if commits else [])]
+
+
+@contextlib.contextmanager
+def _hash_file(commits: Sequence[str]) -> Iterator[str]:
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write("\n".join(commits))
+        file.flush()
+        yield f"HASHFILE:{file.name}"
+
+
+def _asv(project: Project, arguments: Sequence[str], variables: Mapping[str, str]) -> int:
+    """Run asv to its end. Raises RigFailure if it ends with more to say than that some cases failed."""
+    code = asv(project, arguments, variables)
+    if code not in (0, ASV_SOME_FAILED):
+        raise RigFailure(f"`asv {arguments[0]}` ended with code {code}", hint="its output above says why")
+    return code
+
+
+def asv(
+    project: Project,
+    arguments: Sequence[str],
+    variables: Mapping[str, str] | None = None,
+    output: Callable[[str], None] | None = None,
+) -> int:
+    """Run an asv command on a project and return its exit code. Whatever ends us ends it and all that it started.
+
+    `output` is told each line that it prints; without it they go where ours go.
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-m", "asv", "--config", str(project.config), *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE if output else None,
+        stderr=subprocess.STDOUT if output else None,
+        env={**os.environ, **(variables or {})},
+        start_new_session=True,
+        text=True,
+    )
+    try:
+        if output and process.stdout:
+            for line in process.stdout:
+                output(line.rstrip("\n"))
+        return process.wait()
+    finally:
+        if process.poll() is None:
+            _end(process.pid)
+            process.wait()
+
+
+def _end(pid: int) -> None:
+    """asv starts its children in groups of their own: they are found by descent, and told first."""
+    import psutil
+
+    try:
+        family = [*reversed(psutil.Process(pid).children(recursive=True)), psutil.Process(pid)]
+    except psutil.NoSuchProcess:
+        return
+    for process in family:
+        with contextlib.suppress(psutil.Error):
+            process.terminate()
+    _, alive = psutil.wait_procs(family, timeout=END_TIMEOUT_S)
+    for process in alive:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+
+
+def settled(records: Sequence[Record]) -> list[Outcome]:
+    """The outcomes that a run's exit code follows from: the newest of each case."""
+    return [record.outcome for record in latest(records)]

@@ -1,0 +1,1 @@
+"""What people read of a history: one exporter for each file."""

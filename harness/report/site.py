@@ -1,0 +1,113 @@
+"""Our pages of the published site. Plain files without scripts: they need no server and nothing from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from harness.history.events import Event, Kind, State, change, events, state_of, vanished
+from harness.history.results import LATENCY, History, Point, Series
+from harness.report import words
+from harness.report.sparkline import sparkline
+
+PAGES = {
+    "index.html": ("front.html.j2", "Newest state"),
+    "moved.html": ("moved.html.j2", "What moved"),
+    "coverage.html": ("coverage.html.j2", "Coverage"),
+    "installed.html": ("installed.html.j2", "Installed"),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One series on the front page."""
+
+    series: Series
+    moved: Kind | None
+    """What happened at the newest commit of its machine."""
+    spark: Markup
+
+    @property
+    def state(self) -> State:
+        """Of the newest point."""
+        return state_of(self.series.newest)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The newest state on one machine."""
+
+    machine: Mapping[str, Any]
+    newest: Point
+    rows: list[Row]
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What was installed when a commit was measured on a machine."""
+
+    machine: str
+    point: Point
+    quirks: list[str]
+
+
+def write_site(history: History, folder: Path, graphs: str) -> int:
+    """Write all pages and return how many. `graphs` is the name of asv's own page."""
+    environment = Environment(
+        loader=PackageLoader("harness.report"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.globals.update(words=words, change=change, graph=lambda series: _graph(graphs, series))
+    moved = events(history)
+    facts = {
+        "pages": {name: title for name, (_, title) in PAGES.items()},
+        "graphs": graphs,
+        "history": history,
+        "tables": _tables(history, moved),
+        "events": {kind: [event for event in moved if event.kind is kind] for kind in Kind},
+        "vanished": vanished(history),
+        "installed": list(_installed(history)),
+    }
+    for name, (template, title) in PAGES.items():
+        text = environment.get_template(template).render(page=name, title=title, **facts)
+        (folder / name).write_text(text, encoding="utf-8")
+    return len(PAGES)
+
+
+def _tables(history: History, moved: Iterable[Event]) -> list[Table]:
+    kinds = {(id(event.series), event.after.commit): event.kind for event in moved}
+    tables = []
+    for machine, commits in sorted(history.commits.items()):
+        here = [one for one in history.series if one.machine == machine and one.newest.commit == commits[-1]]
+        if here:
+            rows = [Row(one, kinds.get((id(one), commits[-1])), sparkline(one.points)) for one in here]
+            tables.append(Table(history.machines[machine], here[0].newest, rows))
+    return tables
+
+
+def _installed(history: History) -> Iterable[Installation]:
+    """The newest commit first. Points of one commit agree on releases and differ in quirks."""
+    for machine, commits in sorted(history.commits.items()):
+        by_commit: dict[str, list[Point]] = {commit: [] for commit in commits}
+        for one in history.series:
+            if one.machine == machine:
+                for point in one.points:
+                    by_commit[point.commit].append(point)
+        for points in reversed(by_commit.values()):
+            known = next((point for point in points if point.tvm), points[0])
+            yield Installation(machine, known, sorted({quirk for point in points for quirk in point.quirks}))
+
+
+def _graph(graphs: str, series: Series) -> str:
+    """asv's graph of a series. asv writes parameters as Python literals, in links too."""
+    chosen = {"machine": series.machine, "p-case": repr(series.case.id), "p-quirks": repr(series.quirks)}
+    return f"{graphs}#{LATENCY}?{urlencode(chosen)}"

@@ -1,0 +1,64 @@
+"""Numbers and states in the words that all reports use."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+from harness.history.events import Event, Kind, State, state_of
+from harness.history.results import Point
+
+SYMBOLS = {State.RIGHT: "✓", State.WRONG: "✗", State.BROKEN: "■", State.UNSUPPORTED: "○", State.UNKNOWN: "?"}
+"""Shapes, so that no report depends on colour."""
+
+HASH_LENGTH = 8
+
+
+def state_text(point: Point) -> str:
+    """`✓ right`."""
+    state = state_of(point)
+    return f"{SYMBOLS[state]} {state.value}"
+
+
+def latency(ms: float | None) -> str:
+    """A latency in ms with four significant digits."""
+    if ms is None:
+        return "-"
+    return f"{ms:.0f} ms" if ms >= 1000 else f"{ms:.4g} ms"
+
+
+def percent(share: float | None) -> str:
+    """A relative change with its sign."""
+    return "-" if share is None else f"{share:+.1%}"
+
+
+def error(point: Point) -> str:
+    """The largest error against the largest that would be right."""
+    if point.max_abs_err is None or point.tolerance is None:
+        return "-"
+    return f"{point.max_abs_err:.2g} (right up to {point.tolerance:.2g})"
+
+
+def commit_text(point: Point) -> str:
+    """A commit as a person knows it: its hash, and the TVM release that was measured there."""
+    short = point.commit[:HASH_LENGTH]
+    return f"TVM {point.tvm} ({short})" if point.tvm else short
+
+
+def date_text(point: Point) -> str:
+    """The day of the commit, in UTC."""
+    return datetime.fromtimestamp(point.date_ms / 1000, timezone.utc).strftime("%Y-%m-%d")
+
+
+def numbers(event: Event) -> tuple[str, str]:
+    """The two numbers of an event: errors where an answer turned wrong, latencies otherwise, else the outcome."""
+    if event.kind is Kind.WRONG:
+        return error(event.before), error(event.after)
+    return _number(event.before), _number(event.after)
+
+
+def _number(point: Point) -> str:
+    if point.wall_ms is not None:
+        return latency(point.wall_ms)
+    if state_of(point) is State.WRONG:
+        return f"wrong: {error(point)}"
+    return point.outcome.value if point.outcome else "not installed"

@@ -1,0 +1,125 @@
+"""The pages and the summary of a history."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from history_results import Folder, both
+
+from harness.history.results import load
+from harness.outcome import Outcome
+from harness.report.site import PAGES, write_site
+from harness.report.summary import lines
+
+WRONG, OTHER = "tiny-texture-float32-untuned", "other-opencl-float32-untuned"
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    folder = Folder(tmp_path / "results")
+    for tvm, shipped in (("0.25.0", 10.0), ("0.26.0", Outcome.WRONG_RESULT), ("0.27.0", Outcome.WRONG_RESULT)):
+        folder.commit({**both(WRONG, 10.0, shipped), **both(OTHER, 5.0, Outcome.COMPILE_ERROR)}, tvm=tvm)
+    return folder.path
+
+
+@pytest.fixture
+def site(results: Path, tmp_path: Path) -> Path:
+    folder = tmp_path / "html"
+    folder.mkdir()
+    (folder / "graphs.html").touch()
+    assert write_site(load(results), folder, "graphs.html") == len(PAGES)
+    return folder
+
+
+class Links(HTMLParser):
+    """Everything that a page refers to, the ids it has, and its text."""
+
+    def __init__(self, page: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.ids: set[str] = set()
+        self.text = ""
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in ("href", "src", "action"):
+                self.links.append(value or "")
+            if name == "id":
+                self.ids.add(value or "")
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_links_stay_on_the_site_and_lead_somewhere(site: Path) -> None:
+    pages = {name: Links(site / name) for name in PAGES}
+    for page in pages.values():
+        for link in page.links:
+            if link.startswith("data:,"):
+                continue
+            target, _, anchor = link.partition("#")
+            assert (site / target).exists(), link
+            assert target == "graphs.html" or not anchor or anchor in pages[target].ids, link
+
+
+def test_pages_load_nothing_and_run_nothing(site: Path) -> None:
+    for name in PAGES:
+        text = (site / name).read_text(encoding="utf-8")
+        assert not re.search(r"<script|@import|url\(|https?://(?!www\.w3\.org)", text), name
+
+
+def test_the_regressions_page_says_what_turned_wrong_where_with_both_numbers(site: Path) -> None:
+    page = (site / "moved.html").read_text(encoding="utf-8")
+    wrong = page[page.index('id="wrong"') : page.index('id="broken"')]
+    assert "Wrong (1)" in wrong
+    assert WRONG in wrong
+    assert "TVM 0.25.0 (00000000)" in wrong
+    assert "TVM 0.26.0 (00000001)" in wrong
+    assert "1e-07 (right up to 0.001)" in wrong
+    assert "0.5 (right up to 0.001)" in wrong
+
+
+def test_the_front_page_has_the_newest_state_of_every_series_without_colour(site: Path) -> None:
+    text = Links(site / "index.html").text
+    assert text.count("✓ right") == 2 + 1  # the legend has one
+    assert text.count("✗ wrong") == 1 + 1
+    assert text.count("■ broken") == 1 + 1
+    assert "10 ms" in text
+    assert "Never compare its times with a phone's" not in text  # asv's own machine entry tells of no emulation
+
+
+def test_text_from_others_is_no_markup(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "results")
+    folder.commit(both("tiny<script>-texture-float32-untuned", 10.0, Outcome.WRONG_RESULT))
+    write_site(load(folder.path), tmp_path, "graphs.html")
+    assert "<script" not in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
+def test_an_empty_history_is_still_a_site(tmp_path: Path) -> None:
+    write_site(load(tmp_path), tmp_path, "graphs.html")
+    assert "Nothing was measured yet" in (tmp_path / "index.html").read_text(encoding="utf-8")
+
+
+def test_markdown_summary_leads_with_what_moved(results: Path) -> None:
+    folder = Folder(results)
+    folder.commits = ["x"] * 3
+    folder.commit({**both(WRONG, 10.0, 10.0), **both(OTHER, 5.0, Outcome.COMPILE_ERROR)}, tvm="0.28.0")
+    text = "\n".join(lines(load(results), markdown=True))
+    assert "## virtual-G-" in text
+    fixed = f"- **fixed** {WRONG} (as-shipped): wrong: 0.5 (right up to 0.001) → 10 ms, since TVM 0.27.0 (00000002)."
+    assert fixed in text
+    assert f"| {OTHER}" in text
+    assert "- fixed tiny" in "\n".join(lines(load(results), markdown=False))
+
+
+def test_summary_names_what_could_not_be_read(results: Path) -> None:
+    next(results.glob("*/0*.json")).write_text("{")
+    assert any("could not be read" in line for line in lines(load(results), markdown=True))
+
+
+def test_summary_of_nothing_says_so(tmp_path: Path) -> None:
+    assert list(lines(load(tmp_path), markdown=True)) == ["Nothing was measured."]

@@ -1,0 +1,173 @@
+"""Reading a results folder, and what moved in it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from history_results import IDENTITY, Folder, a_record, both, names
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.history.codes import CODES, code_of, outcome_of
+from harness.history.events import Kind, State, change, events, state_of, vanished
+from harness.history.results import load
+from harness.history.runs import unsettled
+from harness.outcome import Outcome
+from harness.record import RecordFile
+
+CASE = "tiny-texture-float32-untuned"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+def test_a_point_joins_what_asv_keeps_with_what_the_record_says(folder: Folder) -> None:
+    folder.commit(both(CASE, 10.0, Outcome.WRONG_RESULT))
+    shipped, best = load(folder.path).series
+    assert (best.newest.wall_ms, best.newest.tvm) == (10.0, "0.27.0")
+    assert best.newest.low_ms == pytest.approx(9.9)
+    assert shipped.newest.outcome is Outcome.WRONG_RESULT
+    assert shipped.newest.message == "what went wrong with tiny"
+    assert shipped.newest.wall_ms is None
+
+
+def test_without_records_asv_alone_tells_the_outcome(folder: Folder) -> None:
+    folder.commit(both(CASE, 10.0, Outcome.COMPILE_ERROR), records=False)
+    shipped, best = load(folder.path).series
+    assert (best.newest.outcome, best.newest.wall_ms) == (Outcome.OK, 10.0)
+    assert shipped.newest.outcome is Outcome.COMPILE_ERROR
+
+
+def test_a_commit_that_could_not_be_installed_is_broken(folder: Folder) -> None:
+    file = folder.commit(both(CASE, 10.0, 10.0), records=False)
+    data = json.loads(file.read_text())
+    for row in data["results"].values():
+        row[0] = None
+    file.write_text(json.dumps(data))
+    point = load(folder.path).series[0].newest
+    assert state_of(point) is State.BROKEN
+    assert "could not be installed" in point.message
+
+
+def test_parameters_that_were_not_asked_for_are_no_points(folder: Folder) -> None:
+    file = folder.commit(both(CASE, 10.0, float("nan")), records=False)
+    data = json.loads(file.read_text())
+    data["results"]["outcome.Outcome.track_outcome"][0] = [0, float("nan")]
+    file.write_text(json.dumps(data))
+    assert [one.quirks for one in load(folder.path).series] == ["worked-round"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "3", "{}", '{"commit_hash": "x", "date": 1, "results": 3}', "\xff"])
+def test_a_torn_or_foreign_file_is_named_and_the_rest_is_read(folder: Folder, text: str) -> None:
+    folder.commit(both(CASE, 10.0, 10.0))
+    foreign = folder.path / IDENTITY.key / "beefbeef-env.json"
+    foreign.write_text(text, encoding="latin-1")
+    history = load(folder.path)
+    assert len(history.series) == 2
+    assert [str(foreign) in problem for problem in history.skipped] == [True]
+
+
+def test_a_torn_machine_file_and_a_torn_record_are_named(folder: Folder) -> None:
+    records = folder.commit(both(CASE, 10.0, 10.0)).with_suffix(".jsonl")
+    records.write_text(records.read_text() + '{"torn')
+    (folder.path / IDENTITY.key / "machine.json").write_text("{")
+    skipped = load(folder.path).skipped
+    assert len(skipped) == 2
+    assert "machine.json" in skipped[0]
+    assert ".jsonl:3" in skipped[1]
+
+
+KEYS = st.sampled_from(["results", "commit_hash", "date", "result_columns", "x"])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner),
+    max_leaves=8,
+)
+
+
+@given(JSON)
+def test_no_json_file_breaks_reading(tmp_path_factory: pytest.TempPathFactory, data: object) -> None:
+    folder = Folder(tmp_path_factory.mktemp("results"))
+    folder.write("beefbeef-env.json", data)
+    load(folder.path)
+
+
+def test_right_then_wrong_is_an_event_with_both_errors_and_the_commits(folder: Folder) -> None:
+    folder.commit(both(CASE, 10.0, 10.0), tvm="0.25.0")
+    folder.commit(both(CASE, 10.0, Outcome.WRONG_RESULT), tvm="0.26.0")
+    folder.commit(both(CASE, 10.0, Outcome.WRONG_RESULT), tvm="0.27.0")
+    (event,) = events(load(folder.path))
+    assert (event.kind, event.series.quirks) == (Kind.WRONG, "as-shipped")
+    assert (event.before.tvm, event.after.tvm) == ("0.25.0", "0.26.0")
+    assert (event.before.max_abs_err, event.after.max_abs_err) == (1e-7, 0.5)
+
+
+def test_broken_fixed_slower_and_faster_are_told_apart_and_the_worst_comes_first(folder: Folder) -> None:
+    folder.commit(both(CASE, 10.0, 10.0))
+    folder.commit(both(CASE, 12.0, Outcome.COMPILE_ERROR))
+    folder.commit(both(CASE, 9.0, 10.0))
+    found = events(load(folder.path))
+    assert names(found) == ["faster worked-round", "fixed as-shipped", "broken as-shipped", "slower worked-round"]
+    assert found[3].ratio == pytest.approx(1.2)
+
+
+def test_a_change_within_the_noise_is_none(folder: Folder) -> None:
+    folder.commit(both(CASE, 10.0, 10.0))
+    folder.commit(both(CASE, 10.9, 10.1))
+    assert events(load(folder.path)) == []
+
+
+def test_without_intervals_nothing_is_called_slower(folder: Folder) -> None:
+    for value in (10.0, 20.0):
+        file = folder.commit(both(CASE, value, value))
+        data = json.loads(file.read_text())
+        data["results"]["latency.Wall.time_inference"][5:] = []
+        file.write_text(json.dumps(data))
+    assert events(load(folder.path)) == []
+
+
+def test_a_lost_device_is_no_event_and_hides_none(folder: Folder) -> None:
+    folder.commit(both(CASE, 10.0, 10.0))
+    folder.commit(both(CASE, Outcome.DEVICE_LOST, Outcome.DEVICE_LOST))
+    folder.commit(both(CASE, 10.0, Outcome.WRONG_RESULT))
+    (event,) = events(load(folder.path))
+    assert (event.before.commit, event.after.commit) == (folder.commits[0], folder.commits[2])
+
+
+def test_coverage_that_vanished(folder: Folder) -> None:
+    folder.commit({**both(CASE, 10.0, 10.0), **both("gone-opencl-float32-untuned", 5.0, 5.0)})
+    folder.commit(both(CASE, 10.0, Outcome.DEVICE_LOST))
+    found = {(one.case.model, one.quirks) for one in vanished(load(folder.path))}
+    assert found == {("gone", "worked-round"), ("gone", "as-shipped"), ("tiny", "as-shipped")}
+
+
+def test_change_is_since_the_last_other_release(folder: Folder) -> None:
+    for value, tvm in ((8.0, "0.25.0"), (10.0, "0.26.0"), (11.0, "0.27.0"), (12.0, "0.27.0")):
+        folder.commit(both(CASE, value, value), tvm=tvm)
+    assert change(load(folder.path).series[0]) == pytest.approx(0.2)
+
+
+def test_commits_are_in_the_order_that_is_given(folder: Folder) -> None:
+    first, second = (folder.commit(both(CASE, value, value)).stem[:8] * 5 for value in (10.0, 20.0))
+    assert load(folder.path, {first: 2, second: 1}).series[0].newest.wall_ms == 10.0
+
+
+def test_outcomes_and_their_numbers_are_one_to_one() -> None:
+    assert set(CODES) == set(Outcome)
+    assert [outcome_of(code_of(outcome)) for outcome in Outcome] == list(Outcome)
+    assert outcome_of(0.5) is outcome_of(99) is None
+
+
+def test_what_met_no_device_is_taken_up_again_and_nothing_else(folder: Folder) -> None:
+    settled = folder.commit(both(CASE, 10.0, Outcome.WRONG_RESULT))
+    lost = folder.commit(both(CASE, 10.0, Outcome.DEVICE_LOST))
+    machine = folder.path / IDENTITY.key
+    assert unsettled(machine) == [folder.commits[1][:8]]
+    assert settled.exists()
+    assert not lost.exists()
+    RecordFile(lost.with_suffix(".jsonl")).append(a_record(CASE, "as-shipped", 10.0))
+    assert unsettled(machine) == []

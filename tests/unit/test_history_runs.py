@@ -1,0 +1,157 @@
+"""The releases' repository, asv's machine, and runs that must not meet."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from device_runner.device import Identity
+from device_runner.failures import DeviceLost, RigFailure
+from device_runner.lease import lease
+from harness.case import Case
+from harness.failures import UsageError
+from harness.history import environment, measured, releases
+from harness.history.machine import machine_of, register
+from harness.history.runs import Asked, asv, load_project, run
+from harness.outcome import Outcome
+from harness.pairs import WORKING_PAIRS
+from harness.suite import Suite
+
+PHONE = Identity("phone", "abc", soc="SM8650", gpu="Adreno 750", driver="E031.45", clml="4", rom="r1", abi="arm64-v8a")
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+
+
+@pytest.fixture
+def _no_pip(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(releases, "_require_wheel", lambda release: None)
+    monkeypatch.setattr(releases, "_harness_wheel", lambda folder, root: folder / "harness.whl")
+
+
+def git(repo: Path, *arguments: str) -> str:
+    return subprocess.run(["git", "-C", str(repo), *arguments], capture_output=True, text=True, check=True).stdout
+
+
+def test_every_working_pair_has_its_release_date() -> None:
+    assert set(releases.RELEASED) == set(WORKING_PAIRS)
+
+
+@pytest.mark.usefixtures("_no_pip")
+def test_releases_are_commits_with_their_dates_and_pins(tmp_path: Path) -> None:
+    assert releases.maintain(tmp_path / "r", ["0.26.0", "0.25.0.post1"]) == ["0.25.0.post1", "0.26.0"]
+    repo = tmp_path / "r" / "repo"
+    assert git(repo, "tag").split() == ["0.25.0.post1", "0.26.0"]
+    assert git(repo, "show", "0.26.0:requirements.txt") == "apache-tvm==0.26.0\napache-tvm-ffi==0.1.14.post1\n"
+    assert git(repo, "log", "-1", "--format=%cI", "0.26.0").strip() == "2026-08-11T02:34:21+00:00"
+
+
+@pytest.mark.usefixtures("_no_pip")
+def test_adding_a_release_leaves_the_others_as_they_are(tmp_path: Path) -> None:
+    releases.maintain(tmp_path, ["0.25.0.post1", "0.26.0"])
+    before = git(tmp_path / "repo", "rev-parse", "0.25.0.post1", "0.26.0")
+    assert releases.maintain(tmp_path, ["0.27.0.post1"]) == ["0.27.0.post1"]
+    assert releases.maintain(tmp_path, ["0.26.0"]) == []
+    assert git(tmp_path / "repo", "rev-parse", "0.25.0.post1", "0.26.0") == before
+
+
+@pytest.mark.usefixtures("_no_pip")
+def test_a_release_before_the_last_one_is_refused(tmp_path: Path) -> None:
+    releases.maintain(tmp_path, ["0.26.0"])
+    with pytest.raises(UsageError, match=r"0\.25\.0\.post1 was released before 0\.26\.0"):
+        releases.maintain(tmp_path, ["0.25.0.post1"])
+
+
+def test_an_unknown_release_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"apache-tvm 0\.26\.1.*did you mean '0\.26\.0'"):
+        releases.maintain(tmp_path, ["0.26.1"])
+    assert not (tmp_path / "repo").exists()
+
+
+def test_constraints_are_the_lock_without_hashes_and_without_tvm() -> None:
+    lock = (
+        "apache-tvm==0.27.0 \\\n    --hash=sha256:aa\napache-tvm-ffi==0.1 \\\n    --hash=sha256:aa\n"
+        "numpy==2.2 ; python_full_version < '3.11' \\\n    --hash=sha256:bb \\\n    --hash=sha256:cc\n"
+    )
+    assert releases.constraints_of(lock) == "numpy==2.2 ; python_full_version < '3.11'\n"
+
+
+def test_a_machine_is_an_identity_and_replaces_what_was_written_by_hand(tmp_path: Path) -> None:
+    file = tmp_path / "home" / ".asv-machine.json"
+    file.write_text(json.dumps({"version": 1, PHONE.key: {"machine": PHONE.key, "ram": "by hand"}, "mine": {"a": "b"}}))
+    assert register(PHONE) == PHONE.key
+    kept = json.loads(file.read_text())
+    assert kept[PHONE.key] == machine_of(PHONE)
+    assert kept["mine"] == {"a": "b"}
+    assert (machine_of(PHONE)["gpu"], machine_of(PHONE)["driver"], machine_of(PHONE)["clml"]) == (
+        "Adreno 750",
+        "E031.45",
+        "4",
+    )
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "3"])
+def test_a_machine_file_that_is_not_asvs_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "home" / ".asv-machine.json").write_text(text)
+    with pytest.raises(UsageError, match=r"\.asv-machine\.json is not asv's"):
+        register(PHONE)
+
+
+@pytest.mark.parametrize("text", ["{", '{"version": 1}', "[]"])
+def test_a_configuration_that_is_not_asvs_is_named(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "asv.conf.json"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=r"asv\.conf\.json cannot be used"):
+        load_project(file)
+
+
+def a_config(folder: Path) -> Path:
+    file = folder / "asv.conf.json"
+    file.write_text(json.dumps({"version": 1, "repo": ".", "env_dir": ".asv/env", "results_dir": ".asv/results"}))
+    return file
+
+
+def test_of_two_histories_at_once_the_second_says_who_has_it(tmp_path: Path) -> None:
+    project = load_project(a_config(tmp_path))
+    asked = Asked("virtual", None, "")
+    with lease("asv", project.environments.parent, timeout_s=0), pytest.raises(RigFailure, match="another history of"):
+        run(project, asked, PHONE)
+
+
+def test_output_of_asv_can_be_had_line_by_line(tmp_path: Path) -> None:
+    said: list[str] = []
+    assert asv(load_project(a_config(tmp_path)), ["show", "--nonsense"], output=said.append) == 2
+    assert "unrecognized arguments: --nonsense" in said[-1]
+
+
+def test_without_its_device_a_case_is_lost_and_the_record_is_filed_under_the_expected_identity(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: object, **__: object) -> None:
+        raise DeviceLost("abc went away")
+
+    monkeypatch.setattr("device_runner.registry.open_device", gone)
+    monkeypatch.setattr(measured, "end_with_asv", lambda: None)
+    for name, value in {
+        environment.DEVICE: "abc",
+        environment.IDENTITY: PHONE_JSON,
+        environment.RECORDS: str(tmp_path),
+        "ASV_COMMIT": "a" * 40,
+        "ASV_ENV_NAME": "env",
+    }.items():
+        monkeypatch.setenv(name, value)
+    case = Case("tiny", "opencl").id
+    record = measured.record_of(Suite(models=["tiny"], paths=["opencl"]), case, "as-shipped", tmp_path)
+    assert (record.outcome, record.message, record.identity) == (Outcome.DEVICE_LOST, "abc went away", PHONE)
+    assert (tmp_path / "aaaaaaaa-env.jsonl").exists()
+    again = measured.record_of(Suite(models=["tiny"], paths=["opencl"]), case, "as-shipped", tmp_path)
+    assert again == record
+
+
+PHONE_JSON = measured.identity_to(PHONE)
