@@ -5,13 +5,18 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PHONES := $(VENV)/.phones
 
-.PHONY: demo test lint format lock phones system clean
+.PHONY: demo test benchmarks lint format lock phones system clean
 
 demo: $(INSTALLED) system ## run the default suite on the virtual device
 	$(BIN)/adreno-bench run --findings-are-fine
 
 test: $(INSTALLED) phones system ## run all tests
 	$(BIN)/python -m pytest
+
+benchmarks: $(INSTALLED) system ## how fast the host's own steps are, as ratios
+	mkdir -p .benchmarks
+	$(BIN)/python -m pytest benchmarks/test_host.py --benchmark-quiet --benchmark-json .benchmarks/host.json
+	$(BIN)/python -m benchmarks.host_ratios .benchmarks/host.json
 
 lint: $(INSTALLED) ## style and types
 	$(BIN)/ruff check .

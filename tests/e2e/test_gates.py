@@ -1,0 +1,114 @@
+"""Gates the whole way: pytest, TVM, the virtual phone; and a suspicion that is measured again on this host."""
+
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from harness.artifact import Store
+from harness.baseline import bless, load, save
+from harness.outcome import ExitCode, Outcome
+from harness.record import Record, RecordFile
+
+pytestmark = [pytest.mark.device, pytest.mark.slow]
+
+SUITE = 'models = ["tiny"]\npaths = ["opencl", "texture"]\nbudget_s = 1\nsamples = 10\n'
+OPENCL, TEXTURE = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
+LONG_S = 240
+
+
+def start(folder: Path, cache: Path, *words: str) -> tuple[int, str]:
+    (folder / "my.toml").write_text(SUITE)
+    done = subprocess.run(
+        [sys.executable, *words, "--suite", "my.toml"],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "ADRENO_BENCH_CACHE": str(cache), "COLUMNS": "200"},
+        timeout=LONG_S,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def gates(folder: Path, cache: Path, *options: str) -> tuple[int, str]:
+    return start(folder, cache, "-m", "pytest", "--pyargs", "harness.gates", "--device", "virtual", *options)
+
+
+def bench(folder: Path, cache: Path, *words: str) -> tuple[int, str]:
+    return start(folder, cache, "-c", "from harness.cli import main; main()", *words)
+
+
+def records(folder: Path) -> list[Record]:
+    return RecordFile(folder / "records.jsonl").load().records
+
+
+def built_at(cache: Path) -> dict[str, float]:
+    store = Store(cache, "artifacts")
+    return {e.key: (store.folder / e.key / "title").stat().st_mtime for e in store.entries()}
+
+
+def test_pytest_gates_a_suite_of_any_folder_and_builds_nothing_twice(tmp_path: Path, cache: Path) -> None:
+    code, said = gates(tmp_path, cache, "-v", "--junit-xml", "gates.xml")
+    assert code == 0, said
+    assert all(f"test_right[{case}] PASSED" in said for case in (OPENCL, TEXTURE))
+    told = [Record.model_validate_json(p.get("value") or "") for p in ET.parse(tmp_path / "gates.xml").iter("property")]
+    assert [(record.case, record.outcome, record.wall_ms) for record in told] == [
+        (OPENCL, Outcome.OK, []),
+        (TEXTURE, Outcome.OK, []),
+    ]
+    before = built_at(cache)
+    code, said = gates(tmp_path, cache, "--case", OPENCL)
+    assert code == 0, said
+    assert built_at(cache) == before
+
+
+def test_as_shipped_the_texture_path_fails_with_all_that_reproduces_it(tmp_path: Path, cache: Path) -> None:
+    code, said = gates(tmp_path, cache, "--as-shipped", "--case", "*-texture-*")
+    assert code == 1, said
+    assert "(owner: path)" in said or "(owner: compiler)" in said
+    assert f"adreno-bench run --suite {tmp_path}/my.toml --device virtual --case {TEXTURE} --as-shipped" in said
+
+
+def test_of_the_virtual_device_correctness_is_blessed_and_what_becomes_wrong_is_told(
+    tmp_path: Path, cache: Path
+) -> None:
+    code, said = bench(tmp_path, cache, "run")
+    assert code == ExitCode.GOOD, said
+    for blessing in bless(records(tmp_path)):
+        assert blessing.baseline
+        save(blessing.baseline, tmp_path / "baselines")
+    assert {baseline.kind for baseline in load(tmp_path / "baselines")} == {"correctness"}
+    code, said = bench(tmp_path, cache, "gate", "--as-shipped", "--json")
+    told = json.loads(said[said.index("{\n") :].split("\n}\n")[0] + "}")
+    verdicts = {case["case"]: case["verdict"] for case in told["cases"]}
+    assert code == ExitCode.WRONG_OR_BROKEN, said
+    assert verdicts[OPENCL] == "same"
+    assert verdicts[TEXTURE] in ("wrong", "broken")
+
+
+def test_a_suspicion_is_measured_again_in_turns_with_the_baselines_build(tmp_path: Path, cache: Path) -> None:
+    local = ("--device", "local", "--case", OPENCL)
+    code, said = bench(tmp_path, cache, "run", "--as-shipped", *local)
+    assert code == ExitCode.GOOD, said
+    (old,) = records(tmp_path)
+    flattering = old.model_copy(update={"as_shipped": False, "wall_ms": [ms / 3 for ms in varied(old.wall_ms)]})
+    (blessing,) = bless([flattering])
+    assert blessing.baseline, blessing.notes
+    save(blessing.baseline, tmp_path / "baselines")
+    code, said = bench(tmp_path, cache, "gate", "--most-sessions", "4", *local)
+    _, seen, *again = [record.artifact for record in records(tmp_path)]
+    assert seen != old.artifact
+    assert again == [old.artifact, seen, seen, old.artifact], said
+    assert code in (ExitCode.GOOD, ExitCode.NOTHING_MEASURED), said
+    assert "looked slower" in said
+
+
+def varied(samples_ms: list[float]) -> list[float]:
+    """Samples about the same median that no check of steadiness refuses."""
+    middle = sorted(samples_ms)[len(samples_ms) // 2]
+    return [middle * (1 + 0.01 * wave) for wave in (0, 1, -1, 0.5, -0.5, 1.2, -1.1, 0.2, -0.3, 0.7)]
