@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.failures import UsageError
+from harness.gates.plugin import devices
 
 SUITE = "adreno-bench.toml"
 
@@ -32,7 +33,7 @@ class Options:
         return cls(
             suite=start / suite if suite else own if own.exists() else start / SUITE,
             cases=tuple(config.getoption("case", None) or ()),
-            devices=tuple(config.getoption("device", None) or ("virtual",)),
+            devices=devices(config),
             baselines=start / (config.getoption("baselines", None) or "baselines"),
             as_shipped=bool(config.getoption("as_shipped", False)),
         )

@@ -50,6 +50,11 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--as-shipped", action="store_true", help="Work round only what nothing would compile without.")
 
 
+def devices(config: pytest.Config) -> tuple[str, ...]:
+    """The devices that were named, or the virtual one."""
+    return tuple(config.getoption("device", None) or ("virtual",))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Bring in the rest if this run is ours."""
     if config.stash.get(ACTIVE, False):
@@ -61,6 +66,9 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", "timeout: of pytest-timeout, which may be missing")
         config.pluginmanager.register(fixtures)
         config.pluginmanager.register(outcome)
+        workers, count = config.getoption("numprocesses", None) or 0, len(devices(config))
+        if workers > count:
+            raise pytest.UsageError(f"{workers} workers and {count} devices: give --device once for each worker")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -68,4 +76,4 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """`-n auto`: one worker for each device."""
     if not config.stash.get(ACTIVE, False):
         return None
-    return len(config.getoption("device", None) or ("virtual",))
+    return len(devices(config))

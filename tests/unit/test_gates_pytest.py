@@ -28,7 +28,9 @@ from harness.suite import load_suite
 from harness.tuning import TuningStore
 
 pytest_plugins = ["pytester"]
-pytest.importorskip("onnx")  # imported now: pytester forgets what a run imports, and protobuf aborts when it comes again
+pytest.importorskip(
+    "onnx"
+)  # imported now: pytester forgets what a run imports, and protobuf aborts when it comes again
 
 SUITE = """models = ["tiny"]
 paths = ["opencl", "texture"]
@@ -189,6 +191,13 @@ def test_names_of_tests_that_a_repository_changed_do_not_hide_the_gates(rig: Rig
         "[pytest]\npython_files = check_*.py\npython_functions = check_*\naddopts = --strict-markers\n"
     )
     rig.pytest().assert_outcomes(passed=2)
+
+
+def test_more_workers_than_devices_are_refused(rig: Rig) -> None:
+    rig.pytester.makeconftest("def pytest_addoption(parser): parser.addoption('--n', dest='numprocesses', type=int)")
+    done = rig.pytest("--n", "3", "--device", "a", "--device", "b")
+    done.stderr.fnmatch_lines(["ERROR: 3 workers and 2 devices: give --device once for each worker"])
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
 
 
 def test_the_plugin_costs_others_nothing() -> None:
