@@ -1,11 +1,14 @@
 """Baselines: what may become one, how it is written, and how it is read back."""
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_records import IDENTITY, a_record, sessions
+from hypothesis import given
+from hypothesis import strategies as st
 
 from device_runner.device import Identity
 from harness import baseline
@@ -118,3 +121,18 @@ def test_no_name_leads_out_of_the_folder(tmp_path: Path, name: str) -> None:
     hostile = blessed(sessions(10)).model_copy(update={"identity_key": name})
     with pytest.raises(UsageError, match="cannot be part of a file name"):
         baseline.save(hostile, tmp_path)
+
+
+def as_bytes(value: object) -> bytes:
+    return json.dumps(value).encode()
+
+
+@given(content=st.binary(max_size=200) | st.recursive(st.none() | st.floats() | st.text(), st.lists).map(as_bytes))
+def test_whatever_a_file_holds_it_is_refused_in_one_line(content: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / IDENTITY.key / f"{CASE}.json"
+        file.parent.mkdir()
+        file.write_bytes(content)
+        with pytest.raises(UsageError) as caught:
+            baseline.find(Path(folder), IDENTITY.key, CASE)
+        assert "\n" not in str(caught.value)

@@ -1,11 +1,15 @@
 """Base against head: verdicts, means, flips, and what bad input comes to."""
 
+import json
 import math
 
 import pytest
 from fake_records import a_record, sessions
+from hypothesis import given
+from hypothesis import strategies as st
 
 from device_runner.device import Identity
+from harness.cli.verdicts import as_json, verdict_table
 from harness.compare import Comparison, Result, Verdict, compare_sides, exit_code, sides_of
 from harness.failures import UsageError
 from harness.outcome import ExitCode, Outcome
@@ -136,3 +140,20 @@ def test_a_suite_of_a_hundred_unchanged_cases_raises_no_alarm() -> None:
     head = [record for seed, case in enumerate(cases) for record in sessions(10, seed=1000 + seed, case=case)]
     verdicts = {comparison.verdict for comparison in compare(base, head).cases}
     assert not verdicts & {Verdict.SLOWER, Verdict.FASTER}
+
+
+times = st.lists(st.floats(allow_nan=True, allow_infinity=True, width=32), max_size=12)
+
+
+@given(base=st.lists(times, max_size=4), head=st.lists(times, max_size=4))
+def test_whatever_the_samples_are_there_is_a_verdict_and_a_reason_if_it_is_none(
+    base: list[list[float]], head: list[list[float]]
+) -> None:
+    both = [[a_record(wall_ms=samples) for samples in side] or [a_record()] for side in (base, head)]
+    result = compare(*both)
+    (comparison,) = result.cases
+    assert comparison.verdict.tells or comparison.reasons
+    if min(len(base), len(head)) < 2:
+        assert comparison.verdict not in (Verdict.SLOWER, Verdict.FASTER)
+    json.loads(as_json(result, path_means(result.cases), path_flips(result.cases)))
+    assert verdict_table(result.cases)
