@@ -28,6 +28,7 @@ from harness import failures
 from harness.artifact import FAILURE, LIBRARY, MANIFEST, Store, key_of, sha256_of
 from harness.compile import Compiled, CompileRequest
 from harness.suite import Limits
+from harness.tvm_compat import tvm_version
 from harness.worker import RESULT
 
 STDERR_TAIL_BYTES = 8_192
@@ -69,7 +70,7 @@ class Job:
 @functools.cache
 def versions() -> dict[str, str]:
     """Installed releases of TVM and tvm-ffi, read without importing them."""
-    return {"tvm": importlib.metadata.version("apache-tvm"), "ffi": importlib.metadata.version("apache-tvm-ffi")}
+    return {"tvm": tvm_version(), "ffi": importlib.metadata.version("apache-tvm-ffi")}
 
 
 @functools.cache

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from device_runner.failures import RigFailure
@@ -18,8 +18,11 @@ Passes = list[Any]
 
 
 def tvm_version() -> str:
-    """Version of the installed TVM, without importing it."""
-    return version("apache-tvm")
+    """Version of the installed TVM, without importing it. A checkout builds `tvm`, wheels are `apache-tvm`."""
+    try:
+        return version("apache-tvm")
+    except PackageNotFoundError:
+        return version("tvm")
 
 
 def release(text: str) -> tuple[int, ...]:
