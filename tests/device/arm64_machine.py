@@ -1,0 +1,99 @@
+"""An arm64 Linux under qemu, for the virtual phone: Debian's userland, PoCL, TVM's AArch64 wheels, our OpenCL runtime.
+
+Nothing of it is installed: packages are unpacked into a folder, and programs of that folder run one by one under
+`qemu-aarch64-static`. PoCL starts a linker for each kernel, which the kernel of this machine takes from this machine; a
+mount namespace puts the cross linker in its place.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from device_runner.opencl_runtime.build import OPENCL, Toolchain, _build
+
+DEBIAN, PYTHON = "bookworm", "3.11"
+PACKAGES = ("python3", "pocl-opencl-icd", "ocl-icd-libopencl1", "libstdc++6")
+TOOLS = {
+    "qemu-aarch64-static": "qemu-user-static",
+    "mmdebstrap": "mmdebstrap",
+    "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu",
+    "bwrap": "bubblewrap",
+}
+WHEELS = ("apache-tvm", "apache-tvm-ffi", "typing_extensions")
+GCC = Path("/usr/lib/gcc-cross/aarch64-linux-gnu")
+SERVER = "import sys; from device_runner.virtual.tvm_rpc.server import main; sys.exit(main())"
+OURS = Path(__file__).parents[2]
+
+
+def missing() -> str:
+    """What must be installed first; empty if nothing."""
+    packages = sorted(package for tool, package in TOOLS.items() if shutil.which(tool) is None)
+    return f"apt-get install {' '.join(packages)}" if packages else ""
+
+
+class Arm64Machine:
+    """What was unpacked and built in a folder; made at the first use, then kept."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "root"
+        self.site = folder / "site"
+        self.opencl_runtime = folder / "libtvm_runtime_opencl.so"
+        versions = [f"{name}=={importlib.metadata.version(name)}" for name in WHEELS]
+        made = folder / "made"
+        if made.exists() and made.read_text() == str(versions):
+            return
+        shutil.rmtree(folder)
+        folder.mkdir()
+        self._unpack(versions)
+        self._build()
+        made.write_text(str(versions))
+
+    @property
+    def program(self) -> list[str]:
+        """The command that starts an RPC server of this machine."""
+        libraries = self.root / "usr/lib/aarch64-linux-gnu"
+        variables = {
+            "PYTHONPATH": f"{self.site}:{OURS}",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "OCL_ICD_VENDORS": f"{self.root}/etc/OpenCL/vendors",
+            # qemu redirects most paths to its own root, but not those that PoCL makes out of where it was loaded from.
+            "LD_LIBRARY_PATH": f"{libraries}:{self.root}/lib/aarch64-linux-gnu",
+            "LIBRARY_PATH": f"{next(GCC.iterdir())}:/usr/aarch64-linux-gnu/lib",
+        }
+        linker = ["--ro-bind", "/usr/bin/aarch64-linux-gnu-ld", str(Path("/usr/bin/ld").resolve())]
+        sandbox = ["bwrap", "--dev-bind", "/", "/", *linker, "--die-with-parent", "--"]
+        environment = ["env", *(f"{name}={value}" for name, value in variables.items())]
+        python = ["qemu-aarch64-static", "-L", str(self.root), f"{self.root}/usr/bin/python{PYTHON}", "-B"]
+        return [*sandbox, *environment, *python, "-c", SERVER]
+
+    def runtime_folder(self, folder: Path) -> Path:
+        """A runtime for boards in one folder; its `tvm_rpc` loads the libraries and does nothing."""
+        for library in ("tvm/lib/libtvm_runtime.so", "tvm/lib/libtvm_runtime_extra.so", "tvm_ffi/lib/libtvm_ffi.so"):
+            shutil.copy(self.site / library, folder)
+        shutil.copy(self.opencl_runtime, folder)
+        (folder / "main.cc").write_text("int main() {}")
+        flags = ["-Wl,--no-as-needed,-z,max-page-size=65536", f"-L{folder}", "-ltvm_runtime", "-ltvm_ffi"]
+        allowed = "-Wl,--allow-shlib-undefined"
+        command = ["aarch64-linux-gnu-g++", "-o", folder / "tvm_rpc", folder / "main.cc", *flags, allowed]
+        subprocess.run(command, check=True)
+        return folder
+
+    def _unpack(self, wheels: list[str]) -> None:
+        debian = ["mmdebstrap", "--quiet", "--variant=extract", "--architectures=arm64", "--skip=check/qemu"]
+        subprocess.run([*debian, f"--include={','.join(PACKAGES)}", DEBIAN, self.root], check=True)
+        platforms = [f"--platform=manylinux_2_{minor}_aarch64" for minor in (17, 24, 27, 28)]
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        foreign = [*platforms, f"--python-version={PYTHON}", "--only-binary=:all:", f"--target={self.site}"]
+        subprocess.run([*pip, *foreign, *wheels], check=True)
+        (self.site / "tvm/lib/libtvm_compiler.so").unlink()
+
+    def _build(self) -> None:
+        links = self.root.parent / "links"
+        links.mkdir()
+        (links / "libOpenCL.so").symlink_to(self.root / "usr/lib/aarch64-linux-gnu/libOpenCL.so.1")
+        toolchain = Toolchain(self.site / "tvm", self.site / "tvm_ffi", "", "aarch64-linux-gnu-g++", "")
+        _build(toolchain, OPENCL, self.opencl_runtime, [f"-L{links}", "-idirafter/usr/include"])

@@ -1,0 +1,99 @@
+"""Artifacts for arm64 run: the virtual phone's RPC server and OpenCL are arm64 programs under qemu.
+
+Minutes long and 600 MB large, so only `make test-arm64` runs it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from arm64_machine import Arm64Machine, missing
+
+from device_runner.adb_device import AdbDevice, AdbTransport
+from device_runner.device import Loadable
+from device_runner.phone_runtime import examine
+from device_runner.phone_runtime.check import host_interface
+from device_runner.virtual import VirtualPhone, virtual_phone
+from harness.compile import CompileRequest, compile_model
+from harness.link import check_library, host_triple
+from harness.models.sources import model_source
+from harness.oracle import INPUTS, OUTPUTS, answer, load_arrays
+
+pytestmark = [
+    pytest.mark.device,
+    pytest.mark.slow,
+    pytest.mark.timeout(1800),
+    pytest.mark.skipif("ADRENO_BENCH_TEST_ARM64" not in os.environ, reason="run by `make test-arm64`"),
+]
+
+RUN_S = 900
+SEED = 1
+
+
+@pytest.fixture(scope="module")
+def machine(pytestconfig: pytest.Config) -> Arm64Machine:
+    if lacking := missing():
+        pytest.skip(lacking)
+    return Arm64Machine(Path(pytestconfig.cache.mkdir("arm64")))
+
+
+@pytest.fixture(scope="module")
+def arm64_phone(machine: Arm64Machine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[VirtualPhone]:
+    with virtual_phone(tmp_path_factory.mktemp("phone"), opencl_runtime=machine.opencl_runtime) as phone:
+        yield phone
+
+
+@pytest.mark.parametrize(
+    ("path", "abi", "triple"),
+    [("opencl", "arm64-v8a", "aarch64-linux-android"), ("texture", "aarch64", "aarch64-linux-gnu")],
+)
+def test_tiny_is_right_through_adb_and_rpc(
+    path: str, abi: str, triple: str, machine: Arm64Machine, arm64_phone: VirtualPhone, tmp_path: Path
+) -> None:
+    _claim(arm64_phone, abi)
+    transport = AdbTransport(arm64_phone.serial, arm64_phone.adb_port, arm64_phone.root)
+    device = AdbDevice("arm64", transport, machine.program)
+    identity = device.identity
+    assert host_triple(identity) == triple
+    model = str(model_source("tiny").onnx_file(tmp_path))
+    request = CompileRequest(
+        model,
+        None,
+        path,
+        "float32",
+        False,
+        triple,
+        identity.image2d_max_width,
+        identity.image2d_max_height,
+        identity.image_max_array_layers,
+    )
+    made = compile_model(request, tmp_path)
+    library = tmp_path / made.library
+    check_library(library, triple)
+    oracle = tmp_path / "oracle"
+    oracle.mkdir()
+    answer(dataclasses.asdict(dataclasses.replace(request, path="cpu", host_triple=None)), SEED, oracle)
+    loadable = Loadable(library, hashlib.sha256(library.read_bytes()).hexdigest(), made.vdevices)
+    with device.session({}, timeout_s=120) as session:
+        outputs, _ = session.load(loadable, timeout_s=120).run(load_arrays(oracle / INPUTS), timeout_s=RUN_S)
+    for got, right in zip(outputs, load_arrays(oracle / OUTPUTS), strict=True):
+        np.testing.assert_allclose(got, right, rtol=1e-4, atol=1e-5)
+
+
+def test_tvms_own_aarch64_libraries_make_a_runtime_for_boards(machine: Arm64Machine, tmp_path: Path) -> None:
+    found = examine(machine.runtime_folder(tmp_path), host_interface())
+    assert found.abi == "aarch64"
+    assert found.preload == ("libtvm_runtime_opencl.so", "libtvm_runtime_extra.so")
+
+
+def _claim(phone: VirtualPhone, abi: str) -> None:
+    """Let the phone's properties tell the processor that its programs are for."""
+    properties = phone.home / "system/build.prop"
+    lines = [line for line in properties.read_text().splitlines() if not line.startswith("ro.product.cpu.abi=")]
+    properties.write_text("\n".join([*lines, f"ro.product.cpu.abi={abi}", ""]))
