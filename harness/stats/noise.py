@@ -66,21 +66,26 @@ def certify(sessions: Sequence[Samples], rules: Rules | None = None, limits: Lim
         return Certificate(False, sessions=len(good), reasons=(reason, *refused))
     from scipy.stats import chi2
 
-    logs = [one.log_ms for one in good]
-    df = max(1.0, effective_size(logs) - 1)
-    sd = max(float(np.std(logs, ddof=1)), math.sqrt(sum(one.error**2 for one in good) / len(good)))
-    if sd == 0:
+    noise = between(good)
+    if not noise.known:
         return Certificate(False, sessions=len(good), reasons=("all sessions agree to the last digit", *refused))
     alarms, splits = _false_alarms(good, rules)
     return Certificate(
         True,
         sessions=len(good),
-        noise=Noise(sd, df),
-        sd_upper=sd * math.sqrt(df / float(chi2.ppf(1 - SURE, df))),
+        noise=noise,
+        sd_upper=noise.sd * math.sqrt(noise.df / float(chi2.ppf(1 - SURE, noise.df))),
         false_alarm_rate=alarms / splits,
         splits=splits,
         reasons=refused,
     )
+
+
+def between(sessions: Sequence[Session]) -> Noise:
+    """Noise between at least two sessions of one artifact; sessions that follow each other count for less."""
+    logs = [one.log_ms for one in sessions]
+    within = math.sqrt(sum(one.error**2 for one in sessions) / len(sessions))
+    return Noise(max(float(np.std(logs, ddof=1)), within), max(1.0, effective_size(logs) - 1))
 
 
 def _false_alarms(good: Sequence[Session], rules: Rules | None) -> tuple[int, int]:

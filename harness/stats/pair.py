@@ -76,14 +76,14 @@ class Estimate:
 
     def half_width(self, alpha: float) -> float:
         """Half the width of the interval that misses the true change with probability `alpha`."""
-        from scipy.stats import t
+        from scipy.special import stdtrit
 
-        return self.error * float(t.isf(alpha / 2, self.df))
+        return -self.error * float(stdtrit(self.df, alpha / 2))
 
     def _tail(self, distance: float) -> float:
-        from scipy.stats import t
+        from scipy.special import stdtr
 
-        return float(t.sf(distance / self.error, self.df))
+        return float(stdtr(self.df, -distance / self.error))
 
 
 @dataclass(frozen=True)
@@ -178,9 +178,9 @@ def _squares(*sides: list[float]) -> float:
 
 
 def _surprising(variance: float, df: float, noise: Noise, surprise: float) -> bool:
-    from scipy.stats import f
+    from scipy.special import fdtrc
 
-    return df > 0 and float(f.sf(variance / noise.sd**2, df, noise.df)) < surprise
+    return df > 0 and float(fdtrc(df, noise.df, variance / noise.sd**2)) < surprise
 
 
 def _missing(all_sessions: Sequence[Samples], good: Sequence[Session], side: str) -> str:
