@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
@@ -12,8 +12,8 @@ from harness.outcome import Outcome, Owner
 
 SLOWER_BY = 0.10
 """Least relative change of the median that two neighbours must show, besides confidence intervals that do not meet.
-A session has a bias of its own, which repeated inferences cannot see; between two sessions of an idle machine we have
-seen a few percent."""
+A session has a bias of its own, which repeated inferences cannot see; how large it was is seen where one library was
+measured twice (`noise`)."""
 
 
 class State(str, Enum):
@@ -45,6 +45,8 @@ class Event:
     series: Series
     before: Point
     after: Point
+    noise: float
+    """Largest relative difference that one library showed against itself at either commit; 0 if none ran twice."""
 
     @property
     def ratio(self) -> float | None:
@@ -66,34 +68,54 @@ def state_of(point: Point) -> State:
 
 def events(history: History) -> list[Event]:
     """All that moved, the newest commit first; within a commit what is worst first."""
-    found = [event for series in history.series for event in _events(series)]
+    heard = noise(history)
+    found = [event for series in history.series for event in _events(series, heard)]
     place = {(m, c): i for m, commits in history.commits.items() for i, c in enumerate(commits)}
     worst = list(Kind)
     return sorted(found, key=lambda e: (-place[e.series.machine, e.after.commit], worst.index(e.kind)))
 
 
-def _events(series: Series) -> Iterator[Event]:
+Noise = Mapping[tuple[str, str], float]
+"""By machine and commit."""
+
+
+def noise(history: History) -> Noise:
+    """Where a case is the same library as shipped and worked round, its two latencies differ by nothing but noise."""
+    twins: dict[tuple[str, str, str], list[float]] = {}
+    for series in history.series:
+        for point in series.points:
+            if point.artifact and point.wall_ms:
+                twins.setdefault((series.machine, point.commit, point.artifact), []).append(point.wall_ms)
+    heard: dict[tuple[str, str], float] = {}
+    for (machine, commit, _), latencies in twins.items():
+        spread = max(latencies) / min(latencies) - 1
+        heard[machine, commit] = max(heard.get((machine, commit), 0.0), spread)
+    return heard
+
+
+def _events(series: Series, heard: Noise) -> Iterator[Event]:
     known = [point for point in series.points if state_of(point) in (State.RIGHT, State.WRONG, State.BROKEN)]
     for before, after in pairwise(known):
-        if kind := _kind(before, after):
-            yield Event(kind, series, before, after)
+        loudest = max(heard.get((series.machine, point.commit), 0.0) for point in (before, after))
+        if kind := _kind(before, after, max(SLOWER_BY, loudest)):
+            yield Event(kind, series, before, after, loudest)
 
 
-def _kind(before: Point, after: Point) -> Kind | None:
+def _kind(before: Point, after: Point, least: float) -> Kind | None:
     was, now = state_of(before), state_of(after)
     if was is now is State.RIGHT:
-        return _moved(before, after)
+        return _moved(before, after, least)
     if was is now:
         return None
     return {State.RIGHT: Kind.FIXED, State.WRONG: Kind.WRONG, State.BROKEN: Kind.BROKEN}[now]
 
 
-def _moved(before: Point, after: Point) -> Kind | None:
+def _moved(before: Point, after: Point, least: float) -> Kind | None:
     if before.wall_ms is None or after.wall_ms is None or _meet(before, after):
         return None
-    if after.wall_ms > before.wall_ms * (1 + SLOWER_BY):
+    if after.wall_ms > before.wall_ms * (1 + least):
         return Kind.SLOWER
-    return Kind.FASTER if before.wall_ms > after.wall_ms * (1 + SLOWER_BY) else None
+    return Kind.FASTER if before.wall_ms > after.wall_ms * (1 + least) else None
 
 
 def _meet(before: Point, after: Point) -> bool:

@@ -39,10 +39,10 @@ class Folder:
         file.write_text(json.dumps(data), encoding="utf-8")
         return file
 
-    def commit(self, values: Values, *, tvm: str = "0.27.0", records: bool = True, hash_: str = "") -> Path:
+    def commit(self, values: Values, *, tvm: str = "0.27.0", records: bool = True, artifact: str = "") -> Path:
         """Add one commit. Latencies come with a confidence interval of +-1 %."""
         number = len(self.commits)
-        commit = hash_ or f"{number:08x}" * 5
+        commit = f"{number:08x}" * 5
         self.commits.append(commit)
         cases = list(dict.fromkeys(case for case, _ in values))
         states = list(dict.fromkeys(quirks for _, quirks in values))
@@ -69,12 +69,12 @@ class Folder:
         }
         file = self.write(f"{commit[:8]}-virtualenv-py3.11.json", data)
         if records:
-            lines = [a_record(*key, value, tvm).line() for key, value in values.items()]
+            lines = [a_record(*key, value, tvm, artifact).line() for key, value in values.items()]
             file.with_suffix(".jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
         return file
 
 
-def a_record(case: str, quirks: str, value: float | Outcome, tvm: str = "0.27.0") -> Record:
+def a_record(case: str, quirks: str, value: float | Outcome, tvm: str = "0.27.0", artifact: str = "") -> Record:
     model, path, precision, tuning = case.split("-")
     outcome = value if isinstance(value, Outcome) else Outcome.OK
     return Record.model_validate(
@@ -95,6 +95,7 @@ def a_record(case: str, quirks: str, value: float | Outcome, tvm: str = "0.27.0"
             "max_abs_err": 0.5 if outcome is Outcome.WRONG_RESULT else 1e-7,
             "tolerance": 1e-3,
             "quirks": ("tir-pipeline-tuple",),
+            "artifact": artifact,
             "tvm": tvm,
             "ffi": "0.1.14",
             "harness": "0.1.0",

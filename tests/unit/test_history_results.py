@@ -121,6 +121,14 @@ def test_a_change_within_the_noise_is_none(folder: Folder) -> None:
     assert events(load(folder.path)) == []
 
 
+def test_what_one_library_differs_by_from_itself_is_noise_and_hides_smaller_changes(folder: Folder) -> None:
+    folder.commit(both(CASE, 10.0, 12.0), artifact="one")
+    folder.commit(both(CASE, 11.5, 15.0))
+    (event,) = events(load(folder.path))
+    assert event.series.quirks == "as-shipped"
+    assert event.noise == pytest.approx(0.2)
+
+
 def test_without_intervals_nothing_is_called_slower(folder: Folder) -> None:
     for value in (10.0, 20.0):
         file = folder.commit(both(CASE, value, value))
