@@ -14,7 +14,7 @@ COMMON_SHIFT = 0.01
 """Controls that move together by less than this (a fraction) make no run unfit."""
 COMMON_P = 0.01
 """Sign test: controls that move one way this improbably move together."""
-PROBE_LIMITS = Limits(fewest=3, fewest_effective=1.0)
+PROBE_LIMITS = Limits(fewest=3)
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,7 @@ def _p(logs: Array, cuts: list[int], number: int) -> float:
 def _resemblance(logs: Array, cuts: list[int]) -> float:
     """How many neighbouring points are worth one independent point, between the cuts; 1 for white noise."""
     residuals = np.concatenate([logs[a:b] - logs[a:b].mean() for a, b in pairwise(cuts)])
-    return len(logs) / effective_size(residuals.tolist()) if residuals.any() else 1.0
+    return len(logs) / effective_size(residuals.tolist()) if np.ptp(residuals) > 1e-12 else 1.0
 
 
 def _restless(logs: Array, cuts: list[int]) -> tuple[str, ...]:

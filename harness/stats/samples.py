@@ -18,8 +18,8 @@ class Limits:
     """What the samples of a session may do. Shares and relative changes are fractions."""
 
     fewest: int = 5
-    fewest_effective: float = 2.0
-    """Fewest independent samples that the samples may be worth."""
+    independent: float = 0.12
+    """Smallest share of independent samples that they may be worth; bites from about 25 samples on."""
     warm_up: float = 0.2
     """Largest share of leading samples that may still differ from the settled second half."""
     drift: float = 0.05
@@ -52,7 +52,7 @@ def check(samples_ms: Sequence[float], limits: Limits | None = None) -> Quality:
         return Quality(False, (invalid,))
     effective = effective_size(values)
     found = (
-        _too_alike(effective, limits),
+        _too_alike(effective, len(values), limits),
         _warming_up(values, limits),
         _drifting(values, limits),
         _torn(values, limits),
@@ -93,12 +93,12 @@ def effective_size(values: Sequence[float]) -> float:
 
 
 def warm_up(values: Sequence[float]) -> int:
-    """How many leading values lie on one side of the second half's noise (four standard deviations, or 2 %)."""
+    """How many leading values lie on one side of the second half's noise (five standard deviations, or 2 %)."""
     array = np.asarray(values, float)
     settled = array[len(array) // 2 :]
     middle = robust.median(settled)
     off = array - middle
-    outside = np.abs(off) > max(4 * robust.spread(settled), 0.02 * abs(middle))
+    outside = np.abs(off) > max(5 * robust.spread(settled), 0.02 * abs(middle))
     leading = outside & (np.sign(off) == np.sign(off[0]))
     return len(array) if leading.all() else int(np.argmin(leading))
 
@@ -138,10 +138,10 @@ def _invalid(values: list[float], limits: Limits) -> str:
     return ""
 
 
-def _too_alike(effective: float, limits: Limits) -> str:
-    if effective >= limits.fewest_effective:
+def _too_alike(effective: float, count: int, limits: Limits) -> str:
+    if effective >= limits.independent * count:
         return ""
-    return f"consecutive samples follow each other: worth only {effective:.1f} independent ones"
+    return f"the {count} samples follow each other: they are worth only {effective:.1f} independent ones"
 
 
 def _warming_up(values: list[float], limits: Limits) -> str:

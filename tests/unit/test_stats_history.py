@@ -1,0 +1,125 @@
+"""Steps of a series, its outliers, and its own threshold."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.stats import segment, threshold
+
+
+def series(count: int, seed: int = 0, sd: float = 0.012) -> list[float]:
+    return [float(value) for value in 20 * np.exp(sd * np.random.default_rng(seed).normal(size=count))]
+
+
+def stepped(before: int, after: int, change: float, seed: int = 0) -> list[float]:
+    values = series(before + after, seed)
+    return [value * (1 + change) if index >= before else value for index, value in enumerate(values)]
+
+
+@pytest.mark.parametrize("change", [0.06, -0.06, 1.0])
+def test_a_step_is_found_where_it_is(change: float) -> None:
+    (step,) = segment(stepped(30, 15, change)).steps
+    assert step.index in (29, 30, 31)
+    assert step.relative == pytest.approx(change, abs=0.02 * (1 + change))
+    assert step.after_ms / step.before_ms == pytest.approx(1 + step.relative)
+    assert step.p <= 0.005
+
+
+def test_up_and_down_again_are_two_steps() -> None:
+    values = [value * (1.08 if 20 <= index < 40 else 1) for index, value in enumerate(series(60))]
+    up, down = segment(values).steps
+    assert (up.index, down.index) == (20, 40)
+    assert up.relative > 0 > down.relative
+
+
+def test_an_outlier_that_comes_back_is_no_step() -> None:
+    values = series(40)
+    values[20] *= 1.3
+    values[30], values[31] = values[30] * 1.2, values[31] * 1.2
+    history = segment(values)
+    assert history.steps == ()
+    assert history.outliers == (20, 30, 31)
+
+
+def test_a_step_is_known_a_few_commits_after_it() -> None:
+    assert not segment(stepped(40, 1, 0.08)).steps, "one point may yet come back"
+    assert [step.index for step in segment(stepped(40, 4, 0.08)).steps] == [40]
+
+
+def test_steps_that_do_not_matter_are_merged() -> None:
+    values = stepped(40, 40, 0.02)
+    assert len(segment(values).steps) == 1
+    assert segment(values, relevant=0.03).steps == ()
+
+
+def test_indices_count_the_series_as_given() -> None:
+    values = [math.nan, *stepped(30, 15, 0.1)]
+    values.insert(10, 0.0)
+    assert segment(values).steps[0].index == 32
+
+
+def test_a_series_that_drifts_says_so_instead_of_passing() -> None:
+    values = [value * (1 + 0.001 * index) for index, value in enumerate(series(80, sd=0.004))]
+    history = segment(values, relevant=0.2)
+    assert not history.judged
+    assert "drifts" in history.reasons[0]
+
+
+@pytest.mark.parametrize("values", [[], [20.0] * 5, [math.nan] * 50, ["fast"] * 10])
+def test_too_few_points_are_a_reason_not_a_pass(values: list[float]) -> None:
+    history = segment(values)
+    assert not history.judged
+    assert "at least 6" in history.reasons[0]
+
+
+def test_a_constant_series_has_no_step_and_one_with_two_levels_has() -> None:
+    assert segment([20.0] * 30).steps == ()
+    assert [step.index for step in segment([20.0] * 15 + [22.0] * 15).steps] == [15]
+
+
+@pytest.mark.parametrize("count", [10, 30, 80])
+def test_false_alarms_are_rare(count: int) -> None:
+    alarms = sum(bool(segment(series(count, seed), relevant=0.03).steps) for seed in range(300))
+    assert alarms <= 3, "0.5 % of 300, and chance"
+
+
+def test_heavy_tails_raise_few_alarms() -> None:
+    generator = np.random.default_rng(1)
+    tailed = [20 * np.exp(0.01 * generator.standard_t(2, size=60)) for _ in range(100)]
+    assert sum(bool(segment(values.tolist(), relevant=0.03).steps) for values in tailed) <= 3
+
+
+@given(st.lists(st.floats(0.1, 1000), min_size=6, max_size=25), st.floats(0.01, 100))
+@settings(max_examples=40, deadline=None)
+def test_the_unit_moves_no_step(values: list[float], factor: float) -> None:
+    plain, scaled = segment(values), segment([factor * value for value in values])
+    assert [step.index for step in plain.steps] == [step.index for step in scaled.steps]
+
+
+@given(st.lists(st.floats(), max_size=20))
+@settings(max_examples=60, deadline=None)
+def test_no_numbers_raise(values: list[float]) -> None:
+    segment(values)
+    assert threshold(values) >= 0
+
+
+def test_the_threshold_is_q3_and_three_times_the_interquartile_range() -> None:
+    values = [100.0]
+    for percent in [1, 2] * 10:
+        values.append(values[-1] * (1 + percent / 100))
+    first, third = math.log(1.01), math.log(1.02)
+    assert threshold(values) == pytest.approx(math.exp(third + 3 * (third - first)) - 1)
+
+
+def test_a_short_past_is_not_trusted_to_be_quiet() -> None:
+    assert threshold([]) == 0.05
+    assert threshold([20, 20.01, 20.02]) == 0.05
+    assert threshold([20, 40]) == pytest.approx(1)
+
+
+def test_only_the_last_thirty_commits_count() -> None:
+    wild = [20.0 * (2 if index % 2 else 1) for index in range(50)]
+    assert threshold([*wild, *series(31)]) < 0.1

@@ -1,0 +1,126 @@
+"""The certificate of a series, and whether a run is fit."""
+
+import math
+
+import numpy as np
+import pytest
+
+from harness.stats import Change, Probe, Rules, Verdict, certify, compare, gauge
+from harness.stats.noise import between
+from harness.stats.session import Session
+
+
+def sessions(count: int, seed: int = 0, bias: float = 0.01) -> list[list[float]]:
+    generator = np.random.default_rng(seed)
+    logs = bias * generator.normal(size=(count, 1)) + 0.02 * generator.normal(size=(count, 10))
+    return [[float(value) for value in row] for row in 20 * np.exp(logs)]
+
+
+def moved(relative: float, p: float = 0.5) -> Change:
+    return Change(Verdict.SLOWER if p < 0.005 else Verdict.INCONCLUSIVE, relative=relative, p=p)
+
+
+def test_a_certificate_says_what_the_series_can_show() -> None:
+    certificate = certify(sessions(20))
+    assert certificate.ok
+    assert 0.008 < certificate.noise.sd < 0.018
+    assert certificate.sd_upper > certificate.noise.sd
+    assert certificate.false_alarm_rate <= 0.01
+    assert certificate.smallest_detectable(4) == pytest.approx(0.055, abs=0.02)
+
+
+def test_more_sessions_show_smaller_changes() -> None:
+    certificate = certify(sessions(20))
+    shown = [certificate.smallest_detectable(count) for count in (1, 2, 4, 8, 16)]
+    assert shown == sorted(shown, reverse=True)
+    needed = certificate.sessions_needed(0.03)
+    assert needed is not None
+    assert certificate.smallest_detectable(needed) <= 0.03 < certificate.smallest_detectable(needed - 1)
+    assert certificate.sessions_needed(1e-5) is None
+
+
+def test_what_is_certified_as_detectable_is_detected() -> None:
+    certificate = certify(sessions(20))
+    step = certificate.smallest_detectable(4)
+    seen = [
+        compare(
+            sessions(4, seed),
+            [[(1 + step) * sample for sample in samples] for samples in sessions(4, seed + 500)],
+            Rules(relevant=0.01),
+            certificate.noise,
+        ).verdict
+        for seed in range(60)
+    ]
+    assert seen.count(Verdict.SLOWER) >= 55
+
+
+def test_sessions_that_follow_each_other_teach_less() -> None:
+    def noise_df(logs: np.ndarray) -> float:
+        return between([Session(float(log), 0.001) for log in logs]).df
+
+    white = np.random.default_rng(0).normal(size=40)
+    assert noise_df(np.cumsum(white)) < 10 < noise_df(white)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ([], "0 usable"),
+        (sessions(3), "3 usable"),
+        ([[math.nan] * 10] * 8, "no times"),
+        ([[20.0] * 10] * 8, "the clock"),
+    ],
+)
+def test_too_little_is_no_certificate(given: list[list[float]], reason: str) -> None:
+    certificate = certify(given)
+    assert not certificate.ok
+    assert not certificate.noise.known
+    assert any(reason in one for one in certificate.reasons)
+    assert math.isnan(certificate.smallest_detectable(4))
+    assert certificate.sessions_needed(0.05) is None
+
+
+def test_quiet_controls_make_a_run_fit() -> None:
+    moves = np.random.default_rng(0).normal(scale=0.01, size=20)
+    fitness = gauge({f"case{index}": moved(float(move)) for index, move in enumerate(moves)})
+    assert fitness.fit
+    assert fitness.controls == 20
+    assert fitness.reasons == ()
+
+
+def test_a_control_that_changed_makes_a_run_unfit_and_is_named() -> None:
+    fitness = gauge({"quiet": moved(0.001), "loud": moved(0.2, p=1e-6)})
+    assert fitness.fit is False
+    assert fitness.reasons == ("1 of 2 unchanged artifacts look changed: loud",)
+
+
+def test_controls_that_move_together_make_a_run_unfit() -> None:
+    fitness = gauge({f"case{index}": moved(0.02 + index / 1000) for index in range(10)})
+    assert fitness.fit is False
+    assert "10 of 10 unchanged artifacts moved the same way" in fitness.reasons[0]
+    assert fitness.shift == pytest.approx(0.0245)
+
+
+def test_a_common_shift_too_small_to_matter_is_let_pass() -> None:
+    assert gauge({f"case{index}": moved(0.001) for index in range(10)}).fit
+
+
+def test_controls_that_could_not_be_measured_make_a_run_unfit() -> None:
+    fitness = gauge({"a": Change(Verdict.INCONCLUSIVE), "b": Change(Verdict.INCONCLUSIVE), "c": moved(0.0)})
+    assert fitness.fit is False
+    assert "2 of 3" in fitness.reasons[0]
+
+
+def test_nothing_to_gauge_by_is_said() -> None:
+    fitness = gauge({})
+    assert fitness.fit is None
+    assert "nothing tells" in fitness.reasons[0]
+
+
+def test_a_slowed_kernel_has_to_be_seen() -> None:
+    reference, slowed = [10.0, 10.1, 9.9], [13.0, 13.1, 12.9]
+    assert gauge({}, Probe(reference, slowed, 1.3)).fit
+    blind = gauge({}, Probe(reference, reference, 1.3))
+    assert blind.fit is False
+    assert "slowness is not seen" in blind.reasons[0]
+    assert gauge({}, Probe(reference, [math.nan] * 3, 1.3)).fit is False
