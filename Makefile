@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PHONES := $(VENV)/.phones
 
-.PHONY: demo test benchmarks lint format lock phones system clean
+.PHONY: demo test test-arm64 benchmarks lint format lock phones system clean
 
 demo: $(INSTALLED) system ## run the default suite on the virtual device
 	$(BIN)/adreno-bench run --findings-are-fine
@@ -17,6 +17,9 @@ benchmarks: $(INSTALLED) system ## how fast the host's own steps are, as ratios
 	mkdir -p .benchmarks
 	$(BIN)/python -m pytest benchmarks/test_host.py --benchmark-quiet --benchmark-json .benchmarks/host.json
 	$(BIN)/python -m benchmarks.host_ratios .benchmarks/host.json
+
+test-arm64: $(INSTALLED) phones system ## run artifacts for arm64 under qemu: two minutes, 600 MB in the cache of pytest
+	ADRENO_BENCH_TEST_ARM64=1 $(BIN)/python -m pytest tests/device/test_arm64.py
 
 lint: $(INSTALLED) ## style and types
 	$(BIN)/ruff check .

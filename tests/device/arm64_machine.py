@@ -76,9 +76,13 @@ class Arm64Machine:
             shutil.copy(self.site / library, folder)
         shutil.copy(self.opencl_runtime, folder)
         (folder / "main.cc").write_text("int main() {}")
-        flags = ["-Wl,--no-as-needed,-z,max-page-size=65536", f"-L{folder}", "-ltvm_runtime", "-ltvm_ffi"]
-        allowed = "-Wl,--allow-shlib-undefined"
-        command = ["aarch64-linux-gnu-g++", "-o", folder / "tvm_rpc", folder / "main.cc", *flags, allowed]
+        flags = [
+            "-Wl,--no-as-needed,--allow-shlib-undefined,-z,max-page-size=65536",
+            f"-L{folder}",
+            "-ltvm_runtime",
+            "-ltvm_ffi",
+        ]
+        command = ["aarch64-linux-gnu-g++", "-o", str(folder / "tvm_rpc"), str(folder / "main.cc"), *flags]
         subprocess.run(command, check=True)
         return folder
 

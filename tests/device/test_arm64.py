@@ -83,7 +83,7 @@ def test_tiny_is_right_through_adb_and_rpc(
     with device.session({}, timeout_s=120) as session:
         outputs, _ = session.load(loadable, timeout_s=120).run(load_arrays(oracle / INPUTS), timeout_s=RUN_S)
     for got, right in zip(outputs, load_arrays(oracle / OUTPUTS), strict=True):
-        np.testing.assert_allclose(got, right, rtol=1e-4, atol=1e-5)
+        assert np.allclose(got.astype(np.float64), right.astype(np.float64), rtol=1e-4, atol=1e-5)
 
 
 def test_tvms_own_aarch64_libraries_make_a_runtime_for_boards(machine: Arm64Machine, tmp_path: Path) -> None:
