@@ -122,7 +122,7 @@ def _configure(folder: Path, root: Path) -> None:
     config = {
         "version": 1,
         "project": "apache-tvm",
-        "project_url": "https://pypi.org/project/apache-tvm/",
+        "project_url": "https://tvm.apache.org/",
         "show_commit_url": "#",
         "repo": str(folder / "repo"),
         "dvcs": "git",
