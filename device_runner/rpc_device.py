@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
@@ -27,7 +28,7 @@ LEAST_IMAGE = {"image2d_max_width": 8192, "image2d_max_height": 8192, "image_max
 """What every OpenCL 1.2 device with images can do (specification, table 4.3), for a runtime that does not tell."""
 
 
-class RpcDevice:
+class RpcDevice(ABC):
     """A machine that can be reached, and the command that starts TVM's RPC server on it."""
 
     def __init__(self, name: str, transport: Transport, program: Sequence[str]) -> None:
@@ -79,9 +80,9 @@ class RpcDevice:
         """Do `work`. A machine that is not a phone has nothing that we would set or read."""
         return work(), Steadiness()
 
+    @abstractmethod
     def _identity(self, opencl: Mapping[str, Any]) -> Identity:
         """Complete the fields of the OpenCL device with the machine's own."""
-        raise NotImplementedError
 
 
 def _opencl_fields(info: Mapping[str, Any]) -> dict[str, Any]:
