@@ -105,19 +105,18 @@ def examine(folder: Path, host: Interface) -> Examined:
     if absent := [name for name in REQUIRED if not (folder / name).is_file()]:
         raise RuntimeRefused(folder, [f"{name} is not in it" for name in absent])
     elves, reasons = _read_all(folder)
-    if PROGRAM not in elves:
+    if reasons:  # what else is wrong may only follow from that
         raise RuntimeRefused(folder, reasons)
     system = _system(elves[PROGRAM])
     if system is None:
-        raise RuntimeRefused(folder, [*reasons, _foreign(elves[PROGRAM])])
+        raise RuntimeRefused(folder, [_foreign(elves[PROGRAM])])
     for name, elf in elves.items():
         reasons += _unloadable(name, elf, system, elves)
     reasons += _unresolved(elves)
     notes = [] if EXTRA in elves else [f"without {EXTRA} it has no CLML"]
-    if {FFI, RUNTIME} <= elves.keys():
-        lacking, more = _compare(host, interface(folder / FFI, folder / RUNTIME))
-        reasons += lacking
-        notes += more
+    lacking, more = _compare(host, interface(folder / FFI, folder / RUNTIME))
+    reasons += lacking
+    notes += more
     if reasons:
         raise RuntimeRefused(folder, reasons)
     reached = _needs(PROGRAM, elves)
