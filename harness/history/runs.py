@@ -25,6 +25,15 @@ from harness.record import Record, RecordFile
 ASV_SOME_FAILED = 2
 END_TIMEOUT_S = 10.0
 
+_ASV = """
+import signal
+from asv.main import main
+from device_runner.virtual.lifetime import die_with_parent
+die_with_parent(signal.SIGTERM)
+main()
+"""
+"""asv, which ends with us even if we are killed. Our benchmarks in turn end with asv."""
+
 
 @dataclass(frozen=True)
 class Project:
@@ -159,7 +168,7 @@ def asv(
     `output` is told each line that it prints; without it they go where ours go.
     """
     process = subprocess.Popen(
-        [sys.executable, "-m", "asv", "--config", str(project.config), *arguments],
+        [sys.executable, "-c", _ASV, "--config", str(project.config), *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE if output else None,
         stderr=subprocess.STDOUT if output else None,

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.device, pytest.mark.slow]
 
 SUITE = "models = [{models}]\npaths = [{paths}]\nbudget_s = 1\nsamples = 10\n"
 RELEASES = ("0.25.0.post1", "0.26.0", "0.27.0.post1")
-BROWSER = shutil.which("chromium")
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 SCREENSHOTS = Path(os.environ.get("ADRENO_BENCH_SCREENSHOTS", ".asv/screenshots"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from harness.case import Case
 from harness.failures import UsageError
 from harness.history import environment, measured, releases
 from harness.history.machine import machine_of, register
+from harness.history.publish import publish
 from harness.history.runs import Asked, asv, load_project, run
 from harness.outcome import Outcome
 from harness.pairs import WORKING_PAIRS
@@ -122,6 +124,18 @@ def test_of_two_histories_at_once_the_second_says_who_has_it(tmp_path: Path) -> 
     asked = Asked("virtual", None, "")
     with lease("asv", project.environments.parent, timeout_s=0), pytest.raises(RigFailure, match="another history of"):
         run(project, asked, PHONE)
+
+
+@pytest.mark.parametrize("command", ["run", "releases", "publish", "summary"])
+def test_every_command_has_help(command: str) -> None:
+    program = [sys.executable, "-c", "from harness.cli import main; main()"]
+    done = subprocess.run([*program, "history", command, "--help"], capture_output=True, text=True, check=True)
+    assert "Usage" in done.stdout
+
+
+def test_before_anything_was_measured_there_is_nothing_to_publish(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there are no results"):
+        publish(load_project(a_config(tmp_path)))
 
 
 def test_output_of_asv_can_be_had_line_by_line(tmp_path: Path) -> None:
