@@ -56,9 +56,7 @@ def gauge(controls: Mapping[str, Change], probe: Probe | None = None, rate: floa
 
 def _changed(tested: Mapping[str, Change], rate: float) -> str:
     held = adjusted([change.p for change in tested.values()])
-    names = [
-        name for (name, change), p in zip(tested.items(), held, strict=True) if p <= rate and change.verdict.changed
-    ]
+    names = [name for name, p in zip(tested, held, strict=True) if p <= rate and tested[name].verdict.changed]
     if not names:
         return ""
     return f"{len(names)} of {len(tested)} unchanged artifacts look changed: {', '.join(names[:3])}"

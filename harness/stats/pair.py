@@ -138,9 +138,7 @@ def compare_sessions(
     used = len(base), len(head)
     estimate = estimate_shift(base, head, noise, rules.surprise)
     if estimate is None:
-        reason = (
-            f"{used[0]} against {used[1]} sessions tell nothing of the noise between sessions: run more or calibrate"
-        )
+        reason = f"{used[0]} against {used[1]} sessions tell nothing of the noise between them: run more or calibrate"
         return Change(Verdict.INCONCLUSIVE, sessions=used, reasons=(reason,))
     return _judge(estimate, rules, used)
 
@@ -192,21 +190,10 @@ def _missing(all_sessions: Sequence[Samples], good: Sequence[Session], side: str
 
 
 def _judge(estimate: Estimate, rules: Rules, used: tuple[int, int]) -> Change:
-    margin = rules.relevant_log(estimate.location_ms)
-    p, p_relevant = estimate.p(), estimate.p_within(margin)
-    half = estimate.half_width(rules.alpha)
+    margin, half = rules.relevant_log(estimate.location_ms), estimate.half_width(rules.alpha)
+    verdict, confidence = _verdict(estimate, rules, margin)
     low, high = _relative(estimate.shift - half), _relative(estimate.shift + half)
-    if p <= rules.alpha and abs(estimate.shift) >= margin:
-        verdict, confidence = (Verdict.SLOWER if estimate.shift > 0 else Verdict.FASTER), 1 - p
-        why: tuple[str, ...] = ()
-    elif p_relevant <= rules.beta:
-        verdict, confidence, why = Verdict.SAME, 1 - p_relevant, ()
-    else:
-        verdict, confidence = Verdict.INCONCLUSIVE, 0.0
-        relevant = _relative(margin)
-        why = (
-            f"{low:+.1%} to {high:+.1%} admits both no change and a relevant one ({relevant:.1%}): run more sessions",
-        )
+    why = f"{low:+.1%} to {high:+.1%} admits no change and a relevant one ({_relative(margin):.1%}): run more sessions"
     return Change(
         verdict,
         relative=_relative(estimate.shift),
@@ -214,10 +201,20 @@ def _judge(estimate: Estimate, rules: Rules, used: tuple[int, int]) -> Change:
         high=high,
         delta_ms=2 * estimate.location_ms * math.sinh(estimate.shift / 2),
         confidence=confidence,
-        p=p,
+        p=estimate.p(),
         sessions=used,
-        reasons=(*why, *estimate.notes),
+        reasons=estimate.notes if confidence else (why, *estimate.notes),
     )
+
+
+def _verdict(estimate: Estimate, rules: Rules, margin: float) -> tuple[Verdict, float]:
+    """The verdict and its confidence, which is 0 if there is none."""
+    p, p_relevant = estimate.p(), estimate.p_within(margin)
+    if p <= rules.alpha and abs(estimate.shift) >= margin:
+        return (Verdict.SLOWER if estimate.shift > 0 else Verdict.FASTER), 1 - p
+    if p_relevant <= rules.beta:
+        return Verdict.SAME, 1 - p_relevant
+    return Verdict.INCONCLUSIVE, 0.0
 
 
 def _relative(log_change: float) -> float:

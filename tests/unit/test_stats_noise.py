@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from harness.stats import Change, Probe, Rules, Verdict, certify, compare, gauge
+from harness.stats import Certificate, Change, Noise, Probe, Rules, Verdict, certify, compare, gauge, robust
 from harness.stats.noise import between
 from harness.stats.session import Session
 
@@ -27,6 +27,12 @@ def test_a_certificate_says_what_the_series_can_show() -> None:
     assert certificate.sd_upper > certificate.noise.sd
     assert certificate.false_alarm_rate <= 0.01
     assert certificate.smallest_detectable(4) == pytest.approx(0.055, abs=0.02)
+
+
+def test_the_smallest_detectable_change_is_two_quantiles_of_students_t() -> None:
+    certificate = Certificate(True, sessions=16, noise=Noise(0.01, 15), sd_upper=0.01)
+    error = robust.HODGES_LEHMANN_LOSS * 0.01 * math.sqrt(1 / 4 + 1 / 4)
+    assert certificate.smallest_detectable(4) == pytest.approx(math.expm1(error * (3.135 + 1.721)), rel=1e-3)
 
 
 def test_more_sessions_show_smaller_changes() -> None:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.stats import Change, Limits, Noise, Rules, Verdict, compare, flips, hold, overall
+from harness.stats import Change, Limits, Noise, Rules, Verdict, compare, flips, hold, overall, robust
 from harness.stats.fdr import adjusted
-from harness.stats.pair import compare_sessions
+from harness.stats.pair import compare_sessions, estimate_shift
 from harness.stats.session import Session
 
 Sessions = list[list[float]]
@@ -101,6 +101,21 @@ def test_bad_input_is_inconclusive_with_its_reason(base: Sessions, head: Session
     assert change.verdict is Verdict.INCONCLUSIVE
     assert any(reason in one for one in change.reasons), change.reasons
     assert math.isnan(change.p)
+
+
+def test_a_side_that_lost_more_than_half_of_its_sessions_has_no_verdict() -> None:
+    change = compare(sessions(5), [*sessions(2, 40.0), *[[math.nan] * 10] * 3])
+    assert change.verdict is Verdict.INCONCLUSIVE
+    assert change.reasons[0] == "only 2 of 5 sessions of head can be used"
+
+
+def test_calibrated_noise_joins_in_by_its_degrees_of_freedom() -> None:
+    base, head = ([Session(log, 0.001) for log in logs] for logs in ((1.0, 1.02), (1.1, 1.12)))
+    estimate = estimate_shift(base, head, Noise(0.02, 6))
+    assert estimate is not None
+    variance = (2 * 0.0002 + 6 * 0.0004) / 8
+    assert estimate.df == 8
+    assert estimate.error == pytest.approx(robust.HODGES_LEHMANN_LOSS * math.sqrt(variance))
 
 
 def test_one_bad_session_is_left_out_and_named() -> None:
