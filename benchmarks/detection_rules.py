@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import mean, median
 
 from benchmarks.detection_rigs import Rig
@@ -29,6 +30,16 @@ class Trial:
     rig: Rig
     step: float
     noise: Noise | None
+
+    @cached_property
+    def uncalibrated(self) -> Change:
+        """What `compare` says, knowing nothing of the rig beforehand."""
+        return compare(self.base, self.head)
+
+    @cached_property
+    def calibrated(self) -> Change:
+        """What `compare` says with the rig's calibration."""
+        return compare(self.base, self.head, noise=self.noise)
 
 
 @dataclass(frozen=True)
@@ -88,12 +99,12 @@ def asv_compare_5(trial: Trial) -> Score:
 
 def ours(trial: Trial) -> Score:
     """`compare`, knowing nothing of the rig beforehand."""
-    return _ours(compare(trial.base, trial.head))
+    return _ours(trial.uncalibrated)
 
 
 def ours_calibrated(trial: Trial) -> Score:
-    """`compare` with the rig's certificate."""
-    return _ours(compare(trial.base, trial.head, noise=trial.noise))
+    """`compare` with the rig's calibration."""
+    return _ours(trial.calibrated)
 
 
 def ours_confirmed(trial: Trial) -> Score:
@@ -182,7 +193,7 @@ def confirm(rig: Rig, step: float, plan: Plan, noise: Noise | None) -> tuple[Dec
 
 
 def _confirmed(trial: Trial, rules: Rules) -> Score:
-    if not _suspect(compare(trial.base, trial.head, rules, trial.noise)):
+    if not _suspect(trial.calibrated):
         return Score(-math.inf, False)
     decision, sessions = confirm(trial.rig, trial.step, Plan(rules=rules), trial.noise)
     confirmed = decision.state is State.CONFIRMED
