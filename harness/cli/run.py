@@ -60,7 +60,7 @@ def run(
     file = RecordFile(records)
     with (
         Screen() as screen,
-        prepared(suite, case, device, as_shipped=as_shipped, say=screen.say) as work,
+        prepared(suite, case, device, as_shipped=as_shipped, say=screen.say, pushing=screen.pushing) as work,
         Builder(work.cache, work.suite.limits, watch=lambda job, *rest: screen.build(job.title, *rest)) as builder,
     ):
         this_run = Run(work.device, TuningStore(work.cache), as_shipped)

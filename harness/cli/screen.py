@@ -8,6 +8,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from harness.cli.table import size
 from harness.record import Record
 
 if TYPE_CHECKING:
@@ -57,6 +58,13 @@ class Screen:
     def step(self, case_id: str, step: str) -> None:
         """Show what a case is doing."""
         self._show(case_id, f"{case_id}: {step}")
+
+    def pushing(self, sent_bytes: int, total_bytes: int) -> None:
+        """Show how far a push has come."""
+        if sent_bytes < total_bytes:
+            self._show("push", f"pushing {size(sent_bytes)} of {size(total_bytes)}")
+        else:
+            self._hide("push")
 
     def done(self, record: Record) -> None:
         """Say what a case came to."""

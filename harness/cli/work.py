@@ -42,9 +42,18 @@ def choose(suite: Suite, globs: Sequence[str] | None) -> list[Case]:
 
 @contextlib.contextmanager
 def prepared(
-    suite_file: Path, globs: Sequence[str] | None, device_name: str, *, as_shipped: bool, say: Callable[[str], None]
+    suite_file: Path,
+    globs: Sequence[str] | None,
+    device_name: str,
+    *,
+    as_shipped: bool,
+    say: Callable[[str], None],
+    pushing: Callable[[int, int], None] | None = None,
 ) -> Iterator[Work]:
-    """Open the device and plan the chosen cases for it. Raises UsageError before any device is touched."""
+    """Open the device and plan the chosen cases for it. Raises UsageError before any device is touched.
+
+    `pushing` is told how many bytes of a file have been sent, and of how many.
+    """
     from device_runner import clml_runtime
     from device_runner.registry import open_device
     from harness.build import versions
@@ -57,7 +66,7 @@ def prepared(
     cache = cache_root()
     check(suite, cases, cache)
     say(f"opening {device_name} (the first time, this compiles the runtimes that TVM's wheel lacks)")
-    with open_device(device_name, cache, say=say) as device:
+    with open_device(device_name, cache, say=say, progress=pushing) as device:
         if any(case.path == "clml" for case in cases) and clml_runtime.needed():
             clml_runtime.library(cache)  # once, before the compile workers want it
         identity = device.identity
