@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.device, pytest.mark.slow]
 SUITE = 'models = ["tiny"]\npaths = ["opencl", "texture"]\nbudget_s = 1\nsamples = 10\n'
 OPENCL, TEXTURE = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
 LONG_S = 240
+ATTEMPTS = 6
 
 
 def start(folder: Path, cache: Path, *words: str) -> tuple[int, str]:
@@ -100,7 +101,12 @@ def test_a_suspicion_is_measured_again_in_turns_with_the_baselines_build(tmp_pat
     (blessing,) = bless([flattering])
     assert blessing.baseline, blessing.notes
     save(blessing.baseline, tmp_path / "baselines")
-    code, said = bench(tmp_path, cache, "gate", "--most-sessions", "4", *local)
+    for _ in range(ATTEMPTS):  # a session that was not steady is no ground for a suspicion
+        (tmp_path / "records.jsonl").unlink()
+        RecordFile(tmp_path / "records.jsonl").append(old)
+        code, said = bench(tmp_path, cache, "gate", "--most-sessions", "4", *local)
+        if "looked slower" in said:
+            break
     _, seen, *again = [record.artifact for record in records(tmp_path)]
     assert seen != old.artifact
     assert again == [old.artifact, seen, seen, old.artifact], said
