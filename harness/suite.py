@@ -110,12 +110,21 @@ class Suite(_Section):
     @property
     def cases(self) -> list[Case]:
         """All cases, grouped by model so that its paths stand side by side."""
+        return self._cases(self.precisions, self.tunings)
+
+    @property
+    def reachable(self) -> list[list[Case]]:
+        """What a person may ask for by name, ever wider: its cases, these in every tuning, and in every precision."""
+        every_tuning = self._cases(self.precisions, list(Tuning))
+        return [self.cases, every_tuning, self._cases(list(Precision), list(Tuning))]
+
+    def _cases(self, precisions: Sequence[Precision], tunings: Sequence[Tuning]) -> list[Case]:
         return [
             Case(model_name(model), path, precision, tuning)
             for model in self.models
             for path in self.paths
-            for precision in self.precisions
-            for tuning in self.tunings
+            for precision in precisions
+            for tuning in tunings
         ]
 
     def justified(self, case: Case) -> Tolerance | None:

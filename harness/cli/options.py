@@ -10,7 +10,9 @@ import typer
 SuiteFile = Annotated[Path, typer.Option("--suite", help="The suite file.", show_default=True)]
 CaseGlob = Annotated[
     list[str] | None,
-    typer.Option("--case", metavar="GLOB", help="Only cases whose id matches, e.g. 'resnet18-*'. May be repeated."),
+    typer.Option(
+        "--case", metavar="GLOB", help="Only cases whose id matches, e.g. 'resnet18-*' or '*-clml-*-tuned'. Repeatable."
+    ),
 ]
 DeviceName = Annotated[
     str, typer.Option("--device", help="virtual, local, or the adb serial of a phone (see `adreno-bench devices`).")

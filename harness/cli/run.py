@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.case import Tuning
 from harness.cli.options import (
     DEFAULT_RECORDS,
     DEFAULT_SUITE,
@@ -90,6 +91,7 @@ def _summary(done: Sequence[Record], records: Path) -> list[str]:
         f"built {built or 'nothing'}, took {reused} from the store; "
         f"pushed {f'{len(sent)} files, {size(sum(sent))}' if sent else 'nothing'}; records are in {records}",
     ]
+    lines += [f"{record.case}: {told}" for record in done if (told := _tuned(record))]
     quirks = sorted({quirk for record in done for quirk in record.quirks})
     if quirks:
         explained = "`adreno-bench quirks` explains them, each record names its own"
@@ -99,6 +101,17 @@ def _summary(done: Sequence[Record], records: Path) -> list[str]:
         names = ", ".join(emulated)
         lines.append(f"not the real thing on this device: {names}; do not compare its times with a phone's")
     return lines
+
+
+def _tuned(record: Record) -> str:
+    """What a tuned run's own evidence says."""
+    if record.tuning != Tuning.TUNED.value or not record.proofs:
+        return ""
+    if "clml_hits" in record.proofs:
+        hits, misses = len(record.proofs["clml_hits"]), len(record.proofs["clml_misses"])
+        return f"CLML found tuning for {hits} of its {hits + misses} parts"
+    counts = record.proofs
+    return f"{counts['programs_from_binary']} programs from binaries, {counts['programs_from_source']} from source"
 
 
 def _verdict(done: Sequence[Record], left_out: int, findings_are_fine: bool) -> ExitCode:

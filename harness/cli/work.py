@@ -29,15 +29,21 @@ class Work:
 
 
 def choose(suite: Suite, globs: Sequence[str] | None) -> list[Case]:
-    """The suite's cases that match any of the globs. Raises UsageError if none does."""
-    cases = suite.cases
-    if not globs:
-        return cases
-    for glob in globs:
-        if not any(case.matches(glob) for case in cases):
-            globs_that_match = sorted({f"{case.model}-*" for case in cases} | {f"*-{case.path}-*" for case in cases})
-            raise UsageError(f"no case matches {glob!r}", hint=nearest(glob, globs_that_match))
-    return [case for case in cases if any(case.matches(glob) for glob in globs)]
+    """The suite's cases that match any of the globs, or else those that it could have.
+
+    So '*-clml-*-tuned' means what it says where the suite lists untuned cases only. Raises UsageError for a glob that
+    matches nothing.
+    """
+    chosen = {case for glob in globs or ["*"] for case in _matching(suite, glob)}
+    return sorted(chosen, key=suite.reachable[-1].index)
+
+
+def _matching(suite: Suite, glob: str) -> list[Case]:
+    for cases in suite.reachable:
+        if found := [case for case in cases if case.matches(glob)]:
+            return found
+    globs_that_match = sorted({f"{c.model}-*" for c in suite.cases} | {f"*-{c.path}-*" for c in suite.cases})
+    raise UsageError(f"no case matches {glob!r}", hint=nearest(glob, globs_that_match))
 
 
 @contextlib.contextmanager

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.cli.work import choose
 from harness.outcome import ExitCode
+from harness.suite import Suite
 
 HEAVY = ("tvm", "tvm_ffi", "onnx", "numpy", "adbutils", "rich", "pydantic")
 COMMANDS = ("run", "build", "show", "list", "devices", "doctor", "quirks", "cache")
@@ -71,6 +73,23 @@ def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path, arguments: list[s
     assert message in done.stderr
     assert done.returncode == ExitCode.USAGE
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("globs", "cases"),
+    [
+        (["tiny-*"], ["tiny-opencl-float32-untuned", "tiny-clml-float32-untuned"]),
+        (["*-clml-*-tuned"], ["tiny-clml-float32-tuned"]),
+        (
+            ["*-clml-float16*"],
+            [f"tiny-clml-{p}-{t}" for p in ("float16", "float16_acc32") for t in ("untuned", "tuned")],
+        ),
+        (["*-clml-float32-tuned", "*-opencl-*"], ["tiny-opencl-float32-untuned", "tiny-clml-float32-tuned"]),
+    ],
+)
+def test_a_glob_means_the_suites_cases_or_else_what_the_suite_could_have(globs: list[str], cases: list[str]) -> None:
+    suite = Suite(models=["tiny"], paths=["opencl", "clml"])
+    assert [case.id for case in choose(suite, globs)] == cases
 
 
 def test_the_cases_of_a_suite_as_json(tmp_path: Path) -> None:
