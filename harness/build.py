@@ -152,7 +152,8 @@ class Builder:
             result, state = self._find_or_make(job)
         except Failure as failure:
             result, state = failure, "failed"
-        self._watch(job, "failed" if isinstance(result, Failure) else state, time.monotonic() - began)
+        if not self._closed:  # what was stopped has not failed
+            self._watch(job, "failed" if isinstance(result, Failure) else state, time.monotonic() - began)
         return result
 
     def _find_or_make(self, job: Job) -> tuple[Artifact | Answers | Failure, str]:
