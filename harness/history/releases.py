@@ -61,7 +61,8 @@ def maintain(folder: Path, releases: Sequence[str]) -> list[str]:
     """
     for release in releases:
         _require_known(release)
-    root, repo = checkout(), folder / "repo"
+    root, folder = checkout(), folder.resolve()
+    repo = folder / "repo"
     repo.mkdir(parents=True, exist_ok=True)
     if not (repo / ".git").exists():
         _git(repo, "init", "--quiet", "--initial-branch=main")
@@ -115,7 +116,6 @@ def _commit(repo: Path, release: str) -> None:
 
 def _configure(folder: Path, root: Path) -> None:
     """Write what asv needs. All paths are absolute: asv runs in the configuration's folder."""
-    folder = folder.resolve()
     constraints, wheel = folder / "constraints.txt", _harness_wheel(folder / "harness", root)
     constraints.write_text(constraints_of((root / "requirements.lock").read_text(encoding="utf-8")), encoding="utf-8")
     install = f"python -m pip install --quiet -c {shlex.quote(str(constraints))} -r {{build_dir}}/{PINS}"
@@ -174,7 +174,8 @@ def _git(repo: Path, *arguments: str, date: str = "") -> str:
     plain = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
     done = _run(["git", "-C", str(repo), *arguments], repo, GIT_TIMEOUT_S, {**who, **when, **plain})
     if done.returncode:
-        raise RigFailure(f"`git {arguments[0]}` failed in {repo}", hint="see the evidence", evidence=done.stderr)
+        said = (done.stderr.strip().splitlines() or ["git said nothing"])[-1]
+        raise RigFailure(f"`git {arguments[0]}` failed in {repo}: {said}", evidence=done.stderr)
     return done.stdout
 
 

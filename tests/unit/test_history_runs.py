@@ -55,6 +55,13 @@ def test_releases_are_commits_with_their_dates_and_pins(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("_no_pip")
+def test_a_relative_folder_is_where_the_command_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert releases.maintain(Path("some/where"), ["0.26.0"]) == ["0.26.0"]
+    assert git(tmp_path / "some/where/repo", "tag").split() == ["0.26.0"]
+
+
+@pytest.mark.usefixtures("_no_pip")
 def test_adding_a_release_leaves_the_others_as_they_are(tmp_path: Path) -> None:
     releases.maintain(tmp_path, ["0.25.0.post1", "0.26.0"])
     before = git(tmp_path / "repo", "rev-parse", "0.25.0.post1", "0.26.0")
