@@ -24,6 +24,7 @@ from pathlib import Path
 from device_runner.failures import RigFailure
 from harness.artifact import key_of, sha256_of
 from harness.failures import UsageError
+from harness.history import asv_plugin
 from harness.pairs import WORKING_PAIRS
 from harness.suite import nearest
 
@@ -137,6 +138,7 @@ def _configure(folder: Path, root: Path) -> None:
         "uninstall_command": ["return-code=any python -m pip uninstall -y adreno-bench apache-tvm apache-tvm-ffi"],
         "install_timeout": 1800,
         "launch_method": "forkserver",
+        "plugins": [f".{asv_plugin.__name__}"],
     }
     (folder / "asv.conf.json").write_text(json.dumps(config, indent=4) + "\n", encoding="utf-8")
 

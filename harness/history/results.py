@@ -151,7 +151,7 @@ def _points(file: Path, skipped: list[str]) -> Iterator[tuple[Case, str, Point]]
         raise _Foreign(f"{file}: not a results file of asv ({type(error).__name__}: {error})") from None
     kept = RecordFile(file.with_suffix(".jsonl")).load()
     skipped.extend(kept.skipped)
-    records = {(record.case, _state(record)): record for record in kept.records}
+    records = {(record.case, state_of_quirks(record)): record for record in kept.records}
     for case, quirks in keys:
         key = case.id, quirks
         value, code = latencies.get(key), outcomes.get(key)
@@ -171,7 +171,8 @@ def _by_case(row: Mapping[str, Any] | None, column: str) -> dict[tuple[str, str]
     return dict(zip(keys, values, strict=True))
 
 
-def _state(record: Record) -> str:
+def state_of_quirks(record: Record) -> str:
+    """Which of the two states of quirks a record was taken in."""
     return AS_SHIPPED if record.as_shipped else WORKED_ROUND
 
 

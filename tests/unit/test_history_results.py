@@ -10,6 +10,7 @@ from history_results import IDENTITY, Folder, a_record, both, names
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.history import asv_plugin
 from harness.history.codes import CODES, code_of, outcome_of
 from harness.history.events import Kind, State, change, events, state_of, vanished
 from harness.history.results import load
@@ -179,3 +180,15 @@ def test_what_met_no_device_is_taken_up_again_and_nothing_else(folder: Folder) -
     assert not lost.exists()
     RecordFile(lost.with_suffix(".jsonl")).append(a_record(CASE, "as-shipped", 10.0))
     assert unsettled(machine) == []
+
+
+def test_asv_is_told_why_a_case_has_no_numbers(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+    from asv.results import Results
+
+    monkeypatch.setattr(Results, "load", Results.__dict__["load"])  # undone when the test ends
+    asv_plugin.setup()
+    failed, good = folder.commit(both(CASE, 10.0, Outcome.WRONG_RESULT)), folder.commit(both(CASE, 10.0, 11.0))
+    assert Results.load(str(failed)).stderr["latency.Wall.time_inference"] == (
+        f"{CASE} as-shipped: wrong-result: what went wrong with tiny"
+    )
+    assert not Results.load(str(good)).stderr

@@ -1,0 +1,51 @@
+"""A plugin of asv, named in its configuration: `asv show` says why a case failed, not only that it did.
+
+asv prints what a benchmark said beside its numbers, but keeps none of it in its files (asv/results.py, 0.6.6). Our
+records in the file of the same name have the line, so they are put back where asv looks when it reads its own file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from harness.history.results import latest, state_of_quirks
+from harness.record import RecordFile
+
+
+class Said(dict[str, str]):
+    """The same text for every benchmark: that of a case is measured once, whatever asv reads of it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._text = text
+
+    def __missing__(self, _: str) -> str:
+        return self._text
+
+    def __bool__(self) -> bool:
+        return bool(self._text)
+
+
+def said_of(results_file: Path) -> str:
+    """A line for each case that has no numbers in a results file of asv; empty if all have."""
+    records = latest(RecordFile(results_file.with_suffix(".jsonl")).load().records)
+    return "\n".join(
+        f"{record.case} {state_of_quirks(record)}: {record.outcome.value}: {record.message}"
+        for record in records
+        if record.message
+    )
+
+
+def setup() -> None:
+    """What asv calls when it has read its configuration."""
+    from asv.results import Results
+
+    load = Results.load.__func__
+
+    def load_with_reasons(cls: Any, path: str, machine_name: str | None = None) -> Any:
+        results = load(cls, path, machine_name)
+        results._stderr = Said(said_of(Path(path)))
+        return results
+
+    Results.load = classmethod(load_with_reasons)
