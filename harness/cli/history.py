@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import DeviceName
+from harness.cli.options import DEFAULT_SUITE, DeviceName
 from harness.outcome import ExitCode, Outcome, Owner, exit_code
 
 if TYPE_CHECKING:
@@ -46,6 +46,9 @@ def run(
     ] = None,
     record_samples: Annotated[bool, typer.Option(help="Keep every sample in asv's results.")] = True,
     skip_existing: Annotated[bool, typer.Option(help="Measure nothing that there are results of.")] = True,
+    complete: Annotated[
+        bool, typer.Option("--complete", help="Measure what is new in the suite at the commits measured before, too.")
+    ] = False,
     findings_are_fine: Annotated[
         bool,
         typer.Option("--findings-are-fine", help="Exit 0 if the rig worked, whatever it found about the compiler."),
@@ -60,15 +63,16 @@ def run(
     from harness.artifact import cache_root
     from harness.cli.screen import Screen
     from harness.history import runs
+    from harness.history.releases import checkout
     from harness.suite import load_suite
 
     project = runs.load_project(config)
-    if suite:
-        load_suite(suite)
+    cases = load_suite(suite or checkout() / DEFAULT_SUITE).cases if suite or complete else []
     with Screen() as screen, open_device(device, cache_root(), say=screen.say) as opened:
         identity = opened.identity
     options = [part for regex in bench or () for part in ("--bench", regex)]
-    asked = runs.Asked(device, suite, commits, record_samples, skip_existing, options)
+    everywhere = [case.id for case in cases] if complete else []
+    asked = runs.Asked(device, suite, commits, record_samples, skip_existing, everywhere, options)
     made = runs.run(project, asked, identity)
     typer.echo(_summary(made, identity.key, config))
     raise typer.Exit(_verdict(runs.settled(made), findings_are_fine))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +18,8 @@ from device_runner.lease import lease
 from harness.failures import UsageError
 from harness.history import environment
 from harness.history.machine import register
-from harness.history.measured import identity_to
-from harness.history.results import latest, record_files
+from harness.history.measured import QUIRKS, identity_to
+from harness.history.results import latest, record_files, state_of_quirks
 from harness.outcome import Outcome
 from harness.record import Record, RecordFile
 
@@ -70,6 +71,8 @@ class Asked:
     """As asv takes it; empty for the head of the configured branches."""
     record_samples: bool = True
     skip_existing: bool = True
+    everywhere: Collection[str] = ()
+    """Ids of cases that every commit measured before has to have; empty to leave those commits as they are."""
     options: Sequence[str] = ()
     """Passed on to `asv run`."""
 
@@ -85,8 +88,8 @@ def run(project: Project, asked: Asked, identity: Identity) -> list[Record]:
         folder.mkdir(parents=True, exist_ok=True)
         before = {file: len(RecordFile(file).load().records) for file in record_files(folder)}
         variables = _variables(asked, identity, folder)
-        if lost := unsettled(folder):
-            with _hash_file(lost) as commits:
+        if open_ones := unsettled(folder, asked.everywhere):
+            with _hash_file(open_ones) as commits:
                 _asv(project, _arguments(machine, asked, commits), variables)
         code = _asv(project, _arguments(machine, asked, asked.commits), variables)
         made = [r for file in record_files(folder) for r in RecordFile(file).load().records[before.get(file, 0) :]]
@@ -95,15 +98,17 @@ def run(project: Project, asked: Asked, identity: Identity) -> list[Record]:
     return made
 
 
-def unsettled(folder: Path) -> list[str]:
-    """Commits of a machine some of whose cases met no device, made ready to be taken up again.
+def unsettled(folder: Path, everywhere: Collection[str] = ()) -> list[str]:
+    """Commits of a machine some of whose cases met no device or have no record, made ready to be taken up again.
 
     asv skips what it has results of, failed ones too; so its file of such a commit goes, and our records stay: what
     they settle is not measured again.
     """
     found = []
     for file in record_files(folder):
-        if all(record.outcome.settled for record in latest(RecordFile(file).load().records)):
+        newest = latest(RecordFile(file).load().records)
+        had = {(record.case, state_of_quirks(record)) for record in newest}
+        if all(record.outcome.settled for record in newest) and had >= set(itertools.product(everywhere, QUIRKS)):
             continue
         with contextlib.suppress(FileNotFoundError):
             file.with_suffix(".json").unlink()

@@ -182,6 +182,15 @@ def test_what_met_no_device_is_taken_up_again_and_nothing_else(folder: Folder) -
     assert unsettled(machine) == []
 
 
+def test_a_case_that_is_new_in_the_suite_opens_the_commits_that_lack_it(folder: Folder) -> None:
+    folder.commit(both(CASE, 10.0, 11.0))
+    machine = folder.path / folder.machine
+    assert unsettled(machine, [CASE]) == []
+    assert unsettled(machine, [CASE, "resnet18-opencl-float32-untuned"]) == [folder.commits[0][:8]]
+    assert not list(machine.glob("00000000-*.json"))
+    assert list(machine.glob("00000000-*.jsonl"))
+
+
 def test_asv_is_told_why_a_case_has_no_numbers(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     from asv.results import Results
 
