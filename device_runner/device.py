@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from device_runner.recovery import Rung
+
     Array = npt.NDArray[np.generic]
 
 T = TypeVar("T")
@@ -188,6 +190,10 @@ class Device(Protocol):
     @property
     def identity(self) -> Identity:
         """Who this is; asked once, then kept."""
+
+    @property
+    def rungs(self) -> Sequence[Rung]:
+        """What may bring it back when it is lost, gentlest first; the first only looks whether it answers."""
 
     def session(self, toggles: Toggles, *, timeout_s: float) -> AbstractContextManager[Session]:
         """A fresh server process with these toggles, connected. Ends for certain when the context ends."""

@@ -92,5 +92,9 @@ class RigFailure(Failure):
     outcome = "infra-error"
 
 
+class LinkFailure(RigFailure):
+    """What leads to the device broke: the adb server, the relay, an RPC server that no program ran in yet."""
+
+
 class SetupMissing(RigFailure):
     """Something that the rig needs is not installed; the hint is the command that installs it."""

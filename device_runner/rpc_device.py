@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from device_runner.device import Gate, Identity, Pushed, Steadiness, T, Toggles
 from device_runner.failures import DeviceFull, Failure, PathFailure, SetupMissing
+from device_runner.recovery import Rung
+from device_runner.recovery.rungs import retry
 from device_runner.session import RpcSession, open_session
 
 if TYPE_CHECKING:
@@ -47,6 +49,11 @@ class RpcDevice(ABC):
                 hint = "`adreno-bench doctor` tells what is missing"
                 raise SetupMissing(message, hint=hint, evidence=failure.evidence) from failure
         return self._identity(_opencl_fields(json.loads(answer) if answer else {}))
+
+    @property
+    def rungs(self) -> Sequence[Rung]:
+        """What may bring it back when it is lost."""
+        return [retry(self.transport)]
 
     def session(self, toggles: Toggles, *, timeout_s: float) -> AbstractContextManager[RpcSession]:
         """A fresh server process with these toggles, connected."""

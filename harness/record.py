@@ -17,6 +17,7 @@ from pydantic import Field as field
 
 from device_runner.device import Identity
 from device_runner.failures import RigFailure
+from device_runner.recovery import Step
 from harness.accuracy import Accuracy
 from harness.outcome import Outcome
 
@@ -61,6 +62,12 @@ class Record(BaseModel):
     """Temperatures, clocks and battery around the samples, and what was set to hold them; docs/phones.md."""
     throttled_ms: list[float] = []
     """Samples of wall time of a run that the device did not hold its pace in; only with outcome `throttled`."""
+    reference: str = ""
+    """Which reference kernel was timed in this session; empty if none was."""
+    reference_ms: list[float] = []
+    """Times of the reference kernel, by the device's timer."""
+    slowed_ms: list[float] = []
+    """The same with 1.3 times the turns, which has to look slower."""
     init_ms: float | None = None
     first_run_ms: float | None = None
     max_abs_err: float | None = None
@@ -83,6 +90,8 @@ class Record(BaseModel):
     harness: str
     started_at: str
     """UTC, ISO 8601."""
+    recovery: list[Step] = []
+    """What was done to bring the device back while this case ran, in order; docs/phones.md."""
     run: str
     """Text common to all records of one run."""
 

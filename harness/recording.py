@@ -8,7 +8,7 @@ from importlib.metadata import version
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from device_runner.failures import DeviceFailure, Failure, PathFailure, RigFailure, Unsupported
+from device_runner.failures import DeviceFailure, DeviceLost, Failure, LinkFailure, PathFailure, RigFailure, Unsupported
 from harness.build import Artifact, versions
 from harness.outcome import Outcome
 from harness.record import Record
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from harness.accuracy import Accuracy
     from harness.measure import Timing
     from harness.plan import Plan
+    from harness.reference import Reference
     from harness.runner import Run
     from harness.tuning import Prepared, Proof
 
@@ -66,6 +67,8 @@ class Recording:
             "run": run.id,
             "outcome": Outcome.OK,
         }
+        self.lost: Failure | None = None
+        """The loss of the device or of what leads to it, if that is what ended the case."""
 
     def __enter__(self) -> Self:
         return self
@@ -126,6 +129,10 @@ class Recording:
             raise Throttled(steadiness.why, hint="let it cool, or raise its `wait_s` under [steady] in the suite")
         self.note(**vars(timing))
 
+    def gauged(self, reference: Reference | None) -> None:
+        """Add the times of the reference kernel, if there are any."""
+        self.note(**vars(reference) if reference else {})
+
     @property
     def record(self) -> Record:
         """The record of what is known."""
@@ -144,6 +151,7 @@ class Recording:
         if not isinstance(error, Exception):
             return False
         failure = error if isinstance(error, Failure) else _our_fault(error)
+        self.lost = failure if isinstance(failure, (DeviceLost, LinkFailure)) else None
         evidence = failure.evidence
         if isinstance(failure, Unsupported):
             evidence = f"{self._has()}\n{evidence}"

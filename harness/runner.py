@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from device_runner.device import Device, Identity
 from device_runner.failures import Failure, Unsupported
+from device_runner.recovery import Recovery, Rung
 from harness.accuracy import judge
 from harness.build import Answers, Artifact, Builder
 from harness.case import Precision
@@ -21,6 +22,7 @@ from harness.plan import Plan
 from harness.progress import Progress, Silent
 from harness.record import Record, RecordFile, series_key
 from harness.recording import Recording
+from harness.reference import measure_reference
 from harness.tuning import TuningStore
 
 Built = Mapping[str, Artifact | Answers | Failure]
@@ -36,7 +38,16 @@ class Run:
     as_shipped: bool = False
     timed: bool = True
     """Whether right answers are also timed. A correctness gate has no use for it."""
+    allow_reboot: bool = False
+    """Whether a lost device may be rebooted."""
     id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    recovery: Recovery = field(default_factory=Recovery)
+    """What is remembered of the device from case to case."""
+
+    @property
+    def rungs(self) -> Sequence[Rung]:
+        """What may be done to bring the device back, gentlest first."""
+        return [rung for rung in self.device.rungs if self.allow_reboot or not rung.drastic]
 
 
 def run_suite(
@@ -48,9 +59,9 @@ def run_suite(
 ) -> Iterator[Record]:
     """Build everything, then run case by case, keeping each record before it is yielded."""
     progress = progress or Silent()
-    built = builder.build(job for plan in plans for job in (plan.compile, plan.oracle))
+    built = builder.build(job for plan in plans for job in plan.jobs)
     for plan in plans:
-        record = run_case(plan, built, run, progress)
+        record = settle(plan, built, run, progress)
         if records:
             records.append(record)
         progress.done(record)
@@ -64,13 +75,33 @@ def missing(plans: Sequence[Plan], run: Run, kept: Sequence[Record]) -> list[Pla
     return [plan for plan in plans if (plan.case.id, identity, plan.compile.key, run.as_shipped) not in settled]
 
 
+def settle(plan: Plan, built: Built, run: Run, progress: Progress) -> Record:
+    """Carry one case to its record; while the device is lost, bring it back and try again.
+
+    Afterwards `run.recovery.quarantine` says whether the device was given up. What the path itself does wrong is never
+    tried again. Never raises for what the case or the device does wrong.
+    """
+
+    def attempt() -> tuple[Record, Failure | None]:
+        recording = _attempt(plan, built, run, progress)
+        return recording.record, recording.lost
+
+    record, steps = run.recovery.settle(attempt, run.rungs)
+    return record.model_copy(update={"recovery": steps})
+
+
 def run_case(plan: Plan, built: Built, run: Run, progress: Progress) -> Record:
-    """Carry one case from its artifact to its record. Never raises for what the case itself does wrong."""
+    """Carry one case from its artifact to its record, in one attempt."""
+    return _attempt(plan, built, run, progress).record
+
+
+def _attempt(plan: Plan, built: Built, run: Run, progress: Progress) -> Recording:
     case, timeout_s = plan.case, plan.budget.timeout_s
     with Recording(plan, run) as recording:
         artifact = recording.built(_expect(built[plan.compile.key], Artifact))
         answers = _expect(built[plan.oracle.key], Answers)
         _require_support(plan, run.device.identity)
+        run.recovery.admit(run.rungs)
         inputs, expected = load_arrays(answers.folder / INPUTS), load_arrays(answers.folder / OUTPUTS)
         progress.step(case.id, "preparing")
         tuning = recording.prepared(run.tunings.prepare(case, artifact, run.device, inputs, timeout_s))
@@ -85,7 +116,8 @@ def run_case(plan: Plan, built: Built, run: Run, progress: Progress) -> Record:
             if run.timed and not emulated:
                 progress.step(case.id, "sampling")
                 recording.measured(*run.device.steadily(lambda: measure(program, plan.budget), plan.gate))
-    return recording.record
+                recording.gauged(measure_reference(session, built.get(plan.reference.key) if plan.reference else None))
+    return recording
 
 
 def _expect(built: Artifact | Answers | Failure, kind: type[T]) -> T:

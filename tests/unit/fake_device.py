@@ -12,6 +12,7 @@ import numpy as np
 
 from device_runner.device import Gate, Identity, Loadable, Pushed, Steadiness, T, Toggles
 from device_runner.failures import Failure
+from device_runner.recovery import Rung
 from harness.build import Answers, Artifact, Job
 from harness.case import Case, Precision
 from harness.compile import Compiled
@@ -83,6 +84,7 @@ class FakeDevice:
     files: dict[str, bytes] = field(default_factory=dict)
     log: Callable[[Toggles], str] = lambda toggles: ""
     steadiness: Steadiness = field(default_factory=Steadiness)
+    rungs: Sequence[Rung] = ()
 
     def met(self, step: str) -> None:
         self.steps.append(step)
