@@ -1,4 +1,4 @@
-"""Our pages of the published site. Plain files without scripts: they need no server and nothing from elsewhere."""
+"""Our pages of the published site: plain files that need no server and nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from markupsafe import Markup
 from harness.history.events import Event, Kind, State, change, events, state_of, vanished
 from harness.history.results import LATENCY, History, Point, Series
 from harness.report import words
+from harness.report.charts import SCRIPT, anchor, charts, write_script
 from harness.report.sparkline import sparkline
 
 PAGES = {
     "index.html": ("front.html.j2", "Newest state"),
     "moved.html": ("moved.html.j2", "What moved"),
+    "charts.html": ("charts.html.j2", "Charts"),
     "coverage.html": ("coverage.html.j2", "Coverage"),
     "installed.html": ("installed.html.j2", "Installed"),
 }
@@ -66,7 +68,7 @@ def write_site(history: History, folder: Path, graphs: str) -> int:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.globals.update(words=words, change=change, graph=lambda series: _graph(graphs, series))
+    environment.globals.update(words=words, change=change, anchor=anchor, graph=lambda series: _graph(graphs, series))
     moved = events(history)
     facts = {
         "pages": {name: title for name, (_, title) in PAGES.items()},
@@ -76,7 +78,10 @@ def write_site(history: History, folder: Path, graphs: str) -> int:
         "events": {kind: [event for event in moved if event.kind is kind] for kind in Kind},
         "vanished": vanished(history),
         "installed": list(_installed(history)),
+        "charts": charts(history),
+        "script": SCRIPT,
     }
+    write_script(folder)
     for name, (template, title) in PAGES.items():
         text = environment.get_template(template).render(page=name, title=title, **facts)
         (folder / name).write_text(text, encoding="utf-8")

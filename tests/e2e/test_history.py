@@ -119,7 +119,7 @@ def test_asvs_own_results_have_samples_and_the_devices_fields(published: Path) -
 
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(not BROWSER, reason="chromium is not installed: apt-get install chromium")
-@pytest.mark.parametrize("page", ["index", "moved", "coverage", "installed"])
+@pytest.mark.parametrize("page", ["index", "moved", "charts", "coverage", "installed"])
 def test_pages_render_without_errors_on_a_desk_and_on_a_telephone(published: Path, tmp_path: Path, page: str) -> None:
     assert BROWSER
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,6 +12,7 @@ from history_results import Folder, both
 
 from harness.history.results import load
 from harness.outcome import Outcome
+from harness.report.charts import SCRIPT
 from harness.report.site import PAGES, write_site
 from harness.report.summary import lines
 
@@ -66,10 +68,23 @@ def test_links_stay_on_the_site_and_lead_somewhere(site: Path) -> None:
             assert target == "graphs.html" or not anchor or anchor in pages[target].ids, link
 
 
-def test_pages_load_nothing_and_run_nothing(site: Path) -> None:
+def test_pages_load_nothing_from_elsewhere_and_only_the_charts_run_a_script(site: Path) -> None:
     for name in PAGES:
         text = (site / name).read_text(encoding="utf-8")
-        assert not re.search(r"<script|@import|url\(|https?://(?!www\.w3\.org)", text), name
+        assert not re.search(r"@import|url\(|https?://(?!www\.w3\.org)", text), name
+        assert ("<script" in text) == (name == "charts.html")
+    assert [link for link in Links(site / "charts.html").links if link.endswith(".js")] == [SCRIPT]
+    assert (site / SCRIPT).stat().st_size > 1_000_000
+
+
+def test_a_chart_has_no_latency_where_the_answer_is_wrong_but_a_mark(site: Path) -> None:
+    text = (site / "charts.html").read_text(encoding="utf-8")
+    (chart,) = re.findall(r'Plotly.newPlot\(\s*"chart-1",\s*(\[.*\]),\s*{"', text)
+    shipped, best, marks, _ = json.loads(chart)
+    assert (shipped["name"], shipped["y"]) == ("texture float32 untuned, as-shipped", [10.0, None, None])
+    assert best["y"] == [10.0] * 3
+    assert marks["marker"]["symbol"] == ["circle", "x", "x"]
+    assert marks["text"][1] == "✗ wrong: what went wrong with tiny"
 
 
 def test_the_regressions_page_says_what_turned_wrong_where_with_both_numbers(site: Path) -> None:
@@ -97,6 +112,7 @@ def test_text_from_others_is_no_markup(tmp_path: Path) -> None:
     folder.commit(both("tiny<script>-texture-float32-untuned", 10.0, Outcome.WRONG_RESULT))
     write_site(load(folder.path), tmp_path, "graphs.html")
     assert "<script" not in (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "tiny<script>" not in (tmp_path / "charts.html").read_text(encoding="utf-8")
 
 
 def test_an_empty_history_is_still_a_site(tmp_path: Path) -> None:
