@@ -92,11 +92,14 @@ def _runtimes(cache: Path) -> tuple[Path | None, Path | None]:
 @contextmanager
 def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Device]:
     from device_runner.adb_device import AdbDevice, AdbTransport
-    from device_runner.virtual import virtual_phone
+    from device_runner.virtual import faults, virtual_phone
 
+    injected = faults.from_environment()
     opencl, clml = _runtimes(cache)
     chosen = {name: value for name in OPENCL_VARIABLES if (value := os.environ.get(name))}
-    with virtual_phone(cache / "virtual", opencl_runtime=opencl, clml_runtime=clml, env=chosen) as phone:
+    with virtual_phone(
+        cache / "virtual", opencl_runtime=opencl, clml_runtime=clml, env=chosen, injected=injected
+    ) as phone:
         transport = AdbTransport(phone.serial, phone.adb_port, phone.root, progress)
         with closing(AdbDevice(name, transport, ["tvm_rpc"], kind="virtual", emulated=phone.emulated)) as device:
             yield device

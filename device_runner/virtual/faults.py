@@ -9,14 +9,24 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from dataclasses import asdict, dataclass, fields
+import os
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from device_runner.failures import RigFailure
+from device_runner.virtual import typed
 
 POLL_S = 0.05
+FAULTS_VARIABLE = "ADRENO_BENCH_VIRTUAL_FAULTS"
+"""Environment of whoever starts the virtual device: a file of faults for it to begin with."""
 
 log = logging.getLogger(__name__)
+
+
+class BadFaults(RigFailure):
+    """What should be a file of faults is none."""
+
+    outcome = "usage"
 
 
 @dataclass(frozen=True)
@@ -51,18 +61,21 @@ def write(path: Path, faults: Faults) -> None:
 
 
 def read(path: Path) -> Faults:
-    """The faults of a file, a healthy phone without one. Raises RigFailure naming a key or a form it does not know."""
+    """The faults of a file, a healthy phone without one. Raises BadFaults, naming what it does not know."""
     try:
-        values = json.loads(path.read_text())
+        return typed.made(Faults, json.loads(path.read_text()))
     except FileNotFoundError:
         return Faults()
-    except ValueError as error:
-        raise RigFailure(f"{path} is not JSON ({error})", hint="delete it for a healthy phone") from None
-    known = {f.name for f in fields(Faults)}
-    if not isinstance(values, dict) or not known >= values.keys():
-        raise RigFailure(f"{path} names unknown faults", hint=f"known are {', '.join(sorted(known))}")
-    features = values.get("features")
-    return Faults(**{**values, "features": None if features is None else tuple(features)})
+    except (OSError, ValueError) as error:  # a JSONDecodeError and a UnicodeDecodeError are ValueErrors
+        raise BadFaults(f"{path} is no file of faults: {error}", hint="docs/virtual-device.md lists them") from None
+
+
+def from_environment() -> Faults:
+    """The faults of the file that `FAULTS_VARIABLE` names; a healthy phone if it names none. Raises BadFaults."""
+    name = os.environ.get(FAULTS_VARIABLE)
+    if name and not Path(name).exists():
+        raise BadFaults(f"{FAULTS_VARIABLE} names {name}, which does not exist", hint="unset it for a healthy phone")
+    return read(Path(name)) if name else Faults()
 
 
 class FaultFile:

@@ -146,7 +146,7 @@ class TestServer:
 
     def test_an_injected_crash_ends_a_session_as_a_kill(self, tmp_path: Path) -> None:
         faults.write(tmp_path / "faults.json", Faults(crash_session_after_s=0.1))
-        with server(tmp_path, env={"ADRENO_BENCH_VIRTUAL_FAULTS": str(tmp_path / "faults.json")}) as running:
+        with server(tmp_path, env={"ADRENO_BENCH_PHONE_FAULTS": str(tmp_path / "faults.json")}) as running:
             connection, _ = greet(running.port)
             assert running.log_has("killed by SIGKILL")
             connection.close()

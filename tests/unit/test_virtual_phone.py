@@ -149,11 +149,37 @@ class TestFaultFile:
         path.write_text("[")
         assert watched.now.send_error == "no"
 
-    @pytest.mark.parametrize("text", ["[", "[]", '{"melted": true}'])
-    def test_a_wrong_file_is_refused(self, tmp_path: Path, text: str) -> None:
+    @pytest.mark.parametrize(
+        ("text", "says"),
+        [
+            ("[", "Expecting value"),
+            ("[]", "it should be an object"),
+            ('{"melted": true}', "there is no melted; known are drop_after_bytes"),
+            ('{"frozen": 1}', "frozen should be true or false"),
+            ('{"bytes_per_s": true}', "bytes_per_s should be a whole number"),
+            ('{"crash_session_after_s": "soon"}', "crash_session_after_s should be a number"),
+            ('{"crash_session_after_s": NaN}', "crash_session_after_s should be a number"),
+            ('{"features": "cmd"}', "features should be a list"),
+            ('{"features": [1]}', r"features\[0\] should be a text"),
+        ],
+    )
+    def test_a_wrong_file_is_refused(self, tmp_path: Path, text: str, says: str) -> None:
         (tmp_path / "faults.json").write_text(text)
-        with pytest.raises(RigFailure, match=r"faults\.json"):
+        with pytest.raises(faults.BadFaults, match=rf"faults\.json is no file of faults: {says}"):
             faults.read(tmp_path / "faults.json")
+
+    def test_a_person_names_a_file_of_faults(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv(faults.FAULTS_VARIABLE, raising=False)
+        assert faults.from_environment() == Faults()
+        monkeypatch.setenv(faults.FAULTS_VARIABLE, str(tmp_path / "mine.json"))
+        with pytest.raises(faults.BadFaults, match=r"mine\.json, which does not exist"):
+            faults.from_environment()
+        (tmp_path / "mine.json").write_text('{"crash_session_after_s": 2}')
+        assert faults.from_environment() == Faults(crash_session_after_s=2.0)
+        (tmp_path / "mine.json").unlink()
+        (tmp_path / "mine.json").mkdir()
+        with pytest.raises(faults.BadFaults, match="Is a directory"):
+            faults.from_environment()
 
     def test_every_fault_survives_the_file(self, tmp_path: Path) -> None:
         values = dict.fromkeys(("frozen", "offline", "unauthorized"), True)

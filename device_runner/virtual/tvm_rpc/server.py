@@ -19,7 +19,7 @@ from device_runner.virtual.tvm_rpc import handshake, runtime
 from device_runner.virtual.tvm_rpc.tracker import Tracker
 
 LOOPBACK = "127.0.0.1"
-FAULTS = "ADRENO_BENCH_VIRTUAL_FAULTS"
+FAULTS = "ADRENO_BENCH_PHONE_FAULTS"
 """Environment: the phone's file of faults."""
 TERM_DEADLINE_S = 2.0
 
