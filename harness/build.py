@@ -101,6 +101,14 @@ def oracle_job(request: CompileRequest, model_sha256: str, seed: int, title: str
     return Job("oracle", key_of({"compile": key, "seed": seed}), title, payload)
 
 
+def reference_job(request: CompileRequest) -> Job:
+    """The job that makes the reference kernel for the device of a request (`harness.reference`)."""
+    source = sha256_of(Path(__file__).with_name("reference.py"))
+    facts = {"host_triple": request.host_triple, "linker": request.linker, "pipeline": pipeline_version()}
+    key = key_of({"reference": source, **facts, **versions()})
+    return Job("reference", key, "reference kernel", {"request": dataclasses.asdict(request)})
+
+
 Watcher = Callable[[Job, str, float], None]
 """Told (job, state, seconds): `building`, then `built`, `reused` or `failed`."""
 
@@ -120,7 +128,8 @@ class Builder:
         watch: Watcher = lambda *_: None,
         worker: Sequence[str] = WORKER,
     ) -> None:
-        self._stores = {"compile": Store(root, "artifacts"), "oracle": Store(root, "oracles")}
+        artifacts = Store(root, "artifacts")
+        self._stores = {"compile": artifacts, "reference": artifacts, "oracle": Store(root, "oracles")}
         self._limits = limits
         self._watch = watch
         self._worker = worker
@@ -250,7 +259,7 @@ def _keep(job: Job, scratch: Path, evidence: str, seconds: float) -> None:
             raise _revive(failure)
         (scratch / LIBRARY).unlink(missing_ok=True)
         (scratch / FAILURE).write_text(json.dumps(failure), encoding="utf-8")
-    elif job.kind == "compile":
+    elif job.kind != "oracle":
         manifest = {**result["done"], "sha256": sha256_of(scratch / result["done"]["library"]), "worker_s": seconds}
         (scratch / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
     (scratch / RESULT).unlink()

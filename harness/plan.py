@@ -13,7 +13,7 @@ from pathlib import Path
 
 from device_runner.device import Gate, Identity
 from harness.artifact import sha256_of
-from harness.build import Job, compile_job, oracle_job
+from harness.build import Job, compile_job, oracle_job, reference_job
 from harness.case import Case
 from harness.compile import CompileRequest
 from harness.failures import UsageError
@@ -43,6 +43,13 @@ class Plan:
     relative_tolerance: float
     budget: Budget
     gate: Gate = field(default_factory=Gate)
+    reference: Job | None = None
+    """Makes the reference kernel that is timed in the same session."""
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """All that has to be made before it can be run and timed."""
+        return (self.compile, self.oracle, *([self.reference] if self.reference else []))
 
 
 def check(suite: Suite, cases: Sequence[Case], cache: Path) -> None:
@@ -92,6 +99,7 @@ def plan_case(suite: Suite, case: Case, identity: Identity, cache: Path, as_ship
         relative_tolerance=suite.relative_tolerance(case),
         budget=Budget(suite.budget_s, suite.samples, suite.limits.run_s),
         gate=suite.steady.gate(identity.serial),
+        reference=reference_job(request),
     )
 
 

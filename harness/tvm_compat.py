@@ -267,6 +267,14 @@ def memory_scope(function: Any, parameter: Any) -> str:
     return str(buffer.scope())
 
 
+def tir_function(source: str) -> Any:
+    """The TIR function that a text in TVM's script defines, in which `T` is the dialect's name."""
+    from tvm import script
+    from tvm.script import tirx
+
+    return script.parser.parse(source, extra_vars={"T": tirx})
+
+
 def call_packed(name: str, *args: Any, result: Any) -> Any:
     """A Relax call of a runtime function, as it stands after lowering. `result` is the type of what it returns."""
     from tvm import relax

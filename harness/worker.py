@@ -52,7 +52,13 @@ def _answer(job: dict[str, Any], out: Path) -> dict[str, Any]:
     return answer(job["request"], job["seed"], out)
 
 
-_JOBS = {"compile": _compile, "oracle": _answer}
+def _reference(job: dict[str, Any], out: Path) -> dict[str, Any]:
+    from harness.reference import compile_reference
+
+    return dataclasses.asdict(compile_reference(job["request"], out))
+
+
+_JOBS = {"compile": _compile, "oracle": _answer, "reference": _reference}
 
 
 def _describe(error: BaseException) -> dict[str, str]:

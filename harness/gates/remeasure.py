@@ -38,7 +38,7 @@ class Remeasure:
             return (
                 f"the baseline's build {blessed.artifact} is not in this store, so the two cannot be measured in turns"
             )
-        built = {**self.builder.build([plan.compile, plan.oracle]), old.key: old}
+        built = {**self.builder.build(plan.jobs), old.key: old}
         was = replace(plan, compile=replace(plan.compile, key=old.key), quirks=blessed.quirks)
 
         def measure(side: Side) -> Record:
