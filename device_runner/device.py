@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from device_runner.lease import Owner
+
     from device_runner.recovery import Rung
 
     Array = npt.NDArray[np.generic]
@@ -223,3 +225,5 @@ class DeviceEntry:
     state: str
     """`ready`, or adb's word for why not (`offline`, `unauthorized`), or `busy`."""
     detail: Mapping[str, str] = field(default_factory=dict)
+    owner: Owner | None = None
+    """Who holds it, if somebody does."""

@@ -8,7 +8,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from urllib.parse import quote
@@ -16,6 +16,11 @@ from urllib.parse import quote
 from device_runner.failures import DeviceBusy
 
 POLL_S = 0.2
+GLANCE_S = 0.02
+"""Somebody who asks whether a device is free holds its lock for some microseconds; that is nobody to wait for."""
+
+LONGEST_COMMAND = 200
+LONGEST_STEP = 200
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,10 @@ class Owner:
     host: str
     since: str
     """ISO 8601, UTC."""
+    case: str = ""
+    """What it has come to: a case and its step, since `step_since` (ISO 8601, UTC). Empty between two cases."""
+    step: str = ""
+    step_since: str = ""
 
     def __str__(self) -> str:
         return f"process {self.pid} on {self.host} ({self.command}) since {self.since}"
@@ -46,7 +55,7 @@ def lease(
     lock = FileLock(_lock_path(device, folder))
     note = _note_path(device, folder)
     try:
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=GLANCE_S, poll_interval=GLANCE_S / 4)
     except Timeout:
         if waiting:
             waiting(f"{device} is in use by {_who(note)}; waiting")
@@ -56,11 +65,18 @@ def lease(
             message = f"{device} is still in use after {timeout_s:g} s, by {_who(note)}"
             raise DeviceBusy(message, hint="wait for it or end it; its lock ends with it") from None
     try:
-        _write(note)
+        _write(note, _ourselves())
         yield
     finally:
         note.unlink(missing_ok=True)
         lock.release()
+
+
+def tell(device: str, folder: Path, case: str, step: str) -> None:
+    """Let others see what its holder, who is the only one to call this, is doing on a device. Costs 0.1 ms."""
+    note = _note_path(device, folder)
+    if owner := _read(note):
+        _write(note, replace(owner, case=case[:LONGEST_STEP], step=step[:LONGEST_STEP], step_since=_now()))
 
 
 def owner_of(device: str, folder: Path) -> Owner | None:
@@ -84,9 +100,15 @@ def _note_path(device: str, folder: Path) -> Path:
     return folder / f"{quote(device, safe='')}.json"
 
 
-def _write(note: Path) -> None:
-    now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-    owner = Owner(os.getpid(), " ".join(sys.argv)[:200], socket.gethostname(), now)
+def _ourselves() -> Owner:
+    return Owner(os.getpid(), " ".join(sys.argv)[:LONGEST_COMMAND], socket.gethostname(), _now())
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
+
+
+def _write(note: Path, owner: Owner) -> None:
     temporary = note.with_suffix(f".{os.getpid()}")
     temporary.write_text(json.dumps(asdict(owner)), encoding="utf-8")
     temporary.replace(note)
@@ -94,7 +116,7 @@ def _write(note: Path) -> None:
 
 def _read(note: Path) -> Owner | None:
     try:
-        return Owner(**json.loads(note.read_text(encoding="utf-8")))
+        return Owner(**json.loads(note.read_text(encoding="utf-8", errors="replace")))
     except (OSError, ValueError, TypeError):
         return None  # it is just being written or removed
 

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from device_runner.device import Device, DeviceEntry
 from device_runner.failures import Failure
 from device_runner.lease import lease, owner_of
+from device_runner.lease import tell as lease_note
 
 if TYPE_CHECKING:
     from device_runner.adb_server import AdbEntry
     from device_runner.push import Progress
 
 VIRTUAL, LOCAL = "virtual", "local"
+
+MOST_VIRTUAL = 64
+"""`virtual-1` to `virtual-64` are phones of their own, beside `virtual`, to try a fleet with."""
+
+SHARED = "own cores"
+"""What of a numbered virtual phone is not the real thing either: others compute on its processor while it is timed."""
 
 OPENCL_VARIABLES = ("ADRENO_BENCH_OPENCL_DEVICE", "OCL_ICD_VENDORS")
 """What chooses OpenCL's device and driver on this host chooses them on the virtual phone too."""
@@ -44,7 +52,7 @@ def list_devices(cache: Path) -> list[DeviceEntry]:
         DeviceEntry(LOCAL, "local", "ready", {"what": "this host's OpenCL, without adb"}),
     ]
     phones = [DeviceEntry(entry.serial, "phone", _state(entry), entry.tags) for entry in known_devices()]
-    return [_unless_busy(entry, cache) for entry in (*built_in, *phones)]
+    return [*(_unless_busy(entry, cache) for entry in (*built_in, *phones)), *_numbered_in_use(cache)]
 
 
 @contextmanager
@@ -63,11 +71,27 @@ def open_device(
     it can be looked at and put back, and has no sessions. Raises `UnknownDevice`, `DeviceBusy` if it is
     not free within `timeout_s`, `SetupMissing`, or `DeviceLost` if it cannot be reached.
     """
-    if name not in _BUILT_IN:
-        _require_known(name)
-    opened = _BUILT_IN.get(name, _phone if runtime else _bare_phone)
+    opened = _opener(name, runtime)
     with lease(name, _leases(cache), timeout_s=timeout_s, waiting=say), opened(name, cache, progress) as device:
         yield device
+
+
+def _opener(name: str, runtime: bool) -> Callable[[str, Path, Progress | None], AbstractContextManager[Device]]:
+    if is_built_in(name):
+        return _local if name == LOCAL else _virtual
+    _require_known(name)
+    return _phone if runtime else _bare_phone
+
+
+def is_built_in(name: str) -> bool:
+    """Whether this is a device that every host has: `virtual`, `local`, or a numbered virtual one."""
+    numbered = re.fullmatch(rf"{VIRTUAL}-([1-9]\d?)", name)
+    return name in (VIRTUAL, LOCAL) or bool(numbered and int(numbered[1]) <= MOST_VIRTUAL)
+
+
+def tell(name: str, cache: Path, case: str, step: str) -> None:
+    """Let `adreno-bench devices` of others show what we, who hold this device, are doing on it."""
+    lease_note(name, _leases(cache), case, step)
 
 
 def put_back(name: str, cache: Path, *, timeout_s: float = 0) -> Mapping[str, str]:
@@ -97,11 +121,10 @@ def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Devi
     injected = faults.from_environment()
     opencl, clml = _runtimes(cache)
     chosen = {name: value for name in OPENCL_VARIABLES if (value := os.environ.get(name))}
-    with virtual_phone(
-        cache / "virtual", opencl_runtime=opencl, clml_runtime=clml, env=chosen, injected=injected
-    ) as phone:
+    with virtual_phone(cache / name, opencl_runtime=opencl, clml_runtime=clml, env=chosen, injected=injected) as phone:
         transport = AdbTransport(phone.serial, phone.adb_port, phone.root, progress)
-        with closing(AdbDevice(name, transport, ["tvm_rpc"], kind="virtual", emulated=phone.emulated)) as device:
+        emulated = phone.emulated if name == VIRTUAL else (*phone.emulated, SHARED)
+        with closing(AdbDevice(name, transport, ["tvm_rpc"], kind="virtual", emulated=emulated)) as device:
             yield device
 
 
@@ -135,9 +158,6 @@ def _bare_phone(serial: str, cache: Path, progress: Progress | None) -> Iterator
         yield device
 
 
-_BUILT_IN = {VIRTUAL: _virtual, LOCAL: _local}
-
-
 def _require_known(name: str) -> None:
     from device_runner.adb_server import known_devices
 
@@ -160,7 +180,16 @@ def _unless_busy(entry: DeviceEntry, cache: Path) -> DeviceEntry:
     owner = owner_of(entry.name, _leases(cache))
     if not owner:
         return entry
-    return DeviceEntry(entry.name, entry.kind, "busy", {**entry.detail, "used by": str(owner)})
+    state = "busy" if entry.state == "ready" else entry.state  # a phone that was lost in use is `offline`
+    return DeviceEntry(entry.name, entry.kind, state, {**entry.detail, "used by": str(owner)}, owner)
+
+
+def _numbered_in_use(cache: Path) -> list[DeviceEntry]:
+    """There is no end of numbered virtual phones: those are listed that somebody uses."""
+    names = [path.stem for path in _leases(cache).glob(f"{VIRTUAL}-*.json")]
+    numbered = sorted((name for name in names if is_built_in(name)), key=lambda name: int(name.rpartition("-")[2]))
+    entries = [_unless_busy(DeviceEntry(name, "virtual", "ready"), cache) for name in numbered]
+    return [entry for entry in entries if entry.owner]
 
 
 def _leases(cache: Path) -> Path:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from device_runner.failures import DeviceBusy
-from device_runner.lease import lease, owner_of
+from device_runner.lease import lease, owner_of, tell
 
 SERIAL = "192.168.0.5:5555/a b"
 
@@ -97,3 +97,34 @@ def test_a_damaged_note_still_says_that_somebody_is_there(tmp_path: Path) -> Non
         next(tmp_path.glob("*.json")).write_text('{"pid":')
         with pytest.raises(DeviceBusy, match="another run"), lease(SERIAL, tmp_path, timeout_s=0):
             pass
+
+
+def test_the_holder_tells_what_it_is_doing(tmp_path: Path) -> None:
+    tell(SERIAL, tmp_path, "nobody", "holds it")
+    assert owner_of(SERIAL, tmp_path) is None
+    with lease(SERIAL, tmp_path, timeout_s=0):
+        tell(SERIAL, tmp_path, "tiny-opencl-float32-untuned", "sampling")
+        owner = owner_of(SERIAL, tmp_path)
+    assert owner
+    assert (owner.case, owner.step) == ("tiny-opencl-float32-untuned", "sampling")
+    assert owner.step_since >= owner.since
+
+
+def test_asking_whether_a_device_is_free_keeps_nobody_from_taking_it(tmp_path: Path) -> None:
+    with lease(SERIAL, tmp_path, timeout_s=0):
+        pass
+    stop = threading.Event()
+
+    def watch() -> None:
+        while not stop.is_set():
+            owner_of(SERIAL, tmp_path)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        for _ in range(200):
+            with lease(SERIAL, tmp_path, timeout_s=0, waiting=pytest.fail):
+                pass
+    finally:
+        stop.set()
+        watcher.join()

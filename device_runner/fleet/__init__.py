@@ -1,0 +1,1 @@
+"""Several devices: which ones a person means, and how those of other hosts are reached."""

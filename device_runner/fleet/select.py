@@ -1,0 +1,148 @@
+"""From what a person types after `--device` to devices: a name, `all`, `virtual:8`, or labels (`soc=SM8650`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from device_runner.device import DeviceEntry, Identity
+from device_runner.failures import Failure
+from device_runner.fleet import known
+from device_runner.registry import MOST_VIRTUAL, VIRTUAL, UnknownDevice, is_built_in, list_devices, open_device
+
+ALL = "all"
+LABELS = ("name", "kind", "soc", "gpu", "driver", "clml", "rom", "abi", "model", "product", "device")
+"""What a device can be chosen by: fields of its identity, and what adb says of it."""
+
+SHOWN_LABELS = ("soc", "gpu", "abi")
+
+Say = Callable[[str], None]
+Ask = Callable[[DeviceEntry], Identity | None]
+
+
+class AmbiguousDevice(Failure):
+    """Several devices match where one is needed."""
+
+    outcome = "usage"
+
+
+def select(wanted: Sequence[str], cache: Path, say: Say = lambda _: None) -> list[str]:
+    """Names of all devices that are meant, each once, in the order of asking.
+
+    Labels and `all` mean devices that are ready; `say` is told which are left out, and why. A device that was never
+    opened is opened to learn its labels. Raises `UnknownDevice` if one of `wanted` matches nothing.
+    """
+    entries = [] if all(is_built_in(text) for text in wanted) else list_devices(cache)
+    found = [name for text in wanted for name in _meant(text, entries, _asker(cache, say), say)]
+    return list(dict.fromkeys(found))
+
+
+def select_one(wanted: str, cache: Path, say: Say = lambda _: None) -> str:
+    """The one device that is meant. Raises `AmbiguousDevice` naming all if there are several."""
+    names = select([wanted], cache, say)
+    if len(names) > 1:
+        message = f"{wanted!r} matches {len(names)} devices where one is needed: {', '.join(names)}"
+        raise AmbiguousDevice(message, hint="name one of them")
+    return names[0]
+
+
+def labels_of(entry: DeviceEntry, identity: Identity | None) -> dict[str, str]:
+    """Labels of a device, as far as they are known."""
+    told = vars(identity) if identity else {}
+    everything = {**entry.detail, **told, "name": entry.name, "kind": entry.kind}
+    return {label: str(everything[label]) for label in LABELS if everything.get(label)}
+
+
+def parse_labels(text: str) -> dict[str, str] | None:
+    """`soc=SM8650,abi=arm64-v8a` as a mapping; None if the text is no such thing. Raises `UnknownDevice`."""
+    if "=" not in text:
+        return None
+    parts = (part.partition("=") for part in text.split(","))
+    pairs = {label.strip(): value.strip() for label, _, value in parts}
+    if strange := sorted(set(pairs) - set(LABELS)):
+        raise UnknownDevice(f"there is no label {strange[0]!r}", hint=f"labels are {', '.join(LABELS)}")
+    return pairs
+
+
+def matches(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """Whether every wanted label is there with a value that matches as a shell glob; case does not matter."""
+    return all(fnmatchcase(labels.get(label, "").lower(), value.lower()) for label, value in wanted.items())
+
+
+def _meant(text: str, entries: Sequence[DeviceEntry], ask: Ask, say: Say) -> list[str]:
+    if text in {entry.name for entry in entries} or is_built_in(text):
+        return [text]
+    if text == ALL:
+        return _all(entries, say)
+    if several := re.fullmatch(rf"{VIRTUAL}:(\d{{1,3}})", text):
+        return _virtual(int(several[1]))
+    labels = parse_labels(text)
+    if labels is None:
+        return [text]  # opening it says what there is instead
+    found = [entry.name for entry in entries if _fits(entry, labels, ask, say)]
+    if not found:
+        raise UnknownDevice(f"no device that is ready matches {text!r}", hint=_there_are(entries, ask))
+    return found
+
+
+def _all(entries: Sequence[DeviceEntry], say: Say) -> list[str]:
+    phones = [entry for entry in entries if entry.kind == "phone"]
+    if not phones:
+        say(f"no phone is attached: `{ALL}` means {VIRTUAL}")
+        return [VIRTUAL]
+    if ready := [entry.name for entry in phones if _ready(entry, say)]:
+        return ready
+    states = ", ".join(f"{entry.name} is {entry.state}" for entry in phones)
+    raise UnknownDevice(f"no attached phone is ready: {states}", hint="`adreno-bench devices` lists them")
+
+
+def _virtual(count: int) -> list[str]:
+    if not 1 <= count <= MOST_VIRTUAL:
+        raise UnknownDevice(f"there are no {count} virtual devices", hint=f"{VIRTUAL}:1 to {VIRTUAL}:{MOST_VIRTUAL}")
+    return [f"{VIRTUAL}-{number}" for number in range(1, count + 1)]
+
+
+def _fits(entry: DeviceEntry, wanted: Mapping[str, str], ask: Ask, say: Say) -> bool:
+    told = labels_of(entry, None)
+    if not matches(told, {label: value for label, value in wanted.items() if label in told}):
+        return False  # what is known without opening it suffices
+    return _ready(entry, say) and matches(labels_of(entry, ask(entry)), wanted)
+
+
+def _ready(entry: DeviceEntry, say: Say) -> bool:
+    if entry.state != "ready":
+        owner = f", used by {entry.owner}" if entry.owner else ""
+        say(f"{entry.name} is left out: it is {entry.state}{owner}")
+    return entry.state == "ready"
+
+
+def _asker(cache: Path, say: Say) -> Ask:
+    """Who a device is: as it was when it was last opened, else it is opened."""
+
+    def ask(entry: DeviceEntry) -> Identity | None:
+        if identity := known.recall(entry.name, cache):
+            return identity
+        say(f"asking {entry.name} who it is")
+        try:
+            with open_device(entry.name, cache, timeout_s=0) as device:
+                known.remember(entry.name, device.identity, cache)
+                return device.identity
+        except Failure as failure:
+            say(f"{entry.name} is left out: {failure}")
+            return None
+
+    return ask
+
+
+def _there_are(entries: Sequence[DeviceEntry], ask: Ask) -> str:
+    return "there are: " + "; ".join(_described(entry, ask) for entry in entries)
+
+
+def _described(entry: DeviceEntry, ask: Ask) -> str:
+    if entry.state != "ready":
+        return f"{entry.name} ({entry.state})"
+    labels = labels_of(entry, ask(entry))
+    shown = ", ".join(f"{label}={labels[label]}" for label in SHOWN_LABELS if label in labels)
+    return f"{entry.name} ({shown})" if shown else entry.name
