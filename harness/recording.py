@@ -121,17 +121,16 @@ class Recording:
             raise Unproved(proof.complaint)
         return proof.emulated
 
-    def measured(self, timing: Timing, steadiness: Steadiness) -> None:
-        """Add the samples. Raises Throttled, with the samples kept apart, if the device did not hold its pace."""
+    def measured(self, timing: Timing, reference: Reference | None, steadiness: Steadiness) -> None:
+        """Add the samples, and the reference kernel's if there are any.
+
+        Raises Throttled, with the samples kept apart, if the device did not hold its pace.
+        """
         self.note(steadiness=dict(steadiness.facts))
         if steadiness.throttled:
             self.note(throttled_ms=timing.wall_ms)
             raise Throttled(steadiness.why, hint="let it cool, or raise its `wait_s` under [steady] in the suite")
-        self.note(**vars(timing))
-
-    def gauged(self, reference: Reference | None) -> None:
-        """Add the times of the reference kernel, if there are any."""
-        self.note(**vars(reference) if reference else {})
+        self.note(**vars(timing), **(vars(reference) if reference else {}))
 
     @property
     def record(self) -> Record:

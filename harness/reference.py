@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any
 from device_runner.failures import Failure
 
 if TYPE_CHECKING:
-    from device_runner.device import Session
+    from device_runner.device import Array, Program, Session
     from harness.build import Artifact
     from harness.compile import Compiled
+    from harness.plan import Plan
+    from harness.runner import Built, Run
 
 THREADS = 512
 TURNS = 8192
@@ -54,30 +56,50 @@ class Reference:
     slowed_ms: list[float]
 
 
-def measure_reference(session: Session, built: object) -> Reference | None:
-    """Time the reference kernel in a session that has done its case; None if it cannot be told.
+@dataclass(frozen=True)
+class ReferenceKernel:
+    """The kernel, made ready for a device."""
 
-    Whatever goes wrong is not the case's fault. Raises nothing but what is no `Failure`.
-    """
+    artifact: Artifact
+    binaries: Path
+    """The device's own compilation of it, which would take longer than all samples."""
+
+    def measure(self, session: Session) -> Reference | None:
+        """Time it in a session that has done its case; None if that fails, which is not the case's fault."""
+        ends = time.monotonic() + TIMEOUT_S
+        try:
+            program = session.load(self.artifact.loadable, timeout_s=TIMEOUT_S)
+            program.use_binaries(self.binaries.read_bytes(), timeout_s=ends - time.monotonic())
+            reference_ms, slowed_ms = (_samples(program, turns, ends) for turns in (TURNS, round(TURNS * FACTOR)))
+        except Failure:
+            return None
+        return Reference(kernel_of(self.artifact), reference_ms, slowed_ms)
+
+
+def prepare_reference(plan: Plan, built: Built, run: Run) -> ReferenceKernel | None:
+    """Make ready the kernel of a plan for a run that times; None if it was not built, or the device cannot."""
     from harness.build import Artifact
 
-    if not isinstance(built, Artifact):
+    artifact = built.get(plan.reference.key) if plan.reference and run.timed else None
+    if not isinstance(artifact, Artifact):
         return None
-    ends = time.monotonic() + TIMEOUT_S
     try:
-        program = session.load(built.loadable, timeout_s=TIMEOUT_S)
-        reference_ms, slowed_ms = (_samples(program, turns, ends) for turns in (TURNS, round(TURNS * FACTOR)))
+        inputs = [_input(TURNS)]
+        binaries = run.tunings.tuned("opencl", artifact.key, run.device, artifact.loadable, inputs, TIMEOUT_S)
     except Failure:
         return None
-    return Reference(kernel_of(built), reference_ms, slowed_ms)
+    return ReferenceKernel(artifact, binaries)
 
 
-def _samples(program: Any, turns: int, ends: float) -> list[float]:
+def _samples(program: Program, turns: int, ends: float) -> list[float]:
+    program.run([_input(turns)], timeout_s=ends - time.monotonic())
+    return program.device_ms(SAMPLES, timeout_s=ends - time.monotonic())
+
+
+def _input(turns: int) -> Array:
     import numpy as np
 
-    program.run([np.array([turns], np.int32)], timeout_s=ends - time.monotonic())
-    samples: list[float] = program.device_ms(SAMPLES, timeout_s=ends - time.monotonic())
-    return samples
+    return np.array([turns], np.int32)
 
 
 def kernel_of(artifact: Artifact) -> str:

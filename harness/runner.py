@@ -10,19 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from device_runner.device import Device, Identity
+from device_runner.device import Device, Identity, Program, Session
 from device_runner.failures import Failure, Unsupported
 from device_runner.recovery import Recovery, Rung
 from harness.accuracy import judge
 from harness.build import Answers, Artifact, Builder
 from harness.case import Precision
-from harness.measure import measure
+from harness.measure import Timing, measure
 from harness.oracle import INPUTS, OUTPUTS, load_arrays
 from harness.plan import Plan
 from harness.progress import Progress, Silent
 from harness.record import Record, RecordFile, series_key
 from harness.recording import Recording
-from harness.reference import measure_reference
+from harness.reference import Reference, ReferenceKernel, prepare_reference
 from harness.tuning import TuningStore
 
 Built = Mapping[str, Artifact | Answers | Failure]
@@ -105,6 +105,7 @@ def _attempt(plan: Plan, built: Built, run: Run, progress: Progress) -> Recordin
         inputs, expected = load_arrays(answers.folder / INPUTS), load_arrays(answers.folder / OUTPUTS)
         progress.step(case.id, "preparing")
         tuning = recording.prepared(run.tunings.prepare(case, artifact, run.device, inputs, timeout_s))
+        kernel = prepare_reference(plan, built, run)
         with run.device.session(tuning.toggles, timeout_s=timeout_s) as session:
             progress.step(case.id, "loading")
             program = recording.loaded(session.load(artifact.loadable, timeout_s=timeout_s))
@@ -115,9 +116,15 @@ def _attempt(plan: Plan, built: Built, run: Run, progress: Progress) -> Recordin
             emulated = recording.proved(tuning.proof(session))
             if run.timed and not emulated:
                 progress.step(case.id, "sampling")
-                recording.measured(*run.device.steadily(lambda: measure(program, plan.budget), plan.gate))
-                recording.gauged(measure_reference(session, built.get(plan.reference.key) if plan.reference else None))
+                times, steadiness = run.device.steadily(lambda: _times(program, session, plan, kernel), plan.gate)
+                recording.measured(*times, steadiness)
     return recording
+
+
+def _times(
+    program: Program, session: Session, plan: Plan, kernel: ReferenceKernel | None
+) -> tuple[Timing, Reference | None]:
+    return measure(program, plan.budget), kernel.measure(session) if kernel else None
 
 
 def _expect(built: Artifact | Answers | Failure, kind: type[T]) -> T:
