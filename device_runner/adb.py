@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from device_runner.deadline import Deadline
 from device_runner.device import ShellResult
-from device_runner.failures import DeviceLost, RigFailure
+from device_runner.failures import DeviceLost, LinkFailure
 from device_runner.transport import Job
 
 _STDOUT, _STDERR, _EXIT, _CLOSE_STDIN = 1, 2, 3, 4
@@ -30,6 +30,8 @@ OUTPUT_LIMIT_BYTES = 16 << 20
 """More than any command of ours says; a device that goes on would fill this host's memory."""
 
 TITLE_LIMIT = 160
+
+SERVER_ANSWERS_S = 1.0
 
 _HINTS = {
     "unauthorized": "unlock its screen and allow USB debugging for this computer",
@@ -107,6 +109,42 @@ class Adb:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return sock
 
+    def ask_server(self, request: str, *, timeout_s: float) -> str:
+        """What the server answers to a request of its own (`host:…`). Raises `DeviceLost` if it refuses."""
+        deadline = Deadline(timeout_s)
+        with self.blame(request, deadline), self._connect(deadline) as sock:
+            self._request(sock, request, deadline)
+            size = receive(sock, 4, deadline)
+            if not re.fullmatch(rb"[0-9a-fA-F]{4}", size):
+                raise OSError(f"the adb server answered {size!r}")
+            return receive(sock, int(size, 16), deadline).decode(errors="replace")
+
+    def drop(self, *, timeout_s: float) -> None:
+        """Have the server end its connection to the device. Raises `DeviceLost` if it knows no such device."""
+        verb = f"host:disconnect:{self.serial}" if self.by_tcp else f"host-serial:{self.serial}:reconnect"
+        self.ask_server(verb, timeout_s=timeout_s)
+
+    def find(self, *, timeout_s: float) -> None:
+        """Have the server look for a device that is reached by TCP; a USB device it finds by itself.
+
+        What it answers proves nothing, so nothing is made of it. Raises `LinkFailure` without a server.
+        """
+        if self.by_tcp:
+            with suppress(DeviceLost):
+                self.ask_server(f"host:connect:{self.serial}", timeout_s=timeout_s)
+
+    @property
+    def by_tcp(self) -> bool:
+        """Whether the serial is an address, `HOST:PORT`."""
+        host, colon, port = self.serial.rpartition(":")
+        return bool(colon and host and port.isdigit())
+
+    def reboot(self, *, timeout_s: float) -> None:
+        """Ask the device to reboot. At some moment after, it drops all connections."""
+        deadline = Deadline(timeout_s)
+        with self.blame("reboot", deadline):
+            self.open("reboot:", deadline).close()
+
     @contextmanager
     def blame(self, action: str, deadline: Deadline) -> Iterator[None]:
         """Turn every way in which the conversation can fail into one failure that names the device and the action."""
@@ -118,7 +156,13 @@ class Adb:
         except Refused as refused:
             raise DeviceLost(f"device {self.serial} refused: {refused}: {action}") from refused
         except (OSError, EOFError) as error:
+            self._require_server()
             raise DeviceLost(f"the connection to device {self.serial} broke: {error}: {action}") from error
+
+    def _require_server(self) -> None:
+        """Raise `LinkFailure` if it is the server that is gone."""
+        with suppress(TimeoutError):
+            self._connect(Deadline(SERVER_ANSWERS_S)).close()
 
     def _open_shell(self, command: Sequence[str], deadline: Deadline) -> socket.socket:
         return self.open(f"shell,v2,raw:{shlex.join(command)}", deadline)
@@ -128,7 +172,7 @@ class Adb:
             return socket.create_connection(("127.0.0.1", self.port), timeout=max(deadline.remaining_s, 0.001))
         except ConnectionRefusedError:
             message = f"no adb server answers on port {self.port}"
-            raise RigFailure(message, hint="start it with `adb start-server`") from None
+            raise LinkFailure(message, hint="start it with `adb start-server`") from None
 
     def _choose_device(self, sock: socket.socket, deadline: Deadline) -> None:
         try:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from device_runner import adb_server
 from device_runner.adb import Adb
 from device_runner.device import Gate, Identity, Pushed, Steadiness, T
 from device_runner.push import Progress, push
+from device_runner.recovery import Rung
+from device_runner.recovery.rungs import adb_rungs
 from device_runner.rpc_device import RpcDevice
 from device_runner.steady import Keeper
 from device_runner.transport import Transport
@@ -42,7 +46,10 @@ class AdbTransport(Adb):
 
 
 class AdbDevice(RpcDevice):
-    """A phone or the virtual device. `emulated` names what is not the real thing."""
+    """A phone or the virtual device. `emulated` names what is not the real thing.
+
+    `restart_adb` restarts the adb server that the transport speaks to; by default that is the user's own.
+    """
 
     def __init__(
         self,
@@ -52,12 +59,20 @@ class AdbDevice(RpcDevice):
         *,
         kind: str = "phone",
         emulated: Sequence[str] = (),
+        restart_adb: Callable[[], None] | None = None,
     ) -> None:
         super().__init__(name, transport, program)
+        self._adb = transport
+        self._restart_adb = restart_adb or partial(adb_server.revive, transport.serial)
         self._kind = kind
         self._emulated = tuple(emulated)
         system = transport.root.removesuffix(PHONE_ROOT)
         self.keeper = Keeper(transport, system=system, wired=None if kind == "phone" else True)
+
+    @property
+    def rungs(self) -> Sequence[Rung]:
+        """All that can be done for a device behind an adb server."""
+        return adb_rungs(self._adb, self._restart_adb)
 
     def steadily(self, work: Callable[[], T], gate: Gate) -> tuple[T, Steadiness]:
         """Do `work` on a cool phone with its knobs held, which they stay until `close`, and say how it went."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from socket import create_connection
 
-from device_runner.failures import RigFailure
+from device_runner.failures import LinkFailure
 
 ANSWER_TIMEOUT_S = 3.0
 START_TIMEOUT_S = 20.0
@@ -38,7 +38,7 @@ def default_port() -> int:
 def known_devices() -> list[AdbEntry]:
     """What the adb server knows; it is started first only if a phone hangs on this host's USB.
 
-    Raises `RigFailure` if a server is there and does not answer.
+    Raises `LinkFailure` if a server is there and does not answer.
     """
     if not _answers():
         if not _phone_on_usb():
@@ -51,8 +51,24 @@ def known_devices() -> list[AdbEntry]:
         listed = AdbClient("127.0.0.1", default_port(), socket_timeout=ANSWER_TIMEOUT_S).list(extended=True)
     except (AdbError, OSError) as error:
         message = f"the adb server on port {default_port()} does not answer: {error}"
-        raise RigFailure(message, hint="restart it with `adb kill-server` and `adb start-server`") from error
+        raise LinkFailure(message, hint="restart it with `adb kill-server` and `adb start-server`") from error
     return [AdbEntry(device.serial, device.state, dict(device.tags)) for device in listed]
+
+
+def revive(serial: str) -> None:
+    """Start the user's adb server if it is dead; if it lives, restart it, but only if it serves nobody but `serial`.
+
+    Raises `LinkFailure` if others use it, if it does not answer (then only a person may end it), or does not start.
+    """
+    if _answers():
+        others = [entry.serial for entry in known_devices() if entry.serial != serial]
+        if others:
+            raise LinkFailure(
+                f"the adb server serves other devices too ({', '.join(others)}), so it is not restarted",
+                hint="restart it with `adb kill-server` and `adb start-server`",
+            )
+        _run("kill-server", ANSWER_TIMEOUT_S)
+    _start()
 
 
 def _answers() -> bool:
@@ -76,13 +92,17 @@ def _phone_on_usb() -> bool:
 
 
 def _start() -> None:
+    _run("start-server", START_TIMEOUT_S)
+
+
+def _run(verb: str, timeout_s: float) -> None:
     from adbutils import adb_path
 
-    command = [adb_path(), "-P", str(default_port()), "start-server"]
+    command = [adb_path(), "-P", str(default_port()), verb]
     try:
-        subprocess.run(command, check=True, capture_output=True, text=True, timeout=START_TIMEOUT_S)
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=timeout_s)
     except subprocess.TimeoutExpired as error:
-        raise RigFailure(f"adb start-server did not end within {START_TIMEOUT_S:g} s") from error
+        raise LinkFailure(f"adb {verb} did not end within {timeout_s:g} s") from error
     except (OSError, subprocess.CalledProcessError) as error:
         evidence = str(getattr(error, "stderr", "") or "")
-        raise RigFailure(f"the adb server does not start: {error}", evidence=evidence) from error
+        raise LinkFailure(f"adb {verb} failed: {error}", evidence=evidence) from error

@@ -18,6 +18,7 @@ from pathlib import Path
 from posixpath import dirname
 
 from device_runner.adb import Adb, receive
+from device_runner.boot import BOOT_ID
 from device_runner.deadline import Deadline
 from device_runner.device import Pushed
 from device_runner.failures import DeviceFailure, DeviceFull, DeviceLost, RigFailure
@@ -31,8 +32,6 @@ CHUNK_BYTES = 65_536
 MODE = 0o100755
 
 PRESENT = "present"
-
-BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 CHECK_SCRIPT = f"""
 folder=${{1%/*}}

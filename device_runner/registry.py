@@ -124,7 +124,10 @@ def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Devi
     with virtual_phone(cache / name, opencl_runtime=opencl, clml_runtime=clml, env=chosen, injected=injected) as phone:
         transport = AdbTransport(phone.serial, phone.adb_port, phone.root, progress)
         emulated = phone.emulated if name == VIRTUAL else (*phone.emulated, SHARED)
-        with closing(AdbDevice(name, transport, ["tvm_rpc"], kind="virtual", emulated=emulated)) as device:
+        device = AdbDevice(
+            name, transport, ["tvm_rpc"], kind="virtual", emulated=emulated, restart_adb=phone.restart_adb
+        )
+        with closing(device):
             yield device
 
 

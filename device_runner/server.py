@@ -13,9 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from device_runner.boot import BOOT_ID
 from device_runner.deadline import Deadline
 from device_runner.device import Toggles
-from device_runner.failures import DeviceLost, RigFailure, SetupMissing
+from device_runner.failures import DeviceLost, LinkFailure, RigFailure, SetupMissing
 from device_runner.transport import Job, Transport
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 SERVER_SCRIPT = """
 mkdir -p "$1" && cd "$1" || exit 125
-shift
+echo "boot $(cat "$2" 2>/dev/null)"
+shift 2
 exec 3<&0
 setsid "$@" </dev/null 2>&1 3<&- &
 server=$!
@@ -44,7 +46,8 @@ i=0
 while kill -s KILL -- "-$server" 2>/dev/null && [ $i -lt 20 ]; do sleep 0.05; i=$((i + 1)); done
 exit $code
 """
-"""Only what dash, mksh and toybox understand. Arguments: a folder to run in, then the server's command.
+"""Only what dash, mksh and toybox understand. Arguments: a folder to run in, a file that names the
+machine's boot, then the server's command.
 
 The exit code tells the host that the server's group is gone: a signal can no longer be sent to it.
 """
@@ -59,6 +62,8 @@ LAST_DIAL_S = 1.0
 END_TIMEOUT_S = 5.0
 NOT_FOUND = 127
 """The exit code of a shell whose command does not exist."""
+KILLED = (128 + 9, 128 + 15)
+"""The exit codes of a process that somebody ended (for want of memory, say): the runtime itself is not at fault."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,12 @@ class Server:
     job: Job
     port: int
     key: str
+
+    @property
+    def boot(self) -> str:
+        """In which boot of the machine it was started; empty if that is not known any more."""
+        found = re.match(r"boot (\S+)$", self.job.output(), re.MULTILINE)
+        return found[1] if found else ""
 
     def stop(self) -> None:
         """End the server and all its children. Raises `DeviceLost` if the machine does not confirm that."""
@@ -108,7 +119,7 @@ def _spawn(transport: Transport, program: Sequence[str], toggles: Toggles, port:
     environment = [f"{name}={value}" for name, value in toggles.items()]
     flags = ["server", "--host=127.0.0.1", f"--port={port}", f"--port-end={port + 1}", f"--key={key}"]
     flags.append(f"--work-dir={transport.root}")  # its default lies in the user's home, and it is removed afterwards
-    command = ["sh", "-c", SERVER_SCRIPT, "serve", transport.root, "env", *environment, *program, *flags]
+    command = ["sh", "-c", SERVER_SCRIPT, "serve", transport.root, BOOT_ID, "env", *environment, *program, *flags]
     return Server(transport.name, transport.spawn(command, timeout_s=deadline.remaining_s), port, key)
 
 
@@ -141,4 +152,5 @@ def _died(server: Server, program: Sequence[str]) -> RigFailure | DeviceLost:
         return DeviceLost(f"the connection to {server.machine} broke while its RPC server started", evidence=log)
     if code == NOT_FOUND:
         return SetupMissing(f"{server.machine} has no TVM RPC server: {program[-1]} cannot be run", evidence=log)
-    return RigFailure(f"the RPC server on {server.machine} ended at once with code {code}", evidence=log)
+    kind = LinkFailure if code in KILLED else RigFailure
+    return kind(f"the RPC server on {server.machine} ended at once with code {code}", evidence=log)

@@ -15,9 +15,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from device_runner.boot import boot_of
 from device_runner.deadline import Deadline
 from device_runner.device import Loadable, Pushed, Toggles
-from device_runner.failures import DeviceCrash, DeviceFailure, Failure, Hang, PathFailure, RigFailure
+from device_runner.failures import (
+    DeviceCrash,
+    DeviceFailure,
+    DeviceLost,
+    Failure,
+    Hang,
+    LinkFailure,
+    PathFailure,
+    RigFailure,
+)
 from device_runner.relay import Relay
 from device_runner.server import END_TIMEOUT_S, Server, start_server
 from device_runner.tvm_errors import failure_of
@@ -73,14 +83,14 @@ class RpcSession:
                 self.remote = rpc.connect("127.0.0.1", relay.port, key=server.key, session_timeout=SESSION_LIMIT_S)
         except PathFailure as failure:  # no program ran yet: it is not at fault
             message = f"the RPC server on {transport.name} cannot be used: {failure.message}"
-            raise RigFailure(message, evidence=failure.evidence) from failure
+            raise LinkFailure(message, evidence=failure.evidence) from failure
 
     def load(self, loadable: Loadable, *, timeout_s: float) -> RpcProgram:
         """Push (by hash), load and initialise a library."""
         deadline = Deadline(timeout_s)
         pushed = self._push(loadable, deadline)
         if pushed.sent_bytes and self._push(loadable, deadline).sent_bytes:  # the second push compares hashes
-            raise RigFailure(
+            raise LinkFailure(
                 f"{loadable.library.name} does not arrive on {self._transport.name} with the hash that it should have",
                 hint="if `sha256sum` of the file on this host is right, try another cable; else build it again",
             )
@@ -136,14 +146,16 @@ class RpcSession:
         """Why the connection is gone."""
         expired = self._relay.expired
         try:
-            self._transport.shell(["true"], timeout_s=PROBE_TIMEOUT_S)
+            boot = boot_of(self._transport, timeout_s=PROBE_TIMEOUT_S)
         except (DeviceFailure, RigFailure) as lost:
             lost.evidence = lost.evidence or self.log()
             return lost
+        if self._server.boot not in ("", boot):
+            return DeviceLost(f"{self._transport.name} rebooted while {doing}", evidence=self.log())
         if expired:
             return Hang(f"{doing} did not end within {timeout_s:g} s", evidence=self.log())
         if self._relay.died:
-            return RigFailure(f"the relay to {self._transport.name} was killed while {doing}", evidence=self.log())
+            return LinkFailure(f"the relay to {self._transport.name} was killed while {doing}", evidence=self.log())
         message = f"the process on the device {self._ending()} while {doing}"
         return DeviceCrash(message, evidence=self.log() or str(error))
 

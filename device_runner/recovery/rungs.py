@@ -1,22 +1,53 @@
-"""What is done to a machine that was lost."""
+"""What is done to a machine that was lost, gentlest first.
+
+How an adb server behaves: `host:disconnect` forgets a device that is reached by TCP until `host:connect`; a USB device
+comes back by itself after `reconnect`; what the server answers to either proves nothing, only a command that ends does
+(AOSP packages/modules/adb, transport.cpp and SERVICES.TXT).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
+from device_runner.boot import boot_of, is_up
+from device_runner.deadline import Deadline
 from device_runner.failures import DeviceLost
 from device_runner.recovery.ladder import Rung
 
 if TYPE_CHECKING:
+    from device_runner.adb_device import AdbTransport
     from device_runner.transport import Transport
 
 LOOK_S = 2.0
+RECONNECT_S = 30.0
+"""So long is waited for a device that was unplugged, or for somebody to press its button."""
+RESTART_S = 30.0
+REBOOT_S = 180.0
+POLL_S = 0.5
 
 LOOK_SCRIPT = """
 rm -rf "$1/scratch" "$1/files"/*.tmp.* 2>/dev/null
 echo well
 """
 """Argument: our folder. What a lost session left in it goes: a device has one user at a time."""
+
+
+def retry(transport: Transport) -> Rung:
+    """Try again in a session of its own, if the machine answers as it is."""
+    return Rung("retry", LOOK_S, partial(look, transport))
+
+
+def adb_rungs(adb: AdbTransport, restart_server: Callable[[], None]) -> list[Rung]:
+    """All that can be done for a device behind an adb server."""
+    return [
+        retry(adb),
+        Rung("reconnect", RECONNECT_S, partial(reconnect, adb)),
+        Rung("restart adb", RESTART_S, partial(restart_adb, adb, restart_server)),
+        Rung("reboot", REBOOT_S, partial(reboot, adb), drastic=True),
+    ]
 
 
 def look(transport: Transport, timeout_s: float) -> None:
@@ -26,6 +57,42 @@ def look(transport: Transport, timeout_s: float) -> None:
         raise DeviceLost(f"{transport.name} answers, but not what it is asked: {said[:80]!r}")
 
 
-def retry(transport: Transport) -> Rung:
-    """Try again in a session of its own, if the machine answers as it is."""
-    return Rung("retry", LOOK_S, lambda timeout_s: look(transport, timeout_s))
+def reconnect(adb: AdbTransport, timeout_s: float) -> None:
+    """Have the adb server drop the device and find it again; wait until it answers. Raises `Failure`."""
+    deadline = Deadline(timeout_s)
+    with suppress(DeviceLost):
+        adb.drop(timeout_s=min(LOOK_S, timeout_s))
+    wait_for(adb, deadline)
+
+
+def restart_adb(adb: AdbTransport, restart_server: Callable[[], None], timeout_s: float) -> None:
+    """Restart the adb server and wait until the device answers. Raises `Failure`."""
+    deadline = Deadline(timeout_s)
+    restart_server()
+    wait_for(adb, deadline)
+
+
+def reboot(adb: AdbTransport, timeout_s: float) -> None:
+    """Reboot a device that answers and wait until Android is up again. Raises `Failure`."""
+    deadline = Deadline(timeout_s)
+    before = boot_of(adb, timeout_s=LOOK_S)
+
+    def booted() -> bool:
+        return boot_of(adb, timeout_s=LOOK_S) != before and is_up(adb, timeout_s=LOOK_S)
+
+    adb.reboot(timeout_s=LOOK_S)
+    wait_for(adb, deadline, booted)
+
+
+def wait_for(adb: AdbTransport, deadline: Deadline, ready: Callable[[], bool] = lambda: True) -> None:
+    """Look until the device answers and is `ready`. Raises `DeviceLost`, or `LinkFailure` at once without a server."""
+    lost = DeviceLost(f"device {adb.serial} is not ready {deadline.seconds:g} s later")
+    for _ in deadline.attempts(POLL_S):
+        try:
+            adb.find(timeout_s=LOOK_S)
+            look(adb, min(LOOK_S, max(deadline.remaining_s, 0.1)))
+            if ready():
+                return
+        except DeviceLost as failure:
+            lost = failure
+    raise lost

@@ -61,6 +61,11 @@ class Children:
         self._processes.append(process)
         return process
 
+    def end(self, process: subprocess.Popen[bytes]) -> None:
+        """End one of them before the rest."""
+        self._processes.remove(process)
+        _end(process)
+
     def __enter__(self) -> Children:
         return self
 

@@ -10,7 +10,7 @@ import select
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,8 @@ class VirtualPhone:
     home: Path
     """Folder on the host that is the phone. It persists, so what was pushed stays."""
     sandboxed: bool
+    restart_adb: Callable[[], None]
+    """Ends the private adb server, if it still lives, and starts it again on its port; it knows no phone then."""
     emulated: tuple[str, ...] = EMULATED
 
     def state(self) -> State:
@@ -100,14 +102,14 @@ def virtual_phone(
             stack.callback(lifetime.end_all_of, environment[lifetime.PHONE_ID])
         log = stack.enter_context((home / "phone.log").open("wb"))
         children = stack.enter_context(Children())
-        adb_port = private_adb.start(children, home / "adb", log)
+        adb = private_adb.PrivateServer(children, home / "adb", log)
         argv = _python("device_runner.virtual.__main__:main", "--root", str(root))
         if sandboxed:
             argv = sandbox.command(home, _readable(runtimes), argv, rooted=state.rooted)
         daemon = children.start(argv, env=environment, stdout=subprocess.PIPE, stderr=log)
         serial = f"127.0.0.1:{_port(daemon, home / 'phone.log')}"
-        private_adb.connect(adb_port, serial, START_DEADLINE_S)
-        yield VirtualPhone(serial, adb_port, str(root / REMOTE_ROOT), home, sandboxed)
+        private_adb.connect(adb.port, serial, START_DEADLINE_S)
+        yield VirtualPhone(serial, adb.port, str(root / REMOTE_ROOT), home, sandboxed, adb.restart)
 
 
 def _port(daemon: subprocess.Popen[bytes], log: Path) -> int:

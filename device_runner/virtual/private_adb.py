@@ -31,19 +31,29 @@ def adb_binary() -> Path:
     return Path(installed)
 
 
-def start(children: Children, home: Path, log: IO[bytes]) -> int:
-    """Start a server with its keys in `home` and return its port.
+class PrivateServer:
+    """A server that ends with `children`, with its keys in `home`. It can be reached at once."""
 
-    The server is handed a socket that already listens, so it can be reached at once and the port cannot be lost.
-    """
-    home.mkdir(exist_ok=True)
-    env = {"HOME": str(home), "PATH": os.defpath, "ADB_USB": "0", "ADB_MDNS": "0", "ADB_EMU": "0"}
-    env["ADB_REJECT_KILL_SERVER"] = "1"  # a client of another version would replace it
-    with socket.create_server((LOOPBACK, 0), backlog=128) as listener:
-        argv = [str(adb_binary()), "-L", f"acceptfd:{listener.fileno()}", "nodaemon", "server"]
-        children.start(dying_with_parent(argv), env=env, stderr=log, stdout=log, pass_fds=[listener.fileno()])
-        port: int = listener.getsockname()[1]
-    return port
+    def __init__(self, children: Children, home: Path, log: IO[bytes]) -> None:
+        home.mkdir(exist_ok=True)
+        self._children, self._home, self._log = children, home, log
+        self.port = 0
+        self._start()
+
+    def restart(self) -> None:
+        """End it, if it still lives, and start it again on its port. It knows no phone then."""
+        self._children.end(self._process)
+        self._start()
+
+    def _start(self) -> None:
+        """The server is handed a socket that already listens, so that the port cannot be lost."""
+        env = {"HOME": str(self._home), "PATH": os.defpath, "ADB_USB": "0", "ADB_MDNS": "0", "ADB_EMU": "0"}
+        env["ADB_REJECT_KILL_SERVER"] = "1"  # a client of another version would replace it
+        with socket.create_server((LOOPBACK, self.port), backlog=128) as listener:
+            self.port = listener.getsockname()[1]
+            fd = listener.fileno()
+            argv = dying_with_parent([str(adb_binary()), "-L", f"acceptfd:{fd}", "nodaemon", "server"])
+            self._process = self._children.start(argv, env=env, stderr=self._log, stdout=self._log, pass_fds=[fd])
 
 
 def connect(port: int, serial: str, deadline_s: float) -> None:

@@ -79,7 +79,7 @@ def debian(home: Path, adbd_root: Path) -> Iterator[Backend]:
     argv = sandbox.command(home, readable, ["/bin/sh", "-c", inside])
     argv.insert(1, "--unshare-net")
     with Children() as children, (home / "adbd.log").open("wb") as log:
-        adb_port = private_adb.start(children, home / "adb", log)
+        adb_port = private_adb.PrivateServer(children, home / "adb", log).port
         env = {"PATH": "/system/bin:/usr/bin:/bin", "HOME": "/data/local/tmp"}
         children.start(argv, env=env, stderr=log, stdout=log)
         with bridge.bridge(home / "data/local/tmp/bridge") as port:

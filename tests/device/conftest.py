@@ -40,7 +40,9 @@ def phone(running_phone: VirtualPhone) -> Iterator[VirtualPhone]:
 @pytest.fixture
 def device(phone: VirtualPhone) -> AdbDevice:
     transport = AdbTransport(phone.serial, phone.adb_port, phone.root)
-    return AdbDevice("virtual", transport, ["tvm_rpc"], kind="virtual", emulated=phone.emulated)
+    return AdbDevice(
+        "virtual", transport, ["tvm_rpc"], kind="virtual", emulated=phone.emulated, restart_adb=phone.restart_adb
+    )
 
 
 @pytest.fixture(scope="session")

@@ -72,7 +72,7 @@ def test_it_gets_its_toggles_and_runs_in_its_folder(machine: Machine, tmp_path: 
     server, stream = machine.start({"CLML_TUNING_CACHE": "/a b;$c"})
     stream.close()
     server.stop()
-    assert server.job.output().startswith(f"toggle /a b;$c {tmp_path}\n")
+    assert f"\ntoggle /a b;$c {tmp_path}\n" in server.job.output()
 
 
 def test_a_toggle_must_be_a_variable(machine: Machine) -> None:
