@@ -46,6 +46,8 @@ class CompileRequest:
     image_max_array_layers: int
     linker: str = ""
     """Which one links for that CPU; empty for this machine's own."""
+    but_for: Sequence[str] = ()
+    """Quirks that are worked round although it is to be as shipped."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
     """Compile a model and write its library into `out_dir`. Raises `ModelError`, `CompileFailure`, `RigFailure`."""
     started = time.perf_counter()
     path, precision = PATHS[request.path], Precision(request.precision)
-    quirks = quirks_for(path.name, precision, as_shipped=request.as_shipped)
+    quirks = quirks_for(path.name, precision, as_shipped=request.as_shipped, but_for=request.but_for)
     limits = DeviceLimits(request.image2d_max_width, request.image2d_max_height, request.image_max_array_layers)
     target = path.target(limits, request.host_triple)
     with _step("import"):

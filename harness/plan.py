@@ -61,11 +61,17 @@ def check(suite: Suite, cases: Sequence[Case], cache: Path) -> None:
         _source(suite, name).onnx_file(cache / "models")
 
 
-def plan_case(suite: Suite, case: Case, identity: Identity, cache: Path, as_shipped: bool) -> Plan:
-    """Plan one case for a device. Raises UsageError if its model cannot be used."""
+def plan_case(
+    suite: Suite, case: Case, identity: Identity, cache: Path, as_shipped: bool, but_for: Sequence[str] = ()
+) -> Plan:
+    """Plan one case for a device, as shipped but for some quirks if so asked.
+
+    Raises UsageError if its model cannot be used.
+    """
     source = _source(suite, case.model)
     triple = host_triple(identity)
     model_file = source.onnx_file(cache / "models")
+    quirks = tuple(quirk.id for quirk in quirks_for(case.path, case.precision, as_shipped=as_shipped, but_for=but_for))
     request = CompileRequest(
         model_file=str(model_file),
         input_shapes=_shapes(suite, case.model),
@@ -77,12 +83,14 @@ def plan_case(suite: Suite, case: Case, identity: Identity, cache: Path, as_ship
         image2d_max_height=identity.image2d_max_height,
         image_max_array_layers=identity.image_max_array_layers,
         linker=linker_version(triple),
+        but_for=[quirk for quirk in quirks if quirk in but_for],  # no other makes another build
     )
     reference = dataclasses.replace(
         request,
         path="cpu",
         precision="float32",
         as_shipped=False,
+        but_for=(),
         host_triple=None,
         image2d_max_width=0,
         image2d_max_height=0,
@@ -90,7 +98,6 @@ def plan_case(suite: Suite, case: Case, identity: Identity, cache: Path, as_ship
         linker="",
     )
     digest = _digest(model_file, model_file.stat().st_mtime_ns)
-    quirks = tuple(quirk.id for quirk in quirks_for(case.path, case.precision, as_shipped=as_shipped))
     return Plan(
         case=case,
         compile=compile_job(request, digest, quirks, case.id),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from device_runner.failures import Failure
-from harness.cli.options import DEFAULT_SUITE, AsShipped, CaseGlob, DeviceName, SuiteFile
+from harness.cli.options import DEFAULT_SUITE, AsShipped, CaseGlob, DeviceName, SuiteFile, WithQuirks
 from harness.outcome import ExitCode, Outcome, exit_code
 
 
@@ -19,6 +19,7 @@ def build(
     case: CaseGlob = None,
     device: DeviceName = "virtual",
     as_shipped: AsShipped = False,
+    with_quirks: WithQuirks = None,
 ) -> None:
     """Compile the cases for a device and show what the compiler made of them.
 
@@ -31,7 +32,7 @@ def build(
 
     with (
         Screen() as screen,
-        prepared(suite, case, device, as_shipped=as_shipped, say=screen.say) as work,
+        prepared(suite, case, device, as_shipped=as_shipped, but_for=with_quirks, say=screen.say) as work,
         Builder(work.cache, work.suite.limits, watch=lambda job, *rest: screen.build(job.title, *rest)) as builder,
     ):
         built = builder.build(plan.compile for plan in work.plans)

@@ -21,6 +21,7 @@ from harness.cli.options import (
     RecordsFile,
     Relevant,
     SuiteFile,
+    WithQuirks,
 )
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def gate(
     ] = None,
     baselines: BaselinesFolder = DEFAULT_BASELINES,
     as_shipped: AsShipped = False,
+    with_quirks: WithQuirks = None,
     relevant: Relevant = 3.0,
     floor_ms: FloorMs = 0.05,
     most_sessions: Annotated[
@@ -70,7 +72,7 @@ def gate(
     if given:
         result = _judged(read_records(given, case), known, as_shipped, rules)
     else:
-        result = _run(suite, case, device, records, known, as_shipped, rules, most_sessions)
+        result = _run(suite, case, device, records, known, as_shipped, with_quirks, rules, most_sessions)
     if as_json:
         out(verdicts.as_json(result, [], []))
     else:
@@ -86,6 +88,7 @@ def _run(
     records: Path,
     known: Sequence[Baseline],
     as_shipped: bool,
+    with_quirks: list[str] | None,
     rules: Rules,
     most_sessions: int,
 ) -> Result:
@@ -100,7 +103,9 @@ def _run(
     file = RecordFile(records)
     with (
         Screen() as screen,
-        prepared(suite, case, device, as_shipped=as_shipped, say=screen.say, pushing=screen.pushing) as work,
+        prepared(
+            suite, case, device, as_shipped=as_shipped, but_for=with_quirks, say=screen.say, pushing=screen.pushing
+        ) as work,
         Builder(work.cache, work.suite.limits, watch=lambda job, *rest: screen.build(job.title, *rest)) as builder,
     ):
         run = Run(work.device, TuningStore(work.cache), as_shipped)

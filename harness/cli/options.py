@@ -17,10 +17,24 @@ CaseGlob = Annotated[
 DeviceName = Annotated[
     str, typer.Option("--device", help="virtual, local, or the adb serial of a phone (see `adreno-bench devices`).")
 ]
+DeviceNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--device",
+        help="virtual (the default), local, the adb serial of a phone, all, labels such as soc=SM8650, or virtual:4 for "
+        "four virtual phones. Repeatable.",
+    ),
+]
 RecordsFile = Annotated[Path, typer.Option("--records", help="File of records (JSON lines).")]
 AsShipped = Annotated[
     bool,
     typer.Option("--as-shipped", help="Work round only those upstream defects without which nothing compiles."),
+]
+WithQuirks = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with-quirk", metavar="QUIRK", help="With --as-shipped: work round this defect all the same. Repeatable."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
 BaselinesFolder = Annotated[Path, typer.Option("--baselines", help="Folder of baselines.")]
@@ -29,6 +43,7 @@ Relevant = Annotated[
 ]
 FloorMs = Annotated[float, typer.Option("--floor-ms", min=0, help="Smallest change worth a verdict, in ms.")]
 
+DEFAULT_DEVICE = "virtual"
 DEFAULT_BASELINES = Path("baselines")
 DEFAULT_SUITE = Path("adreno-bench.toml")
 DEFAULT_RECORDS = Path("records.jsonl")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,20 +11,29 @@ import typer
 
 from harness.case import Tuning
 from harness.cli.options import (
+    DEFAULT_DEVICE,
     DEFAULT_RECORDS,
     DEFAULT_SUITE,
     AsJson,
     AsShipped,
     CaseGlob,
-    DeviceName,
+    DeviceNames,
     RecordsFile,
     SuiteFile,
+    WithQuirks,
 )
 from harness.cli.table import json_array, results_table, size
 from harness.outcome import ExitCode, Outcome, Owner, exit_code
 
 if TYPE_CHECKING:
-    from harness.record import Record
+    from device_runner.device import Identity
+    from device_runner.failures import Failure
+    from harness.build import Builder
+    from harness.build import Job as BuildJob
+    from harness.cli.screen import Screen
+    from harness.cli.work import Wanted
+    from harness.plan import Plan
+    from harness.record import Record, RecordFile
 
 
 def register(app: typer.Typer) -> None:
@@ -34,11 +44,15 @@ def register(app: typer.Typer) -> None:
 def run(
     suite: SuiteFile = DEFAULT_SUITE,
     case: CaseGlob = None,
-    device: DeviceName = "virtual",
+    device: DeviceNames = None,
     records: RecordsFile = DEFAULT_RECORDS,
     as_shipped: AsShipped = False,
+    with_quirks: WithQuirks = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Skip cases that the records file has settled for this build and device.")
+    ] = False,
+    allow_reboot: Annotated[
+        bool, typer.Option("--allow-reboot", help="Reboot a phone that is lost and comes back in no other way.")
     ] = False,
     findings_are_fine: Annotated[
         bool,
@@ -46,39 +60,110 @@ def run(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run the suite on a device and end with a table.
+    """Run the suite on one device or on several at once, and end with a table.
 
-    Each case is compiled in a worker process, pushed by content hash, judged against LLVM on the CPU, and only if it is
+    Devices of one identity share its cases; each identity gets them all. Each case is compiled in a worker process, pushed by content hash, judged against LLVM on the CPU, and only if it is
     right, timed. Every case ends as one line in the records file, whatever happens to it.
     """
-    from harness.build import Builder
+    from device_runner.fleet.select import select
     from harness.cli.screen import Screen, out
-    from harness.cli.work import prepared
+    from harness.cli.work import wanted
     from harness.record import RecordFile
-    from harness.runner import Run, missing, run_suite
-    from harness.tuning import TuningStore
 
     file = RecordFile(records)
-    with (
-        Screen() as screen,
-        prepared(suite, case, device, as_shipped=as_shipped, say=screen.say, pushing=screen.pushing) as work,
-        Builder(work.cache, work.suite.limits, watch=lambda job, *rest: screen.build(job.title, *rest)) as builder,
-    ):
-        this_run = Run(work.device, TuningStore(work.cache), as_shipped)
+    with Screen() as screen:
+        what = wanted(suite, case, as_shipped=as_shipped, but_for=with_quirks)
+        names = select(device or [DEFAULT_DEVICE], what.cache, screen.say)
         kept = file.load() if resume else None
         for skipped in kept.skipped if kept else ():
             screen.say(f"skipped {skipped}")
-        plans = missing(work.plans, this_run, kept.records) if kept else work.plans
-        done = list(run_suite(plans, this_run, builder, file, screen))
-        left_out = len(work.plans) - len(plans)
-        if left_out:
-            screen.say(f"{left_out} cases were settled before and not run again")
+        job = _Job(what, file, kept.records if kept else [], allow_reboot, screen)
+        came = _on_one(names[0], job) if len(names) == 1 else _on_many(names, job)
+        if came.left_out:
+            screen.say(f"{came.left_out} cases were settled before and not run again")
     if as_json:
-        out(json_array(done))
+        out(json_array(came.done))
     else:
-        out(results_table(done))
-        out("\n".join(_summary(done, records)))
-    raise typer.Exit(_verdict(done, left_out, findings_are_fine))
+        out(results_table(came.done))
+        out("\n".join([*_summary(came.done, records), *(f"{name} was lost: {why}" for name, why in came.lost.items())]))
+    raise typer.Exit(_verdict(came, findings_are_fine))
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What is to be run, wherever it is."""
+
+    what: Wanted
+    file: RecordFile
+    kept: Sequence[Record]
+    """Of earlier runs, which settle cases; empty to run them all."""
+    allow_reboot: bool
+    screen: Screen
+
+    def missing(self, plans: Sequence[Plan], identity: Identity) -> list[Plan]:
+        """The plans that no kept record has settled."""
+        from harness.runner import unsettled
+
+        return unsettled(plans, identity, self.what.as_shipped, self.kept)
+
+    def builder(self) -> Builder:
+        """What builds for it."""
+        from harness.build import Builder
+
+        def watch(job: BuildJob, state: str, seconds: float) -> None:
+            self.screen.build(job.title, state, seconds)
+
+        return Builder(self.what.cache, self.what.suite.limits, watch=watch)
+
+
+@dataclass(frozen=True)
+class _Came:
+    """What came of a run."""
+
+    done: list[Record]
+    left_out: int
+    lost: Mapping[str, Failure] = field(default_factory=dict)
+    """Devices that could not be had or did not stay."""
+
+
+def _on_one(name: str, job: _Job) -> _Came:
+    from device_runner.registry import tell
+    from harness.cli.work import opened
+    from harness.progress import Noted
+    from harness.runner import Run, run_suite
+    from harness.tuning import TuningStore
+
+    with opened(job.what, name, say=job.screen.say, pushing=job.screen.pushing) as work, job.builder() as builder:
+        run = Run(work.device, TuningStore(work.cache), job.what.as_shipped, allow_reboot=job.allow_reboot)
+        plans = job.missing(work.plans, work.device.identity)
+        progress = Noted(job.screen, lambda case, step: tell(name, work.cache, case, step))
+        done = list(run_suite(plans, run, builder, job.file, progress))
+    return _Came(done, len(work.plans) - len(plans))
+
+
+def _on_many(names: Sequence[str], job: _Job) -> _Came:
+    from harness.cli.work import make_ready
+    from harness.fleet.crew import Crew
+    from harness.fleet.messages import Orders
+    from harness.fleet.run import FleetRun
+    from harness.runner import new_id
+
+    job.screen.say(f"opening {', '.join(names)} (the first time, this compiles the runtimes that TVM's wheel lacks)")
+    make_ready(job.what)
+    orders = Orders(job.what.cache, new_id(), job.what.as_shipped, job.allow_reboot)
+    left_out = 0
+
+    def plan(identity: Identity) -> list[Plan]:
+        nonlocal left_out
+        plans = job.what.plans(identity)
+        missing = job.missing(plans, identity)
+        left_out += len(plans) - len(missing)
+        return missing
+
+    with job.builder() as builder, Crew(names, orders) as crew:
+        fleet = FleetRun(orders, crew, builder, plan, job.file, job.screen, job.screen.say)
+        done = list(fleet.run(names))
+    return _Came(done, left_out, fleet.failures)
 
 
 def _summary(done: Sequence[Record], records: Path) -> list[str]:
@@ -114,9 +199,9 @@ def _tuned(record: Record) -> str:
     return f"{counts['programs_from_binary']} programs from binaries, {counts['programs_from_source']} from source"
 
 
-def _verdict(done: Sequence[Record], left_out: int, findings_are_fine: bool) -> ExitCode:
-    outcomes = [record.outcome for record in done]
+def _verdict(came: _Came, findings_are_fine: bool) -> ExitCode:
+    outcomes = [record.outcome for record in came.done] + [Outcome.DEVICE_LOST] * len(came.lost)
     if findings_are_fine:
         findings = (Owner.COMPILER, Owner.PATH)
         outcomes = [outcome for outcome in outcomes if outcome.owner not in findings] or [Outcome.OK]
-    return exit_code(outcomes or [Outcome.OK] * bool(left_out))
+    return exit_code(outcomes or [Outcome.OK] * bool(came.left_out))

@@ -14,7 +14,7 @@ from harness.failures import UsageError
 from harness.suite import Suite, load_suite, nearest
 
 if TYPE_CHECKING:
-    from device_runner.device import Device
+    from device_runner.device import Device, Identity
     from harness.plan import Plan
 
 
@@ -46,6 +46,68 @@ def _matching(suite: Suite, glob: str) -> list[Case]:
     raise UsageError(f"no case matches {glob!r}", hint=nearest(glob, globs_that_match))
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be done, on whatever device."""
+
+    suite: Suite
+    cases: list[Case]
+    cache: Path
+    as_shipped: bool
+    but_for: tuple[str, ...]
+
+    def plans(self, identity: Identity) -> list[Plan]:
+        """The cases, planned for a device."""
+        from harness.plan import plan_case
+
+        return [plan_case(self.suite, case, identity, self.cache, self.as_shipped, self.but_for) for case in self.cases]
+
+
+def wanted(
+    suite_file: Path, globs: Sequence[str] | None, *, as_shipped: bool, but_for: Sequence[str] | None = None
+) -> Wanted:
+    """Read the suite and choose its cases. Raises UsageError before any device is touched.
+
+    `but_for` names quirks that are worked round although the rest is as shipped.
+    """
+    from harness.build import versions
+    from harness.pairs import require_working_pair
+    from harness.plan import check
+
+    require_working_pair(versions())
+    require_choice(as_shipped, but_for or ())
+    suite = load_suite(suite_file)
+    cases = choose(suite, globs)
+    cache = cache_root()
+    check(suite, cases, cache)
+    return Wanted(suite, cases, cache, as_shipped, tuple(but_for or ()))
+
+
+def make_ready(what: Wanted) -> None:
+    """Make what the compile workers need, once, before the first of them wants it."""
+    from device_runner import clml_runtime
+
+    if any(case.path == "clml" for case in what.cases) and clml_runtime.needed():
+        clml_runtime.library(what.cache)
+
+
+@contextlib.contextmanager
+def opened(
+    what: Wanted,
+    device_name: str,
+    *,
+    say: Callable[[str], None],
+    pushing: Callable[[int, int], None] | None = None,
+) -> Iterator[Work]:
+    """Hold one device and plan for it. `pushing` is told how many bytes of a file have been sent, and of how many."""
+    from device_runner.registry import open_device
+
+    say(f"opening {device_name} (the first time, this compiles the runtimes that TVM's wheel lacks)")
+    with open_device(device_name, what.cache, say=say, progress=pushing) as device:
+        make_ready(what)
+        yield Work(what.suite, device, what.plans(device.identity), what.cache)
+
+
 @contextlib.contextmanager
 def prepared(
     suite_file: Path,
@@ -53,27 +115,25 @@ def prepared(
     device_name: str,
     *,
     as_shipped: bool,
+    but_for: Sequence[str] | None = None,
     say: Callable[[str], None],
     pushing: Callable[[int, int], None] | None = None,
 ) -> Iterator[Work]:
-    """Open the device and plan the chosen cases for it. Raises UsageError before any device is touched.
+    """Open the one device that is meant and plan the chosen cases for it.
 
-    `pushing` is told how many bytes of a file have been sent, and of how many.
+    Raises UsageError before any device is touched, or `AmbiguousDevice` if several are meant.
     """
-    from device_runner import clml_runtime
-    from device_runner.registry import open_device
-    from harness.build import versions
-    from harness.pairs import require_working_pair
-    from harness.plan import check, plan_case
+    from device_runner.fleet.select import select_one
 
-    require_working_pair(versions())
-    suite = load_suite(suite_file)
-    cases = choose(suite, globs)
-    cache = cache_root()
-    check(suite, cases, cache)
-    say(f"opening {device_name} (the first time, this compiles the runtimes that TVM's wheel lacks)")
-    with open_device(device_name, cache, say=say, progress=pushing) as device:
-        if any(case.path == "clml" for case in cases) and clml_runtime.needed():
-            clml_runtime.library(cache)  # once, before the compile workers want it
-        identity = device.identity
-        yield Work(suite, device, [plan_case(suite, case, identity, cache, as_shipped) for case in cases], cache)
+    what = wanted(suite_file, globs, as_shipped=as_shipped, but_for=but_for)
+    with opened(what, select_one(device_name, what.cache, say), say=say, pushing=pushing) as work:
+        yield work
+
+
+def require_choice(as_shipped: bool, but_for: Sequence[str]) -> None:
+    """Raise UsageError for quirks that there are not, or that are worked round anyway."""
+    from harness.quirks import require_known
+
+    require_known(but_for)
+    if but_for and not as_shipped:
+        raise UsageError("--with-quirk goes with --as-shipped", hint="without it all quirks are worked round")

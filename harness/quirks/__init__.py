@@ -5,7 +5,10 @@ docs/quirks.md explains each.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from harness.case import Precision
+from harness.failures import UsageError
 from harness.quirks import (
     clml_batch_norm_flags,
     clml_bias_shape,
@@ -38,9 +41,10 @@ from harness.quirks import (
     vectorized_alloc,
 )
 from harness.quirks.base import Answer, Quirk, State
+from harness.suite import nearest
 from harness.tvm_compat import tvm_version
 
-__all__ = ["QUIRKS", "Answer", "Quirk", "State", "quirks_for"]
+__all__ = ["QUIRKS", "Answer", "Quirk", "State", "quirks_for", "require_known"]
 
 QUIRKS: tuple[Quirk, ...] = (
     tir_pipeline_tuple.QUIRK,
@@ -76,10 +80,19 @@ QUIRKS: tuple[Quirk, ...] = (
 """In the order in which their work-rounds are applied."""
 
 
-def quirks_for(path: str, precision: Precision, *, as_shipped: bool, tvm: str = "") -> tuple[Quirk, ...]:
+def quirks_for(
+    path: str, precision: Precision, *, as_shipped: bool, but_for: Collection[str] = (), tvm: str = ""
+) -> tuple[Quirk, ...]:
     """The quirks that are worked round for a case, by TVM's version (the installed one unless told): no probe is run.
 
-    `as_shipped` leaves only those without which nothing could run.
+    `as_shipped` leaves only those without which nothing could run, and those whose ids are in `but_for`.
     """
     found = (quirk for quirk in QUIRKS if quirk.affects(tvm or tvm_version(), path, precision))
-    return tuple(quirk for quirk in found if quirk.essential or not as_shipped)
+    return tuple(quirk for quirk in found if not as_shipped or quirk.essential or quirk.id in but_for)
+
+
+def require_known(ids: Collection[str]) -> None:
+    """Raise UsageError for an id that no quirk has. One that the installed release has not got is no mistake."""
+    known = [quirk.id for quirk in QUIRKS]
+    for wrong in (one for one in ids if one not in known):
+        raise UsageError(f"there is no quirk {wrong!r}", hint=nearest(wrong, known))

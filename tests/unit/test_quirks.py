@@ -8,7 +8,9 @@ import pytest
 
 from device_runner.failures import RigFailure
 from harness.case import Precision
-from harness.quirks import QUIRKS, Answer, Quirk, State, quirks_for
+from harness.cli.work import require_choice
+from harness.failures import UsageError
+from harness.quirks import QUIRKS, Answer, Quirk, State, quirks_for, require_known
 from harness.quirks.ask import ask
 from harness.tvm_compat import insert_before, release, replace_last, tvm_version
 
@@ -47,6 +49,24 @@ def test_path_and_precision_decide() -> None:
 def test_as_shipped_leaves_only_what_nothing_runs_without() -> None:
     shipped = applied("texture", Precision.FLOAT16, as_shipped=True, tvm="0.27.0")
     assert shipped == {"tir-pipeline-tuple", "default-tir-pipeline"}
+
+
+def test_as_shipped_but_for_some_keeps_the_order_and_leaves_what_the_release_has_not_got() -> None:
+    chosen = ["vectorized-alloc", "grouped-conv-nchw4c", "reduction-schedule-raises"]
+    made = quirks_for("texture", Precision.FLOAT32, as_shipped=True, but_for=chosen, tvm="0.27.0")
+    ids = [quirk.id for quirk in made]
+    assert ids == ["tir-pipeline-tuple", "default-tir-pipeline", "grouped-conv-nchw4c", "vectorized-alloc"]
+
+
+def test_a_quirk_that_there_is_not_is_named_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match="no quirk 'vectorised-alloc': did you mean 'vectorized-alloc'"):
+        require_known(["vectorised-alloc"])
+
+
+def test_quirks_are_chosen_only_of_what_is_as_shipped() -> None:
+    require_choice(True, ["vectorized-alloc"])
+    with pytest.raises(UsageError, match="--with-quirk goes with --as-shipped"):
+        require_choice(False, ["vectorized-alloc"])
 
 
 def test_release_reads_versions() -> None:
