@@ -36,6 +36,8 @@ LARGEST_BLOB_BYTES = 256 << 20
 
 PROGRAM_COUNTS = "adreno_bench.opencl_counts"
 FROM_BINARY, FROM_SOURCE = "programs_from_binary", "programs_from_source"
+SLOWED = "slowed_kernels"
+"""How many kernels of the virtual device were slowed on purpose, when it told; docs/virtual-device.md."""
 CLML_INFO = "adreno_bench.clml_info"
 
 CACHE_VARIABLE = "CLML_TUNING_CACHE"
@@ -96,9 +98,11 @@ class ProgramBinaries:
         """How many programs were built from binary and from source."""
         counts = _told(session, PROGRAM_COUNTS, timeout_s)
         facts: dict[str, Any] = {name: counts[name] for name in (FROM_BINARY, FROM_SOURCE) if name in counts}
+        if counts.get(SLOWED):
+            facts[SLOWED] = counts[SLOWED]
         if not tuned:
             return Proof(facts)
-        if not facts:
+        if FROM_SOURCE not in facts:
             return Proof(facts, "the device's OpenCL runtime does not tell how its programs were built")
         if facts[FROM_SOURCE]:
             return Proof(facts, f"{facts[FROM_SOURCE]} programs were built from source all the same")

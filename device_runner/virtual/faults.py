@@ -30,6 +30,25 @@ class BadFaults(RigFailure):
 
 
 @dataclass(frozen=True)
+class Kernels:
+    """OpenCL kernels, by globs. A new session begins with what the file says then."""
+
+    library: str = "*"
+    """File name on the phone: what `adreno-bench` pushes is named by its sha256, so `3fa9*` is one artifact."""
+    kernel: str = "*"
+    """Name of the kernel. The reference kernel of each session is `spin_kernel`; TVM's own begin otherwise."""
+
+
+@dataclass(frozen=True)
+class SlowKernels(Kernels):
+    """Kernels that last longer, in wall time and in the device's own time."""
+
+    factor: float = 1.0
+    least_s: float = 0.0
+    """What a kernel lasts at least, before the factor: waiting is steadier than computing."""
+
+
+@dataclass(frozen=True)
 class Faults:
     """One set of faults; the default is a healthy phone."""
 
@@ -51,6 +70,10 @@ class Faults:
     """Announce these features in place of all, to new transports; `("cmd",)` is a phone that knows only version 1."""
     crash_session_after_s: float | None = None
     """Kill the worker of `tvm_rpc` (SIGKILL) this long after its session began."""
+    slow_kernels: SlowKernels | None = None
+    """Make these kernels last longer."""
+    hang_kernels: Kernels | None = None
+    """Never end these kernels; their process is deaf to SIGTERM."""
 
 
 def write(path: Path, faults: Faults) -> None:

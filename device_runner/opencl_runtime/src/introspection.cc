@@ -27,6 +27,7 @@ std::string Counts() {
   Device& device = Device::Current();
   return "{\"programs_from_source\": " + std::to_string(builds.source) +
          ", \"programs_from_binary\": " + std::to_string(builds.binary) +
+         ", \"slowed_kernels\": " + std::to_string(device.queue().slowed()) +
          ", \"events_held\": " + std::to_string(device.queue().events_held()) +
          ", \"pool_bytes\": " + std::to_string(device.pool().nbytes()) + "}";
 }

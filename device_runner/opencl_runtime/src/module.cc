@@ -15,6 +15,7 @@
 
 #include "bytes.h"
 #include "device.h"
+#include "fault.h"
 #include "memory.h"
 #include "program.h"
 
@@ -90,7 +91,10 @@ double NumberOf(const TVMFFIAny& arg) {
 class Launcher {
  public:
   Launcher(std::shared_ptr<Programs> programs, std::string name, const Signature& signature)
-      : programs_(std::move(programs)), name_(std::move(name)), arg_types_(signature.arg_types) {
+      : programs_(std::move(programs)),
+        name_(std::move(name)),
+        arg_types_(signature.arg_types),
+        fault_(Fault::Of(name_)) {
     for (const std::string& tag : signature.launch_tags) slots_.push_back(ExtentSlot(tag, name_));
     for (const std::size_t slot : slots_) dimensions_ = std::max<cl_uint>(dimensions_, slot % 3 + 1);
     for (const DLDataType& type : arg_types_) {
@@ -119,12 +123,14 @@ class Launcher {
     Device& device = Device::Current();
     const std::size_t global[3] = {extent[0] * extent[3], extent[1] * extent[4], extent[2] * extent[5]};
     const cl_kernel kernel = KernelOn(device);
-    device.queue().Launch([&](cl_command_queue queue, cl_event* event) {
+    const auto enqueue = [&](cl_command_queue queue, cl_event* event) {
       for (cl_uint i = 0; i < arg_types_.size(); ++i) SetArgument(device, kernel, i, raw[i]);
       const cl_int code =
           clEnqueueNDRangeKernel(queue, kernel, dimensions_, nullptr, global, &extent[3], 0, nullptr, event);
       if (code != CL_SUCCESS) Check(code, Describe(extent));
-    });
+    };
+    if (fault_ != nullptr) return fault_->Launch(device.queue(), enqueue);
+    device.queue().Launch(enqueue);
   }
 
  private:
@@ -171,6 +177,7 @@ class Launcher {
   std::vector<DLDataType> arg_types_;
   std::vector<std::size_t> slots_;
   cl_uint dimensions_ = 1;
+  std::unique_ptr<const Fault> fault_;
   std::mutex mutex_;
   std::map<int, Kernel> kernels_;
 };

@@ -1,6 +1,8 @@
 #include "queue.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 namespace adreno_bench {
 namespace {
@@ -19,6 +21,20 @@ cl_ulong ProfilingTime(cl_event event, cl_profiling_info what) {
   cl_ulong ns = 0;
   Check(clGetEventProfilingInfo(event, what, sizeof(ns), &ns, nullptr), "clGetEventProfilingInfo");
   return ns;
+}
+
+std::int64_t KernelNs(cl_event event) {
+  return static_cast<std::int64_t>(ProfilingTime(event, CL_PROFILING_COMMAND_END) -
+                                   ProfilingTime(event, CL_PROFILING_COMMAND_START));
+}
+
+/// Sleeps for the most part, because others need the processor, and spins at the end, because sleepers wake late.
+void Linger(std::chrono::nanoseconds time) {
+  constexpr std::chrono::microseconds late(80);
+  const auto end = std::chrono::steady_clock::now() + time;
+  if (time > late) std::this_thread::sleep_until(end - late);
+  while (std::chrono::steady_clock::now() < end) {
+  }
 }
 
 /// CL_COMPLETE, a positive number while the command is under way, or a negative error.
@@ -49,7 +65,7 @@ void Queue::Finish() {
 
 std::int64_t Queue::StartTimer() {
   std::lock_guard<std::mutex> guard(mutex_);
-  if (!profiling_) profiling_ = MakeQueue(context_, device_, CL_QUEUE_PROFILING_ENABLE);
+  RequireProfiling();
   Check(clFinish(current()), "clFinish");  // what was enqueued before the start is not timed
   Drain();
   ++timers_;
@@ -70,6 +86,11 @@ std::size_t Queue::events_held() {
   return events_.size();
 }
 
+std::int64_t Queue::slowed() {
+  std::lock_guard<std::mutex> guard(mutex_);
+  return slowed_;
+}
+
 void Queue::Record(Event event) {
   events_.push_back(std::move(event));
   if (events_.size() > kDrainAbove) Drain();
@@ -80,9 +101,22 @@ void Queue::Drain() {
     const Event event = std::move(events_.front());
     events_.pop_front();
     Check(std::min(Status(event.get()), CL_SUCCESS), "running a kernel");
-    kernel_ns_ += static_cast<std::int64_t>(ProfilingTime(event.get(), CL_PROFILING_COMMAND_END) -
-                                            ProfilingTime(event.get(), CL_PROFILING_COMMAND_START));
+    kernel_ns_ += KernelNs(event.get());
   }
+}
+
+void Queue::RequireProfiling() {
+  if (!profiling_) profiling_ = MakeQueue(context_, device_, CL_QUEUE_PROFILING_ENABLE);
+}
+
+std::int64_t Queue::Prolong(Event event, const Slowness& slowness) {
+  Wait(event);
+  const std::int64_t took_ns = KernelNs(event.get());
+  const auto natural_ns = static_cast<double>(std::max(took_ns, slowness.least_ns));
+  const auto lasts_ns = static_cast<std::int64_t>(natural_ns * slowness.factor);
+  Linger(std::chrono::nanoseconds(lasts_ns - took_ns));
+  if (slowness.any()) ++slowed_;
+  return lasts_ns;
 }
 
 }  // namespace adreno_bench

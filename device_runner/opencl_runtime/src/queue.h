@@ -10,6 +10,13 @@
 
 namespace adreno_bench {
 
+/// How much longer than it needs a kernel is made to last.
+struct Slowness {
+  double factor = 1;
+  std::int64_t least_ns = 0;
+  bool any() const { return factor > 1 || least_ns > 0; }
+};
+
 /// An in-order queue shared by all threads. OpenCL kernels carry their arguments, so setting arguments and enqueueing
 /// is one step under the queue's lock. While at least one timer runs, commands go to a second queue that profiles.
 class Queue {
@@ -27,6 +34,18 @@ class Queue {
       enqueue(profiling_.get(), &event);
       Record(Event(event));
     }
+  }
+
+  /// As `Launch`, and waits until the kernel has lasted so long. Timers are told the longer time.
+  template <typename Enqueue>
+  void LaunchSlowly(Enqueue&& enqueue, const Slowness& slowness) {
+    std::lock_guard<std::mutex> guard(mutex_);
+    Check(clFinish(current()), "clFinish");  // the kernel goes to the queue that profiles, in its turn all the same
+    RequireProfiling();
+    cl_event event = nullptr;
+    enqueue(profiling_.get(), &event);
+    const std::int64_t lasted_ns = Prolong(Event(event), slowness);
+    if (timers_ > 0) kernel_ns_ += lasted_ns;
   }
 
   /// Calls `enqueue(queue, event)`, which must enqueue one transfer and fill in the event, and waits for its end.
@@ -54,6 +73,8 @@ class Queue {
   std::int64_t StartTimer();
   /// Waits for everything enqueued so far, stops one timer, returns the kernel time so far in nanoseconds.
   std::int64_t StopTimer();
+  /// How many kernels were made to last longer.
+  std::int64_t slowed();
   /// Events not yet turned into time; about as many as the device has kernels still to run.
   std::size_t events_held();
 
@@ -62,6 +83,8 @@ class Queue {
   static void Wait(const Event& event);
   void Record(Event event);
   void Drain();
+  void RequireProfiling();
+  std::int64_t Prolong(Event event, const Slowness& slowness);
 
   std::mutex mutex_;
   CommandQueue plain_;
@@ -71,6 +94,7 @@ class Queue {
   int timers_ = 0;
   std::deque<Event> events_;
   std::int64_t kernel_ns_ = 0;
+  std::int64_t slowed_ = 0;
 };
 
 }  // namespace adreno_bench

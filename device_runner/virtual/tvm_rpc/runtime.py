@@ -8,6 +8,9 @@ import os
 import sys
 from pathlib import Path
 
+from device_runner.virtual.faults import Faults
+from device_runner.virtual.tvm_rpc.kernel_faults import spoil_kernels
+
 EXTRA_LIBRARIES = "ADRENO_BENCH_OPENCL_RUNTIME"
 """Environment: libraries to load beside the runtime, separated by `:`: TVM's OpenCL device API, the model of CLML."""
 
@@ -38,7 +41,7 @@ def _libraries() -> list[Path]:
     return [path for path in names if path.exists()] + extra
 
 
-def serve(fd: int, folder: Path) -> None:
+def serve(fd: int, folder: Path, injected: Faults) -> None:
     """Serve one client on a connected socket until it leaves; its uploads go to `folder`."""
     import tvm_ffi
 
@@ -49,6 +52,7 @@ def serve(fd: int, folder: Path) -> None:
         path = workpath(name)
         if not path.endswith(".so"):
             raise ValueError(f"{name}: only shared libraries can be loaded, there is no compiler on the device")
+        spoil_kernels(injected, Path(path).name)
         return tvm_ffi.load_module(path)
 
     tvm_ffi.register_global_func("tvm.rpc.server.workpath", workpath, override=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from device_runner.failures import RigFailure
 from device_runner.virtual import faults, lifetime
+from device_runner.virtual.faults import Faults
 from device_runner.virtual.tvm_rpc import handshake, runtime
 from device_runner.virtual.tvm_rpc.tracker import Tracker
 
@@ -101,11 +102,12 @@ def _listen(listener: socket.socket, options: argparse.Namespace) -> None:
 def _serve(listener: socket.socket, connection: socket.socket, session: handshake.Session, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    injected = _injected()
     worker = os.fork()
     if worker == 0:
-        _work(listener, connection, folder)
+        _work(listener, connection, folder, injected)
     try:
-        status = _oversee(worker, session.timeout_s)
+        status = _oversee(worker, session.timeout_s, injected.crash_session_after_s)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     died = os.WIFSIGNALED(status)
@@ -113,13 +115,13 @@ def _serve(listener: socket.socket, connection: socket.socket, session: handshak
     log.log(logging.ERROR if status else logging.INFO, "Child pid=%d exited, Process status =%d%s", worker, status, how)
 
 
-def _work(listener: socket.socket, connection: socket.socket, folder: Path) -> None:
+def _work(listener: socket.socket, connection: socket.socket, folder: Path, injected: Faults) -> None:
     """The worker's life. Does not return."""
     code = 1
     try:
         lifetime.die_with_parent(signal.SIGKILL)
         listener.close()
-        runtime.serve(connection.fileno(), folder)
+        runtime.serve(connection.fileno(), folder, injected)
         code = 0
     except Exception as error:
         log.error("session ended: %s", error)
@@ -128,11 +130,10 @@ def _work(listener: socket.socket, connection: socket.socket, folder: Path) -> N
         os._exit(code)
 
 
-def _oversee(worker: int, timeout_s: float | None) -> int:
+def _oversee(worker: int, timeout_s: float | None, crash_after_s: float | None) -> int:
     """Wait for a worker, at most `timeout_s`; returns its status as `waitpid` gives it."""
     pidfd = os.pidfd_open(worker)
     try:
-        crash_after_s = _crash_after_s()
         if crash_after_s is not None and not _ends(pidfd, crash_after_s):
             os.kill(worker, signal.SIGKILL)
         elif not _ends(pidfd, timeout_s):
@@ -149,10 +150,10 @@ def _ends(pidfd: int, within_s: float | None) -> bool:
     return bool(select.select([pidfd], [], [], within_s)[0])
 
 
-def _crash_after_s() -> float | None:
+def _injected() -> Faults:
     path = os.environ.get(FAULTS)
     try:
-        return faults.read(Path(path)).crash_session_after_s if path else None
+        return faults.read(Path(path)) if path else Faults()
     except RigFailure as failure:
         log.error("%s", failure)
-        return None
+        return Faults()

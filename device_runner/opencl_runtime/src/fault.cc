@@ -1,0 +1,72 @@
+#include "fault.h"
+
+#include <fnmatch.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <tvm/ffi/error.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+namespace adreno_bench {
+namespace {
+
+std::string Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+bool Matches(const std::string& kernel, const std::string& glob) {
+  return fnmatch(glob.c_str(), kernel.c_str(), 0) == 0;
+}
+
+std::string Content(const std::string& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+/// Of a kernel that is not slowed, neither factor nor least time says anything.
+Slowness SlownessOf(const std::string& kernel) {
+  const std::string text = Environment(kSlowVariable);
+  if (text.empty()) return {};
+  std::istringstream words(text);
+  Slowness found;
+  double least_s = 0;
+  std::string glob;
+  if (!(words >> found.factor >> least_s >> glob)) {
+    TVM_FFI_THROW(ValueError) << kSlowVariable << "='" << text << "' is not FACTOR LEAST_S GLOB";
+  }
+  found.least_ns = static_cast<std::int64_t>(least_s * 1e9);
+  return Matches(kernel, glob) ? found : Slowness{};
+}
+
+}  // namespace
+
+std::unique_ptr<const Fault> Fault::Of(const std::string& kernel) {
+  auto fault = std::make_unique<Fault>();
+  fault->kernel_ = kernel;
+  fault->slowness_ = SlownessOf(kernel);
+  const std::string hanging = Environment(kHangVariable);
+  fault->hangs_ = !hanging.empty() && Matches(kernel, hanging);
+  fault->resets_file_ = Environment(kResetVariable);
+  if (!fault->resets_file_.empty()) fault->resets_before_ = Content(fault->resets_file_);
+  const bool healthy = !fault->slowness_.any() && !fault->hangs_ && fault->resets_file_.empty();
+  return healthy ? nullptr : std::move(fault);
+}
+
+void Fault::FailAfterReset() const {
+  if (!resets_file_.empty() && Content(resets_file_) != resets_before_) {
+    Check(CL_OUT_OF_RESOURCES, "running kernel '" + kernel_ + "' across a reset of the GPU");
+  }
+}
+
+void Fault::Hang() {
+  signal(SIGTERM, SIG_IGN);
+  prctl(PR_SET_PDEATHSIG, 0);  // the end of the server, which SIGTERM does reach, would be our end
+  for (;;) pause();
+}
+
+}  // namespace adreno_bench

@@ -1,0 +1,40 @@
+"""Faults of OpenCL kernels, handed to our OpenCL runtime.
+
+It reads its environment (src/fault.h) whenever a module with kernels is loaded, so what is set just before a library is
+loaded concerns the kernels of that library, and a healthy library's kernels do not even look.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from fnmatch import fnmatchcase
+
+from device_runner.virtual.faults import Faults, Kernels
+
+SLOW = "ADRENO_BENCH_SLOW_KERNELS"
+HANG = "ADRENO_BENCH_HANG_KERNELS"
+
+log = logging.getLogger("tvm_rpc")
+
+
+def spoil_kernels(injected: Faults, library: str) -> None:
+    """Let the kernels of the library of this file name, which is loaded next, be as the faults say."""
+    slow, hang = injected.slow_kernels, injected.hang_kernels
+    if slow and _concerns(slow, library):
+        _inject(SLOW, f"{slow.factor!r} {slow.least_s!r} {slow.kernel}", library)
+    else:
+        os.environ.pop(SLOW, None)
+    if hang and _concerns(hang, library):
+        _inject(HANG, hang.kernel, library)
+    else:
+        os.environ.pop(HANG, None)
+
+
+def _concerns(kernels: Kernels, library: str) -> bool:
+    return fnmatchcase(library, kernels.library)
+
+
+def _inject(variable: str, value: str, library: str) -> None:
+    log.warning("injected into %s: %s=%s", library, variable, value)
+    os.environ[variable] = value

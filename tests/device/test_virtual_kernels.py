@@ -1,0 +1,72 @@
+"""Kernels that the virtual phone slows, hangs or resets the GPU under, and what a session sees of it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from device_runner.adb_device import AdbDevice
+from device_runner.device import Loadable
+from device_runner.failures import Hang
+from device_runner.virtual import Kernels, SlowKernels, VirtualPhone
+
+pytestmark = pytest.mark.device
+LONG_S = 60
+MATRIX = np.linspace(-1, 1, 32, dtype="float32").reshape(4, 8)
+
+
+def fastest_ms(device: AdbDevice, program: Loadable) -> tuple[float, float, int]:
+    """Device and wall time of the fastest of some inferences, and how many kernels the process has slowed."""
+    with device.session({}, timeout_s=LONG_S) as session:
+        loaded = session.load(program, timeout_s=LONG_S)
+        outputs, _ = loaded.run([MATRIX], timeout_s=LONG_S)
+        assert np.array_equal(outputs[0], 2 * np.maximum(MATRIX, 0))
+        device_ms, wall_ms = loaded.device_ms(5, timeout_s=LONG_S), loaded.wall_ms(5, timeout_s=LONG_S)
+        counts = json.loads(session.call("adreno_bench.opencl_counts", timeout_s=LONG_S))
+        assert "injected into" in session.log() or not counts["slowed_kernels"]
+    return min(device_ms), min(wall_ms), counts["slowed_kernels"]
+
+
+def test_a_slowed_kernel_lasts_longer_by_its_factor(
+    phone: VirtualPhone, device: AdbDevice, opencl_program: Loadable
+) -> None:
+    phone.fault(slow_kernels=SlowKernels(least_s=0.02))
+    base_ms, _, _ = fastest_ms(device, opencl_program)
+    assert base_ms >= 20
+    phone.fault(slow_kernels=SlowKernels(least_s=0.02, factor=1.5))
+    device_ms, wall_ms, slowed = fastest_ms(device, opencl_program)
+    assert device_ms == pytest.approx(1.5 * base_ms, rel=0.01)
+    assert wall_ms >= device_ms
+    assert slowed > 0
+
+
+@pytest.mark.parametrize(
+    "others", [SlowKernels(least_s=0.02, library="0123*"), SlowKernels(least_s=0.02, kernel="spin_*")]
+)
+def test_other_kernels_keep_their_pace(
+    phone: VirtualPhone, device: AdbDevice, opencl_program: Loadable, others: SlowKernels
+) -> None:
+    phone.fault(slow_kernels=others)
+    device_ms, _, slowed = fastest_ms(device, opencl_program)
+    assert device_ms < 20
+    assert not slowed
+
+
+def test_a_library_is_named_by_its_hash(phone: VirtualPhone, device: AdbDevice, opencl_program: Loadable) -> None:
+    phone.fault(slow_kernels=SlowKernels(least_s=0.02, library=f"{opencl_program.sha256[:8]}*"))
+    assert fastest_ms(device, opencl_program)[0] >= 20
+
+
+def test_a_kernel_that_never_ends_is_a_hang_and_leaves_nothing(
+    phone: VirtualPhone, device: AdbDevice, opencl_program: Loadable
+) -> None:
+    phone.fault(hang_kernels=Kernels())
+    with device.session({}, timeout_s=LONG_S) as session:
+        program = session.load(opencl_program, timeout_s=LONG_S)
+        with pytest.raises(Hang):
+            program.run([MATRIX], timeout_s=1)
+    assert device.transport.shell(["pgrep", "-f", "tvm_rpc[.]server"], timeout_s=LONG_S).stdout == ""
+    phone.fault(hang_kernels=None)
+    assert fastest_ms(device, opencl_program)[2] == 0
