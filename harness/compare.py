@@ -19,10 +19,11 @@ from harness.case import Case
 from harness.failures import UsageError
 from harness.outcome import ExitCode, Outcome, Owner
 from harness.record import Record
+from harness.reference import FACTOR
 from harness.stats import fdr, pair, robust
-from harness.stats.controls import Fitness, gauge
+from harness.stats.controls import PROBE_LIMITS, Fitness, Probe, Probed, gauge
 from harness.stats.pair import Change, Rules
-from harness.stats.session import Samples, summarise
+from harness.stats.session import Noise, Samples, summarise
 
 FEWEST_SESSIONS = 2
 """On each side, before a latency may be called changed: the samples of one session share its bias."""
@@ -74,6 +75,8 @@ class Side:
     quirks: tuple[str, ...] = ()
     tvm: str = ""
     emulated: tuple[str, ...] = ()
+    probes: tuple[Probed, ...] = ()
+    """The reference kernel, in each session that measured it."""
 
     @cached_property
     def location_ms(self) -> float:
@@ -154,6 +157,7 @@ def _side(key: Key, group: Sequence[Record]) -> Side:
         quirks=decides.quirks,
         tvm=decides.tvm,
         emulated=decides.emulated,
+        probes=tuple(Probed(r.reference, r.reference_ms, r.slowed_ms) for r in right if r.reference),
     )
 
 
@@ -169,17 +173,27 @@ def latest_build(group: Sequence[Record]) -> list[Record]:
     return [record for record in group if record.artifact == group[-1].artifact]
 
 
-def compare_sides(base: Sides, head: Sides, rules: Rules | None = None, *, gauged: bool = True) -> Result:
+def compare_sides(
+    base: Sides,
+    head: Sides,
+    rules: Rules | None = None,
+    *,
+    gauged: bool = True,
+    noises: Mapping[Key, Noise] | None = None,
+) -> Result:
     """Compare every case of both sides, in head's order; what only base knows comes last.
 
-    Cases whose artifact did not change gauge the run: if they look changed, no latency of it is believed. Unless
-    `gauged`, they are taken for findings too: base and head are two states of a device.
+    Cases whose artifact did not change gauge the run, and so does the reference kernel: if they look changed, no
+    latency of it is believed. Unless `gauged`, they are taken for findings too: base and head are two states of a
+    device. `noises` is what calibration knows of some cases.
     """
+    rules, noises = rules or Rules(), noises or {}
     timed = [key for key, side in head.items() if key in base and _both_timed(base[key], side)]
-    changes = {key: latency_change(base[key], head[key], rules) for key in timed}
-    fitness = _gauge(base, head, changes) if gauged else UNGAUGED
+    changes = {key: latency_change(base[key], head[key], rules, noises.get(key)) for key in timed}
+    fitness = _gauge(base, head, changes, rules) if gauged else UNGAUGED
     if fitness.fit is False:
-        believed = {key: unproved(change, "the run is unfit to judge by") for key, change in changes.items()}
+        why = f"the run is unfit to judge by: {fitness.reasons[0]}"
+        believed = {key: unproved(change, why) for key, change in changes.items()}
     else:
         believed = dict(zip(timed, fdr.hold(list(changes.values())), strict=True))
     compared = [_compare(key, base.get(key), side, believed.get(key)) for key, side in head.items()]
@@ -187,18 +201,40 @@ def compare_sides(base: Sides, head: Sides, rules: Rules | None = None, *, gauge
     return Result(compared + gone, fitness)
 
 
-def _gauge(base: Sides, head: Sides, changes: Mapping[Key, Change]) -> Fitness:
+def _gauge(base: Sides, head: Sides, changes: Mapping[Key, Change], rules: Rules) -> Fitness:
     enough = [key for key in changes if min(len(base[key].sessions), len(head[key].sessions)) >= FEWEST_SESSIONS]
-    return gauge({str(key): changes[key] for key in enough if base[key].artifact == head[key].artifact})
+    controls = {str(key): changes[key] for key in enough if base[key].artifact == head[key].artifact}
+    probes: dict[str, Probe] = {}
+    references: dict[str, Change] = {}
+    for identity in dict.fromkeys(key.identity for key in changes):
+        was, now = (
+            [p for key in changes if key.identity == identity for p in side[key].probes] for side in (base, head)
+        )
+        probes |= {f"{what} on {identity}": _probe(of) for what, of in (("base", was), ("head", now)) if of}
+        references[identity] = _reference_change(was, now, rules)
+    return gauge(controls, probes, references)
+
+
+def _probe(of: Sequence[Probed]) -> Probe:
+    """All sessions of one side, each sample counted."""
+    return Probe([ms for p in of for ms in p.reference_ms], [ms for p in of for ms in p.slowed_ms], FACTOR)
+
+
+def _reference_change(base: Sequence[Probed], head: Sequence[Probed], rules: Rules) -> Change:
+    """What became of the reference kernel that both sides measured. Another release may make another kernel of it."""
+    same = {probed.kernel for probed in base} & {probed.kernel for probed in head}
+    was, now = ([probed.reference_ms for probed in side if probed.kernel in same] for side in (base, head))
+    change = pair.compare(was, now, replace(rules, floor_ms=0.0), limits=PROBE_LIMITS)
+    return change if min(change.sessions) >= FEWEST_SESSIONS else unproved(change, "one session is no proof")
 
 
 def _both_timed(base: Side, head: Side) -> bool:
     return base.outcome is head.outcome is Outcome.OK and bool(base.sessions) and bool(head.sessions)
 
 
-def latency_change(base: Side, head: Side, rules: Rules | None) -> Change:
+def latency_change(base: Side, head: Side, rules: Rules, noise: Noise | None = None) -> Change:
     """Compare the sessions of two sides that are right. One session on a side is never proof of a change."""
-    change = pair.compare(base.sessions, head.sessions, rules)
+    change = pair.compare(base.sessions, head.sessions, rules, noise)
     if change.verdict.changed and min(change.sessions) < FEWEST_SESSIONS:
         return unproved(change, "one session is no proof of a change: its samples share its bias")
     return change

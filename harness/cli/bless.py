@@ -47,11 +47,9 @@ def bless(
 
 
 def _row(blessing: Blessing, folder: Path) -> tuple[str, ...]:
-    from harness.baseline import save
-
     kept = blessing.baseline
     if kept is None:
         return str(blessing.key), blessing.key.identity, "refused", "-", "; ".join(blessing.notes)
     what = f"latency, sessions: {len(kept.sessions)}" if kept.sessions else "correctness only"
-    state = "written" if save(kept, folder) else "unchanged"
+    state = "written" if kept.save(folder) else "unchanged"
     return str(blessing.key), blessing.key.identity, state, what, "; ".join(blessing.notes) or "-"

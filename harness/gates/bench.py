@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness import baseline
 from harness.baseline import Baseline
 from harness.build import Builder
 from harness.cli.work import prepared
@@ -36,7 +35,7 @@ class Bench:
 
     def baseline(self, case: str) -> Baseline | None:
         """What was blessed of a case on this identity. Raises UsageError for a file that is not good."""
-        return baseline.find(self.options.baselines, self.run.device.identity.key, case)
+        return Baseline.find(self.options.baselines, self.run.device.identity.key, case)
 
 
 @contextlib.contextmanager

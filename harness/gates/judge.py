@@ -7,15 +7,16 @@ a sequential test decides (`harness.stats.sequential`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from harness.compare import Comparison, Result, Verdict, finding
+from harness.compare import Comparison, Key, Result, Verdict, finding
 from harness.outcome import Outcome
 from harness.record import Record
 from harness.stats import pair, sequential
 from harness.stats.pair import Change, Rules
 from harness.stats.sequential import Decision, State
+from harness.stats.session import Noise
 
 ALARM_RATE = 0.05
 """Chance of any unjustified alarm in a whole suite that did not change; shared out among its cases."""
@@ -30,14 +31,23 @@ def judge(
     rules: Rules,
     measurer: Callable[[Comparison], Measure | str] | None = None,
     most_sessions: int = MOST_SESSIONS,
+    noises: Mapping[Key, Noise] | None = None,
 ) -> Result:
     """Settle what one comparison with the baselines left open.
 
-    `measurer` gives the means to measure a suspect again, or the reason why there are none.
+    `measurer` gives the means to measure a suspect again, or the reason why there are none; `noises` is what
+    calibration knows. In an unfit run nothing passes by lying near its baseline.
     """
-    alpha = min(sequential.Plan().alpha, ALARM_RATE / max(1, len(result.cases)))
-    plan = sequential.Plan(rules, alpha=alpha, most_sessions=most_sessions)
-    return replace(result, cases=[_settle(case, plan, measurer) for case in result.cases])
+    plan = confirmation(rules, most_sessions, len(result.cases))
+    unfit = result.fitness.fit is False
+    cases = [_settle(case, plan, measurer, (noises or {}).get(case.key), unfit=unfit) for case in result.cases]
+    return replace(result, cases=cases)
+
+
+def confirmation(rules: Rules, most_sessions: int, cases: int) -> sequential.Plan:
+    """How sure the confirmation of one of so many cases has to be."""
+    alpha = min(sequential.Plan().alpha, ALARM_RATE / max(1, cases))
+    return sequential.Plan(rules, alpha=alpha, most_sessions=most_sessions)
 
 
 def suspected(comparison: Comparison, rules: Rules) -> pair.Verdict | None:
@@ -52,11 +62,16 @@ def suspected(comparison: Comparison, rules: Rules) -> pair.Verdict | None:
 
 
 def _settle(
-    comparison: Comparison, plan: sequential.Plan, measurer: Callable[[Comparison], Measure | str] | None
+    comparison: Comparison,
+    plan: sequential.Plan,
+    measurer: Callable[[Comparison], Measure | str] | None,
+    noise: Noise | None,
+    *,
+    unfit: bool,
 ) -> Comparison:
     suspicion = suspected(comparison, plan.rules)
     if suspicion is None:
-        return _passed(comparison, plan.rules)
+        return comparison if unfit else _passed(comparison, plan.rules)
     looks = f"looks {suspicion.value}, which one session cannot prove"
     if comparison.base and comparison.head and comparison.base.artifact == comparison.head.artifact:
         return _because(comparison, f"{looks}; the artifact is the same, so the compiler did not do it")
@@ -65,14 +80,21 @@ def _settle(
     measure = measurer(comparison)
     if isinstance(measure, str):
         return _because(comparison, f"{looks}; {measure}")
-    return confirm(comparison, suspicion, plan, measure)
+    return confirm(comparison, suspicion, plan, measure, noise)
 
 
-def confirm(comparison: Comparison, suspicion: pair.Verdict, plan: sequential.Plan, measure: Measure) -> Comparison:
+def confirm(
+    comparison: Comparison,
+    suspicion: pair.Verdict,
+    plan: sequential.Plan,
+    measure: Measure,
+    noise: Noise | None = None,
+) -> Comparison:
     """Measure in turns until it is decided, or until a session does not end well."""
     taken: dict[sequential.Side, list[list[float]]] = {side: [] for side in sequential.Side}
     while True:
-        decision = sequential.decide(taken[sequential.Side.BASE], taken[sequential.Side.HEAD], suspicion, plan)
+        base, head = taken[sequential.Side.BASE], taken[sequential.Side.HEAD]
+        decision = sequential.decide(base, head, suspicion, plan, noise)
         if decision.next is None:
             return _decided(comparison, suspicion, decision)
         record = measure(decision.next)

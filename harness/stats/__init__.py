@@ -6,7 +6,7 @@ of a series), `noise` (what a series can show), `controls` (is this run fit?), `
 docs/verdicts.md tells what the verdicts mean, docs/power.md what they have been measured to detect.
 """
 
-from harness.stats.controls import Fitness, Probe, gauge
+from harness.stats.controls import Fitness, Probe, Probed, gauge
 from harness.stats.fdr import hold
 from harness.stats.geomean import Flip, Overall, flips, overall
 from harness.stats.history import History, Step, segment, threshold
@@ -28,6 +28,7 @@ __all__ = [
     "Overall",
     "Plan",
     "Probe",
+    "Probed",
     "Quality",
     "Rules",
     "Side",

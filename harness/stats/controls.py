@@ -1,7 +1,11 @@
-"""Is this run fit to judge by? Cases whose artifact did not change must not look changed, and a slowed kernel must."""
+"""Is this run fit to judge by? Cases whose artifact did not change must not look changed, and a slowed kernel must.
+
+A reference kernel belongs to no case, so it is the rig's own series: if it changed, the compiler is not to blame.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +18,18 @@ COMMON_SHIFT = 0.01
 """Controls that move together by less than this (a fraction) make no run unfit."""
 COMMON_P = 0.01
 """Sign test: controls that move one way this improbably move together."""
-PROBE_LIMITS = Limits(fewest=3)
+PROBE_LIMITS = Limits(fewest=3, independent=0, warm_up=1, drift=math.inf, modes_apart=math.inf)
+"""A handful of samples of many sessions: they only have to be times."""
+
+
+@dataclass(frozen=True)
+class Probed:
+    """A reference kernel and the same made slower on purpose, as measured in one session."""
+
+    kernel: str
+    """Which one; empty if none was measured. Only the same kernel can be compared."""
+    reference_ms: Sequence[float] = ()
+    slowed_ms: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
@@ -39,16 +54,26 @@ class Fitness:
     reasons: tuple[str, ...] = ()
 
 
-def gauge(controls: Mapping[str, Change], probe: Probe | None = None, rate: float = 0.05) -> Fitness:
+def gauge(
+    controls: Mapping[str, Change],
+    probes: Mapping[str, Probe] | None = None,
+    references: Mapping[str, Change] | None = None,
+    rate: float = 0.05,
+) -> Fitness:
     """Judge a run by its controls: changes of series whose artifact is the same on both sides, by name.
 
-    `rate` is the chance that a sound run is refused because a control looks changed. Never raises for data.
+    `probes` and `references` say of each part of the run (base, head, a device) how the reference kernels did, and how
+    the plain one changed between base and head. `rate` is the chance that a sound run is refused because a control
+    looks changed. Never raises for data.
     """
+    probes, references = probes or {}, references or {}
     tested = {name: change for name, change in controls.items() if change.p == change.p}
     moves = [change.relative for change in tested.values()]
-    found = [_changed(tested, rate), _together(moves), _unmeasured(controls, tested), _blind(probe)]
+    found = [_changed(tested, rate), _together(moves), _unmeasured(controls, tested)]
+    found += [_blind(where, probe) for where, probe in probes.items()]
+    found += [_moved(where, change) for where, change in references.items()]
     reasons = tuple(reason for reason in found if reason)
-    fit = not reasons if tested or probe else None
+    fit = not reasons if tested or probes else None
     if fit is None:
         reasons = (*reasons, "no artifact stayed the same and no probe was run: nothing tells this run's noise")
     return Fitness(fit, robust.median(moves) if moves else 0.0, len(tested), reasons)
@@ -77,15 +102,19 @@ def _unmeasured(controls: Mapping[str, Change], tested: Mapping[str, Change]) ->
     return f"{lost} of {len(controls)} unchanged artifacts could not be measured" if 2 * lost > len(controls) else ""
 
 
-def _blind(probe: Probe | None) -> str:
+def _blind(where: str, probe: Probe) -> str:
     """A slowed kernel has to show at least half of its slowing."""
-    if probe is None:
-        return ""
     for what, samples in (("reference", probe.reference_ms), ("slowed", probe.slowed_ms)):
         quality = check(samples, PROBE_LIMITS)
         if not quality.ok:
-            return f"the {what} kernel could not be measured: {quality.reasons[0]}"
-    ratio = robust.location(probe.slowed_ms) / robust.location(probe.reference_ms)
+            return f"the {what} kernel could not be measured ({where}): {quality.reasons[0]}"
+    ratio = robust.median(probe.slowed_ms) / robust.median(probe.reference_ms)
     if ratio >= 1 + (probe.factor - 1) / 2:
         return ""
-    return f"a kernel made {probe.factor:g} times slower measures {ratio:.2f} times: slowness is not seen"
+    return f"a kernel made {probe.factor:g} times slower measures {ratio:.2f} times ({where}): slowness is not seen"
+
+
+def _moved(where: str, change: Change) -> str:
+    if not change.verdict.changed:
+        return ""
+    return f"the reference kernel moved by {change.relative:+.1%} ({where}): the rig changed, not the compiler"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.artifact import Store
-from harness.baseline import bless, load, save
+from harness.baseline import bless, load
 from harness.outcome import ExitCode, Outcome
 from harness.record import Record, RecordFile
 
@@ -82,7 +82,7 @@ def test_of_the_virtual_device_correctness_is_blessed_and_what_becomes_wrong_is_
     assert code == ExitCode.GOOD, said
     for blessing in bless(records(tmp_path)):
         assert blessing.baseline
-        save(blessing.baseline, tmp_path / "baselines")
+        blessing.baseline.save(tmp_path / "baselines")
     assert {baseline.kind for baseline in load(tmp_path / "baselines")} == {"correctness"}
     code, said = bench(tmp_path, cache, "gate", "--as-shipped", "--json")
     told = json.loads(said[said.index("{\n") :].split("\n}\n")[0] + "}")
@@ -100,7 +100,7 @@ def test_a_suspicion_is_measured_again_in_turns_with_the_baselines_build(tmp_pat
     flattering = old.model_copy(update={"as_shipped": False, "wall_ms": [ms / 3 for ms in varied(old.wall_ms)]})
     (blessing,) = bless([flattering])
     assert blessing.baseline, blessing.notes
-    save(blessing.baseline, tmp_path / "baselines")
+    blessing.baseline.save(tmp_path / "baselines")
     for _ in range(ATTEMPTS):  # a session that was not steady is no ground for a suspicion
         (tmp_path / "records.jsonl").unlink()
         RecordFile(tmp_path / "records.jsonl").append(old)

@@ -1,6 +1,7 @@
 """Baselines: what may become one, how it is written, and how it is read back."""
 
 import json
+import math
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runner.device import Identity
-from harness import baseline
+from harness import baseline, reviewed
 from harness.failures import UsageError
 from harness.outcome import Outcome
 from harness.record import Record
 
 CASE = "tiny-opencl-float32-untuned"
+REFERENCE = {"reference": "k", "reference_ms": [5.0, 5.1, 5.0], "slowed_ms": [6.5, 6.6, 6.5]}
 
 
 def blessed(records: list[Record]) -> baseline.Baseline:
@@ -71,11 +73,11 @@ def test_what_ran_as_shipped_is_no_baseline() -> None:
 
 def test_a_file_reads_back_as_it_was_and_is_the_same_for_the_same_records(tmp_path: Path) -> None:
     kept = blessed(sessions(10, 2))
-    assert baseline.save(kept, tmp_path)
-    assert not baseline.save(blessed(sessions(10, 2)), tmp_path)
-    assert baseline.find(tmp_path, IDENTITY.key, CASE) == kept
+    assert kept.save(tmp_path)
+    assert not blessed(sessions(10, 2)).save(tmp_path)
+    assert baseline.Baseline.find(tmp_path, IDENTITY.key, CASE) == kept
     assert baseline.load(tmp_path) == baseline.load(tmp_path / IDENTITY.key) == [kept]
-    assert baseline.find(tmp_path, "another", CASE) is None
+    assert baseline.Baseline.find(tmp_path, "another", CASE) is None
     lines = (tmp_path / IDENTITY.key / f"{CASE}.json").read_text().splitlines()
     assert sum('"started_at"' in line for line in lines) == 2, "one session to a line"
     assert "serial" not in "".join(lines)
@@ -90,37 +92,37 @@ def edited(text: str) -> str:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (edited, "was edited by hand since it was blessed"),
+        (edited, "was edited by hand since it was written"),
         (lambda text: text.replace('"schema": 1', '"schema": 0'), "is no baseline of schema 1 (schema"),
         (lambda text: text[: len(text) // 2], "is no baseline ("),
         (lambda text: "[]", "is no baseline of schema 1"),
         (lambda text: "[" * 100_000, "is no baseline"),
-        (lambda text: text + " " * baseline.LARGEST_BYTES, "is larger than any baseline"),
+        (lambda text: text + " " * reviewed.LARGEST_BYTES, "is larger than any baseline"),
         (lambda text: "\xff", "is no baseline"),
     ],
 )
 def test_a_file_that_is_not_good_is_one_line(tmp_path: Path, change: Any, message: str) -> None:
-    baseline.save(blessed(sessions(10)), tmp_path)
+    blessed(sessions(10)).save(tmp_path)
     file = tmp_path / IDENTITY.key / f"{CASE}.json"
     file.write_text(change(file.read_text()), encoding="latin-1")
     with pytest.raises(UsageError) as caught:
-        baseline.find(tmp_path, IDENTITY.key, CASE)
+        baseline.Baseline.find(tmp_path, IDENTITY.key, CASE)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_a_file_that_was_moved_to_another_identity_is_refused(tmp_path: Path) -> None:
-    baseline.save(blessed(sessions(10)), tmp_path)
+    blessed(sessions(10)).save(tmp_path)
     (tmp_path / IDENTITY.key).rename(tmp_path / "phone-Other-12345678")
     with pytest.raises(UsageError, match="is the baseline of"):
-        baseline.find(tmp_path, "phone-Other-12345678", CASE)
+        baseline.Baseline.find(tmp_path, "phone-Other-12345678", CASE)
 
 
 @pytest.mark.parametrize("name", ["../escape", "", ".hidden", "a/b", "a\nb"])
 def test_no_name_leads_out_of_the_folder(tmp_path: Path, name: str) -> None:
     hostile = blessed(sessions(10)).model_copy(update={"identity_key": name})
     with pytest.raises(UsageError, match="cannot be part of a file name"):
-        baseline.save(hostile, tmp_path)
+        hostile.save(tmp_path)
 
 
 def as_bytes(value: object) -> bytes:
@@ -134,5 +136,21 @@ def test_whatever_a_file_holds_it_is_refused_in_one_line(content: bytes) -> None
         file.parent.mkdir()
         file.write_bytes(content)
         with pytest.raises(UsageError) as caught:
-            baseline.find(Path(folder), IDENTITY.key, CASE)
+            baseline.Baseline.find(Path(folder), IDENTITY.key, CASE)
         assert "\n" not in str(caught.value)
+
+
+def test_the_reference_kernel_of_each_session_is_kept_if_it_was_measured(tmp_path: Path) -> None:
+    with_reference = [r.model_copy(update=REFERENCE) for r in sessions(10, 2)]
+    kept = blessed([*sessions(10, 1, seed=1), *with_reference])
+    kept.save(tmp_path)
+    assert baseline.Baseline.find(tmp_path, IDENTITY.key, CASE) == kept
+    assert [probed.kernel for probed in kept.side.probes] == ["k", "k"]
+    text = (tmp_path / IDENTITY.key / f"{CASE}.json").read_text()
+    assert text.count("reference_ms") == 2, "a baseline of before has the text that it had"
+
+
+def test_reference_times_that_are_none_are_not_kept() -> None:
+    odd = {**REFERENCE, "slowed_ms": [math.nan, 6.0, 6.0]}
+    kept = blessed([r.model_copy(update=odd) for r in sessions(10, 2)])
+    assert (len(kept.sessions), kept.side.probes) == (2, ())

@@ -55,6 +55,57 @@ def test_a_run_in_which_an_unchanged_artifact_changed_is_unfit_and_no_latency_of
     assert exit_code(result) is ExitCode.RIG_FAILURE
 
 
+def probed(records: list[Record], ms: float, slowed: float = 1.3, kernel: str = "k") -> list[Record]:
+    """The same sessions, with the times of a reference kernel."""
+    waves = [(1 + wave / 1000) * ms * (1 + number / 500) for number in range(len(records)) for wave in (0, 3, -2, 1, 2)]
+    return [
+        record.model_copy(
+            update={"reference": kernel, "reference_ms": times, "slowed_ms": [slowed * time for time in times]}
+        )
+        for record, times in zip(records, [waves[5 * n : 5 * n + 5] for n in range(len(records))], strict=True)
+    ]
+
+
+def test_with_a_quiet_reference_kernel_a_slower_case_is_the_compilers() -> None:
+    result = compare(probed(sessions(10), 5), probed(sessions(13, seed=1, artifact="b"), 5))
+    assert result.fitness.fit
+    assert result.cases[0].verdict is Verdict.SLOWER
+
+
+def test_if_the_reference_kernel_moved_the_rig_did_and_no_compiler_is_blamed() -> None:
+    result = compare(probed(sessions(10), 5), probed(sessions(13, seed=1, artifact="b"), 6.5))
+    assert result.cases[0].verdict is Verdict.INCONCLUSIVE
+    assert "the reference kernel moved by +30.0%" in result.cases[0].reasons[0]
+    assert "the rig changed, not the compiler" in result.fitness.reasons[0]
+    assert exit_code(result) is ExitCode.RIG_FAILURE
+
+
+def test_a_rig_that_does_not_see_a_slowed_kernel_shows_nothing() -> None:
+    result = compare(probed(sessions(10), 5), probed(sessions(13, seed=1, artifact="b"), 5, slowed=1.02))
+    assert result.cases[0].verdict is Verdict.INCONCLUSIVE
+    assert "measures 1.02 times (head on" in result.fitness.reasons[0]
+    assert exit_code(result) is ExitCode.RIG_FAILURE
+
+
+def test_the_reference_kernel_of_another_compiler_is_no_measure_of_the_rig() -> None:
+    result = compare(probed(sessions(10), 5), probed(sessions(13, seed=1, artifact="b"), 9, kernel="other"))
+    assert result.fitness.fit
+    assert result.cases[0].verdict is Verdict.SLOWER
+
+
+def test_the_reference_kernel_moves_no_more_than_its_own_noise_allows() -> None:
+    one_session = compare(probed(sessions(10), 5), probed(sessions(10, 1, seed=1, artifact="b"), 9))
+    assert one_session.fitness.fit
+
+
+@pytest.mark.parametrize("times", [[], [math.nan] * 5, [0.0] * 5, [-1.0] * 5, [math.inf] * 5, [5.0] * 5, [1e300] * 5])
+def test_reference_times_that_are_none_make_a_run_unfit_and_raise_nothing(times: list[float]) -> None:
+    head = [r.model_copy(update={"reference_ms": times}) for r in probed(sessions(13, seed=1, artifact="b"), 5)]
+    result = compare(probed(sessions(10), 5), head)
+    assert result.fitness.fit is False
+    assert "could not be measured" in result.fitness.reasons[0]
+
+
 def test_two_states_of_a_device_are_compared_by_the_same_artifact() -> None:
     result = compare(sessions(10), sessions(13, seed=1), gauged=False)
     assert result.cases[0].verdict is Verdict.SLOWER

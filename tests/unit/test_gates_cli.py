@@ -119,7 +119,7 @@ def test_baselines_are_a_side_as_well_as_records(tmp_path: Path) -> None:
         (["compare", "old.jsonl", "good.jsonl"], ExitCode.USAGE, "old.jsonl:1: not a record of schema 1 (schema"),
         (["compare", "good.jsonl", "good.jsonl", "--json", "--markdown"], ExitCode.USAGE, "exclude each other"),
         (["compare", "good.jsonl", "new.jsonl"], ExitCode.NOTHING_MEASURED, "nothing was compared: base ran on phone-"),
-        (["compare", "edited", "good.jsonl"], ExitCode.USAGE, "was edited by hand since it was blessed"),
+        (["compare", "edited", "good.jsonl"], ExitCode.USAGE, "was edited by hand since it was written"),
         (["gate", "--from", "good.jsonl", "--baselines", "edited"], ExitCode.USAGE, "was edited by hand since"),
         (["gate", "--from", "none.jsonl"], ExitCode.USAGE, "there is no none.jsonl"),
         (["gate", "--from", "empty.jsonl"], ExitCode.NOTHING_MEASURED, "nothing was measured"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from fake_records import a_record, sessions
@@ -12,8 +13,10 @@ from harness.compare import Comparison, Result, Verdict, compare_sides, exit_cod
 from harness.gates.judge import Measure, judge
 from harness.outcome import ExitCode, Outcome
 from harness.record import Record
+from harness.stats.controls import Fitness
 from harness.stats.pair import Rules
 from harness.stats.sequential import Side
+from harness.stats.session import Noise
 
 RULES = Rules()
 
@@ -118,6 +121,29 @@ def test_a_device_without_a_steady_hand_ends_inconclusive_within_its_budget() ->
     (comparison,) = judge(one_session_against(sessions(10), 20), RULES, lambda _: measure, 8).cases
     assert comparison.verdict is Verdict.INCONCLUSIVE
     assert len(asked) == 8
+
+
+def test_calibrated_noise_decides_with_fewer_sessions() -> None:
+    def needed(noise: Noise | None) -> int:
+        measure, asked = device(10, 10.6)
+        result = one_session_against(sessions(10), 10.6)
+        noises = {case.key: noise for case in result.cases} if noise else {}
+        (comparison,) = judge(result, RULES, lambda _: measure, 64, noises).cases
+        assert comparison.verdict is Verdict.SLOWER
+        return len(asked)
+
+    assert needed(Noise(0.01, 20)) < needed(None)
+
+
+def test_in_an_unfit_run_nothing_passes_by_lying_near_its_baseline() -> None:
+    result = replace(one_session_against(sessions(10, 1), 10.1), fitness=Fitness(False, 0.0, 0, ("the rig changed",)))
+    assert settled(result, None).verdict is Verdict.INCONCLUSIVE
+
+
+def test_in_an_unfit_run_a_suspect_is_measured_in_turns_all_the_same() -> None:
+    result = replace(one_session_against(sessions(10), 13), fitness=Fitness(False, 0.0, 0, ("the rig changed",)))
+    assert settled(result, device(10, 10)[0]).verdict is Verdict.SAME
+    assert settled(result, device(10, 13)[0]).verdict is Verdict.SLOWER
 
 
 def test_several_sessions_a_side_may_prove_a_change_without_measuring_again() -> None:

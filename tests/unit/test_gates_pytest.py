@@ -114,7 +114,7 @@ def test_a_failure_says_what_the_baseline_was(rig: Rig) -> None:
     record = a_record(OPENCL, identity=rig.device.identity, quirks=("old-quirk",), tvm="0.25")
     (blessing,) = baseline.bless([record])
     assert blessing.baseline
-    baseline.save(blessing.baseline, rig.pytester.path / "good")
+    blessing.baseline.save(rig.pytester.path / "good")
     done = rig.pytest("--case", OPENCL, "--baselines", "good")
     done.stdout.fnmatch_lines(["baseline * right, off by 1e-05, with tvm 0.25 and quirks old-quirk"])
 

@@ -125,8 +125,8 @@ def test_nothing_to_gauge_by_is_said() -> None:
 
 def test_a_slowed_kernel_has_to_be_seen() -> None:
     reference, slowed = [10.0, 10.1, 9.9], [13.0, 13.1, 12.9]
-    assert gauge({}, Probe(reference, slowed, 1.3)).fit
-    blind = gauge({}, Probe(reference, reference, 1.3))
+    assert gauge({}, {"head": Probe(reference, slowed, 1.3)}).fit
+    blind = gauge({}, {"head": Probe(reference, reference, 1.3)})
     assert blind.fit is False
     assert "slowness is not seen" in blind.reasons[0]
-    assert gauge({}, Probe(reference, [math.nan] * 3, 1.3)).fit is False
+    assert gauge({}, {"head": Probe(reference, [math.nan] * 3, 1.3)}).fit is False
