@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from device_runner.lease import Owner
-
     from device_runner.recovery import Rung
 
     Array = npt.NDArray[np.generic]

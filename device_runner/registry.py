@@ -166,7 +166,12 @@ def _require_known(name: str) -> None:
 
     names = [VIRTUAL, LOCAL, *(entry.serial for entry in known_devices())]
     if name not in names:
-        raise UnknownDevice(f"there is no device {name!r}", hint=_suggestion(name, names))
+        raise unknown(name, names)
+
+
+def unknown(name: str, names: Sequence[str]) -> UnknownDevice:
+    """What to raise if a name is none of these."""
+    return UnknownDevice(f"there is no device {name!r}", hint=_suggestion(name, names))
 
 
 def _suggestion(name: str, names: Sequence[str]) -> str:

@@ -29,6 +29,11 @@ Built = Mapping[str, Artifact | Answers | Failure]
 T = TypeVar("T")
 
 
+def new_id() -> str:
+    """Text common to all records of one run and to those of no other."""
+    return uuid.uuid4().hex[:12]
+
+
 @dataclass(frozen=True)
 class Run:
     """What all records of one run have in common."""
@@ -40,7 +45,7 @@ class Run:
     """Whether right answers are also timed. A correctness gate has no use for it."""
     allow_reboot: bool = False
     """Whether a lost device may be rebooted."""
-    id: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+    id: str = field(default_factory=new_id)
     recovery: Recovery = field(default_factory=Recovery)
     """What is remembered of the device from case to case."""
 
@@ -70,9 +75,13 @@ def run_suite(
 
 def missing(plans: Sequence[Plan], run: Run, kept: Sequence[Record]) -> list[Plan]:
     """The plans that no kept record has settled on this device with this artifact: what `--resume` still has to run."""
+    return unsettled(plans, run.device.identity, run.as_shipped, kept)
+
+
+def unsettled(plans: Sequence[Plan], identity: Identity, as_shipped: bool, kept: Sequence[Record]) -> list[Plan]:
+    """`missing`, on whichever device of an identity."""
     settled = {series_key(record) for record in kept if record.outcome.settled}
-    identity = run.device.identity.key
-    return [plan for plan in plans if (plan.case.id, identity, plan.compile.key, run.as_shipped) not in settled]
+    return [plan for plan in plans if (plan.case.id, identity.key, plan.compile.key, as_shipped) not in settled]
 
 
 def settle(plan: Plan, built: Built, run: Run, progress: Progress) -> Record:

@@ -10,7 +10,16 @@ from pathlib import Path
 from device_runner.device import DeviceEntry, Identity
 from device_runner.failures import Failure
 from device_runner.fleet import known
-from device_runner.registry import MOST_VIRTUAL, VIRTUAL, UnknownDevice, is_built_in, list_devices, open_device
+from device_runner.registry import (
+    LOCAL,
+    MOST_VIRTUAL,
+    VIRTUAL,
+    UnknownDevice,
+    is_built_in,
+    list_devices,
+    open_device,
+    unknown,
+)
 
 ALL = "all"
 LABELS = ("name", "kind", "soc", "gpu", "driver", "clml", "rom", "abi", "model", "product", "device")
@@ -35,8 +44,9 @@ def select(wanted: Sequence[str], cache: Path, say: Say = lambda _: None) -> lis
     opened is opened to learn its labels. Raises `UnknownDevice` if one of `wanted` matches nothing.
     """
     entries = [] if all(is_built_in(text) for text in wanted) else list_devices(cache)
-    found = [name for text in wanted for name in _meant(text, entries, _asker(cache, say), say)]
-    return list(dict.fromkeys(found))
+    found = dict.fromkeys(name for text in wanted for name in _meant(text, entries, _asker(cache, say), say))
+    _require_apart(list(found))
+    return list(found)
 
 
 def select_one(wanted: str, cache: Path, say: Say = lambda _: None) -> str:
@@ -71,6 +81,14 @@ def matches(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     return all(fnmatchcase(labels.get(label, "").lower(), value.lower()) for label, value in wanted.items())
 
 
+def _require_apart(names: Sequence[str]) -> None:
+    """Raise `AmbiguousDevice` for devices that would spoil each other's times, which nothing in a record would show."""
+    here = [name for name in names if is_built_in(name)]
+    if len(here) > 1 and {VIRTUAL, LOCAL} & set(here):
+        message = f"{' and '.join(here)} compute on the same cores of this host and cannot be measured together"
+        raise AmbiguousDevice(message, hint=f"run one after the other, or try a fleet with {VIRTUAL}:{len(here)}")
+
+
 def _meant(text: str, entries: Sequence[DeviceEntry], ask: Ask, say: Say) -> list[str]:
     if text in {entry.name for entry in entries} or is_built_in(text):
         return [text]
@@ -80,7 +98,7 @@ def _meant(text: str, entries: Sequence[DeviceEntry], ask: Ask, say: Say) -> lis
         return _virtual(int(several[1]))
     labels = parse_labels(text)
     if labels is None:
-        return [text]  # opening it says what there is instead
+        raise unknown(text, [entry.name for entry in entries])
     found = [entry.name for entry in entries if _fits(entry, labels, ask, say)]
     if not found:
         raise UnknownDevice(f"no device that is ready matches {text!r}", hint=_there_are(entries, ask))

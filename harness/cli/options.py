@@ -21,8 +21,8 @@ DeviceNames = Annotated[
     list[str] | None,
     typer.Option(
         "--device",
-        help="virtual (the default), local, the adb serial of a phone, all, labels such as soc=SM8650, or virtual:4 for "
-        "four virtual phones. Repeatable.",
+        help="virtual (the default), local, the adb serial of a phone, all, labels such as soc=SM8650, or virtual:4 "
+        "for four virtual phones. Repeatable.",
     ),
 ]
 RecordsFile = Annotated[Path, typer.Option("--records", help="File of records (JSON lines).")]

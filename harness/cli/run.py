@@ -62,8 +62,9 @@ def run(
 ) -> None:
     """Run the suite on one device or on several at once, and end with a table.
 
-    Devices of one identity share its cases; each identity gets them all. Each case is compiled in a worker process, pushed by content hash, judged against LLVM on the CPU, and only if it is
-    right, timed. Every case ends as one line in the records file, whatever happens to it.
+    Devices of one identity share its cases, and each identity gets them all. Each case is compiled in a worker process,
+    pushed by content hash, judged against LLVM on the CPU, and only if it is right, timed. Every case ends as one line
+    in the records file, whatever happens to it.
     """
     from device_runner.fleet.select import select
     from harness.cli.screen import Screen, out

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from harness.cli.table import size
+from harness.progress import on_device
 from harness.record import Record
 
 if TYPE_CHECKING:
@@ -68,8 +69,10 @@ class Screen:
 
     def done(self, record: Record) -> None:
         """Say what a case came to."""
-        self._hide(record.case)
-        self.say(f"{record.case}: {record.outcome.value}" + (f": {record.message}" if record.message else ""))
+        together = on_device(record.case, record.device)
+        name = together if together in self._tasks else record.case
+        self._hide(name)
+        self.say(f"{name}: {record.outcome.value}" + (f": {record.message}" if record.message else ""))
 
     def _show(self, key: str, text: str) -> None:
         with self._lock:

@@ -36,9 +36,11 @@ def results_table(records: Sequence[Record]) -> str:
     """The final table of a run, followed by one line for each case that is not `ok`."""
     from tabulate import tabulate
 
-    rows = [_row(record) for record in records]
-    align = ["left"] * LEFT_COLUMNS + ["right"] * (len(COLUMNS) - LEFT_COLUMNS)
-    text = tabulate(rows, headers=COLUMNS, colalign=align if rows else None, disable_numparse=True)
+    several = len({record.device for record in records}) > 1
+    rows = [(record.device, *_row(record)) if several else _row(record) for record in records]
+    headers = ("device", *COLUMNS) if several else COLUMNS
+    align = ["left"] * (LEFT_COLUMNS + several) + ["right"] * (len(COLUMNS) - LEFT_COLUMNS)
+    text = tabulate(rows, headers=headers, colalign=align if rows else None, disable_numparse=True)
     return "\n".join([text, *_complaints(records)])
 
 

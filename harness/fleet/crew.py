@@ -1,0 +1,102 @@
+"""The worker processes of a fleet: started together, heard together, ended for certain."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from device_runner.failures import Failure, RigFailure
+from harness.fleet.messages import Gone, Message, Orders, Settle
+from harness.fleet.worker import work
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+END_S = 30.0
+"""So long may a worker take to end its device's server and to put back what it set there."""
+KILL_S = 5.0
+
+Work = Callable[[Connection, str, Orders], None]
+
+
+class Crew:
+    """One worker for each device. A context manager: leaving it ends every worker, however it is left."""
+
+    def __init__(self, names: Iterable[str], orders: Orders, work: Work = work) -> None:
+        self._names = list(names)
+        self._orders = orders
+        self._work = work
+        self._pipes: dict[str, Connection] = {}
+        self._processes: dict[str, BaseProcess] = {}
+
+    def __enter__(self) -> Self:
+        context = multiprocessing.get_context("spawn")  # a fork would copy our threads' locks and TVM's state
+        for name in self._names:
+            ours, theirs = context.Pipe()
+            process = context.Process(target=self._work, args=(theirs, name, self._orders), name=f"fleet {name}")
+            process.start()
+            theirs.close()
+            self._pipes[name], self._processes[name] = ours, process
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for pipe in self._pipes.values():
+            pipe.close()
+        if kind:  # a worker in the middle of a case would first end that
+            for process in self._processes.values():
+                process.terminate()
+        end = time.monotonic() + END_S
+        for process in self._processes.values():
+            process.join(max(0.0, end - time.monotonic()))
+        for process in self._processes.values():
+            if process.exitcode is None:
+                process.kill()
+                process.join(KILL_S)
+
+    def order(self, name: str, settle: Settle) -> None:
+        """Give a worker a case. If it is dead, `hear` says so."""
+        with suppress(OSError):
+            self._pipes[name].send(settle)
+
+    def hear(self, timeout_s: float) -> Iterator[tuple[str, Message]]:
+        """What the workers have said, after at most `timeout_s` without a word. The death of one is a `Gone`."""
+        ready = wait(self._pipes.values(), timeout_s)
+        for name, pipe in list(self._pipes.items()):
+            if pipe in ready:
+                yield name, self._received(name, pipe)
+
+    def kill(self, name: str) -> None:
+        """End a worker that hangs."""
+        self._processes[name].kill()
+
+    def dismiss(self, name: str) -> None:
+        """Have nothing more to do with a worker. It ends by itself; what it is at, it is told to leave."""
+        if pipe := self._pipes.pop(name, None):
+            pipe.close()
+            self._processes[name].terminate()
+
+    def _received(self, name: str, pipe: Connection) -> Message:
+        try:
+            message: Message = pipe.recv()
+        except (EOFError, OSError):
+            process = self._processes[name]
+            process.join(KILL_S)
+            return Gone(RigFailure(f"the process that works on {name} {_ending(process)}"))
+        except Failure as failure:
+            return Gone(failure)
+        return message
+
+
+def _ending(process: BaseProcess) -> str:
+    code = process.exitcode
+    if code is None:
+        return "closed its pipe"
+    return f"died of signal {-code}" if code < 0 else f"ended with code {code}"

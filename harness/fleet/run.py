@@ -1,0 +1,202 @@
+"""A suite on several devices: the loop between those who build, those who measure, and the records."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+from device_runner.device import Device, Identity
+from device_runner.failures import DeviceLost, Failure
+from harness.build import Builder
+from harness.fleet.ahead import Ahead
+from harness.fleet.board import Board, Task
+from harness.fleet.crew import Crew
+from harness.fleet.messages import Away, Back, Message, Opened, Orders, Said, Settle, Settled, Stepped
+from harness.plan import Plan
+from harness.progress import Progress, on_device
+from harness.record import Record, RecordFile
+from harness.recording import Recording
+from harness.runner import Run
+from harness.tuning import TuningStore
+
+WHILE_BUILDING_S = 0.05
+"""How often it is looked whether something was built that a device waits for."""
+OTHERWISE_S = 1.0
+
+SILENCE_S = 900.0
+"""More than opening a device or bringing it back may take. A worker that says nothing for so long beyond the deadlines
+of its case hangs in a way that none of them caught."""
+
+HOST_KINDS = ("virtual", "local")
+"""Devices that compute on this host's cores: a compiler beside them would spoil their times."""
+
+
+@dataclass
+class _Member:
+    """One device, as the run sees it."""
+
+    identity: Identity | None = None
+    heard: float = field(default_factory=time.monotonic)
+    patience_s: float = SILENCE_S
+
+
+@dataclass(frozen=True)
+class _Absent:
+    """What a record needs to know of a device that is not there to be asked."""
+
+    name: str
+    identity: Identity
+
+
+class FleetRun:
+    """Spreads cases over devices: devices of one identity share its cases, each identity gets them all.
+
+    While phones measure, this host builds ahead of them; if any of the devices is this host itself, everything is
+    built first. Each case ends in one record for each identity, whatever happens to devices.
+    """
+
+    def __init__(
+        self,
+        orders: Orders,
+        crew: Crew,
+        builder: Builder,
+        plan: Callable[[Identity], Sequence[Plan]],
+        records: RecordFile | None,
+        progress: Progress,
+        say: Callable[[str], None],
+    ) -> None:
+        self._orders = orders
+        self._crew = crew
+        self._builder = builder
+        self._plan = plan
+        self._records = records
+        self._progress = progress
+        self._say = say
+        self._board: Board[Plan] = Board()
+        self._members: dict[str, _Member] = {}
+        self._seen: dict[str, tuple[str, Identity]] = {}
+        """By identity, the device that was last opened."""
+        self._lost: dict[Task[Plan], Record] = {}
+        """Of a case whose device was lost: the record that it gets if no other device takes it."""
+        self.failures: dict[str, Failure] = {}
+        """Why devices were not, or are no longer, part of this."""
+
+    def run(self, names: Sequence[str]) -> Iterator[Record]:
+        """Run until every case has its record; each is kept before it is yielded."""
+        self._members = {name: _Member() for name in names}
+        with Ahead(self._builder) as ahead:
+            while self._opening or not self._board.done:
+                timeout_s = WHILE_BUILDING_S if ahead.busy else OTHERWISE_S
+                for name, message in self._crew.hear(timeout_s):
+                    yield from map(self._kept, self._heard(name, message, ahead))
+                self._give_up_the_silent()
+                if not self._opening:
+                    yield from map(self._kept, self._stranded())
+                self._hand_out(ahead)
+
+    @property
+    def _opening(self) -> list[str]:
+        return [name for name, member in self._members.items() if member.identity is None]
+
+    def _kept(self, record: Record) -> Record:
+        if self._records:
+            self._records.append(record)
+        self._progress.done(record)
+        return record
+
+    def _heard(self, name: str, message: Message, ahead: Ahead) -> Iterator[Record]:
+        member = self._members.get(name)
+        if member is None:
+            return  # it was given up
+        member.heard = time.monotonic()
+        if isinstance(message, Said):
+            self._say(f"{name}: {message.text}")
+        elif isinstance(message, Opened):
+            member.identity = message.identity
+            self._seen[message.identity.key] = name, message.identity
+            self._join(name, message.identity, ahead)
+        elif isinstance(message, Stepped):
+            if task := self._board.running(name):
+                self._progress.step(on_device(task.work.case.id, name), message.step)
+        elif isinstance(message, Settled):
+            yield from self._settled(name, message)
+        elif isinstance(message, Away):
+            if not self._board.running(name):  # else an order crossed it, and what that comes to says more
+                self._say(f"{name} does not answer any more: {message.why}")
+                self._board.lose(name)
+        elif isinstance(message, Back):
+            self._say(f"{name} answers again")
+            assert member.identity
+            self._join(name, member.identity, ahead)
+        else:
+            yield from self._gone(name, message.failure)
+
+    def _join(self, name: str, identity: Identity, ahead: Ahead) -> None:
+        def plans() -> Sequence[Plan]:
+            made = self._plan(identity)
+            ahead.want(made)
+            return made
+
+        self._board.join(name, identity.key, plans)
+
+    def _settled(self, name: str, message: Settled) -> Iterator[Record]:
+        task = self._board.running(name)
+        if task is None:
+            return
+        if not message.lost or not self._board.has_peer(name):  # without a peer it goes on, in case it comes back
+            self._board.finish(name)
+            yield message.record
+            return
+        self._say(f"{name} is given up until it answers again: {message.lost}")
+        if self._board.lose(name):
+            yield message.record
+        else:
+            self._lost[task] = message.record
+
+    def _gone(self, name: str, failure: Failure) -> Iterator[Record]:
+        self._say(f"{name} is out: {failure}")
+        self.failures[name] = failure
+        self._crew.dismiss(name)
+        del self._members[name]
+        if task := self._board.running(name):
+            self._lost[task] = self._record_of_loss(task, failure)
+        if ended := self._board.lose(name):
+            yield self._lost[ended]
+
+    def _give_up_the_silent(self) -> None:
+        now = time.monotonic()
+        for name, member in self._members.items():
+            working = member.identity is None or self._board.running(name)
+            if working and now - member.heard > member.patience_s:
+                self._crew.kill(name)  # its death is heard like any other
+
+    def _stranded(self) -> Iterator[Record]:
+        for task in self._board.strand():
+            name, _ = self._seen[task.identity]
+            nobody = DeviceLost(
+                f"no device of identity {task.identity} is left", hint="`--resume` runs what is missing"
+            )
+            yield self._lost.get(task) or self._record_of_loss(task, self.failures.get(name, nobody))
+
+    def _record_of_loss(self, task: Task[Plan], failure: Failure) -> Record:
+        """The record of a case whose device died in a way that left it none."""
+        name, identity = self._seen[task.identity]
+        absent = cast(Device, _Absent(name, identity))
+        run = Run(absent, TuningStore(self._orders.cache), self._orders.as_shipped, id=self._orders.run)
+        with Recording(task.work, run) as recording:
+            raise DeviceLost(failure.message, hint=failure.hint, evidence=failure.evidence)
+        return recording.record
+
+    def _hand_out(self, ahead: Ahead) -> None:
+        build_first = any(m.identity and m.identity.kind in HOST_KINDS for m in self._members.values())
+        if build_first and (ahead.busy or self._opening):
+            return
+        for name in self._board.idle:
+            if task := self._board.assign(name, ahead.has):
+                member = self._members[name]
+                member.heard = time.monotonic()
+                budget = task.work.budget
+                member.patience_s = SILENCE_S + 4 * budget.timeout_s + budget.seconds + task.work.gate.wait_s
+                self._crew.order(name, Settle(task.work, ahead.built(task.work)))

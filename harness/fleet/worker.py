@@ -1,0 +1,121 @@
+"""The process that works on one device of a fleet: it holds the device, takes cases and returns records.
+
+A process for each device, because TVM holds Python's interpreter lock in its calls, and because whatever takes such a
+process down is then the loss of one device and no more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
+from multiprocessing.connection import Connection
+from types import FrameType
+from typing import NoReturn
+
+from device_runner.device import Device
+from device_runner.failures import Failure
+from device_runner.recovery import Quarantine
+from harness.fleet.messages import Away, Back, Gone, Message, Opened, Orders, Said, Settle, Settled, Stepped
+from harness.progress import Silent
+from harness.runner import Run, settle
+from harness.tuning import TuningStore
+
+LOOK_EVERY_S = 2.0
+LOOK_TIMEOUT_S = 2.0
+"""A device that dies while it has nothing to do is noticed within both."""
+
+Tell = Callable[[str, str], None]
+"""Lets whoever watches the device see a case and its step."""
+
+Opener = Callable[[str, Orders, Callable[[str], None]], contextlib.AbstractContextManager[tuple[Device, Tell]]]
+
+
+def work(pipe: Connection, name: str, orders: Orders) -> None:
+    """The whole life of a worker. Ends when the other end of the pipe is closed or its process dies."""
+    from device_runner.virtual import lifetime
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to us all; whoever started us ends us
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _stop)
+    lifetime.die_with_parent(signal.SIGTERM)
+    serve(pipe, name, orders, _opened)
+
+
+def serve(pipe: Connection, name: str, orders: Orders, opened: Opener) -> None:
+    """Hold a device and settle cases on it until the pipe ends."""
+    send: Callable[[Message], None] = pipe.send
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # nobody is there to work for
+        try:
+            with opened(name, orders, lambda text: send(Said(text))) as (device, tell):
+                send(Opened(device.identity))
+                _settle_all(pipe, device, orders, tell)
+        except Failure as failure:
+            send(Gone(failure))
+
+
+def _settle_all(pipe: Connection, device: Device, orders: Orders, tell: Tell) -> None:
+    run = Run(device, TuningStore(orders.cache), orders.as_shipped, allow_reboot=orders.allow_reboot, id=orders.run)
+    while True:
+        order = _next(pipe, run)
+        record = settle(order.plan, order.built, run, _Told(pipe, tell))
+        quarantine = run.recovery.quarantine
+        tell("", "")
+        pipe.send(Settled(record, quarantine.why if quarantine else ""))
+
+
+def _next(pipe: Connection, run: Run) -> Settle:
+    """The next order. As long as there is none it looks after the device, and says when it goes and comes."""
+    while not pipe.poll(LOOK_EVERY_S):
+        if change := _look(run):
+            pipe.send(change)
+    order = pipe.recv()
+    if not isinstance(order, Settle):
+        raise TypeError(f"expected an order, found {type(order).__name__}")
+    return order
+
+
+def _look(run: Run) -> Away | Back | None:
+    recovery = run.recovery
+    if not run.rungs:
+        return None
+    try:
+        if recovery.quarantine:
+            recovery.admit(run.rungs)
+            return Back()
+        run.rungs[0].act(LOOK_TIMEOUT_S)
+    except Failure as failure:
+        if not recovery.quarantine:
+            now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+            recovery.quarantine = Quarantine(now, failure.message)
+            return Away(failure.message)
+    return None
+
+
+class _Told(Silent):
+    """Tells the run, and whoever watches the device, what becomes of a case."""
+
+    def __init__(self, pipe: Connection, tell: Tell) -> None:
+        self._pipe = pipe
+        self._tell = tell
+
+    def step(self, case_id: str, step: str) -> None:
+        """Pass it on."""
+        self._pipe.send(Stepped(step))
+        self._tell(case_id, step)
+
+
+@contextlib.contextmanager
+def _opened(name: str, orders: Orders, say: Callable[[str], None]) -> Iterator[tuple[Device, Tell]]:
+    from device_runner.registry import open_device, tell
+
+    with open_device(name, orders.cache, say=say) as device:
+        yield device, lambda case, step: tell(name, orders.cache, case, step)
+
+
+def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
+    """Unwind once: the device's server is ended, its settings are put back, its lease is free."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(128 + signal.SIGTERM)

@@ -1,0 +1,179 @@
+"""A suite on several devices, with workers that do what they are told to: no process, no device."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from fake_device import a_plan
+from fake_records import a_record
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device_runner.device import Identity
+from device_runner.failures import DeviceLost, Failure, RigFailure
+from harness.build import Builder
+from harness.fleet.crew import Crew
+from harness.fleet.messages import Away, Back, Gone, Message, Opened, Orders, Said, Settle, Settled, Stepped
+from harness.fleet.run import FleetRun
+from harness.outcome import Outcome
+from harness.plan import Plan
+from harness.progress import Silent
+from harness.record import Record, RecordFile
+
+PHONES = {"a": Identity("phone", "a", gpu="A"), "b": Identity("phone", "b", gpu="A"), "c": Identity("phone", "c")}
+CASES = ["one", "two", "three"]
+
+
+class NothingToBuild:
+    def build(self, jobs: Sequence[Any]) -> dict[str, Any]:
+        return {job.key: RigFailure(job.key) for job in jobs}
+
+
+@dataclass
+class Script:
+    """A crew whose members live through the events that are drawn for them; when these run out, all goes well."""
+
+    draw: Callable[[], str]
+    open: dict[str, bool] = field(default_factory=lambda: dict.fromkeys(PHONES, False))
+    orders: dict[str, Settle] = field(default_factory=dict)
+    away: set[str] = field(default_factory=set)
+    dismissed: set[str] = field(default_factory=set)
+    ordered: list[tuple[str, str]] = field(default_factory=list)
+
+    def order(self, name: str, settle: Settle) -> None:
+        assert name not in self.dismissed
+        assert name not in self.orders, "a worker got a second case before it was done with the first"
+        self.orders[name] = settle
+        self.ordered.append((name, settle.plan.case.model))
+
+    def dismiss(self, name: str) -> None:
+        self.dismissed.add(name)
+
+    def hear(self, _timeout_s: float) -> Iterator[tuple[str, Message]]:
+        for name in PHONES:
+            if name not in self.dismissed and (message := self._event(name)):
+                yield name, message
+
+    def _event(self, name: str) -> Message | None:
+        event = self.draw()
+        if event == "crash":
+            return Gone(RigFailure(f"{name} died"))
+        if not self.open[name]:
+            self.open[name] = True
+            return Opened(PHONES[name])
+        if event == "quiet":
+            return Stepped("sampling")
+        if order := self.orders.pop(name, None):
+            self.away.discard(name)
+            if event == "lost":
+                self.away.add(name)
+                return Settled(self._record(name, order, Outcome.DEVICE_LOST), "unplugged")
+            return Settled(self._record(name, order, Outcome.OK))
+        if name in self.away:
+            self.away.discard(name)
+            return Back()
+        if event == "away":
+            self.away.add(name)
+            return Away("unplugged")
+        return None
+
+    @staticmethod
+    def _record(name: str, order: Settle, outcome: Outcome) -> Record:
+        return a_record(order.plan.case.id, device=name, identity=PHONES[name], outcome=outcome)
+
+
+def fleet(script: Script, records: RecordFile | None = None, said: list[str] | None = None) -> FleetRun:
+    def plan(_identity: Identity) -> list[Plan]:
+        return [a_plan(case) for case in CASES]
+
+    say = (said if said is not None else []).append
+    orders = Orders(Path("/nowhere"), "run")
+    return FleetRun(orders, cast(Crew, script), cast(Builder, NothingToBuild()), plan, records, Silent(), say)
+
+
+def events(*drawn: str) -> Script:
+    left = list(drawn)
+    return Script(lambda: left.pop(0) if left else "well")
+
+
+@given(st.lists(st.sampled_from(["well", "well", "quiet", "lost", "away", "crash"])))
+def test_whatever_dies_every_case_has_one_record_on_each_identity(drawn: list[str]) -> None:
+    script = events(*drawn)
+    done = list(fleet(script).run(list(PHONES)))
+    opened = {PHONES[name].key for name, is_open in script.open.items() if is_open}
+    wanted = {(f"{case}-opencl-float32-untuned", identity) for case in CASES for identity in opened}
+    assert Counter((record.case, record.identity_key) for record in done) == Counter(wanted)
+    assert {record.outcome for record in done} <= {Outcome.OK, Outcome.DEVICE_LOST}
+
+
+def test_two_of_one_identity_share_its_cases_and_the_third_has_its_own() -> None:
+    script = events()
+    done = list(fleet(script).run(list(PHONES)))
+    by_device = Counter(record.device for record in done)
+    assert by_device["a"] + by_device["b"] == by_device["c"] == 3
+    assert 0 < by_device["a"] < 3
+
+
+def test_a_lost_device_hands_its_case_on_and_says_so() -> None:
+    said: list[str] = []
+    script = events("well", "well", "well", "lost")
+    done = list(fleet(script, said=said).run(["a", "b", "c"]))
+    assert all(record.outcome is Outcome.OK for record in done)
+    assert [name for name, case in script.ordered if case == "one" and name != "c"] == ["a", "b"]
+    assert "a is given up until it answers again: unplugged" in said
+
+
+def test_where_no_device_is_left_the_cases_are_lost_with_the_reason() -> None:
+    run = fleet(events("well", "well", "well", "crash", "crash"))
+    done = list(run.run(list(PHONES)))
+    lost = [record for record in done if record.identity_key == PHONES["a"].key]
+    assert {record.outcome for record in lost} == {Outcome.DEVICE_LOST}
+    assert len(lost) == 3
+    assert {record.message for record in lost} <= {"a died", "b died"}
+    assert {record.run for record in lost} == {"run"}
+    assert set(run.failures) == {"a", "b"}
+
+
+def test_a_device_that_cannot_be_opened_leaves_its_cases_to_the_others() -> None:
+    run = fleet(events("crash"))
+    done = list(run.run(["a", "b"]))
+    assert [record.device for record in done] == ["b", "b", "b"]
+    assert str(run.failures["a"]) == "a died"
+
+
+def test_a_record_is_kept_before_it_is_handed_out(tmp_path: Path) -> None:
+    file = RecordFile(tmp_path / "records.jsonl")
+    for number, record in enumerate(fleet(events(), file).run(["c"]), 1):
+        assert file.load().records[-1] == record
+        assert len(file.load().records) == number
+
+
+class BuildsNever(NothingToBuild):
+    def build(self, jobs: Sequence[Any]) -> dict[str, Any]:
+        raise DeviceLost("the build was asked for")
+
+
+def test_a_fault_of_the_builder_ends_the_run() -> None:
+    run = fleet(events())
+    run._builder = cast(Builder, BuildsNever())
+    with pytest.raises(Failure, match="the build was asked for"):
+        list(run.run(["c"]))
+
+
+def test_what_a_worker_says_is_said_with_its_name() -> None:
+    said: list[str] = []
+    script = events()
+    hear = script.hear
+
+    def chatty(timeout_s: float) -> Iterator[tuple[str, Message]]:
+        yield "c", Said("c is in use by process 7")
+        yield from hear(timeout_s)
+
+    script.hear = chatty  # type: ignore[method-assign]
+    list(fleet(script, said=said).run(["c"]))
+    assert "c: c is in use by process 7" in said
