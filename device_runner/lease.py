@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -73,10 +73,11 @@ def lease(
 
 
 def tell(device: str, folder: Path, case: str, step: str) -> None:
-    """Let others see what its holder, who is the only one to call this, is doing on a device. Costs 0.1 ms."""
+    """Let others see what its holder, who is the only one to call this, is doing on a device."""
     note = _note_path(device, folder)
-    if owner := _read(note):
-        _write(note, replace(owner, case=case[:LONGEST_STEP], step=step[:LONGEST_STEP], step_since=_now()))
+    with suppress(OSError):  # a full disk is no reason to end a measurement that nobody may be watching
+        if owner := _read(note):
+            _write(note, replace(owner, case=case[:LONGEST_STEP], step=step[:LONGEST_STEP], step_since=_now()))
 
 
 def owner_of(device: str, folder: Path) -> Owner | None:

@@ -20,12 +20,17 @@ def devices(
         bool, typer.Option("--restore", help="Put back what a killed run left changed: screen, radio, clocks.")
     ] = False,
     device: Annotated[str | None, typer.Option("--device", help="With --restore: only this one.")] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Show who does what, as it changes, until Ctrl-C.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List the virtual device, this host's OpenCL device, and every phone that adb knows."""
     if device and not restore:
         raise UsageError("--device says which one to restore", hint="add --restore")
-    if restore:
+    if watch and (restore or as_json):
+        raise UsageError("--watch shows a table that changes", hint="leave out --restore and --json")
+    if watch:
+        _watch()
+    elif restore:
         _restore(device)
     else:
         _list(as_json)
@@ -41,6 +46,13 @@ def _restore(name: str | None) -> None:
     names = [name] if name else [entry.name for entry in list_devices(cache) if entry.state == "ready"]
     rows = [(name, *came) for name in names for came in put_back(name, cache).items()]
     out(plain_table(rows, ("device", "what", "now")) if rows else "nothing was left changed")
+
+
+def _watch() -> None:
+    from harness.artifact import cache_root
+    from harness.cli.watch import watch
+
+    watch(cache_root())
 
 
 def _list(as_json: bool) -> None:

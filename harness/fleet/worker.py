@@ -27,6 +27,8 @@ LOOK_EVERY_S = 2.0
 LOOK_TIMEOUT_S = 2.0
 """A device that dies while it has nothing to do is noticed within both."""
 
+AWAY = "does not answer"
+
 Tell = Callable[[str, str], None]
 """Lets whoever watches the device see a case and its step."""
 
@@ -59,17 +61,18 @@ def serve(pipe: Connection, name: str, orders: Orders, opened: Opener) -> None:
 def _settle_all(pipe: Connection, device: Device, orders: Orders, tell: Tell) -> None:
     run = Run(device, TuningStore(orders.cache), orders.as_shipped, allow_reboot=orders.allow_reboot, id=orders.run)
     while True:
-        order = _next(pipe, run)
+        order = _next(pipe, run, tell)
         record = settle(order.plan, order.built, run, _Told(pipe, tell))
         quarantine = run.recovery.quarantine
-        tell("", "")
+        tell("", AWAY if quarantine else "")
         pipe.send(Settled(record, quarantine.why if quarantine else ""))
 
 
-def _next(pipe: Connection, run: Run) -> Settle:
+def _next(pipe: Connection, run: Run, tell: Tell) -> Settle:
     """The next order. As long as there is none it looks after the device, and says when it goes and comes."""
     while not pipe.poll(LOOK_EVERY_S):
         if change := _look(run):
+            tell("", AWAY if isinstance(change, Away) else "")
             pipe.send(change)
     order = pipe.recv()
     if not isinstance(order, Settle):

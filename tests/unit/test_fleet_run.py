@@ -54,7 +54,7 @@ class Script:
     def dismiss(self, name: str) -> None:
         self.dismissed.add(name)
 
-    def hear(self, _timeout_s: float) -> Iterator[tuple[str, Message]]:
+    def hear(self, timeout_s: float) -> Iterator[tuple[str, Message]]:
         for name in PHONES:
             if name not in self.dismissed and (message := self._event(name)):
                 yield name, message
