@@ -1,8 +1,11 @@
 """What tests of the real components share: runtimes that are compiled once, and a cache of their own."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+FAULT_COLUMNS = ("fault", "outcome", "noticed after s", "brought back by")
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +22,22 @@ def cache(tmp_path_factory: pytest.TempPathFactory, sidecar_cache: Path) -> Path
         (sidecar_cache / runtime).mkdir(exist_ok=True)
         (folder / runtime).symlink_to(sidecar_cache / runtime)
     return folder
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what came of each injected fault, if any was."""
+    rows = list(_faults(terminalreporter))
+    if rows:
+        from harness.cli.table import plain_table
+
+        terminalreporter.section("faults survived")
+        terminalreporter.write_line(plain_table(rows, FAULT_COLUMNS))
+
+
+def _faults(terminalreporter: pytest.TerminalReporter) -> Iterator[tuple[str, ...]]:
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport) and report.when == "call":
+                told = dict(report.user_properties).get("fault")
+                if isinstance(told, (tuple, list)):  # a list if it came from another process
+                    yield tuple(str(cell) for cell in told)

@@ -27,6 +27,8 @@ RECONNECT_S = 30.0
 RESTART_S = 30.0
 REBOOT_S = 180.0
 POLL_S = 0.5
+LEAST_S = 0.1
+"""What a look gets however little is left."""
 
 LOOK_SCRIPT = """
 rm -rf "$1/scratch" "$1/files"/*.tmp.* 2>/dev/null
@@ -43,7 +45,7 @@ def retry(transport: Transport) -> Rung:
 def adb_rungs(adb: AdbTransport, restart_server: Callable[[], None]) -> list[Rung]:
     """All that can be done for a device behind an adb server."""
     return [
-        retry(adb),
+        Rung("retry", LOOK_S, partial(find_once, adb)),
         Rung("reconnect", RECONNECT_S, partial(reconnect, adb)),
         Rung("restart adb", RESTART_S, partial(restart_adb, adb, restart_server)),
         Rung("reboot", REBOOT_S, partial(reboot, adb), drastic=True),
@@ -57,11 +59,27 @@ def look(transport: Transport, timeout_s: float) -> None:
         raise DeviceLost(f"{transport.name} answers, but not what it is asked: {said[:80]!r}")
 
 
+def find(adb: AdbTransport, timeout_s: float) -> None:
+    """Look, through a server that may have forgotten a device that is reached by TCP. Raises `Failure`."""
+    deadline = Deadline(timeout_s)
+    adb.find(timeout_s=timeout_s)
+    look(adb, max(deadline.remaining_s, LEAST_S))
+
+
+def find_once(adb: AdbTransport, timeout_s: float) -> None:
+    """Find it or have the server forget it, which would else look for it in its own slow rhythm. Raises `Failure`."""
+    try:
+        find(adb, timeout_s)
+    except DeviceLost:
+        if adb.by_tcp:
+            _drop(adb)
+        raise
+
+
 def reconnect(adb: AdbTransport, timeout_s: float) -> None:
     """Have the adb server drop the device and find it again; wait until it answers. Raises `Failure`."""
     deadline = Deadline(timeout_s)
-    with suppress(DeviceLost):
-        adb.drop(timeout_s=min(LOOK_S, timeout_s))
+    _drop(adb)
     wait_for(adb, deadline)
 
 
@@ -89,10 +107,14 @@ def wait_for(adb: AdbTransport, deadline: Deadline, ready: Callable[[], bool] = 
     lost = DeviceLost(f"device {adb.serial} is not ready {deadline.seconds:g} s later")
     for _ in deadline.attempts(POLL_S):
         try:
-            adb.find(timeout_s=LOOK_S)
-            look(adb, min(LOOK_S, max(deadline.remaining_s, 0.1)))
+            find(adb, max(min(LOOK_S, deadline.remaining_s), LEAST_S))
             if ready():
                 return
         except DeviceLost as failure:
             lost = failure
     raise lost
+
+
+def _drop(adb: AdbTransport) -> None:
+    with suppress(DeviceLost):
+        adb.drop(timeout_s=LOOK_S)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,12 +9,9 @@ import programs
 import pytest
 
 from device_runner import opencl_runtime
-from device_runner.adb import Adb
 from device_runner.adb_device import AdbDevice, AdbTransport
-from device_runner.deadline import Deadline
 from device_runner.device import Loadable
-from device_runner.failures import DeviceLost
-from device_runner.virtual import Faults, VirtualPhone, virtual_phone
+from device_runner.virtual import Faults, VirtualPhone, private_adb, virtual_phone
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +25,7 @@ def running_phone(tmp_path_factory: pytest.TempPathFactory, sidecar_cache: Path)
 def phone(running_phone: VirtualPhone) -> Iterator[VirtualPhone]:
     """A virtual phone without faults, that answers."""
     running_phone.fault(**vars(Faults()))
-    for _ in Deadline(20).attempts(0.1):  # adb comes back to an unplugged device by itself, after a while
-        with contextlib.suppress(DeviceLost):
-            Adb(running_phone.serial, running_phone.adb_port).shell(["true"], timeout_s=2)
-            break
+    private_adb.connect(running_phone.adb_port, running_phone.serial, 20)
     yield running_phone
     running_phone.fault(**vars(Faults()))
 
@@ -63,3 +56,8 @@ def cpu_program(libraries: Path) -> Loadable:
 @pytest.fixture(scope="session")
 def misbehaving(libraries: Path) -> Loadable:
     return programs.misbehaving(libraries)
+
+
+@pytest.fixture(scope="session")
+def deaf(libraries: Path) -> Loadable:
+    return programs.deaf(libraries)

@@ -40,6 +40,20 @@ def misbehaving(folder: Path) -> Loadable:
     return _compile(compute, (3,), "int32", "cpu", folder / "misbehaving.so")
 
 
+def deaf(folder: Path) -> Loadable:
+    """Host code; int32 (microseconds, signal) ignores the signal, then sleeps."""
+    from tvm import te, tirx
+
+    def sleep_deeply(x: Any) -> Any:
+        ignored = tirx.call_extern("int32", "sigignore", x[1])
+        return te.compute((1,), lambda _: ignored + tirx.call_extern("int32", "usleep", x[0]), "sleep_deeply")
+
+    def compute(builder: Any, x: Any) -> Any:
+        return builder.emit_output(builder.call_te(sleep_deeply, x))
+
+    return _compile(compute, (2,), "int32", "cpu", folder / "deaf.so")
+
+
 def _compile(
     compute: Callable[[Any, Any], Any], shape: tuple[int, ...], dtype: str, path_name: str, library: Path
 ) -> Loadable:
