@@ -3,7 +3,7 @@
 docs/virtual-device.md says what of it is real and what is emulated.
 """
 
-from device_runner.virtual.faults import Faults, Kernels, SlowKernels
+from device_runner.virtual.faults import Faults, Kernels, Mishap, SlowKernels
 from device_runner.virtual.handle import EMULATED, VirtualPhone, virtual_phone
 
-__all__ = ["EMULATED", "Faults", "Kernels", "SlowKernels", "VirtualPhone", "virtual_phone"]
+__all__ = ["EMULATED", "Faults", "Kernels", "Mishap", "SlowKernels", "VirtualPhone", "virtual_phone"]

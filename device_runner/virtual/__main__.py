@@ -34,12 +34,19 @@ def main() -> None:
         root=str(root),
         environment=dict(os.environ),
         faults=FaultFile(root / FAULTS_JSON),
+        tell=tell,
         product={key: _BANNER_UNFIT.sub("_", properties[key]) for key in BANNER_KEYS if key in properties},
     )
     try:
         asyncio.run(_serve(phone))
     finally:
         lifetime.end_all_of(os.environ[lifetime.PHONE_ID])
+
+
+def tell(**facts: object) -> None:
+    """Say something to the host that has the phone."""
+    sys.stdout.write(json.dumps(facts) + "\n")
+    sys.stdout.flush()
 
 
 async def _serve(phone: Phone) -> None:
@@ -55,8 +62,7 @@ async def _serve(phone: Phone) -> None:
     # the kernel tells of a dying parent once for each of its threads.
     for signum in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signum, stop)
-    sys.stdout.write(json.dumps({"port": listener.getsockname()[1]}) + "\n")
-    sys.stdout.flush()
+    tell(port=listener.getsockname()[1])
     with contextlib.suppress(asyncio.CancelledError):
         await serving
 

@@ -10,8 +10,11 @@ import asyncio
 import json
 import logging
 import os
-from dataclasses import asdict, dataclass
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from device_runner.failures import RigFailure
 from device_runner.virtual import typed
@@ -48,6 +51,28 @@ class SlowKernels(Kernels):
     """What a kernel lasts at least, before the factor: waiting is steadier than computing."""
 
 
+MISHAPS = ("unplug", "freeze", "kill_server", "reset_gpu", "overheat", "reboot")
+
+
+@dataclass(frozen=True)
+class Mishap:
+    """Something that befalls the phone in the middle of a session, that is, of a connection to one of its ports."""
+
+    what: str
+    """One of `MISHAPS`."""
+    after_s: float = 0.0
+    """How long after the connection was made."""
+    for_s: float = 1.0
+    """How long it lasts, if it does. A reboot takes twice as long: first it is away, then it boots."""
+    times: int = 1
+    """How many sessions it befalls before it is over; counted anew when the file of faults is written."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for what is no mishap."""
+        if self.what not in MISHAPS:
+            raise ValueError(f"there is no mishap {self.what!r}; known are {', '.join(MISHAPS)}")
+
+
 @dataclass(frozen=True)
 class Faults:
     """One set of faults; the default is a healthy phone."""
@@ -74,6 +99,8 @@ class Faults:
     """Make these kernels last longer."""
     hang_kernels: Kernels | None = None
     """Never end these kernels; their process is deaf to SIGTERM."""
+    mishaps: tuple[Mishap, ...] = ()
+    """What befalls the phone in the middle of sessions."""
 
 
 def write(path: Path, faults: Faults) -> None:
@@ -108,22 +135,41 @@ class FaultFile:
         self._path = path
         self._stamp = (0, 0, 0)
         self._faults = Faults()
+        self._struck: Counter[Mishap] = Counter()
+        self._passing: list[tuple[float, dict[str, Any]]] = []
 
     @property
     def now(self) -> Faults:
         """The faults at this moment."""
+        self._follow()
+        if not self._passing:
+            return self._faults
+        time_s = time.monotonic()
+        self._passing = [(end_s, changes) for end_s, changes in self._passing if end_s > time_s]
+        return replace(self._faults, **{key: value for _, changes in self._passing for key, value in changes.items()})
+
+    def for_a_while(self, seconds: float, **changes: Any) -> None:
+        """Add faults that pass by themselves."""
+        self._passing.append((time.monotonic() + seconds, changes))
+
+    def strikes(self, mishap: Mishap) -> bool:
+        """Whether the mishap still befalls a session. Counts it."""
+        self._struck[mishap] += 1
+        return self._struck[mishap] <= mishap.times
+
+    def _follow(self) -> None:
         try:
             found = self._path.stat()
         except OSError:
-            return self._faults
+            return
         stamp = (found.st_mtime_ns, found.st_ino, found.st_size)
         if stamp != self._stamp:
             self._stamp = stamp
             try:
                 self._faults = read(self._path)
+                self._struck.clear()
             except RigFailure as failure:
                 log.error("faults left as they were: %s", failure)
-        return self._faults
 
     async def thawed(self) -> None:
         """Return when the phone is not frozen."""

@@ -19,8 +19,9 @@ import device_runner
 from device_runner.failures import RigFailure
 from device_runner.virtual import faults, lifetime, phone, private_adb, sandbox
 from device_runner.virtual.children import Children
+from device_runner.virtual.events import Events
 from device_runner.virtual.faults import Faults
-from device_runner.virtual.phone import FAULTS_JSON, State
+from device_runner.virtual.phone import FAULTS_JSON, INJECTED_JSONL, State
 from device_runner.virtual.tvm_rpc.runtime import EXTRA_LIBRARIES
 from device_runner.virtual.tvm_rpc.server import FAULTS
 
@@ -49,6 +50,8 @@ class VirtualPhone:
     sandboxed: bool
     restart_adb: Callable[[], None]
     """Ends the private adb server, if it still lives, and starts it again on its port; it knows no phone then."""
+    kill_adb: Callable[[], None]
+    """Kills the private adb server."""
     emulated: tuple[str, ...] = EMULATED
 
     def state(self) -> State:
@@ -57,9 +60,11 @@ class VirtualPhone:
 
     def update(self, **changes: Any) -> State:
         """Change the state, mapping by mapping: `update(gpu={"thermal_level": 2}, thermal_status=3)`."""
-        state = self.state().changed(changes)
-        phone.save(self.home, state)
-        return state
+        return phone.edit(self.home, lambda state: state.changed(changes))
+
+    def injected(self) -> list[dict[str, Any]]:
+        """The mishaps that truly happened since the phone was started, in order, with `time_s` (Unix)."""
+        return [json.loads(line) for line in (self.home / INJECTED_JSONL).read_text().splitlines()]
 
     def fault(self, **changes: Any) -> Faults:
         """Inject faults, or take them back with their default: `fault(frozen=True)`. Others stay as they are."""
@@ -108,8 +113,10 @@ def virtual_phone(
             argv = sandbox.command(home, _readable(runtimes), argv, rooted=state.rooted)
         daemon = children.start(argv, env=environment, stdout=subprocess.PIPE, stderr=log)
         serial = f"127.0.0.1:{_port(daemon, home / 'phone.log')}"
+        assert daemon.stdout is not None
+        Events(daemon.stdout, home)
         private_adb.connect(adb.port, serial, START_DEADLINE_S)
-        yield VirtualPhone(serial, adb.port, str(root / REMOTE_ROOT), home, sandboxed, adb.restart)
+        yield VirtualPhone(serial, adb.port, str(root / REMOTE_ROOT), home, sandboxed, adb.restart, adb.kill)
 
 
 def _port(daemon: subprocess.Popen[bytes], log: Path) -> int:

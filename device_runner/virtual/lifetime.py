@@ -30,11 +30,14 @@ def die_with_parent(signum: int) -> None:
         os.kill(os.getpid(), signum)  # it died before we could ask
 
 
-def end_all_of(phone_id: str) -> None:
-    """Kill every process but this one that has the phone's id in its environment, however it detached itself."""
+def end_all_of(phone_id: str, *, running: bytes = b"") -> None:
+    """Kill every process but this one that has the phone's id in its environment, however it detached itself.
+
+    With `running`, only those that have it in their command line.
+    """
     mark = f"{PHONE_ID}={phone_id}".encode()
     for _ in range(_ROUNDS):  # a process may start another while we look
-        found = [pid for pid in _others() if mark in _environment(pid)]
+        found = [pid for pid in _others() if mark in _environment(pid) and running in _command_line(pid)]
         if not found:
             return
         for pid in found:
@@ -48,7 +51,15 @@ def _others() -> list[int]:
 
 
 def _environment(pid: int) -> list[bytes]:
+    return _told(pid, "environ").split(b"\0")
+
+
+def _command_line(pid: int) -> bytes:
+    return _told(pid, "cmdline")
+
+
+def _told(pid: int, what: str) -> bytes:
     try:
-        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        return Path(f"/proc/{pid}/{what}").read_bytes()
     except OSError:
-        return []  # it ended, or is another user's
+        return b""  # it ended, or is another user's

@@ -12,20 +12,28 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from device_runner.failures import RigFailure
 
 STATE_JSON = "phone.json"
 BUILD_PROP = "system/build.prop"
 FAULTS_JSON = "system/etc/faults.json"
+INJECTED_JSONL = "system/etc/injected.jsonl"
+"""What was injected since the phone was started, a line each."""
+BOOT_ID = "data/misc/boot_id"
+BOOT_COMPLETED = "data/property/sys.boot_completed"
+"""While it is there, the phone has not booted."""
 IMAGE = Path(__file__).parent / "image"
 
 GPU_ZONE = "gpuss-0"
 _BATTERY_TECHNOLOGY = "virtual"
+_editing = threading.Lock()
 _ABIS = {"x86_64": "x86_64", "aarch64": "arm64-v8a"}
 
 
@@ -111,7 +119,29 @@ def prepare(home: Path) -> State:
     save(home, state)
     for name, text in _tunables(state.gpu):
         _write(home / name, text)
+    (home / INJECTED_JSONL).write_text("")
+    (home / BOOT_COMPLETED).unlink(missing_ok=True)
+    if not (home / BOOT_ID).exists():
+        _write(home / BOOT_ID, f"{uuid4()}\n")
     return state
+
+
+def edit(home: Path, change: Callable[[State], State]) -> State:
+    """Change the state of the phone in this folder."""
+    with _editing:
+        state = change(load(home))
+        save(home, state)
+    return state
+
+
+def reboot(home: Path) -> None:
+    """Forget what a phone forgets in a reboot: counters and what was written to the GPU's nodes."""
+
+    def booted(state: State) -> State:
+        return replace(state, gpu=replace(state.gpu, resets=0, busy_us=(0,) * len(state.gpu.levels_mhz)))
+
+    for name, text in _tunables(edit(home, booted).gpu):
+        _write(home / name, text)
 
 
 def load(home: Path) -> State:

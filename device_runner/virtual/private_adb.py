@@ -45,6 +45,11 @@ class PrivateServer:
         self._children.end(self._process)
         self._start()
 
+    def kill(self) -> None:
+        """Kill it, as somebody else's `adb kill-server` would."""
+        self._process.kill()
+        self._process.wait()
+
     def _start(self) -> None:
         """The server is handed a socket that already listens, so that the port cannot be lost."""
         env = {"HOME": str(self._home), "PATH": os.defpath, "ADB_USB": "0", "ADB_MDNS": "0", "ADB_EMU": "0"}

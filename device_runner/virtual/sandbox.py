@@ -11,11 +11,14 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from device_runner.virtual.phone import BOOT_ID
+
 SHELL_UID = 2000
 PROBE_DEADLINE_S = 10.0
 
 _TOP_LEVEL = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _ETC = ("OpenCL", "alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "hosts", "nsswitch.conf")
+KERNEL_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 KGSL = "sys/class/kgsl/kgsl-3d0"
 
 _GPU_NODES = ("dri", "kfd", "nvidia0", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
@@ -47,6 +50,7 @@ def command(home: Path, readable: Iterable[Path], argv: Sequence[str], *, rooted
         folders += ["--ro-bind", str(home / name), f"/{name}"]
     if rooted:
         folders += ["--bind", str(home / KGSL), f"/{KGSL}"]
+    folders += ["--ro-bind", str(home / BOOT_ID), KERNEL_BOOT_ID]
     # OpenCL drivers size their thread pools by the real CPU.
     folders += ["--ro-bind", "/sys/devices/system", "/sys/devices/system"]
     return _bwrap(readable, folders, argv)

@@ -65,6 +65,8 @@ class Phone:
     faults: FaultFile
     product: dict[str, str] = field(default_factory=dict)
     """`ro.product.*`, shown in the banner."""
+    tell: Callable[..., None] = lambda **_: None
+    """Tells the host that has the phone: `tell(event="reboot")`; see `events`."""
 
 
 class Stream:
@@ -182,6 +184,10 @@ class Transport:
         self._streams.clear()
         while self.on_end:
             self.on_end.pop()()
+
+    def background(self, work: Awaitable[None]) -> None:
+        """Run something that outlives this connection."""
+        self._tasks.start(work)
 
     async def send(self, command: Command, arg0: int, arg1: int, payload: bytes = b"") -> None:
         """Send one packet. What is unsent is bounded by flow control, so there is no waiting for the socket."""

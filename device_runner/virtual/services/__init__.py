@@ -21,7 +21,7 @@ _SERVICES: dict[str, Callable[[Stream, str], Awaitable[None]]] = {
     "root:": control.root,
     "unroot:": control.unroot,
     "remount:": control.refuse_politely,
-    "reboot:": control.refuse_politely,
+    "reboot:": control.reboot,
     "tcpip:": control.refuse_politely,
     "usb:": control.refuse_politely,
 }

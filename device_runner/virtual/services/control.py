@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from device_runner.virtual import mishaps
 from device_runner.virtual.transport import Stream
+
+REBOOT_S = 1.0
+"""How long a phone that is told to reboot is away. It boots as long again."""
 
 
 async def _say(stream: Stream, text: str) -> None:
@@ -25,6 +29,13 @@ async def root(stream: Stream, _: str) -> None:
 async def unroot(stream: Stream, _: str) -> None:
     """There is nothing to give up."""
     await _say(stream, "adbd not running as root\n")
+
+
+async def reboot(stream: Stream, _: str) -> None:
+    """Go away and come back, as a phone that has booted."""
+    await stream.accept()
+    await stream.flush()
+    await mishaps.befall(stream.transport.phone, "reboot", REBOOT_S)
 
 
 async def refuse_politely(stream: Stream, _: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 
+from device_runner.virtual import mishaps
 from device_runner.virtual.fds import CHUNK_BYTES
 from device_runner.virtual.transport import Refused, Stream
 
@@ -37,10 +38,12 @@ async def _join(stream: Stream, connecting: Awaitable[Connection]) -> None:
         reader, writer = await asyncio.wait_for(connecting, CONNECT_DEADLINE_S)
     except (OSError, OverflowError, ValueError, asyncio.TimeoutError) as error:
         raise Refused(str(error)) from None
+    striking = asyncio.ensure_future(mishaps.during(stream.transport))
     try:
         await stream.accept()
         await pump(stream, reader, writer)
     finally:
+        striking.cancel()
         writer.transport.abort()
 
 

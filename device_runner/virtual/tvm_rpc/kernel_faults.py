@@ -14,6 +14,8 @@ from device_runner.virtual.faults import Faults, Kernels
 
 SLOW = "ADRENO_BENCH_SLOW_KERNELS"
 HANG = "ADRENO_BENCH_HANG_KERNELS"
+RESETS = "ADRENO_BENCH_GPU_RESETS"
+RESET_COUNT = f"{os.environ.get('ANDROID_ROOT', '/system')}/../sys/class/kgsl/kgsl-3d0/reset_count"
 
 log = logging.getLogger("tvm_rpc")
 
@@ -29,6 +31,8 @@ def spoil_kernels(injected: Faults, library: str) -> None:
         _inject(HANG, hang.kernel, library)
     else:
         os.environ.pop(HANG, None)
+    if any(mishap.what == "reset_gpu" for mishap in injected.mishaps):
+        os.environ[RESETS] = RESET_COUNT
 
 
 def _concerns(kernels: Kernels, library: str) -> bool:

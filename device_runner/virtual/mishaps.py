@@ -1,0 +1,90 @@
+"""What befalls the phone as a whole in the middle of a session: it is unplugged, freezes, reboots, gets hot.
+
+What a mishap changes under `/sys` is told to the host, because the phone cannot write there (`events`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from uuid import uuid4
+
+from device_runner.virtual import lifetime
+from device_runner.virtual.faults import POLL_S, Mishap
+from device_runner.virtual.phone import BOOT_COMPLETED, BOOT_ID
+from device_runner.virtual.transport import Phone, Transport
+
+TVM_RPC = b"tvm_rpc.server"
+"""In the command line of the server and its workers, and of nothing else."""
+
+_FORGOTTEN = ("debug.*", "virtual.power.fixed_performance", "virtual.power.wakefulness")
+"""Properties that do not outlive a boot. Settings do."""
+
+
+async def during(transport: Transport) -> None:
+    """Let happen what the faults have in store for a session that begins now, until cancelled or done."""
+    phone = transport.phone
+    await asyncio.gather(*(_later(transport, mishap) for mishap in phone.faults.now.mishaps))
+
+
+async def _later(transport: Transport, mishap: Mishap) -> None:
+    await asyncio.sleep(mishap.after_s)
+    if transport.phone.faults.strikes(mishap):
+        transport.background(befall(transport.phone, mishap.what, mishap.for_s))
+
+
+async def befall(phone: Phone, what: str, for_s: float) -> None:
+    """Let one mishap happen, and end, now."""
+    phone.tell(event="injected", what=what, for_s=for_s)
+    await _MISHAPS[what](phone, for_s)
+
+
+async def _unplug(phone: Phone, for_s: float) -> None:
+    phone.faults.for_a_while(for_s, offline=True)
+
+
+async def _freeze(phone: Phone, for_s: float) -> None:
+    phone.faults.for_a_while(for_s, frozen=True)
+
+
+async def _kill_server(phone: Phone, _: float) -> None:
+    lifetime.end_all_of(phone.environment[lifetime.PHONE_ID], running=TVM_RPC)
+
+
+async def _reset_gpu(phone: Phone, _: float) -> None:
+    phone.tell(event="reset_gpu")
+
+
+async def _overheat(phone: Phone, for_s: float) -> None:
+    phone.tell(event="overheat")
+    await asyncio.sleep(for_s)
+    phone.tell(event="cool")
+
+
+async def _reboot(phone: Phone, for_s: float) -> None:
+    """Away for `for_s`, then reachable and booting for as long again."""
+    phone.faults.for_a_while(for_s, offline=True)
+    await asyncio.sleep(2 * POLL_S)  # the host loses the connection before it could hear that its commands were killed
+    lifetime.end_all_of(phone.environment[lifetime.PHONE_ID])
+    root = Path(phone.root)
+    for pattern in _FORGOTTEN:
+        for path in (root / "data/property").glob(pattern):
+            path.unlink(missing_ok=True)
+    (root / BOOT_ID).write_text(f"{uuid4()}\n")  # in place: in the sandbox another path leads to this very file
+    (root / BOOT_COMPLETED).write_text("0\n")
+    phone.tell(event="reboot")
+    await asyncio.sleep(2 * for_s)
+    with contextlib.suppress(FileNotFoundError):
+        (root / BOOT_COMPLETED).unlink()
+
+
+_MISHAPS: dict[str, Callable[[Phone, float], Awaitable[None]]] = {
+    "unplug": _unplug,
+    "freeze": _freeze,
+    "kill_server": _kill_server,
+    "reset_gpu": _reset_gpu,
+    "overheat": _overheat,
+    "reboot": _reboot,
+}

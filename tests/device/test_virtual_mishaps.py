@@ -1,0 +1,141 @@
+"""What befalls a phone in the middle of a session, as the host sees it, and that the phone is well afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from adb_backends import Backend, backend_of, eventually
+
+from device_runner.adb_device import AdbDevice
+from device_runner.boot import boot_of, is_up
+from device_runner.device import Loadable
+from device_runner.failures import DeviceCrash, DeviceFailure, Failure, LinkFailure, PathFailure
+from device_runner.session import RpcProgram, RpcSession
+from device_runner.virtual import Mishap, SlowKernels, VirtualPhone
+
+pytestmark = pytest.mark.device
+LONG_S = 60
+NODES = "/sys/class/kgsl/kgsl-3d0"
+
+
+@pytest.fixture
+def adb(phone: VirtualPhone) -> Backend:
+    return backend_of(phone)
+
+
+def failure_of(device: AdbDevice, use: Callable[[RpcSession], object]) -> Failure:
+    """How a session ends in which something is done again and again."""
+    with pytest.raises(Failure) as raised, device.session({}, timeout_s=LONG_S) as opened:
+        again_and_again(lambda: use(opened))
+    return raised.value
+
+
+def again_and_again(work: Callable[[], object]) -> None:
+    while True:
+        work()
+
+
+def ask(session: RpcSession) -> None:
+    session.call("adreno_bench.opencl_info", timeout_s=LONG_S)
+
+
+def state(adb: Backend) -> str:
+    done = adb.adb("get-state", check=False)
+    return (done.stdout or done.stderr).decode().strip()
+
+
+def answers(adb: Backend) -> bool:
+    adb.adb("connect", adb.serial, check=False)
+    return adb.adb("shell", "echo well", check=False).stdout == b"well\n"
+
+
+def told(phone: VirtualPhone) -> list[str]:
+    return [entry["what"] for entry in phone.injected()]
+
+
+def test_unplugged_in_a_session_and_plugged_in_again(phone: VirtualPhone, device: AdbDevice, adb: Backend) -> None:
+    phone.fault(mishaps=(Mishap("unplug", after_s=0.3, for_s=0.5),))
+    assert isinstance(failure_of(device, ask), DeviceFailure)
+    assert eventually(lambda: answers(adb))
+    assert told(phone)[-1:] == ["unplug"]
+
+
+def test_a_mishap_happens_as_often_as_it_should(phone: VirtualPhone, device: AdbDevice) -> None:
+    before = len(phone.injected())
+    phone.fault(mishaps=(Mishap("kill_server", after_s=1.0, times=2),))
+    for _ in range(2):
+        assert isinstance(failure := failure_of(device, ask), DeviceCrash)
+        assert "SIGKILL" in failure.message
+    with device.session({}, timeout_s=LONG_S) as opened:
+        ask(opened)
+    assert told(phone)[before:] == ["kill_server"] * 2
+
+
+def test_a_frozen_phone_thaws(phone: VirtualPhone, device: AdbDevice, adb: Backend) -> None:
+    phone.fault(mishaps=(Mishap("freeze", for_s=1.0),))
+    with device.session({}, timeout_s=LONG_S) as opened:
+        assert eventually(lambda: told(phone)[-1:] == ["freeze"])
+        assert state(adb) == "device"
+        assert adb.shell("echo thawed") == "thawed\n"
+        ask(opened)
+
+
+def test_a_reboot_that_is_asked_for(phone: VirtualPhone, device: AdbDevice, adb: Backend) -> None:
+    if not phone.sandboxed:
+        pytest.skip("without a sandbox the boot id is the host's")
+    before = boot_of(device.transport, timeout_s=LONG_S)
+    phone.update(gpu={"resets": 4})
+    adb.shell("setprop debug.mine 1; settings put global mine 1; (setsid sleep 600 >/dev/null 2>&1 &)")
+    adb.shell(f"echo kept > {phone.root}/kept")
+    adb.adb("reboot")
+    assert eventually(lambda: state(adb) != "device")
+    assert eventually(lambda: answers(adb))
+    assert boot_of(device.transport, timeout_s=LONG_S) not in ("", before)
+    assert eventually(lambda: is_up(device.transport, timeout_s=LONG_S))
+    assert adb.shell("getprop debug.mine; settings get global mine; pgrep sleep || true") == "\n1\n"
+    assert adb.shell(f"cat {phone.root}/kept {NODES}/reset_count") == "kept\n0\n"
+
+
+def test_a_phone_that_boots_says_that_it_has_not_booted(phone: VirtualPhone, device: AdbDevice, adb: Backend) -> None:
+    phone.fault(mishaps=(Mishap("reboot", for_s=1.5),))
+    assert isinstance(failure_of(device, ask), DeviceFailure)
+    assert eventually(lambda: answers(adb))
+    assert adb.shell("getprop sys.boot_completed") == "0\n"
+    assert eventually(lambda: adb.shell("getprop sys.boot_completed") == "1\n")
+
+
+def test_a_reset_of_the_gpu_fails_its_kernels(
+    phone: VirtualPhone, device: AdbDevice, adb: Backend, opencl_program: Loadable
+) -> None:
+    resets = int(adb.shell(f"cat {NODES}/reset_count"))
+    phone.fault(mishaps=(Mishap("reset_gpu", after_s=2.0),), slow_kernels=SlowKernels(least_s=0.05))
+
+    def run(program: RpcProgram) -> None:
+        program.run([np.zeros((4, 8), "float32")], timeout_s=LONG_S)
+
+    with device.session({}, timeout_s=LONG_S) as opened:
+        program = opened.load(opencl_program, timeout_s=LONG_S)
+        with pytest.raises(PathFailure, match="CL_OUT_OF_RESOURCES"):
+            again_and_again(lambda: run(program))
+        with pytest.raises(PathFailure, match="CL_OUT_OF_RESOURCES"):  # a context never recovers
+            run(program)
+    assert int(adb.shell(f"cat {NODES}/reset_count")) == resets + 1
+
+
+def test_a_hot_phone_throttles_and_cools(phone: VirtualPhone, device: AdbDevice, adb: Backend) -> None:
+    look = f"cat {NODES}/temp {NODES}/gpuclk {NODES}/thermal_pwrlevel; dumpsys thermalservice | grep Status:"
+    cool = adb.shell(look)
+    phone.fault(mishaps=(Mishap("overheat", for_s=1.5),))
+    with device.session({}, timeout_s=LONG_S):
+        assert eventually(lambda: adb.shell(look) == "95000\n400000000\n2\nThermal Status: 3\n")
+    assert eventually(lambda: adb.shell(look) == cool)
+
+
+def test_a_killed_adb_server_is_started_again(phone: VirtualPhone, device: AdbDevice, adb: Backend) -> None:
+    phone.kill_adb()
+    with pytest.raises(LinkFailure):
+        device.transport.shell(["true"], timeout_s=LONG_S)
+    phone.restart_adb()
+    assert eventually(lambda: answers(adb))
