@@ -8,7 +8,6 @@ and a text, answered by OKAY or FAIL (AOSP packages/modules/adb, OVERVIEW.TXT an
 from __future__ import annotations
 
 import re
-import shlex
 import socket
 import struct
 from collections.abc import Iterator, Sequence
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from device_runner.deadline import Deadline
 from device_runner.device import ShellResult
 from device_runner.failures import DeviceLost, LinkFailure
+from device_runner.quoting import quoted
 from device_runner.transport import Job
 
 _STDOUT, _STDERR, _EXIT, _CLOSE_STDIN = 1, 2, 3, 4
@@ -165,7 +165,7 @@ class Adb:
             self._connect(Deadline(SERVER_ANSWERS_S)).close()
 
     def _open_shell(self, command: Sequence[str], deadline: Deadline) -> socket.socket:
-        return self.open(f"shell,v2,raw:{shlex.join(command)}", deadline)
+        return self.open(f"shell,v2,raw:{quoted(*command)}", deadline)
 
     def _connect(self, deadline: Deadline) -> socket.socket:
         try:
@@ -215,7 +215,7 @@ def receive(sock: socket.socket, size: int, deadline: Deadline | None) -> bytes:
 def _title(command: Sequence[str]) -> str:
     """What messages call a command; `sh -c SCRIPT NAME ARGUMENTS` goes by its name."""
     is_script = len(command) > 3 and list(command[:2]) == ["sh", "-c"]
-    return shlex.join(command[3:] if is_script else command)[:TITLE_LIMIT]
+    return quoted(*(command[3:] if is_script else command))[:TITLE_LIMIT]
 
 
 def _packets(sock: socket.socket, deadline: Deadline | None) -> Iterator[tuple[int, bytes]]:

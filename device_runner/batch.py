@@ -7,10 +7,11 @@ so that one that hangs spoils no other.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from device_runner.quoting import quoted
 
 if TYPE_CHECKING:
     from device_runner.transport import Transport
@@ -51,7 +52,7 @@ def run_batch(
         return {}
     lines = [_LIMITED]
     for name, text in commands.items():
-        lines += [f"echo '{MARK} {name}'", f"limited {shlex.quote(text)} </dev/null 2>&1", f'echo "\n{MARK} $?"']
+        lines += [f"echo '{MARK} {name}'", f"limited {quoted(text)} </dev/null 2>&1", f'echo "\n{MARK} $?"']
     timeout_s = START_S + EACH_S * len(commands)
     output = transport.shell([*shell, "\n".join(lines)], timeout_s=timeout_s).stdout
     said = sections(output)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shlex
 import signal
 import socket
 import subprocess
@@ -17,6 +16,7 @@ from typing import Any
 
 from device_runner.device import Identity, Pushed, ShellResult
 from device_runner.failures import RigFailure
+from device_runner.quoting import quoted
 from device_runner.rpc_device import RpcDevice
 from device_runner.transport import Job
 
@@ -46,7 +46,7 @@ class LocalTransport:
             except BaseException as error:
                 _kill(process)
                 if isinstance(error, subprocess.TimeoutExpired):
-                    message = f"this host did not end `{shlex.join(command)}` within {timeout_s:g} s"
+                    message = f"this host did not end `{quoted(*command)}` within {timeout_s:g} s"
                     raise RigFailure(message) from None
                 raise
         return ShellResult(_code(process), stdout.decode(errors="replace"), stderr.decode(errors="replace"))

@@ -8,7 +8,6 @@ hashes it. That is how `session` makes sure of a library before it loads it.
 
 from __future__ import annotations
 
-import shlex
 import socket
 import struct
 import uuid
@@ -22,6 +21,7 @@ from device_runner.boot import BOOT_ID
 from device_runner.deadline import Deadline
 from device_runner.device import Pushed
 from device_runner.failures import DeviceFailure, DeviceFull, DeviceLost, RigFailure
+from device_runner.quoting import quoted
 
 Progress = Callable[[int, int], None]
 """Called with the bytes sent so far and in all."""
@@ -130,7 +130,7 @@ def _answer(sock: socket.socket, deadline: Deadline, default: OSError | None = N
 def _refusal(adb: Adb, reason: str, path: str) -> DeviceFailure:
     reason = reason.strip() or "it gave no reason"
     if "No space left" in reason or "Read-only file system" in reason:
-        folder = shlex.quote(dirname(path))
-        hint = f"free some space; `adb -s {adb.serial} shell rm -r {folder}` removes what was pushed before"
+        remove = quoted("adb", "-s", adb.serial, "shell", quoted("rm", "-r", dirname(path)))
+        hint = f"free some space; `{remove}` removes what was pushed before"
         return DeviceFull(f"device {adb.serial} cannot store {path}: {reason}", hint=hint)
     return DeviceLost(f"device {adb.serial} did not take {path}: {reason}")

@@ -8,11 +8,11 @@ IREE's set_adreno_gpu_scaling_policy.sh for the order. Thermal daemons are left 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from device_runner.knobs.base import Phone
+from device_runner.quoting import quoted
 
 CRASH_WHEN_LOCKED = ("walleye", "taimen")
 """Pixel 2 and 2 XL (androidx lockClocks.sh)."""
@@ -45,7 +45,7 @@ class Node(GpuKnob):
 
     def read(self, phone: Phone) -> str:
         """Prints the file."""
-        return f"cat {shlex.quote(f'{phone.gpu}/{self.path}')}"
+        return quoted("cat", f"{phone.gpu}/{self.path}")
 
     def value(self, printed: str) -> str:
         """The one word that the file holds; anything longer is a complaint."""
@@ -58,7 +58,7 @@ class Node(GpuKnob):
 
     def write(self, phone: Phone, value: str) -> str:
         """Writes the file."""
-        return f"echo {shlex.quote(value)} >{shlex.quote(f'{phone.gpu}/{self.path}')}"
+        return f"{quoted('echo', value)} >{quoted(f'{phone.gpu}/{self.path}')}"
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Governor(Node):
 
     def read(self, phone: Phone) -> str:
         """Prints it, and those that there are."""
-        return f"cd {shlex.quote(phone.gpu)}/devfreq && cat governor && echo of && cat available_governors"
+        return f"{quoted('cd', f'{phone.gpu}/devfreq')} && cat governor && echo of && cat available_governors"
 
     def value(self, printed: str) -> str:
         """The word before the list."""
@@ -92,7 +92,7 @@ class Range(GpuKnob):
     def read(self, phone: Phone) -> str:
         """Prints both ends, and the clocks that there are."""
         low, high = self.files
-        return f"cd {shlex.quote(phone.gpu)} && cat {low} {high} && echo of && cat gpu_available_frequencies"
+        return f"{quoted('cd', phone.gpu)} && cat {low} {high} && echo of && cat gpu_available_frequencies"
 
     def value(self, printed: str) -> str:
         """Both ends."""
@@ -111,8 +111,8 @@ class Range(GpuKnob):
     def write(self, phone: Phone, value: str) -> str:
         """Writes both, twice."""
         low, _, high = value.partition(" ")
-        both = f"echo {shlex.quote(low)} >{self.files[0]}; echo {shlex.quote(high)} >{self.files[1]}"
-        return f"cd {shlex.quote(phone.gpu)} && {{ {{ {both}; }} 2>/dev/null; {both}; }}"
+        both = f"{quoted('echo', low)} >{self.files[0]}; {quoted('echo', high)} >{self.files[1]}"
+        return f"{quoted('cd', phone.gpu)} && {{ {{ {both}; }} 2>/dev/null; {both}; }}"
 
 
 def available(text: str) -> list[int]:

@@ -7,10 +7,10 @@ after a boot for what it was.
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 
 from device_runner.knobs.base import Phone
+from device_runner.quoting import quoted
 
 AFTER_BOOT = "false"
 
@@ -40,5 +40,4 @@ class FixedPerformance:
 
     def write(self, phone: Phone, value: str) -> str:
         """Fails where the power HAL does not know it; says what it set where it does."""
-        word = shlex.quote(value)
-        return f"cmd power set-fixed-performance-mode-enabled {word} && echo {word}"
+        return f"{quoted('cmd', 'power', 'set-fixed-performance-mode-enabled', value)} && {quoted('echo', value)}"

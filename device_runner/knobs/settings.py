@@ -5,10 +5,10 @@ Source: AOSP SettingsService (`settings get|put|delete NAMESPACE KEY`); android.
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 
 from device_runner.knobs.base import Phone
+from device_runner.quoting import quoted
 
 UNSET = "null"
 
@@ -43,7 +43,7 @@ class Setting:
         """Sets it; what was not there before is deleted."""
         if value == UNSET:
             return f"settings delete {self.namespace} {self.key}"
-        return f"settings put {self.namespace} {self.key} {shlex.quote(value)}"
+        return quoted("settings", "put", self.namespace, self.key, value)
 
 
 STAY_AWAKE = Setting("stay-awake", "global", "stay_on_while_plugged_in", "7")

@@ -70,7 +70,7 @@ def test_a_runtime_folder_is_brought_once_and_serves(device: AdbDevice, tmp_path
     program = install(device.transport, tmp_path)
     phone = AdbDevice("phone", device.transport, program)
     with phone.session({}, timeout_s=30) as session:
-        assert session.log().startswith(f"from {device.transport.root}/runtime/")
+        assert f"\nfrom {device.transport.root}/runtime/" in session.log()
     assert install(device.transport, tmp_path) == program
 
 
