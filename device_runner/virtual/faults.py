@@ -99,6 +99,8 @@ class Faults:
     """Make these kernels last longer."""
     hang_kernels: Kernels | None = None
     """Never end these kernels; their process is deaf to SIGTERM."""
+    simulate_inference_s: float | None = None
+    """Let samples of an inference wait this long instead of computing; `emulated` says so."""
     mishaps: tuple[Mishap, ...] = ()
     """What befalls the phone in the middle of sessions."""
 

@@ -29,6 +29,8 @@ START_DEADLINE_S = 15.0
 REMOTE_ROOT = "data/local/tmp/adreno-bench"
 EMULATED = ("soc", "gpu", "clocks", "thermal", "battery")
 """What on this phone is not the real thing."""
+SIMULATED = "inference time"
+"""What is not either, while inferences wait and do not compute."""
 
 _OURS = Path(device_runner.__file__).parent
 _INSTALLED = ("numpy", "tvm", "tvm_ffi")
@@ -52,7 +54,12 @@ class VirtualPhone:
     """Ends the private adb server, if it still lives, and starts it again on its port; it knows no phone then."""
     kill_adb: Callable[[], None]
     """Kills the private adb server."""
-    emulated: tuple[str, ...] = EMULATED
+
+    @property
+    def emulated(self) -> tuple[str, ...]:
+        """What is not the real thing, with the faults that are injected now."""
+        simulated = faults.read(self.home / FAULTS_JSON).simulate_inference_s is not None
+        return (*EMULATED, SIMULATED) if simulated else EMULATED
 
     def state(self) -> State:
         """The phone's state now."""

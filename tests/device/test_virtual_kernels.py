@@ -70,3 +70,20 @@ def test_a_kernel_that_never_ends_is_a_hang_and_leaves_nothing(
     assert device.transport.shell(["pgrep", "-f", "tvm_rpc[.]server"], timeout_s=LONG_S).stdout == ""
     phone.fault(hang_kernels=None)
     assert fastest_ms(device, opencl_program)[2] == 0
+
+
+def test_simulated_inferences_wait_and_the_answers_are_computed(
+    phone: VirtualPhone, device: AdbDevice, opencl_program: Loadable, cpu_program: Loadable
+) -> None:
+    assert "inference time" not in phone.emulated
+    phone.fault(simulate_inference_s=0.2, slow_kernels=SlowKernels(factor=1.5, library=f"{opencl_program.sha256}*"))
+    assert "inference time" in phone.emulated
+    device_ms, wall_ms, _ = fastest_ms(device, opencl_program)
+    assert min(device_ms, wall_ms) >= 300
+    with device.session({}, timeout_s=LONG_S) as session:
+        first = session.load(cpu_program, timeout_s=LONG_S)
+        first.run([MATRIX], timeout_s=LONG_S)
+        assert min(first.wall_ms(1, timeout_s=LONG_S)) >= 200
+        second = session.load(opencl_program, timeout_s=LONG_S)  # as the rig's reference kernel is
+        second.run([MATRIX], timeout_s=LONG_S)
+        assert min(second.device_ms(5, timeout_s=LONG_S)) < 200

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from device_runner.virtual.faults import Faults
 from device_runner.virtual.tvm_rpc.kernel_faults import spoil_kernels
+from device_runner.virtual.tvm_rpc.simulated import seconds, simulate
 
 EXTRA_LIBRARIES = "ADRENO_BENCH_OPENCL_RUNTIME"
 """Environment: libraries to load beside the runtime, separated by `:`: TVM's OpenCL device API, the model of CLML."""
@@ -45,6 +46,10 @@ def serve(fd: int, folder: Path, injected: Faults) -> None:
     """Serve one client on a connected socket until it leaves; its uploads go to `folder`."""
     import tvm_ffi
 
+    loaded: list[str] = []
+    if injected.simulate_inference_s is not None:
+        simulate(lambda: seconds(injected, loaded[0]) if len(loaded) == 1 else None)
+
     def workpath(name: str) -> str:
         return name if "/" in name else str(folder / name)
 
@@ -52,7 +57,8 @@ def serve(fd: int, folder: Path, injected: Faults) -> None:
         path = workpath(name)
         if not path.endswith(".so"):
             raise ValueError(f"{name}: only shared libraries can be loaded, there is no compiler on the device")
-        spoil_kernels(injected, Path(path).name)
+        loaded.append(Path(path).name)
+        spoil_kernels(injected, loaded[-1])
         return tvm_ffi.load_module(path)
 
     tvm_ffi.register_global_func("tvm.rpc.server.workpath", workpath, override=True)
