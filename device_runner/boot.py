@@ -14,9 +14,3 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"
 def boot_of(transport: Transport, *, timeout_s: float) -> str:
     """The id of this boot, empty if the machine does not tell. Raises `Failure` if it does not answer."""
     return transport.shell(["cat", BOOT_ID], timeout_s=timeout_s).stdout.strip()
-
-
-def is_up(transport: Transport, *, timeout_s: float) -> bool:
-    """Whether Android has booted; a machine that is not Android has if it answers. Raises `Failure`."""
-    said = transport.shell(["getprop", "sys.boot_completed"], timeout_s=timeout_s)
-    return bool(said.code) or said.stdout.strip() == "1"

@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from device_runner.boot import boot_of, is_up
+from device_runner.boot import boot_of
 from device_runner.deadline import Deadline
 from device_runner.failures import DeviceLost
 from device_runner.recovery.ladder import Rung
@@ -32,7 +32,7 @@ LEAST_S = 0.1
 
 LOOK_SCRIPT = """
 rm -rf "$1/scratch" "$1/files"/*.tmp.* 2>/dev/null
-echo well
+if command -v getprop >/dev/null && [ "$(getprop sys.boot_completed)" != 1 ]; then echo booting; else echo well; fi
 """
 """Argument: our folder. What a lost session left in it goes: a device has one user at a time."""
 
@@ -56,7 +56,7 @@ def look(transport: Transport, timeout_s: float) -> None:
     """Return if the machine answers, and tidy up after the session that was lost. Raises `Failure`."""
     said = transport.shell(["sh", "-c", LOOK_SCRIPT, "look", transport.root], timeout_s=timeout_s).stdout
     if said.strip() != "well":
-        raise DeviceLost(f"{transport.name} answers, but not what it is asked: {said[:80]!r}")
+        raise DeviceLost(f"{transport.name} answers, but is not ready: {said.strip()[:80]!r}")
 
 
 def find(adb: AdbTransport, timeout_s: float) -> None:
@@ -94,12 +94,8 @@ def reboot(adb: AdbTransport, timeout_s: float) -> None:
     """Reboot a device that answers and wait until Android is up again. Raises `Failure`."""
     deadline = Deadline(timeout_s)
     before = boot_of(adb, timeout_s=LOOK_S)
-
-    def booted() -> bool:
-        return boot_of(adb, timeout_s=LOOK_S) != before and is_up(adb, timeout_s=LOOK_S)
-
     adb.reboot(timeout_s=LOOK_S)
-    wait_for(adb, deadline, booted)
+    wait_for(adb, deadline, lambda: boot_of(adb, timeout_s=LOOK_S) != before)
 
 
 def wait_for(adb: AdbTransport, deadline: Deadline, ready: Callable[[], bool] = lambda: True) -> None:

@@ -25,6 +25,7 @@ from programs import LONG_NAP
 
 from device_runner import server
 from device_runner.adb_device import AdbDevice, AdbTransport
+from device_runner.boot import boot_of
 from device_runner.device import Loadable
 from device_runner.failures import Failure
 from device_runner.recovery import Recovery, Rung, Step, rungs
@@ -165,6 +166,10 @@ def kill_adb_server(scene: Scene) -> None:
     adb_server_of(scene.phone).kill()
 
 
+def reboot(scene: Scene) -> None:
+    adb_of(scene.phone).reboot(timeout_s=DEAD_S)
+
+
 def kill_rpc_server(scene: Scene) -> None:
     for process in children():
         if "tvm_rpc.server" in cmdline(process):
@@ -276,6 +281,7 @@ FAULTS = [
         outcome=Outcome.INFRA_ERROR,
     ),
     Fault("clocks of host and device jump", jump_clocks, nothing),
+    Fault("reboot in a sample", reboot, nothing, rung="reconnect"),
     Fault("GPU reset", state(gpu={"resets": 1}), nothing, outcome=Outcome.THROTTLED),
     Fault(
         "thermal event",
@@ -289,8 +295,8 @@ FAULTS = [
 
 @pytest.fixture(scope="module")
 def device(running_phone: VirtualPhone) -> AdbDevice:
-    transport = AdbTransport(running_phone.serial, running_phone.adb_port, running_phone.root)
-    return AdbDevice("virtual", transport, ["tvm_rpc"], kind="virtual", restart_adb=running_phone.restart_adb)
+    phone = running_phone
+    return AdbDevice("virtual", adb_of(phone), ["tvm_rpc"], kind="virtual", restart_adb=phone.restart_adb)
 
 
 @pytest.fixture
@@ -383,6 +389,13 @@ def test_a_device_that_stays_away_is_given_up_and_used_again_when_it_is_back(
     assert eventually(lambda: not left_over(phone)), left_over(phone)
 
 
+def test_a_reboot_is_waited_for_until_android_is_up(phone: VirtualPhone, device: AdbDevice) -> None:
+    before = boot_of(adb_of(phone), timeout_s=DEAD_S)
+    rungs.reboot(adb_of(phone), 30)
+    assert boot_of(adb_of(phone), timeout_s=DEAD_S) not in ("", before)
+    rungs.look(adb_of(phone), DEAD_S)
+
+
 def test_resuming_completes_exactly_what_faults_left_open(
     phone: VirtualPhone, run: Run, misbehaving: Loadable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -418,6 +431,10 @@ def noticed_after(run: Run, struck_at: float) -> float:
     """Seconds from a fault to the end of the attempt that it struck."""
     assert isinstance(run.recovery, Watched)
     return next(ended for ended in run.recovery.ended if ended > struck_at) - struck_at
+
+
+def adb_of(phone: VirtualPhone) -> AdbTransport:
+    return AdbTransport(phone.serial, phone.adb_port, phone.root)
 
 
 def children() -> list[psutil.Process]:
