@@ -16,6 +16,7 @@ from harness.cli import (
     bless,
     build,
     cache,
+    calibrate,
     compare,
     devices,
     doctor,
@@ -41,7 +42,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (run, compare, bless, gate, history, build, show, list_cases, devices, doctor, quirks, cache, runtime):
+for command in (
+    run,
+    calibrate,
+    compare,
+    bless,
+    gate,
+    history,
+    build,
+    show,
+    list_cases,
+    devices,
+    doctor,
+    quirks,
+    cache,
+    runtime,
+):
     command.register(app)
 
 

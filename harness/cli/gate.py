@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,7 +26,8 @@ from harness.cli.options import (
 
 if TYPE_CHECKING:
     from harness.baseline import Baseline
-    from harness.compare import Comparison, Result
+    from harness.certificate import NoiseCertificate
+    from harness.compare import Comparison, Key, Result
     from harness.gates.judge import Measure
     from harness.record import Record
     from harness.stats.pair import Rules
@@ -58,25 +59,29 @@ def gate(
     """Run the suite and compare it with its baselines: exit 3 if a case is wrong or broken, 1 if it is slower.
 
     A latency that looks changed is measured again, in fresh sessions, in turns with the baseline's build, before it is
-    called slower. A baseline of another identity is never compared; cases without one are named.
+    called slower. A baseline of another identity is never compared; cases without one are named. Of a case that was
+    calibrated, a change smaller than its certificate supports is refused.
     """
     from harness import baseline
     from harness.cli import verdicts
     from harness.cli.chosen import read_records, wanted
     from harness.cli.screen import out
     from harness.compare import exit_code
+    from harness.gates.support import certificates_of
     from harness.stats.pair import Rules
 
     rules = Rules(relevant=relevant / 100, floor_ms=floor_ms)
     known = [one for one in baseline.load(baselines.absolute()) if wanted(one.case, case)]
+    certificates = certificates_of(known, baselines.absolute())
     if given:
-        result = _judged(read_records(given, case), known, as_shipped, rules)
+        result = _judged(read_records(given, case), known, certificates, as_shipped, rules)
     else:
-        result = _run(suite, case, device, records, known, as_shipped, with_quirks, rules, most_sessions)
+        result = _run(suite, case, device, records, known, certificates, as_shipped, with_quirks, rules, most_sessions)
     if as_json:
         out(verdicts.as_json(result, [], []))
     else:
-        texts = (verdicts.verdict_table(result.cases), verdicts.summary(result.fitness, [], []), _remark(result, known))
+        remark = _remark(result, known, certificates)
+        texts = (verdicts.verdict_table(result.cases), verdicts.summary(result.fitness, [], []), remark)
         out("\n\n".join(text for text in texts if text))
     raise typer.Exit(exit_code(result))
 
@@ -87,6 +92,7 @@ def _run(
     device: str,
     records: Path,
     known: Sequence[Baseline],
+    certificates: Mapping[Key, NoiseCertificate],
     as_shipped: bool,
     with_quirks: list[str] | None,
     rules: Rules,
@@ -95,7 +101,9 @@ def _run(
     from harness.build import Builder
     from harness.cli.screen import Screen
     from harness.cli.work import prepared
+    from harness.gates.judge import confirmation
     from harness.gates.remeasure import Remeasure
+    from harness.gates.support import require_supported
     from harness.record import RecordFile
     from harness.runner import Run, run_suite
     from harness.tuning import TuningStore
@@ -108,15 +116,18 @@ def _run(
         ) as work,
         Builder(work.cache, work.suite.limits, watch=lambda job, *rest: screen.build(job.title, *rest)) as builder,
     ):
+        here = {key: one for key, one in certificates.items() if key.identity == work.device.identity.key}
+        require_supported(here, confirmation(rules, most_sessions, len(work.plans)))
         run = Run(work.device, TuningStore(work.cache), as_shipped)
         done = list(run_suite(work.plans, run, builder, file, screen))
         again = Remeasure(work.plans, known, run, builder, work.cache, file, screen)
-        return _judged(done, known, as_shipped, rules, again.measurer, most_sessions)
+        return _judged(done, known, certificates, as_shipped, rules, again.measurer, most_sessions)
 
 
 def _judged(
     done: Sequence[Record],
     known: Sequence[Baseline],
+    certificates: Mapping[Key, NoiseCertificate],
     as_shipped: bool,
     rules: Rules,
     measurer: Callable[[Comparison], Measure | str] | None = None,
@@ -132,10 +143,11 @@ def _judged(
     sides = sides_of(record for record in done if record.as_shipped is as_shipped).values()
     heads = {key: replace(side, key=key) for side in sides for key in [side.key._replace(as_shipped=False)]}
     bases = baseline.sides(one for one in known if one.identity_key in {key.identity for key in heads})
-    return judge(compare_sides(bases, heads, rules), rules, measurer, most_sessions)
+    noises = {key: one.certificate.noise for key, one in certificates.items()}
+    return judge(compare_sides(bases, heads, rules, noises=noises), rules, measurer, most_sessions, noises)
 
 
-def _remark(result: Result, known: Sequence[Baseline]) -> str:
+def _remark(result: Result, known: Sequence[Baseline], certificates: Mapping[Key, NoiseCertificate]) -> str:
     """What was not compared, and why."""
     from harness.compare import Verdict
 
@@ -144,4 +156,10 @@ def _remark(result: Result, known: Sequence[Baseline]) -> str:
     others = sorted({one.identity_key for one in known} - here)
     lines = [f"no baseline: {', '.join(new)} (`adreno-bench bless` makes one)"] if new else []
     lines += [f"baselines of another identity are never compared: {', '.join(others)}"] if others else []
+    timed = [comparison.key for comparison in result.cases if comparison.base and comparison.base.sessions]
+    unknown = [str(key) for key in timed if key not in certificates]
+    hint = "`adreno-bench calibrate` learns it, and then fewer sessions decide"
+    lines += [f"noise not known: {', '.join(unknown)} ({hint})"] if unknown else []
+    emulated = dict.fromkeys(part for c in result.cases if c.base and c.base.sessions for part in c.base.emulated)
+    lines += [f"not the real thing: {', '.join(emulated)}; these times say nothing of a phone"] if emulated else []
     return "\n".join(lines if result.cases else ["nothing was measured", *lines])

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.stats import robust
-from harness.stats.pair import Rules, compare_sessions
+from harness.stats.pair import Rules, compare_sessions, relative
 from harness.stats.samples import Limits, effective_size
 from harness.stats.session import Noise, Samples, Session, summarise
 
@@ -50,7 +50,7 @@ class Certificate:
         if not self.ok or sessions < 1:
             return math.nan
         error = robust.HODGES_LEHMANN_LOSS * self.sd_upper * math.sqrt(2 / sessions)
-        return math.expm1(error * float(t.isf(alpha / 2, df) + t.ppf(POWER, df)))
+        return relative(error * float(t.isf(alpha / 2, df) + t.ppf(POWER, df)))
 
     def sessions_needed(self, relevant: float, rules: Rules | None = None, most: int = 64) -> int | None:
         """Fewest sessions a side that support a threshold of `relevant` (a fraction); None if `most` do not."""

@@ -192,11 +192,11 @@ def _missing(all_sessions: Sequence[Samples], good: Sequence[Session], side: str
 def _judge(estimate: Estimate, rules: Rules, used: tuple[int, int]) -> Change:
     margin, half = rules.relevant_log(estimate.location_ms), estimate.half_width(rules.alpha)
     verdict, confidence = _verdict(estimate, rules, margin)
-    low, high = _relative(estimate.shift - half), _relative(estimate.shift + half)
-    why = f"{low:+.1%} to {high:+.1%} admits no change and a relevant one ({_relative(margin):.1%}): run more sessions"
+    low, high = relative(estimate.shift - half), relative(estimate.shift + half)
+    why = f"{low:+.1%} to {high:+.1%} admits no change and a relevant one ({relative(margin):.1%}): run more sessions"
     return Change(
         verdict,
-        relative=_relative(estimate.shift),
+        relative=relative(estimate.shift),
         low=low,
         high=high,
         delta_ms=2 * estimate.location_ms * math.sinh(estimate.shift / 2),
@@ -217,6 +217,6 @@ def _verdict(estimate: Estimate, rules: Rules, margin: float) -> tuple[Verdict, 
     return Verdict.INCONCLUSIVE, 0.0
 
 
-def _relative(log_change: float) -> float:
+def relative(log_change: float) -> float:
     """A change of logarithms as a fraction of base. An interval that no number can hold is infinite."""
     return math.expm1(log_change) if log_change < 700 else math.inf

@@ -16,7 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from harness.stats.pair import Estimate, Rules, Verdict, estimate_shift
+from harness.stats import robust
+from harness.stats.noise import POWER, Certificate
+from harness.stats.pair import Estimate, Rules, Verdict, estimate_shift, relative
 from harness.stats.samples import Limits
 from harness.stats.session import Noise, Samples, summarise
 
@@ -105,6 +107,30 @@ def decide(
         sessions=used,
         reasons=(*_why(state, taken), *(estimate.notes if estimate else ()), *refused),
     )
+
+
+def smallest_confirmable(certificate: Certificate, plan: Plan | None = None) -> float:
+    """The change that the plan's sessions confirm with 95 % power: infinite if no change is large enough.
+
+    A threshold below it is not supported. With the noise at its upper limit, and as if the test looked once, at the
+    end of the budget; that it also stops before can only help. NaN for a certificate that is none.
+    """
+    from scipy.stats import t
+
+    plan = plan or Plan()
+    a_side = plan.most_sessions // len(BLOCK) * len(BLOCK) // 2
+    if not certificate.ok or not a_side:
+        return math.nan
+    df = certificate.noise.df + 2 * a_side - 2
+    error = robust.HODGES_LEHMANN_LOSS * certificate.sd_upper * math.sqrt(2 / a_side)
+    return relative(error * (_convincing_t(df, a_side / 2, plan) + float(t.ppf(POWER, df))))
+
+
+def _convincing_t(df: float, sessions: float, plan: Plan) -> float:
+    """The t-statistic whose `evidence` is 1 / alpha; infinite if none is."""
+    scale = 1 + sessions * plan.effect**2
+    grown = math.exp(2 * (math.log(1 / plan.alpha) + math.log(scale) / 2) / (df + 1))
+    return math.sqrt(df * (grown - 1) / (1 - grown / scale)) if grown < scale else math.inf
 
 
 def evidence(t: float, df: float, sessions: float, effect: float) -> float:

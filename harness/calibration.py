@@ -1,0 +1,94 @@
+"""Calibration: run each case's artifact against itself over several sessions, and certify what its series can show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.build import Builder
+from harness.certificate import NoiseCertificate, certificate_of
+from harness.compare import finding
+from harness.outcome import ExitCode, Outcome, exit_code
+from harness.plan import Plan
+from harness.progress import Progress
+from harness.record import Record, RecordFile, series_key
+from harness.runner import Run, run_suite
+from harness.stats.pair import Rules
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """What came of one case."""
+
+    case: str
+    certificate: NoiseCertificate | None
+    reasons: tuple[str, ...] = ()
+    """Why there is none, or which sessions were left out."""
+    outcome: Outcome | None = None
+    """What stood against it, if it was not the noise."""
+
+
+def take_sessions(
+    plans: Sequence[Plan],
+    run: Run,
+    builder: Builder,
+    file: RecordFile,
+    progress: Progress,
+    sessions: int,
+    say: Callable[[str], None] = lambda _: None,
+) -> dict[str, list[Record]]:
+    """So many sessions of each case, by its id, in the order taken.
+
+    The cases take turns, so that the sessions of one are spread in time. Sessions in the file that do not make up a
+    whole calibration are what a killed one left: they count.
+    """
+    taken = unfinished(plans, run, file.load().records, sessions)
+    if there := sum(map(len, taken.values())):
+        say(f"{there} sessions of a calibration that did not end are in {file.path} and count")
+    while due := [plan for plan in plans if _is_due(taken[plan.case.id], sessions)]:
+        say(f"session {1 + max(len(taken[plan.case.id]) for plan in due)} of {sessions}")
+        for record in run_suite(due, run, builder, file, progress):
+            taken[record.case].append(record)
+    return taken
+
+
+def unfinished(plans: Sequence[Plan], run: Run, kept: Sequence[Record], sessions: int) -> dict[str, list[Record]]:
+    """What a calibration that did not come to its end left of each case, for this build and device."""
+    identity, found = run.device.identity.key, {}
+    for plan in plans:
+        key = (plan.case.id, identity, plan.compile.key, run.as_shipped)
+        of_case = [record for record in kept if series_key(record) == key]
+        found[plan.case.id] = of_case[len(of_case) // sessions * sessions :]
+    return found
+
+
+def _is_due(taken: Sequence[Record], sessions: int) -> bool:
+    """Whether another session can tell more. What has no time once, for a reason of its own, never has."""
+    timeless = bool(taken) and taken[-1].outcome.settled and not taken[-1].wall_ms
+    return len(taken) < sessions and not timeless
+
+
+def certify_all(taken: Mapping[str, Sequence[Record]], rules: Rules) -> Iterator[Calibrated]:
+    """What the sessions of each case come to."""
+    for case, records in taken.items():
+        certificate = certificate_of(records, rules)
+        if isinstance(certificate, NoiseCertificate):
+            yield Calibrated(case, certificate, certificate.left_out)
+        else:
+            yield _not_certified(case, records, certificate)
+
+
+def _not_certified(case: str, records: Sequence[Record], reasons: tuple[str, ...]) -> Calibrated:
+    worst = next((r for r in records if finding(r.outcome)), None)
+    worst = worst or next((r for r in reversed(records) if r.outcome is not Outcome.OK), None)
+    if worst:
+        return Calibrated(case, None, (f"{worst.outcome.value}: {worst.message}", *reasons), worst.outcome)
+    emulated = [record.path for record in records if record.path in record.emulated]
+    why = (f"the path {emulated[0]} is emulated, so its time means nothing",) if emulated else ()
+    return Calibrated(case, None, (*why, *reasons))
+
+
+def verdict(done: Sequence[Calibrated]) -> ExitCode:
+    """What a calibration is worth to a shell."""
+    outcomes = [Outcome.OK if one.certificate else one.outcome or Outcome.UNSUPPORTED for one in done]
+    return exit_code(outcomes)

@@ -1,0 +1,157 @@
+"""`adreno-bench calibrate`: what can be seen at all, learnt by running artifacts against themselves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from harness.cli.options import (
+    DEFAULT_BASELINES,
+    DEFAULT_SUITE,
+    AsJson,
+    BaselinesFolder,
+    CaseGlob,
+    DeviceName,
+    FloorMs,
+    Relevant,
+    SuiteFile,
+)
+
+if TYPE_CHECKING:
+    from harness.calibration import Calibrated
+    from harness.record import Record
+    from harness.stats.pair import Rules
+
+DEFAULT_CALIBRATION = Path("calibration.jsonl")
+SHOWN_A_SIDE = 8
+"""The number of sessions for which a line for people says what it shows."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(calibrate)
+
+
+def calibrate(
+    suite: SuiteFile = DEFAULT_SUITE,
+    case: CaseGlob = None,
+    device: DeviceName = "virtual",
+    sessions: Annotated[int, typer.Option("--sessions", min=4, max=1000, help="Fresh sessions of each case.")] = 16,
+    budget: Annotated[
+        float | None,
+        typer.Option("--budget", metavar="SECONDS", min=0.1, help="Sampling of each session, if not the suite's."),
+    ] = None,
+    records: Annotated[
+        Path, typer.Option("--records", help="File of the sessions; what a killed calibration left there counts.")
+    ] = DEFAULT_CALIBRATION,
+    baselines: BaselinesFolder = DEFAULT_BASELINES,
+    relevant: Relevant = 3.0,
+    floor_ms: FloorMs = 0.05,
+    as_json: AsJson = False,
+) -> None:
+    """Run each case's artifact against itself in fresh sessions, and certify the smallest change that can be seen.
+
+    The cases take turns, so that the sessions of one are spread in time. The certificates stand below the baselines,
+    to be reviewed as a diff; `adreno-bench gate` decides sooner with them, and refuses what they do not support.
+    """
+    from harness.calibration import certify_all, verdict
+    from harness.cli.screen import out
+    from harness.stats.pair import Rules
+
+    rules = Rules(relevant=relevant / 100, floor_ms=floor_ms)
+    done = list(certify_all(_sessions(suite, case, device, sessions, budget, records), rules))
+    written = {one.case: _save(one, baselines) for one in done}
+    if as_json:
+        out(json.dumps([_plain(one, rules, written[one.case]) for one in done], indent=1, allow_nan=False))
+    else:
+        out("\n\n".join(text for text in (_table(done, written), _in_words(done, rules)) if text))
+    raise typer.Exit(verdict(done))
+
+
+def _sessions(
+    suite: Path, case: list[str] | None, device: str, sessions: int, budget: float | None, records: Path
+) -> dict[str, list[Record]]:
+    from dataclasses import replace
+
+    from harness.build import Builder
+    from harness.calibration import take_sessions
+    from harness.cli.screen import Screen
+    from harness.cli.work import prepared
+    from harness.record import RecordFile
+    from harness.runner import Run
+    from harness.tuning import TuningStore
+
+    with (
+        Screen() as screen,
+        prepared(suite, case, device, as_shipped=False, say=screen.say, pushing=screen.pushing) as work,
+        Builder(work.cache, work.suite.limits, watch=lambda job, *rest: screen.build(job.title, *rest)) as builder,
+    ):
+        plans = work.plans
+        if budget:
+            plans = [replace(plan, budget=replace(plan.budget, seconds=budget)) for plan in plans]
+        run = Run(work.device, TuningStore(work.cache))
+        return take_sessions(plans, run, builder, RecordFile(records), screen, sessions, screen.say)
+
+
+def _save(one: Calibrated, baselines: Path) -> bool:
+    """Write its certificate, if it has one; whether the file changed."""
+    from harness.certificate import FOLDER
+
+    return bool(one.certificate and one.certificate.save(baselines / FOLDER))
+
+
+def _table(done: Sequence[Calibrated], written: Mapping[str, bool]) -> str:
+    from harness.certificate import SESSIONS_A_SIDE
+    from harness.cli.table import plain_table
+
+    shown = [f"{count} a side" for count in SESSIONS_A_SIDE]
+    headers = ("case", "certificate", "sessions", "wall ms", "± %", "false alarms", *shown)
+    return plain_table([_row(one, written[one.case]) for one in done], headers)
+
+
+def _row(one: Calibrated, written: bool) -> tuple[str, ...]:
+    found = one.certificate
+    if found is None:
+        return one.case, "inconclusive"
+    shown = ("-" if change is None else f"{change:.1%}" for change in found.smallest_detectable.values())
+    state = "written" if written else "unchanged"
+    noise = f"{100 * found.sd:.2g}"
+    alarms = f"{found.false_alarm_rate:.1%}"
+    return one.case, state, str(found.sessions), f"{found.location_ms:.4g}", noise, alarms, *shown
+
+
+def _in_words(done: Sequence[Calibrated], rules: Rules) -> str:
+    lines = [f"{one.case}: {_sentence(one, rules)}" for one in done]
+    lines += [f"{one.case}: {reason}" for one in done if one.certificate for reason in one.reasons]
+    emulated = dict.fromkeys(part for one in done if one.certificate for part in one.certificate.emulated)
+    if emulated:
+        lines.append(f"not the real thing: {', '.join(emulated)}; this noise says nothing of a phone's")
+    return "\n".join(lines)
+
+
+def _sentence(one: Calibrated, rules: Rules) -> str:
+    """What a person wants to know of a case."""
+    if one.certificate is None:
+        return f"inconclusive: {'; '.join(one.reasons)}"
+    known = one.certificate.certificate
+    seen = f"a change of {known.smallest_detectable(SHOWN_A_SIDE, rules):.1%} can be seen with {SHOWN_A_SIDE} sessions"
+    needed = known.sessions_needed(rules.relevant, rules)
+    wanted = f"{rules.relevant:.1%} takes {needed}" if needed else f"{rules.relevant:.1%} takes more than 64"
+    return f"{seen} a side, {wanted}"
+
+
+def _plain(one: Calibrated, rules: Rules, written: bool) -> dict[str, Any]:
+    found = one.certificate
+    return {
+        "case": one.case,
+        "certified": found is not None,
+        "written": written,
+        "reasons": one.reasons,
+        "certificate": found.model_dump(mode="json", by_alias=True) if found else None,
+        "sessions_needed": found.certificate.sessions_needed(rules.relevant, rules) if found else None,
+        "relevant": rules.relevant,
+    }

@@ -1,0 +1,262 @@
+"""Calibration: sessions taken in turns and kept, certificates written and read back, gates held to them."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_device import FakeDevice, FakeProgram, Things, a_plan, things
+from fake_records import IDENTITY, a_record, sessions
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device_runner.failures import RigFailure
+from harness import certificate
+from harness.baseline import bless
+from harness.build import Builder
+from harness.calibration import Calibrated, certify_all, take_sessions, verdict
+from harness.certificate import NoiseCertificate, certificate_of
+from harness.failures import UsageError
+from harness.gates.judge import confirmation
+from harness.gates.support import certificates_of, require_supported
+from harness.outcome import ExitCode, Outcome
+from harness.plan import Plan
+from harness.progress import Silent
+from harness.record import Record, RecordFile
+from harness.runner import Run
+from harness.stats.pair import Rules
+from harness.stats.sequential import smallest_confirmable
+from harness.tuning import TuningStore
+
+CASE = "tiny-opencl-float32-untuned"
+RULES = Rules()
+
+
+def certified(records: list[Record] | None = None) -> NoiseCertificate:
+    made = certificate_of(records or sessions(10, 16), RULES)
+    assert isinstance(made, NoiseCertificate), made
+    return made
+
+
+class FakeBuilder(Builder):
+    """Has everything built already."""
+
+    def __init__(self, built: Things) -> None:
+        self._built = built
+
+    def build(self, jobs: Any) -> Any:
+        return {job.key: self._built[job.key] for job in jobs}
+
+
+@pytest.fixture
+def calibrate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, list[Record]]]:
+    """Take sessions of two cases on a device made of plain Python."""
+    built = things(tmp_path)
+    both = {**built, "c-other": built["c-tiny"], "o-other": built["o-tiny"]}
+    file = RecordFile(tmp_path / "calibration.jsonl")
+
+    chance = random.Random(0)
+
+    def wall_ms(self: FakeProgram, repeat: int, *, timeout_s: float) -> list[float]:
+        self.device.met("wall")
+        return [2 * chance.gauss(1, 0.02) for _ in range(repeat)]
+
+    monkeypatch.setattr(FakeProgram, "wall_ms", wall_ms)
+
+    def take(device: FakeDevice, count: int, plans: list[Plan] | None = None) -> dict[str, list[Record]]:
+        run = Run(device, TuningStore(tmp_path))
+        chosen = plans or [a_plan(), a_plan("other")]
+        return take_sessions(chosen, run, FakeBuilder(both), file, Silent(), count)
+
+    return take
+
+
+def kept(folder: Path) -> list[str]:
+    return [record.model for record in RecordFile(folder / "calibration.jsonl").load().records]
+
+
+def test_cases_take_turns_each_session_is_fresh_and_kept(calibrate: Any, tmp_path: Path) -> None:
+    device = FakeDevice()
+    taken = calibrate(device, 5)
+    assert [len(records) for records in taken.values()] == [5, 5]
+    assert kept(tmp_path) == ["tiny", "other"] * 5
+    assert device.steps.count("session") == 10
+    done = list(certify_all(taken, RULES))
+    assert all(one.certificate for one in done)
+    assert verdict(done) is ExitCode.GOOD
+
+
+def test_what_a_killed_calibration_left_counts_and_what_is_done_is_done_anew(calibrate: Any, tmp_path: Path) -> None:
+    device = FakeDevice()
+    with pytest.raises(KeyboardInterrupt):
+        calibrate(FakeDevice(fails={"wall": KeyboardInterrupt()}), 6)
+    calibrate(device, 6, [a_plan()])
+    file = RecordFile(tmp_path / "calibration.jsonl")
+    three = file.load().records[:3]
+    file.path.write_text("".join(record.line() + "\n" for record in three))
+    device.steps.clear()
+    assert [len(records) for records in calibrate(device, 6).values()] == [6, 6]
+    assert device.steps.count("session") == 3 + 6
+    device.steps.clear()
+    calibrate(device, 6)
+    assert device.steps.count("session") == 12
+
+
+def test_another_build_starts_anew(calibrate: Any) -> None:
+    calibrate(FakeDevice(), 6, [a_plan()])
+    old = replace(a_plan(), compile=replace(a_plan().compile, key="c-other"))
+    device = FakeDevice()
+    assert len(calibrate(device, 4, [old])[CASE]) == 4
+    assert device.steps.count("session") == 4
+
+
+def test_what_is_wrong_is_told_once_and_not_run_again(calibrate: Any, tmp_path: Path) -> None:
+    taken = calibrate(FakeDevice(error=1.0), 8)
+    assert kept(tmp_path) == ["tiny", "other"]
+    done = list(certify_all(taken, RULES))
+    assert done[0].reasons[0].startswith("wrong-result: ")
+    assert verdict(done) is ExitCode.WRONG_OR_BROKEN
+
+
+def test_sessions_that_the_rig_spoils_are_tried_as_often_as_asked_and_no_more(calibrate: Any) -> None:
+    done = list(certify_all(calibrate(FakeDevice(fails={"session": RigFailure("no adb")}), 4), RULES))
+    assert "infra-error: no adb" in done[0].reasons[0]
+    assert verdict(done) is ExitCode.RIG_FAILURE
+
+
+def test_too_few_usable_sessions_are_inconclusive_with_their_reasons() -> None:
+    records = [*sessions(10, 3), a_record(wall_ms=[5.0] * 10)]
+    (done,) = certify_all({CASE: records}, RULES)
+    assert done.certificate is None
+    assert "3 usable sessions; at least 4 are needed" in done.reasons[0]
+    assert "session 4" in done.reasons[1]
+    assert verdict([done]) is ExitCode.NOTHING_MEASURED
+    assert verdict([done, Calibrated("other", certified())]) is ExitCode.GOOD
+
+
+def test_an_emulated_path_has_no_time_to_certify() -> None:
+    (done,) = certify_all({CASE: [a_record(emulated=("gpu", "opencl"))]}, RULES)
+    assert "the path opencl is emulated" in done.reasons[0]
+    assert verdict([done]) is ExitCode.NOTHING_MEASURED
+
+
+def test_a_certificate_reads_back_and_says_what_can_be_seen(tmp_path: Path) -> None:
+    made = certified()
+    assert made.save(tmp_path / certificate.FOLDER)
+    assert not made.save(tmp_path / certificate.FOLDER)
+    read = certificate.find(tmp_path, IDENTITY.key, CASE)
+    assert read == made
+    assert made.sessions == 16 - len(made.left_out)
+    assert 9 < made.location_ms < 11
+    shown = [change or 0 for change in made.smallest_detectable.values()]
+    assert shown == sorted(shown, reverse=True)
+    assert shown[1] == pytest.approx(made.certificate.smallest_detectable(4), rel=1e-3)
+
+
+def test_no_baseline_is_taken_for_a_certificate_nor_the_other_way_round(tmp_path: Path) -> None:
+    from harness import baseline
+
+    (blessing,) = bless(sessions(10))
+    assert blessing.baseline
+    blessing.baseline.save(tmp_path)
+    certified().save(tmp_path / certificate.FOLDER)
+    assert baseline.load(tmp_path) == [blessing.baseline]
+    with pytest.raises(UsageError, match="is no baseline"):
+        baseline.load(tmp_path / certificate.FOLDER)
+    assert certificate.find(tmp_path, IDENTITY.key, CASE)
+
+
+def changed(name: str, value: object) -> Callable[[str], str]:
+    return lambda text: json.dumps({**json.loads(text), name: value})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (changed("sd", 0.001), "was edited by hand since it was written"),
+        (changed("sd", 0), "is no certificate of schema 1 (sd"),
+        (changed("sd", -1), "(sd"),
+        (changed("sd", "NaN"), "(sd"),
+        (changed("df", 1e999), "(df"),
+        (changed("sessions", 1), "(sessions"),
+        (changed("schema", 0), "(schema"),
+        (changed("new_field", 1), "(new_field"),
+        (changed("case", "../../x"), "edited by hand"),
+        (lambda text: text[:50], "is no certificate ("),
+        (lambda text: "", "is no certificate ("),
+    ],
+)
+def test_a_certificate_that_is_not_good_is_one_line(tmp_path: Path, change: Any, message: str) -> None:
+    certified().save(tmp_path / certificate.FOLDER)
+    file = tmp_path / certificate.FOLDER / IDENTITY.key / f"{CASE}.json"
+    file.write_text(change(file.read_text()))
+    with pytest.raises(UsageError) as caught:
+        certificate.find(tmp_path, IDENTITY.key, CASE)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@given(samples=st.lists(st.lists(st.floats(), max_size=12), max_size=8))
+def test_whatever_the_sessions_hold_there_is_a_good_certificate_or_a_reason(samples: list[list[float]]) -> None:
+    made = certificate_of([a_record(wall_ms=times) for times in samples], RULES)
+    if not isinstance(made, NoiseCertificate):
+        assert made
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        made.save(Path(folder))
+        assert NoiseCertificate.find(Path(folder), IDENTITY.key, CASE) == made
+
+
+def test_a_gate_refuses_what_its_certificate_does_not_support_and_says_what_it_does() -> None:
+    (blessing,) = bless(sessions(10))
+    assert blessing.baseline
+    made = certified()
+    held = {blessing.baseline.side.key: made}
+    supported = smallest_confirmable(made.certificate, confirmation(RULES, 16, 1))
+    require_supported(held, confirmation(Rules(relevant=supported + 1e-4), 16, 1))
+    with pytest.raises(UsageError) as caught:
+        require_supported(held, confirmation(Rules(relevant=supported - 1e-3), 16, 1))
+    said = str(caught.value)
+    assert f"less than {CASE} can show with --most-sessions 16" in said
+    assert f"--relevant {math.ceil(supported * 1000) / 10:g} or --most-sessions " in said
+    needed = int(re.findall(r"--most-sessions (\d+)", said)[-1])
+    require_supported(held, confirmation(Rules(relevant=supported - 1e-3), needed, 1))
+
+
+def test_a_threshold_that_no_number_of_sessions_supports_says_so() -> None:
+    (blessing,) = bless(sessions(10))
+    assert blessing.baseline
+    with pytest.raises(UsageError, match=r"use --relevant \d+(\.\d)?, or calibrate on a quieter rig"):
+        require_supported(
+            {blessing.baseline.side.key: certified()}, confirmation(Rules(relevant=1e-3, floor_ms=0), 4, 1)
+        )
+
+
+def test_the_floor_in_ms_counts_as_the_threshold_of_a_fast_case() -> None:
+    fast = certified(sessions(0.5, 16))
+    (blessing,) = bless(sessions(0.5))
+    assert blessing.baseline
+    require_supported({blessing.baseline.side.key: fast}, confirmation(Rules(relevant=0.001, floor_ms=0.05), 16, 1))
+
+
+def test_only_baselines_with_a_latency_are_held_to_a_certificate(tmp_path: Path) -> None:
+    certified().save(tmp_path / certificate.FOLDER)
+    (timed,), (untimed,) = bless(sessions(10)), bless([a_record()])
+    assert timed.baseline
+    assert untimed.baseline
+    assert list(certificates_of([timed.baseline], tmp_path)) == [timed.baseline.side.key]
+    assert certificates_of([untimed.baseline], tmp_path) == {}
+
+
+def test_a_certificate_of_outcomes_that_are_not_right_is_none() -> None:
+    assert certificate_of([a_record(outcome=Outcome.DEVICE_LOST)] * 5, RULES) == (
+        "0 usable sessions; at least 4 are needed",
+    )
