@@ -120,7 +120,7 @@ class Adb:
             return receive(sock, int(size, 16), deadline).decode(errors="replace")
 
     def drop(self, *, timeout_s: float) -> None:
-        """Have the server end its connection to the device. Raises `DeviceLost` if it knows no such device."""
+        """Have the server end its connection to the device. What it answers proves nothing."""
         verb = f"host:disconnect:{self.serial}" if self.by_tcp else f"host-serial:{self.serial}:reconnect"
         self.ask_server(verb, timeout_s=timeout_s)
 

@@ -9,7 +9,7 @@ import pytest
 from adb_backends import Backend, backend_of, eventually
 
 from device_runner.adb_device import AdbDevice
-from device_runner.boot import boot_of, is_up
+from device_runner.boot import boot_of
 from device_runner.device import Loadable
 from device_runner.failures import DeviceCrash, DeviceFailure, Failure, LinkFailure, PathFailure
 from device_runner.session import RpcProgram, RpcSession
@@ -93,7 +93,8 @@ def test_a_reboot_that_is_asked_for(phone: VirtualPhone, device: AdbDevice, adb:
     assert eventually(lambda: state(adb) != "device")
     assert eventually(lambda: answers(adb))
     assert boot_of(device.transport, timeout_s=LONG_S) not in ("", before)
-    assert eventually(lambda: is_up(device.transport, timeout_s=LONG_S))
+    said = ["getprop", "sys.boot_completed"]
+    assert eventually(lambda: device.transport.shell(said, timeout_s=LONG_S).stdout == "1\n")
     assert adb.shell("getprop debug.mine; settings get global mine; pgrep sleep || true") == "\n1\n"
     assert adb.shell(f"cat {phone.root}/kept {NODES}/reset_count") == "kept\n0\n"
 
