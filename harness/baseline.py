@@ -2,8 +2,8 @@
 
     baselines/<identity>/<case>.json
 
-Only right answers are blessed, and only latencies that a phone or this host really had: of an emulated device the
-correctness alone is kept. A checksum tells a file that was edited by hand from one that was blessed.
+Only right answers are blessed, and only latencies that a phone or this host really had, unless whoever gates on an
+emulation asks for its times. A checksum tells a file that was edited by hand from one that was blessed.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ class Baseline(Reviewed):
     kind: Literal["latency", "correctness"]
     """`correctness` if there is no latency to keep, because the device was emulated."""
     emulated: tuple[str, ...]
+    """What was not the real thing. It is part of the identity, so no phone is ever compared with it."""
     artifact: str
     tvm: str
     ffi: str
@@ -97,21 +98,24 @@ class Blessing:
     """`ok` if it was blessed, else what stood against it."""
 
 
-def bless(records: Iterable[Record]) -> list[Blessing]:
-    """Judge whether the latest build of each case is fit to be a baseline. What was run as shipped is left alone."""
+def bless(records: Iterable[Record], *, emulated: bool = False) -> list[Blessing]:
+    """Judge whether the latest build of each case is fit to be a baseline. What was run as shipped is left alone.
+
+    With `emulated` the latencies of emulated devices are kept, too: good for nothing but that very emulation.
+    """
     groups: dict[Key, list[Record]] = defaultdict(list)
     for record in records:
         if not record.as_shipped:
             groups[Key(record.identity_key, record.case)].append(record)
-    return [_bless(key, latest_build(group)) for key, group in groups.items()]
+    return [_bless(key, latest_build(group), emulated=emulated) for key, group in groups.items()]
 
 
-def _bless(key: Key, group: Sequence[Record]) -> Blessing:
+def _bless(key: Key, group: Sequence[Record], *, emulated: bool) -> Blessing:
     side = sides_of(group)[key]
     if side.outcome is not Outcome.OK:
         return Blessing(key, None, (f"{side.outcome.value}: {side.message}",), side.outcome)
     right = [record for record in group if record.outcome is Outcome.OK]
-    if side.emulated:
+    if side.emulated and not emulated:
         baseline, note = _baseline(right, []), f"emulated ({', '.join(side.emulated)}): no latency is kept"
         return Blessing(key, baseline, (note,), Outcome.OK)
     if not side.sessions:
@@ -120,7 +124,10 @@ def _bless(key: Key, group: Sequence[Record]) -> Blessing:
     _, unfit = summarise(side.sessions)
     if not fit:
         return Blessing(key, None, unfit, Outcome.THROTTLED)
-    return Blessing(key, _baseline(right, fit), tuple(f"left out {reason}" for reason in unfit), Outcome.OK)
+    notes = [f"left out {reason}" for reason in unfit]
+    if side.emulated:
+        notes.append(f"emulated ({', '.join(side.emulated)}): these times say nothing of a phone")
+    return Blessing(key, _baseline(right, fit), tuple(notes), Outcome.OK)
 
 
 def _baseline(right: Sequence[Record], timed: Sequence[Record]) -> Baseline:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,12 +20,17 @@ def register(app: typer.Typer) -> None:
 
 
 def bless(
-    records: RecordsFile = DEFAULT_RECORDS, case: CaseGlob = None, baselines: BaselinesFolder = DEFAULT_BASELINES
+    records: RecordsFile = DEFAULT_RECORDS,
+    case: CaseGlob = None,
+    baselines: BaselinesFolder = DEFAULT_BASELINES,
+    emulated: Annotated[
+        bool, typer.Option("--emulated", help="Keep latencies of emulated devices, too: they say nothing of a phone.")
+    ] = False,
 ) -> None:
     """Write the latest build of each case into the baselines, to be reviewed as a diff.
 
     All sessions of that build in the records file count, so run it a few times before. Refused is what is wrong,
-    broken, throttled or too noisy; of an emulated device only the correctness is kept.
+    broken, throttled or too noisy; of an emulated device only the correctness is kept, unless --emulated asks for more.
     """
     from harness.baseline import bless as judge
     from harness.cli.chosen import read_records
@@ -34,7 +39,7 @@ def bless(
     from harness.failures import UsageError
     from harness.outcome import exit_code
 
-    blessings = judge(read_records(records, case))
+    blessings = judge(read_records(records, case), emulated=emulated)
     if not blessings:
         hint = "`adreno-bench run` makes some; what ran --as-shipped is no baseline"
         raise UsageError(f"nothing to bless in {records}", hint=hint)

@@ -67,6 +67,18 @@ def test_of_an_emulated_device_only_the_correctness_is_kept() -> None:
     assert (kept.kind, kept.sessions, kept.emulated) == ("correctness", [], ("gpu",))
 
 
+def test_an_emulated_latency_is_kept_if_asked_for_and_says_what_it_is() -> None:
+    pocl = Identity("virtual", "x", gpu="PoCL", emulated=("gpu",))
+    (blessing,) = baseline.bless(sessions(10, identity=pocl), emulated=True)
+    assert blessing.baseline
+    assert (blessing.baseline.kind, len(blessing.baseline.sessions)) == ("latency", 4)
+    assert blessing.baseline.emulated == ("gpu",)
+    assert "these times say nothing of a phone" in blessing.notes[-1]
+    (clml,) = baseline.bless([a_record(identity=pocl, emulated=("gpu", "clml"))], emulated=True)
+    assert clml.baseline
+    assert clml.baseline.kind == "correctness"
+
+
 def test_what_ran_as_shipped_is_no_baseline() -> None:
     assert baseline.bless(sessions(10, as_shipped=True)) == []
 
