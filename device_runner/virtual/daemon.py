@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import logging
 import socket
+from pathlib import Path
 
-from device_runner.virtual import services
+from device_runner.virtual import clock, services
 from device_runner.virtual.faults import POLL_S
 from device_runner.virtual.packet import MAX_PAYLOAD_BYTES, ProtocolError
 from device_runner.virtual.transport import Phone, Router, TaskSet, Transport
@@ -53,6 +54,7 @@ async def serve(listener: socket.socket, phone: Phone, route: Router = services.
     try:
         while True:
             await asyncio.sleep(POLL_S)
+            clock.jump(Path(phone.root), phone.faults.now.clock_jump_s)
             if phone.faults.now.offline:
                 for transport in tuple(transports):
                     transport.drop()

@@ -51,6 +51,9 @@ class SlowKernels(Kernels):
     """What a kernel lasts at least, before the factor: waiting is steadier than computing."""
 
 
+SHELL_ANSWERS = ("garbage", "truncated")
+BROKEN_RUNTIMES = ("symbol", "handshake")
+"""One that is not linked for want of a symbol, one that speaks another protocol."""
 MISHAPS = ("unplug", "freeze", "kill_server", "reset_gpu", "overheat", "reboot")
 
 
@@ -99,10 +102,32 @@ class Faults:
     """Make these kernels last longer."""
     hang_kernels: Kernels | None = None
     """Never end these kernels; their process is deaf to SIGTERM."""
+    read_only: bool = False
+    """Storage refuses every change (EROFS): to pushes, and in the sandbox to commands that start from now on."""
+    clock_jump_s: int = 0
+    """How far the phone's clock is ahead of the host's."""
+    latency_s: float = 0.0
+    """How much later each packet of the host arrives, one after the other."""
+    hollow: bool = False
+    """End every connection after its handshake: `adb connect` says `connected to` of a phone that is not there."""
+    shell_answers: str = ""
+    """What each command answers in place of what it says: one of `SHELL_ANSWERS`."""
+    taken_ports: tuple[int, ...] = ()
+    """First and last of the ports that `tvm_rpc` finds taken when it binds them, though nobody answers there before."""
+    broken_runtime: str = ""
+    """What is wrong with `tvm_rpc`: one of `BROKEN_RUNTIMES`."""
     simulate_inference_s: float | None = None
     """Let samples of an inference wait this long instead of computing; `emulated` says so."""
     mishaps: tuple[Mishap, ...] = ()
     """What befalls the phone in the middle of sessions."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for what there is not."""
+        for name, known in (("shell_answers", SHELL_ANSWERS), ("broken_runtime", BROKEN_RUNTIMES)):
+            if getattr(self, name) not in ("", *known):
+                raise ValueError(f"{name} should be one of {', '.join(known)}")
+        if len(self.taken_ports) not in (0, 2):
+            raise ValueError("taken_ports should be the first and the last")
 
 
 def write(path: Path, faults: Faults) -> None:

@@ -169,6 +169,9 @@ class Transport:
             await asyncio.wait_for(self._meet(), HANDSHAKE_DEADLINE_S)
             await self._authorise()
             await self._introduce()
+            if self.phone.faults.now.hollow:
+                await self._writer.drain()
+                return
             while True:
                 self._dispatch(*await self._receive())
         except (asyncio.IncompleteReadError, asyncio.TimeoutError, ConnectionError):
@@ -219,6 +222,7 @@ class Transport:
     async def _receive(self) -> tuple[Header, bytes]:
         header = decode_header(await self._reader.readexactly(HEADER_BYTES))
         payload = await self._reader.readexactly(header.length) if header.length else b""
+        await asyncio.sleep(self.phone.faults.now.latency_s)
         await self.phone.faults.thawed()
         if self._checked and header.command is not Command.CNXN and header.check != checksum(payload):
             raise ProtocolError(f"{header.command.name} with a wrong checksum")

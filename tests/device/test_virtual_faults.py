@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from adb_backends import Backend, backend_of, eventually
 
+from device_runner.adb import Adb
+from device_runner.adb_device import AdbDevice, AdbTransport
+from device_runner.failures import DeviceLost, RigFailure
 from device_runner.virtual import Faults, VirtualPhone, virtual_phone
 
 pytestmark = pytest.mark.device
@@ -147,3 +151,75 @@ def test_shells_in_flight_end_when_the_cable_is_pulled(running: VirtualPhone, ad
     assert eventually(lambda: adb.adb("shell", asleep, check=False).returncode == 0)
     running.fault(offline=True)
     assert all(shell.wait(20) != 0 for shell in shells)
+
+
+def test_storage_that_is_read_only_refuses_every_change(running: VirtualPhone, adb: Backend, megabyte: str) -> None:
+    adb.shell(f"echo kept > {running.root}/kept")
+    running.fault(read_only=True)
+    done = adb.adb("push", megabyte, f"{running.root}/x", check=False)
+    assert done.returncode != 0
+    assert b"Read-only file system" in done.stderr
+    if running.sandboxed:
+        for command in ("mkdir {}/y", "touch {}/y", "echo lost > {}/kept", "rm {}/kept"):
+            done = adb.adb("shell", command.format(running.root), check=False)
+            assert done.returncode != 0
+            assert b"Read-only file system" in done.stderr
+    assert adb.shell(f"cat {running.root}/kept") == "kept\n"
+    running.fault(read_only=False)
+    adb.shell(f"rm {running.root}/kept")
+
+
+def test_the_clock_jumps_and_old_files_are_older(running: VirtualPhone, adb: Backend, megabyte: str) -> None:
+    hour_s = 3600
+    adb.shell(f"rm -rf {running.root}/clock; mkdir {running.root}/clock; touch {running.root}/clock/before")
+    before = int(adb.shell("date +%s"))
+    running.fault(clock_jump_s=hour_s)
+    assert eventually(lambda: int(adb.shell("date +%s")) >= before + hour_s)
+    adb.shell(f"touch {running.root}/clock/after")
+    assert adb.shell(f"find {running.root}/clock -type f -mmin +30") == f"{running.root}/clock/before\n"
+    listed = [line.split() for line in adb.adb("ls", f"{running.root}/clock").stdout.splitlines()]
+    times = {name: int(time_s, 16) for _, _, time_s, name in listed}
+    assert times[b"before"] in range(before - 1, before + 2)
+    assert times[b"after"] >= before + hour_s
+    running.fault(clock_jump_s=0)
+    assert eventually(lambda: int(adb.shell("date +%s")) < before + hour_s)
+    assert adb.shell(f"find {running.root}/clock -type f -mmin +30") == ""
+
+
+def test_adb_says_connected_to_a_phone_that_is_not_there(running: VirtualPhone, adb: Backend) -> None:
+    adb.adb("disconnect", running.serial)
+    running.fault(hollow=True)
+    assert adb.adb("connect", running.serial, check=False).stdout.startswith(b"connected to")
+    assert adb.adb("shell", "true", check=False).returncode != 0
+
+
+@pytest.mark.parametrize("answers", ["garbage", "truncated"])
+def test_commands_answer_nonsense(running: VirtualPhone, adb: Backend, answers: str) -> None:
+    running.fault(shell_answers=answers)
+    assert state(adb) == "device"
+    assert adb.adb("shell", "echo well", check=False).stdout != b"well\n"
+    with pytest.raises(DeviceLost):
+        Adb(running.serial, running.adb_port).shell(["echo", "well"], timeout_s=10)
+
+
+def test_a_link_with_latency_delays_every_answer(running: VirtualPhone, adb: Backend) -> None:
+    running.fault(latency_s=0.3)
+    began = time.monotonic()
+    assert adb.shell("echo well") == "well\n"
+    assert time.monotonic() - began >= 0.3
+
+
+@pytest.mark.parametrize("broken", ["symbol", "handshake"])
+def test_a_runtime_that_does_not_fit_is_the_rigs_fault(running: VirtualPhone, broken: str) -> None:
+    running.fault(broken_runtime=broken)
+    device = AdbDevice("virtual", AdbTransport(running.serial, running.adb_port, running.root), ["tvm_rpc"])
+    with pytest.raises(RigFailure) as raised, device.session({}, timeout_s=30):
+        pass
+    assert broken == "handshake" or "cannot locate symbol" in raised.value.evidence
+
+
+def test_a_port_can_be_taken_between_the_look_and_the_bind(running: VirtualPhone) -> None:
+    running.fault(taken_ports=(20_000, 32_000))
+    device = AdbDevice("virtual", AdbTransport(running.serial, running.adb_port, running.root), ["tvm_rpc"])
+    with pytest.raises(RigFailure, match="no free port"), device.session({}, timeout_s=60):
+        pass

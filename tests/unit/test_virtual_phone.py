@@ -9,7 +9,7 @@ import pytest
 
 from device_runner.failures import RigFailure
 from device_runner.virtual import faults, phone
-from device_runner.virtual.faults import FaultFile, Faults
+from device_runner.virtual.faults import FaultFile, Faults, Kernels, Mishap, SlowKernels
 from device_runner.virtual.phone import State
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -141,6 +141,21 @@ class TestFaultFile:
             faults.write(path, injected)
             assert watched.now == injected
 
+    def test_adds_what_passes_by_itself(self, tmp_path: Path) -> None:
+        watched = FaultFile(tmp_path / "faults.json")
+        faults.write(tmp_path / "faults.json", Faults(latency_s=1.0))
+        watched.for_a_while(60, frozen=True)
+        watched.for_a_while(0, offline=True)
+        assert watched.now == Faults(latency_s=1.0, frozen=True)
+
+    def test_counts_mishaps_anew_when_it_is_written(self, tmp_path: Path) -> None:
+        watched = FaultFile(tmp_path / "faults.json")
+        mishap = Mishap("reboot", times=2)
+        for _ in range(2):
+            faults.write(tmp_path / "faults.json", Faults(mishaps=(mishap,)))
+            assert watched.now.mishaps == (mishap,)
+            assert [watched.strikes(mishap) for _ in range(3)] == [True, True, False]
+
     def test_keeps_the_last_good_one(self, tmp_path: Path) -> None:
         path = tmp_path / "faults.json"
         watched = FaultFile(path)
@@ -159,6 +174,11 @@ class TestFaultFile:
             ('{"bytes_per_s": true}', "bytes_per_s should be a whole number"),
             ('{"crash_session_after_s": "soon"}', "crash_session_after_s should be a number"),
             ('{"crash_session_after_s": NaN}', "crash_session_after_s should be a number"),
+            ('{"slow_kernels": {"pace": 1}}', "there is no slow_kernels.pace; known are library, kernel, factor"),
+            ('{"mishaps": [{"what": "flood"}]}', "there is no mishap 'flood'; known are unplug"),
+            ('{"mishaps": [{}]}', r"mishaps\[0\]: .*what"),
+            ('{"shell_answers": "no"}', "shell_answers should be one of garbage, truncated"),
+            ('{"taken_ports": [1]}', "taken_ports should be the first and the last"),
             ('{"features": "cmd"}', "features should be a list"),
             ('{"features": [1]}', r"features\[0\] should be a text"),
         ],
@@ -182,7 +202,7 @@ class TestFaultFile:
             faults.from_environment()
 
     def test_every_fault_survives_the_file(self, tmp_path: Path) -> None:
-        values = dict.fromkeys(("frozen", "offline", "unauthorized"), True)
+        values = dict.fromkeys(("frozen", "offline", "unauthorized", "read_only", "hollow"), True)
         injected = Faults(
             drop_after_bytes=1,
             full_after_bytes=2,
@@ -190,6 +210,15 @@ class TestFaultFile:
             bytes_per_s=3,
             features=("cmd", "ls_v2"),
             crash_session_after_s=0.5,
+            slow_kernels=SlowKernels(factor=1.3, least_s=0.5, library="a*", kernel="b"),
+            hang_kernels=Kernels(),
+            mishaps=(Mishap("reboot", 1.0, 2.0, 3), Mishap("unplug")),
+            clock_jump_s=-5,
+            latency_s=0.25,
+            shell_answers="garbage",
+            taken_ports=(1, 2),
+            broken_runtime="symbol",
+            simulate_inference_s=0.1,
             **values,
         )
         faults.write(tmp_path / "faults.json", injected)

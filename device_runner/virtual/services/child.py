@@ -64,7 +64,7 @@ class Child:
 def on_pipes(phone: Phone, command: str, *, merged: bool) -> Child:
     """Start a command with three pipes, or with two when stderr is `merged` into stdout."""
     process = subprocess.Popen(
-        _argv(command),
+        _argv(phone, command),
         cwd=phone.root,
         env=phone.environment,
         start_new_session=True,
@@ -86,7 +86,7 @@ def on_terminal(phone: Phone, command: str, term: str) -> Child:
     master, slave = pty.openpty()
     try:
         process = subprocess.Popen(
-            _argv(command),
+            _argv(phone, command),
             cwd=phone.root,
             env={**phone.environment, "TERM": term or "dumb"},
             start_new_session=True,
@@ -105,5 +105,8 @@ def _take_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def _argv(command: str) -> list[str]:
-    return ["/bin/sh", "-c", command] if command else ["/bin/sh"]
+def _argv(phone: Phone, command: str) -> list[str]:
+    argv = ["/bin/sh", "-c", command] if command else ["/bin/sh"]
+    if phone.faults.now.read_only and phone.root == "/":
+        return ["bwrap", "--dev-bind", "/", "/", "--ro-bind", "/data", "/data", "--die-with-parent", "--", *argv]
+    return argv

@@ -24,6 +24,10 @@ from device_runner.virtual.transport import Stream
 
 _FRAME = struct.Struct("<BI")
 _MAX_WINDOW_SIZE_BYTES = 64
+_NONSENSE = {
+    "garbage": b"\xde\xad\xbe\xef not what was asked for \x00\xff",
+    "truncated": _FRAME.pack(1, 1000) + b"the beginning of an ans",
+}
 _WINDOW_SIZE = re.compile(rb"(\d+)x(\d+),(\d+)x(\d+)")
 
 
@@ -54,11 +58,19 @@ async def _start(
     stream: Stream, command: str, *, on_terminal: bool = False, term: str = "", framed: bool = False
 ) -> None:
     phone = stream.transport.phone
+    if phone.faults.now.shell_answers:
+        await _answer_nonsense(stream, phone.faults.now.shell_answers)
+        return
     if on_terminal:
         process = child.on_terminal(phone, command, term)
     else:
         process = child.on_pipes(phone, command, merged=not framed)
     await _run(stream, process, _Framed(stream, process) if framed else _Raw(stream, process))
+
+
+async def _answer_nonsense(stream: Stream, kind: str) -> None:
+    await stream.accept()
+    await stream.write(_NONSENSE[kind])
 
 
 class _Wire(Protocol):

@@ -77,6 +77,10 @@ class _Session:
         else:
             await handler(os.fsdecode(await self._inbox.exactly(length)))
 
+    @property
+    def _ahead_s(self) -> int:
+        return self._faults.now.clock_jump_s
+
     async def _fail(self, text: str) -> NoReturn:
         data = text.encode("utf-8", "surrogateescape")
         await self._stream.write(_REQUEST.pack(b"FAIL", len(data)) + data)
@@ -85,16 +89,20 @@ class _Session:
     async def _stat_v1(self, path: str) -> None:
         try:
             found = os.lstat(path)
-            words = (found.st_mode, found.st_size & _WORD_MASK, int(found.st_mtime) & _WORD_MASK)
+            words = self._words(found)
         except (OSError, ValueError):
             words = (0, 0, 0)
         await self._stream.write(_STAT_V1.pack(b"STAT", *words))
 
+    def _words(self, found: os.stat_result) -> tuple[int, int, int]:
+        mtime_s = int(found.st_mtime) + self._ahead_s
+        return found.st_mode, found.st_size & _WORD_MASK, mtime_s & _WORD_MASK
+
     async def _stat(self, path: str) -> None:
-        await self._stream.write(_stat_v2(b"STA2", path, follow=True))
+        await self._stream.write(_stat_v2(b"STA2", path, self._ahead_s, follow=True))
 
     async def _lstat(self, path: str) -> None:
-        await self._stream.write(_stat_v2(b"LST2", path, follow=False))
+        await self._stream.write(_stat_v2(b"LST2", path, self._ahead_s, follow=False))
 
     async def _list_v1(self, path: str) -> None:
         for entry in _names(path):
@@ -103,14 +111,13 @@ class _Session:
             except OSError:
                 continue
             name = os.fsencode(entry)
-            words = (found.st_mode, found.st_size & _WORD_MASK, int(found.st_mtime) & _WORD_MASK, len(name))
-            await self._stream.write(_DENT_V1.pack(b"DENT", *words) + name)
+            await self._stream.write(_DENT_V1.pack(b"DENT", *self._words(found), len(name)) + name)
         await self._stream.write(_DENT_V1.pack(b"DONE", 0, 0, 0, 0))
 
     async def _list_v2(self, path: str) -> None:
         for entry in _names(path):
             name = os.fsencode(entry)
-            found = _stat_v2(b"DNT2", f"{path}/{entry}", follow=False)
+            found = _stat_v2(b"DNT2", f"{path}/{entry}", self._ahead_s, follow=False)
             await self._stream.write(found + _DENT_V2_NAME.pack(len(name)) + name)
         await self._stream.write(b"DONE" + bytes(_STAT_V2.size - 4 + _DENT_V2_NAME.size))
 
@@ -129,12 +136,14 @@ class _Session:
     async def _take(self, opened: Callable[[], AbstractContextManager[Target]]) -> None:
         data = self._data()
         try:
+            if self._faults.now.read_only:
+                raise OSError(errno.EROFS, os.strerror(errno.EROFS))
             if text := self._faults.now.send_error:
                 raise OSError(errno.EIO, text)
             with opened() as target:
                 async for piece in self._spoiled(data):
                     target.write(piece)
-                target.finish(self._mtime_s)
+                target.finish(self._mtime_s - self._ahead_s)
         except (OSError, ValueError) as error:
             await self._refuse(error, data)
         await self._stream.write(_REQUEST.pack(b"OKAY", 0))
@@ -204,7 +213,7 @@ def _data_packets(fd: int) -> list[bytes]:
     return parts
 
 
-def _stat_v2(name: bytes, path: str, *, follow: bool) -> bytes:
+def _stat_v2(name: bytes, path: str, ahead_s: int, *, follow: bool) -> bytes:
     try:
         # A slash at the end matters to stat, and pathlib drops it.
         found = os.stat(path, follow_symlinks=follow)  # noqa: PTH116
@@ -221,9 +230,9 @@ def _stat_v2(name: bytes, path: str, *, follow: bool) -> bytes:
         found.st_uid,
         found.st_gid,
         found.st_size,
-        int(found.st_atime),
-        int(found.st_mtime),
-        int(found.st_ctime),
+        int(found.st_atime) + ahead_s,
+        int(found.st_mtime) + ahead_s,
+        int(found.st_ctime) + ahead_s,
     )
 
 

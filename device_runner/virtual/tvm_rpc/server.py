@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import logging
 import os
 import select
@@ -23,6 +24,9 @@ LOOPBACK = "127.0.0.1"
 FAULTS = "ADRENO_BENCH_PHONE_FAULTS"
 """Environment: the phone's file of faults."""
 TERM_DEADLINE_S = 2.0
+UNLINKED = 'CANNOT LINK EXECUTABLE "tvm_rpc": cannot locate symbol "TVMFFIErrorCreate" referenced by "tvm_rpc"...'
+"""What Android's linker says (bionic, linker_main.cpp)."""
+OTHER_PROTOCOL = b"SSH-2.0-\r\n"
 
 log = logging.getLogger("tvm_rpc")
 
@@ -38,9 +42,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     for name, value in vars(options).items():
         log.info("%-11s = %s", name, value)
+    injected = _injected()
+    if injected.broken_runtime == "symbol":
+        log.error(UNLINKED)
+        return 1
     try:
         runtime.load()
-        listener = _bind(options.port, options.port_end)
+        listener = _bind(options.port, options.port_end, injected.taken_ports)
     except (OSError, ImportError) as error:
         log.error("%s", error)
         return 1
@@ -73,9 +81,11 @@ def _address(text: str) -> tuple[str, int] | None:
     return host, int(port)
 
 
-def _bind(first: int, end: int) -> socket.socket:
+def _bind(first: int, end: int, taken: Sequence[int]) -> socket.socket:
     for port in range(first, max(end, first + 1)):
         try:
+            if taken and taken[0] <= port <= taken[1]:
+                raise OSError
             return socket.create_server((LOOPBACK, port), backlog=1)
         except OSError:
             log.warning("Bind failed to %s:%d", LOOPBACK, port)
@@ -90,6 +100,9 @@ def _listen(listener: socket.socket, options: argparse.Namespace) -> None:
         connection, (host, port) = listener.accept()
         with connection:
             try:
+                if _injected().broken_runtime == "handshake":
+                    connection.recv(handshake.MAX_KEY_BYTES)
+                    connection.sendall(OTHER_PROTOCOL)
                 session = handshake.greet(connection, options.key, match_key)
             except (OSError, handshake.Unwelcome) as error:
                 log.warning("connection from %s:%d refused: %s", host, port, error)
@@ -101,7 +114,8 @@ def _listen(listener: socket.socket, options: argparse.Namespace) -> None:
 
 def _serve(listener: socket.socket, connection: socket.socket, session: handshake.Session, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    with contextlib.suppress(OSError):  # as TVM's server, which goes on without
+        folder.mkdir(parents=True)
     injected = _injected()
     worker = os.fork()
     if worker == 0:
