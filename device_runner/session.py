@@ -152,18 +152,22 @@ class RpcSession:
             return lost
         if self._server.boot not in ("", boot):
             return DeviceLost(f"{self._transport.name} rebooted while {doing}", evidence=self.log())
-        if expired:
-            return Hang(f"{doing} did not end within {timeout_s:g} s", evidence=self.log())
         if self._relay.died:
             return LinkFailure(f"the relay to {self._transport.name} was killed while {doing}", evidence=self.log())
-        message = f"the process on the device {self._ending()} while {doing}"
-        return DeviceCrash(message, evidence=self.log() or str(error))
+        ending = "" if expired else self._ending()
+        if self._server.job.ended and self._server.job.code is None:
+            return DeviceLost(f"{self._transport.name} went away and came back while {doing}", evidence=self.log())
+        if expired:
+            return Hang(f"{doing} did not end within {timeout_s:g} s", evidence=self.log())
+        return DeviceCrash(f"the process on the device {ending} while {doing}", evidence=self.log() or str(error))
 
     def _ending(self) -> str:
         """How the process on the device ended. What tells it may arrive a little after the connection broke."""
         for _ in Deadline(PROBE_TIMEOUT_S).attempts(0.02):
             if (code := self._server.job.code) is not None:
                 return _how_ended(code)
+            if self._server.job.ended:
+                break  # without a code: it is not the process that ended but the connection
             if worker := re.search(r"Process status ?= ?(\d+)", self.log()):
                 status = int(worker[1])
                 return _how_ended(128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))

@@ -1,0 +1,71 @@
+"""A broken connection is traced to its owner: the process, the device, or what leads to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from device_runner import session
+from device_runner.device import ShellResult
+from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, LinkFailure
+from device_runner.session import RpcSession
+
+BOOT = "1a2b"
+
+
+@dataclass
+class Signs:
+    """What can be seen after a call broke; the defaults are a worker that closed its connection and nothing else."""
+
+    boot: str = BOOT
+    answers: bool = True
+    expired: bool = False
+    relay_died: bool = False
+    ended: bool = False
+    code: int | None = None
+    log: str = ""
+
+    def shell(self, command: list[str], *, timeout_s: float) -> ShellResult:
+        if not self.answers:
+            raise DeviceLost("it does not answer")
+        return ShellResult(0, f"{self.boot}\n", "")
+
+
+def verdict(signs: Signs) -> Failure:
+    opened = RpcSession.__new__(RpcSession)
+    job = SimpleNamespace(ended=signs.ended, code=signs.code, output=lambda: signs.log)
+    vars(opened).update(
+        _transport=SimpleNamespace(shell=signs.shell, name="phone"),
+        _relay=SimpleNamespace(open=False, expired=signs.expired, died=signs.relay_died),
+        _server=SimpleNamespace(job=job, boot=BOOT),
+        _failure=None,
+    )
+    return opened._diagnosis(OSError("closed"), "running lib.so", 5.0)
+
+
+@pytest.mark.parametrize(
+    ("signs", "owner", "message"),
+    [
+        (Signs(ended=True, code=139), DeviceCrash, "died of SIGSEGV while running lib.so"),
+        (Signs(log="Process status = 9"), DeviceCrash, "died of SIGKILL"),
+        (Signs(), DeviceCrash, "closed the connection"),
+        (Signs(expired=True), Hang, "did not end within 5 s"),
+        (Signs(answers=False), DeviceLost, "does not answer"),
+        (Signs(answers=False, expired=True), DeviceLost, "does not answer"),
+        (Signs(boot="3c4d"), DeviceLost, "rebooted while running lib.so"),
+        (Signs(boot="3c4d", ended=True), DeviceLost, "rebooted"),
+        (Signs(ended=True), DeviceLost, "went away and came back"),
+        (Signs(ended=True, expired=True), DeviceLost, "went away and came back"),
+        (Signs(relay_died=True), LinkFailure, "the relay to phone was killed"),
+    ],
+)
+def test_the_owner_of_a_broken_connection(
+    signs: Signs, owner: type[Failure], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "PROBE_TIMEOUT_S", 0.05)
+    failure: Any = verdict(signs)
+    assert type(failure) is owner
+    assert message in failure.message
