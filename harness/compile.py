@@ -26,6 +26,8 @@ from harness.quirks import quirks_for
 from harness.tvm_compat import onnx_operators, opencl_source
 
 LIBRARY = "lib.so"
+KERNELS = "kernels.cl"
+"""All that the device compiles, kept beside the library for people, and for the difference between two builds."""
 _COMPILERS = ("g++", "gcc", "clang++", "clang", "c++", "cc")
 """Where TVM looks, in this order."""
 
@@ -85,6 +87,8 @@ def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
     with _step("build"):
         executable = path.build(entries, target, quirks)
         built = Built(lowered, executable, opencl_source(executable))
+    if built.source:
+        (out_dir / KERNELS).write_text(built.source, encoding="utf-8")
     path.check(built)
     _export(executable, out_dir / LIBRARY, request.host_triple)
     return Compiled(

@@ -6,10 +6,12 @@ Everything here takes and returns TVM's objects, which carry no types of their o
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from device_runner.failures import RigFailure
@@ -17,12 +19,18 @@ from device_runner.failures import RigFailure
 Passes = list[Any]
 
 
+REVISION_MARK = "adreno-bench-revision"
+"""File of an environment in which a commit of TVM was installed: many commits call themselves by the same version."""
+
+
 def tvm_version() -> str:
     """Version of the installed TVM, without importing it. A checkout builds `tvm`, wheels are `apache-tvm`."""
     try:
-        return version("apache-tvm")
+        installed = version("apache-tvm")
     except PackageNotFoundError:
-        return version("tvm")
+        installed = version("tvm")
+    mark = Path(sys.prefix) / REVISION_MARK
+    return f"{installed}+g{mark.read_text(encoding='utf-8')[:10]}" if mark.exists() else installed
 
 
 def release(text: str) -> tuple[int, ...]:

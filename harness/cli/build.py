@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
 import typer
 
 from device_runner.failures import Failure
-from harness.cli.options import DEFAULT_SUITE, AsShipped, CaseGlob, DeviceName, SuiteFile, WithQuirks
+from harness.cli.options import DEFAULT_SUITE, AsJson, AsShipped, CaseGlob, DeviceName, SuiteFile, WithQuirks
 from harness.outcome import ExitCode, Outcome, exit_code
+
+if TYPE_CHECKING:
+    from harness.build import Answers, Artifact
+    from harness.cli.work import Work
+    from harness.plan import Plan
 
 
 def register(app: typer.Typer) -> None:
@@ -20,14 +28,14 @@ def build(
     device: DeviceName = "virtual",
     as_shipped: AsShipped = False,
     with_quirks: WithQuirks = None,
+    as_json: AsJson = False,
 ) -> None:
     """Compile the cases for a device and show what the compiler made of them.
 
     The device is asked for its image limits, because they decide which tensors may be textures; nothing is run on it.
     """
-    from harness.build import Artifact, Builder
+    from harness.build import Builder
     from harness.cli.screen import Screen, out
-    from harness.cli.table import plain_table, size
     from harness.cli.work import prepared
 
     with (
@@ -36,16 +44,48 @@ def build(
         Builder(work.cache, work.suite.limits, watch=lambda job, *rest: screen.build(job.title, *rest)) as builder,
     ):
         built = builder.build(plan.compile for plan in work.plans)
-    rows, outcomes = [], []
-    for plan in work.plans:
-        result = built[plan.compile.key]
+    outcomes = [_outcome(built[plan.compile.key]) for plan in work.plans]
+    out(_as_json(work, built) if as_json else _table(work.plans, built))
+    raise typer.Exit(exit_code(outcomes) if outcomes else ExitCode.NOTHING_MEASURED)
+
+
+def _outcome(result: Artifact | Answers | Failure) -> Outcome:
+    return Outcome(result.outcome) if isinstance(result, Failure) else Outcome.OK
+
+
+def _table(plans: Sequence[Plan], built: Mapping[str, Artifact | Answers | Failure]) -> str:
+    from harness.build import Artifact
+    from harness.cli.table import plain_table, size
+
+    rows = []
+    for plan in plans:
+        result, quirks = built[plan.compile.key], ", ".join(plan.quirks) or "-"
         if isinstance(result, Artifact):
             facts = ", ".join(f"{value} {name}" for name, value in result.compiled.facts.items())
             state = "from the store" if result.reused else f"{result.compiled.compile_s:.1f} s"
-            rows.append((plan.case.id, state, size(result.size_bytes), ", ".join(plan.quirks) or "-", facts))
-            outcomes.append(Outcome.OK)
+            rows.append((plan.case.id, state, size(result.size_bytes), quirks, facts))
         elif isinstance(result, Failure):
-            rows.append((plan.case.id, result.outcome, "-", ", ".join(plan.quirks) or "-", str(result)))
-            outcomes.append(Outcome(result.outcome))
-    out(plain_table(rows, ("case", "built", "library", "quirks worked round", "what it is made of")))
-    raise typer.Exit(exit_code(outcomes) if rows else ExitCode.NOTHING_MEASURED)
+            rows.append((plan.case.id, result.outcome, "-", quirks, str(result)))
+    return plain_table(rows, ("case", "built", "library", "quirks worked round", "what it is made of"))
+
+
+def _as_json(work: Work, built: Mapping[str, Artifact | Answers | Failure]) -> str:
+    """`library` is the library's SHA-256: equal where the compiler made the same of a case, whatever it is called."""
+    import json
+
+    from harness.build import Artifact
+
+    def plain(plan: Plan) -> dict[str, object]:
+        result = built[plan.compile.key]
+        failure = result if isinstance(result, Failure) else None
+        return {
+            "case": plan.case.id,
+            "artifact": plan.compile.key,
+            "library": result.loadable.sha256 if isinstance(result, Artifact) else "",
+            "outcome": _outcome(result).value,
+            "message": failure.message if failure else "",
+            "facts": result.compiled.facts if isinstance(result, Artifact) else {},
+            "quirks": plan.quirks,
+        }
+
+    return json.dumps({"identity": work.device.identity.key, "cases": [plain(plan) for plan in work.plans]}, indent=1)

@@ -1,4 +1,4 @@
-"""`adreno-bench compare`: two sets of records or baselines, side by side."""
+"""`adreno-bench compare`: two sets of records or baselines, or two revisions of the compiler, side by side."""
 
 from __future__ import annotations
 
@@ -7,10 +7,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import AsJson, CaseGlob, FloorMs, Relevant
+from harness.cli.options import (
+    DEFAULT_COMPILER_CONFIG,
+    DEFAULT_SUITE,
+    AsJson,
+    AsShipped,
+    CaseGlob,
+    CompilerConfig,
+    DeviceName,
+    FloorMs,
+    MostSessions,
+    Relevant,
+    SuiteFile,
+    WithQuirks,
+)
 
 if TYPE_CHECKING:
-    from harness.compare import Key, Side
+    from harness import compare as sides
+    from harness.compare import Key, Result
+    from harness.record import Record
+    from harness.stats.pair import Rules
+    from harness.stats.sequential import Side
+    from harness.toolchains.toolchain import Asked
 
 
 def register(app: typer.Typer) -> None:
@@ -19,8 +37,11 @@ def register(app: typer.Typer) -> None:
 
 
 def compare(
-    base: Annotated[Path, typer.Argument(metavar="BASE", help="A records file, or a folder of baselines.")],
-    head: Annotated[Path, typer.Argument(metavar="HEAD", help="The same, of what is in question.")],
+    base: Annotated[
+        str,
+        typer.Argument(metavar="BASE", help="A records file, a folder of baselines, a release of TVM, or a commit."),
+    ],
+    head: Annotated[str, typer.Argument(metavar="HEAD", help="The same, of what is in question.")],
     case: CaseGlob = None,
     relevant: Relevant = 3.0,
     floor_ms: FloorMs = 0.05,
@@ -28,18 +49,31 @@ def compare(
         bool,
         typer.Option("--states", help="BASE and HEAD are states of a device: unchanged artifacts are no control."),
     ] = False,
+    suite: SuiteFile = DEFAULT_SUITE,
+    device: DeviceName = "virtual",
+    as_shipped: AsShipped = False,
+    with_quirks: WithQuirks = None,
+    config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
+    records: Annotated[
+        Path | None,
+        typer.Option("--records", metavar="FOLDER", help="Keep what two revisions measured: base.jsonl, head.jsonl."),
+    ] = None,
+    most_sessions: MostSessions = 16,
     as_json: AsJson = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")] = False,
 ) -> None:
     """Say of each case what became of it between BASE and HEAD: wrong, broken, slower, faster, fixed or the same.
 
-    Only what ran on the same identity is compared. A latency changes only by the evidence of several sessions on each
-    side; with less the verdict is `inconclusive`. If artifacts that are the same on both sides look changed, the run
-    is unfit and no latency is believed.
+    Records and baselines are compared as they are: only what ran on the same identity; a latency changes only by the
+    evidence of several sessions on each side, and with less the verdict is `inconclusive`. If artifacts that are the
+    same on both sides look changed, the run is unfit and no latency is believed.
+
+    Releases of TVM and commits of the repository that --config names are installed, the suite is built with both and
+    run on the device, and what looks slower or faster is measured in turns until it is certain.
     """
     from harness.cli import verdicts
     from harness.cli.screen import out
-    from harness.compare import compare_sides, exit_code
+    from harness.compare import exit_code
     from harness.failures import UsageError
     from harness.ranking import path_flips, path_means
     from harness.stats.pair import Rules
@@ -47,8 +81,22 @@ def compare(
     if as_json and markdown:
         raise UsageError("--json and --markdown exclude each other", hint="choose one")
     rules = Rules(relevant=relevant / 100, floor_ms=floor_ms)
-    sides = _load(base, case), _load(head, case)
-    result = compare_sides(*sides, rules, gauged=not states)
+    given = [Path(word).exists() for word in (base, head)]
+    if all(given):
+        result, remark = _of_records(Path(base), Path(head), case, rules, gauged=not states)
+    elif any(given):
+        file, revision = (base, head) if given[0] else (head, base)
+        raise UsageError(
+            f"{file} is a file and {revision} is none: what was measured before cannot be measured in turns",
+            hint="name two files, or two revisions",
+        )
+    elif states:
+        raise UsageError("--states goes with two files of records", hint="leave it out")
+    else:
+        from harness.toolchains.toolchain import Asked
+
+        asked = Asked(suite, device, as_shipped, tuple(with_quirks or ()))
+        result, remark = _of_revisions((base, head), asked, case, config, rules, most_sessions, records)
     means, flips = path_means(result.cases), path_flips(result.cases, rules)
     if as_json:
         out(verdicts.as_json(result, means, flips))
@@ -56,13 +104,56 @@ def compare(
         texts = [
             verdicts.verdict_table(result.cases, markdown=markdown),
             verdicts.summary(result.fitness, means, flips, markdown=markdown),
-            _remark(*sides),
+            remark,
         ]
         out("\n\n".join(text for text in texts if text))
     raise typer.Exit(exit_code(result))
 
 
-def _load(source: Path, globs: list[str] | None) -> dict[Key, Side]:
+def _of_records(base: Path, head: Path, globs: list[str] | None, rules: Rules, *, gauged: bool) -> tuple[Result, str]:
+    from harness.compare import compare_sides
+
+    sides = _load(base, globs), _load(head, globs)
+    return compare_sides(*sides, rules, gauged=gauged), _remark(*sides)
+
+
+def _of_revisions(
+    words: tuple[str, str],
+    asked: Asked,
+    globs: list[str] | None,
+    config: Path,
+    rules: Rules,
+    most_sessions: int,
+    folder: Path | None,
+) -> tuple[Result, str]:
+    from harness.artifact import cache_root
+    from harness.cli.screen import Screen
+    from harness.cli.work import choose, require_choice
+    from harness.failures import UsageError
+    from harness.record import RecordFile
+    from harness.suite import load_suite
+    from harness.toolchains.sides import Sides
+    from harness.toolchains.sources import revision
+    from harness.toolchains.toolchain import Toolchain
+
+    require_choice(asked.as_shipped, asked.but_for)
+    cases = [case.id for case in choose(load_suite(asked.suite), globs)]
+    base, head = (revision(word, config, cache_root()) for word in words)
+    if base.commit == head.commit:
+        raise UsageError(f"{base} and {head} are the same revision", hint="name two that differ")
+    with Screen() as screen:
+
+        def keep(side: Side, record: Record) -> None:
+            if folder:
+                RecordFile(folder / f"{side.value}.jsonl").append(record)
+
+        chains = [Toolchain.of(one, cache_root(), asked, screen.say) for one in (base, head)]
+        result = Sides(chains[0], chains[1], keep).compare(cases, rules, most_sessions)
+    kept = f"; the records are in {folder}" if folder else ""
+    return result, f"base is {base}, head is {head}{kept}"
+
+
+def _load(source: Path, globs: list[str] | None) -> dict[Key, sides.Side]:
     """What a file of records or a folder of baselines says. Raises UsageError if it says nothing."""
     from harness import baseline
     from harness.cli.chosen import read_records, wanted
@@ -79,7 +170,7 @@ def _load(source: Path, globs: list[str] | None) -> dict[Key, Side]:
     return chosen
 
 
-def _remark(base: dict[Key, Side], head: dict[Key, Side]) -> str:
+def _remark(base: dict[Key, sides.Side], head: dict[Key, sides.Side]) -> str:
     """What a person should know of the comparison as a whole."""
     identities = [sorted({key.identity for key in side}) for side in (base, head)]
     if not set(identities[0]) & set(identities[1]):

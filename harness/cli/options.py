@@ -25,6 +25,10 @@ DeviceNames = Annotated[
         "for four virtual phones. Repeatable.",
     ),
 ]
+TrackerAddress = Annotated[
+    str | None,
+    typer.Option("--tracker", metavar="HOST:PORT", help="Devices that other hosts offer through this TVM RPC tracker."),
+]
 RecordsFile = Annotated[Path, typer.Option("--records", help="File of records (JSON lines).")]
 AsShipped = Annotated[
     bool,
@@ -42,8 +46,15 @@ Relevant = Annotated[
     float, typer.Option("--relevant", metavar="PERCENT", min=0.1, max=1000, help="Smallest change worth a verdict.")
 ]
 FloorMs = Annotated[float, typer.Option("--floor-ms", min=0, help="Smallest change worth a verdict, in ms.")]
+MostSessions = Annotated[
+    int, typer.Option("--most-sessions", min=4, help="Fresh sessions that confirming one suspect may cost.")
+]
+CompilerConfig = Annotated[
+    Path, typer.Option("--config", help="asv's configuration of the compiler whose commits are meant.")
+]
 
 DEFAULT_DEVICE = "virtual"
 DEFAULT_BASELINES = Path("baselines")
 DEFAULT_SUITE = Path("adreno-bench.toml")
 DEFAULT_RECORDS = Path("records.jsonl")
+DEFAULT_COMPILER_CONFIG = Path("asv.tvm.conf.json")

@@ -12,18 +12,17 @@ whose folder is named by its content: a changed harness is another install comma
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from device_runner.failures import RigFailure
 from harness.artifact import key_of, sha256_of
 from harness.failures import UsageError
+from harness.git import call, git
 from harness.history import asv_plugin
 from harness.pairs import WORKING_PAIRS
 from harness.suite import nearest
@@ -38,9 +37,7 @@ RELEASED = {
 PINS = "requirements.txt"
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 PIP_TIMEOUT_S = 600.0
-GIT_TIMEOUT_S = 60.0
 _HARNESS_SOURCES = ("harness", "device_runner", "pyproject.toml", "README.md", "LICENSE")
-_IDENT = {"NAME": "adreno-bench", "EMAIL": "adreno-bench@localhost"}
 
 
 def checkout() -> Path:
@@ -64,10 +61,8 @@ def maintain(folder: Path, releases: Sequence[str]) -> list[str]:
         _require_known(release)
     root, folder = checkout(), folder.resolve()
     repo = folder / "repo"
-    repo.mkdir(parents=True, exist_ok=True)
-    if not (repo / ".git").exists():
-        _git(repo, "init", "--quiet", "--initial-branch=main")
-    have = _git(repo, "tag", "--list", "--sort=creatordate").split()
+    _init(repo)
+    have = git(repo, "tag", "--list", "--sort=creatordate").split()
     wanted = sorted({*have, *releases}, key=RELEASED.__getitem__)
     added = wanted[len(have) :]
     if wanted[: len(have)] != have:
@@ -83,6 +78,19 @@ def maintain(folder: Path, releases: Sequence[str]) -> list[str]:
     return added
 
 
+def repository(repo: Path) -> None:
+    """Make a repository of every release that is known, whether or not this Python could install it."""
+    _init(repo)
+    for release in sorted(RELEASED, key=RELEASED.__getitem__):
+        _commit(repo, release)
+
+
+def _init(repo: Path) -> None:
+    repo.mkdir(parents=True, exist_ok=True)
+    if not (repo / ".git").exists():
+        git(repo, "init", "--quiet", "--initial-branch=main")
+
+
 def _require_known(release: str) -> None:
     if release not in RELEASED:
         raise UsageError(
@@ -90,13 +98,14 @@ def _require_known(release: str) -> None:
         )
 
 
-def _pins(release: str) -> list[str]:
+def pins(release: str) -> list[str]:
+    """The packages of a known release that work together, as pip takes them."""
     return [f"apache-tvm=={release}", f"apache-tvm-ffi=={WORKING_PAIRS[release][0]}"]
 
 
 def _require_wheel(release: str) -> None:
-    asked = [*PIP, "install", "--quiet", "--dry-run", "--no-deps", "--ignore-installed", *_pins(release)]
-    done = _run(asked, Path.cwd(), PIP_TIMEOUT_S)
+    asked = [*PIP, "install", "--quiet", "--dry-run", "--no-deps", "--ignore-installed", *pins(release)]
+    done = call(asked, Path.cwd(), PIP_TIMEOUT_S)
     if done.returncode:
         python = ".".join(map(str, sys.version_info[:2]))
         said = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
@@ -108,11 +117,11 @@ def _require_wheel(release: str) -> None:
 
 
 def _commit(repo: Path, release: str) -> None:
-    (repo / PINS).write_text("\n".join(_pins(release)) + "\n", encoding="utf-8")
+    (repo / PINS).write_text("\n".join(pins(release)) + "\n", encoding="utf-8")
     date = RELEASED[release]
-    _git(repo, "add", PINS)
-    _git(repo, "commit", "--quiet", "--message", f"apache-tvm {release}", date=date)
-    _git(repo, "tag", release)
+    git(repo, "add", PINS)
+    git(repo, "commit", "--quiet", "--message", f"apache-tvm {release}", date=date)
+    git(repo, "tag", release)
 
 
 def _configure(folder: Path, root: Path) -> None:
@@ -164,32 +173,7 @@ def _harness_wheel(folder: Path, root: Path) -> Path:
                 copy = Path(scratch) / path.relative_to(root)
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(path, copy)
-            done = _run([*PIP, "wheel", "--quiet", "--no-deps", "-w", str(target), scratch], Path.cwd(), PIP_TIMEOUT_S)
+            done = call([*PIP, "wheel", "--quiet", "--no-deps", "-w", str(target), scratch], Path.cwd(), PIP_TIMEOUT_S)
         if done.returncode or not (found := list(target.glob("*.whl"))):
             raise RigFailure("this harness could not be made into a wheel", evidence=done.stderr)
     return found[0]
-
-
-def _git(repo: Path, *arguments: str, date: str = "") -> str:
-    who = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in _IDENT.items()}
-    when = {f"GIT_{role}_DATE": date for role in ("AUTHOR", "COMMITTER")} if date else {}
-    plain = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
-    done = _run(["git", "-C", str(repo), *arguments], repo, GIT_TIMEOUT_S, {**who, **when, **plain})
-    if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["git said nothing"])[-1]
-        raise RigFailure(f"`git {arguments[0]}` failed in {repo}: {said}", evidence=done.stderr)
-    return done.stdout
-
-
-def _run(
-    command: Sequence[str], folder: Path, timeout_s: float, variables: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, **(variables or {})}
-    try:
-        return subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise RigFailure(f"`{shlex.join(command[:4])}` did not end within {timeout_s:g} s") from None
-    except FileNotFoundError:
-        raise RigFailure(f"{command[0]} is not installed", hint=f"sudo apt-get install {command[0]}") from None

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from device_runner.device import Identity
 from device_runner.failures import DeviceBusy, RigFailure, SetupMissing
@@ -21,19 +22,13 @@ from harness.history.machine import register
 from harness.history.measured import QUIRKS, identity_to
 from harness.history.results import latest, record_files, state_of_quirks
 from harness.outcome import Outcome
+from harness.processes import bound, end_family
 from harness.record import Record, RecordFile
 
 ASV_SOME_FAILED = 2
-END_TIMEOUT_S = 10.0
 
-_ASV = """
-import signal
-from asv.main import main
-from device_runner.virtual.lifetime import die_with_parent
-die_with_parent(signal.SIGTERM)
-main()
-"""
-"""asv, which ends with us even if we are killed. Our benchmarks in turn end with asv."""
+_ASV = bound("from asv.main import main; main()")
+"""Our benchmarks in turn end with asv."""
 
 
 @dataclass(frozen=True)
@@ -48,17 +43,22 @@ class Project:
 
 def load_project(config: Path) -> Project:
     """Read an asv configuration. Raises SetupMissing without asv, UsageError for a file that is not one."""
+    conf = configuration(config)
+    home = config.resolve().parent
+    return Project(config.resolve(), home / conf.results_dir, home / conf.html_dir, home / conf.env_dir)
+
+
+def configuration(config: Path) -> Any:
+    """What asv reads of its configuration. Raises SetupMissing without asv, UsageError for a file that is not one."""
     try:
         from asv.config import Config
         from asv.util import UserError
     except ImportError:
         raise SetupMissing("asv is not installed", hint="pip install 'adreno-bench[history]'") from None
     try:
-        conf = Config.load(str(config))
+        return Config.load(str(config))
     except (UserError, OSError, ValueError, TypeError, AttributeError) as error:
         raise UsageError(f"{config} cannot be used: {error}", hint="pass --config FILE") from error
-    home = config.resolve().parent
-    return Project(config.resolve(), home / conf.results_dir, home / conf.html_dir, home / conf.env_dir)
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def asv(
     `output` is told each line that it prints; without it they go where ours go.
     """
     process = subprocess.Popen(
-        [sys.executable, "-c", _ASV, "--config", str(project.config), *arguments],
+        [sys.executable, *_ASV, "--config", str(project.config), *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE if output else None,
         stderr=subprocess.STDOUT if output else None,
@@ -188,25 +188,8 @@ def asv(
         return process.wait()
     finally:
         if process.poll() is None:
-            _end(process.pid)
+            end_family(process.pid)
             process.wait()
-
-
-def _end(pid: int) -> None:
-    """asv starts its children in groups of their own: they are found by descent, and told first."""
-    import psutil
-
-    try:
-        family = [*reversed(psutil.Process(pid).children(recursive=True)), psutil.Process(pid)]
-    except psutil.NoSuchProcess:
-        return
-    for process in family:
-        with contextlib.suppress(psutil.Error):
-            process.terminate()
-    _, alive = psutil.wait_procs(family, timeout=END_TIMEOUT_S)
-    for process in alive:
-        with contextlib.suppress(psutil.Error):
-            process.kill()
 
 
 def settled(records: Sequence[Record]) -> list[Outcome]:

@@ -1,0 +1,44 @@
+"""Programs of ours that end when we do, with all that they started."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+from typing import Any
+
+END_TIMEOUT_S = 10.0
+UNWIND_TIMEOUT_S = 30.0
+"""For one of our own commands: it ends a server, puts knobs back, and has deadlines for each."""
+
+
+def bound(code: str) -> tuple[str, str]:
+    """Arguments that make Python run `code` in a process that is asked to end as soon as we are gone, even killed."""
+    first = "import signal; from device_runner.virtual.lifetime import die_with_parent; die_with_parent(signal.SIGTERM)"
+    return "-c", f"{first}; {code}"
+
+
+def end_family(pid: int, timeout_s: float = END_TIMEOUT_S) -> None:
+    """End a process and its descendants, which may be in groups of their own: asked first, made to after a while."""
+    import psutil
+
+    try:
+        family = [*reversed(psutil.Process(pid).children(recursive=True)), psutil.Process(pid)]
+    except psutil.NoSuchProcess:
+        return
+    for process in family:
+        with contextlib.suppress(psutil.Error):
+            process.terminate()
+    _, alive = psutil.wait_procs(family, timeout=timeout_s)
+    for process in alive:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+
+
+def end(process: subprocess.Popen[Any], timeout_s: float = UNWIND_TIMEOUT_S) -> None:
+    """End a command of ours that is still running: it is asked, and puts back what it changed; then made to."""
+    if process.poll() is None:
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout_s)
+        end_family(process.pid)
+    process.wait()

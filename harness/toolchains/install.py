@@ -1,0 +1,41 @@
+"""asv installs one commit into an environment of its own.
+
+In a process of its own, because asv prints and changes folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from harness.toolchains.environment import MADE
+from harness.tvm_compat import REVISION_MARK
+
+
+def main(config: str, commit: str, folder: str, mark: str) -> None:
+    """Make the environment in `folder`, which says last where its interpreter is.
+
+    `mark` is left in it for a TVM that does not know its own commit.
+    """
+    from asv.config import Config
+    from asv.console import log
+    from asv.environment import get_environments
+    from asv.plugin_manager import plugin_manager
+    from asv.repo import get_repo
+
+    os.chdir(Path(config).parent)
+    log.enable(False)
+    conf = Config.load(Path(config).name)
+    conf.env_dir = folder
+    for plugin in conf.plugins:
+        plugin_manager.import_plugin(plugin)
+    (environment,) = get_environments(conf, None)
+    environment.create()
+    environment.install_project(conf, get_repo(conf), commit)
+    python = Path(environment.find_executable("python"))
+    if mark:
+        (python.parents[1] / REVISION_MARK).write_text(mark, encoding="utf-8")
+    scratch = Path(folder) / f".{MADE}"
+    scratch.write_text(json.dumps({"python": str(python), "commit": commit}), encoding="utf-8")
+    scratch.rename(Path(folder) / MADE)
