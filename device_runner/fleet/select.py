@@ -10,6 +10,7 @@ from pathlib import Path
 from device_runner.device import DeviceEntry, Identity
 from device_runner.failures import Failure
 from device_runner.fleet import known
+from device_runner.fleet.hello import Offer, entry_of
 from device_runner.registry import (
     LOCAL,
     MOST_VIRTUAL,
@@ -56,6 +57,23 @@ def select_one(wanted: str, cache: Path, say: Say = lambda _: None) -> str:
         message = f"{wanted!r} matches {len(names)} devices where one is needed: {', '.join(names)}"
         raise AmbiguousDevice(message, hint="name one of them")
     return names[0]
+
+
+def select_offers(wanted: Sequence[str], offers: Sequence[Offer], say: Say = lambda _: None) -> list[Offer]:
+    """Those of other hosts' devices that are meant and free. Raises `UnknownDevice` if one of `wanted` matches none.
+
+    A tracker gives out any device of an identity, so a name means one that is as good as the one of that name.
+    """
+    ready = [offer for offer in offers if _ready(entry_of(offer), say)]
+    found: dict[str, Offer] = {}
+    for text in wanted:
+        labels = {} if text == ALL else (parse_labels(text) or {"name": text})
+        meant = [offer for offer in ready if matches(labels_of(entry_of(offer), offer.identity), labels)]
+        if not meant:
+            there = ", ".join(f"{offer.name} ({offer.used_by or offer.identity.soc})" for offer in offers) or "none"
+            raise UnknownDevice(f"no free device at the tracker matches {text!r}", hint=f"there are: {there}")
+        found.update((offer.name, offer) for offer in meant)
+    return list(found.values())
 
 
 def labels_of(entry: DeviceEntry, identity: Identity | None) -> dict[str, str]:

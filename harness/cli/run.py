@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +20,7 @@ from harness.cli.options import (
     DeviceNames,
     RecordsFile,
     SuiteFile,
+    TrackerAddress,
     WithQuirks,
 )
 from harness.cli.table import json_array, results_table, size
@@ -28,6 +29,7 @@ from harness.outcome import ExitCode, Outcome, Owner, exit_code
 if TYPE_CHECKING:
     from device_runner.device import Identity
     from device_runner.failures import Failure
+    from device_runner.fleet.tracker import Address
     from harness.build import Builder
     from harness.build import Job as BuildJob
     from harness.cli.screen import Screen
@@ -45,6 +47,7 @@ def run(
     suite: SuiteFile = DEFAULT_SUITE,
     case: CaseGlob = None,
     device: DeviceNames = None,
+    tracker: TrackerAddress = None,
     records: RecordsFile = DEFAULT_RECORDS,
     as_shipped: AsShipped = False,
     with_quirks: WithQuirks = None,
@@ -66,7 +69,7 @@ def run(
     pushed by content hash, judged against LLVM on the CPU, and only if it is right, timed. Every case ends as one line
     in the records file, whatever happens to it.
     """
-    from device_runner.fleet.select import select
+    from device_runner.fleet.tracker import address_of
     from harness.cli.screen import Screen, out
     from harness.cli.work import wanted
     from harness.record import RecordFile
@@ -74,12 +77,13 @@ def run(
     file = RecordFile(records)
     with Screen() as screen:
         what = wanted(suite, case, as_shipped=as_shipped, but_for=with_quirks)
-        names = select(device or [DEFAULT_DEVICE], what.cache, screen.say)
+        at = address_of(tracker) if tracker else None
+        names = _members(device, what.cache, at, screen.say)
         kept = file.load() if resume else None
         for skipped in kept.skipped if kept else ():
             screen.say(f"skipped {skipped}")
         job = _Job(what, file, kept.records if kept else [], allow_reboot, screen)
-        came = _on_one(names[0], job) if len(names) == 1 else _on_many(names, job)
+        came = _on_one(names[0], job) if len(names) == 1 and not at else _on_many(names, job, at)
         if came.left_out:
             screen.say(f"{came.left_out} cases were settled before and not run again")
     if as_json:
@@ -127,6 +131,20 @@ class _Came:
     """Devices that could not be had or did not stay."""
 
 
+def _members(
+    wanted: Sequence[str] | None, cache: Path, tracker: Address | None, say: Callable[[str], None]
+) -> list[str]:
+    """Names of the devices that are meant; at a tracker, names for whatever devices it will give."""
+    from device_runner.fleet.remote import offers
+    from device_runner.fleet.select import ALL, select, select_offers
+    from harness.fleet.worker import member_name
+
+    if not tracker:
+        return select(wanted or [DEFAULT_DEVICE], cache, say)
+    meant = select_offers(wanted or [ALL], offers(tracker), say)
+    return [member_name(offer.key, number) for number, offer in enumerate(meant, 1)]
+
+
 def _on_one(name: str, job: _Job) -> _Came:
     from device_runner.registry import tell
     from harness.cli.work import opened
@@ -142,7 +160,7 @@ def _on_one(name: str, job: _Job) -> _Came:
     return _Came(done, len(work.plans) - len(plans))
 
 
-def _on_many(names: Sequence[str], job: _Job) -> _Came:
+def _on_many(names: Sequence[str], job: _Job, tracker: Address | None) -> _Came:
     from harness.cli.work import make_ready
     from harness.fleet.crew import Crew
     from harness.fleet.messages import Orders
@@ -151,7 +169,7 @@ def _on_many(names: Sequence[str], job: _Job) -> _Came:
 
     job.screen.say(f"opening {', '.join(names)} (the first time, this compiles the runtimes that TVM's wheel lacks)")
     make_ready(job.what)
-    orders = Orders(job.what.cache, new_id(), job.what.as_shipped, job.allow_reboot)
+    orders = Orders(job.what.cache, new_id(), job.what.as_shipped, job.allow_reboot, tracker)
     left_out = 0
 
     def plan(identity: Identity) -> list[Plan]:

@@ -100,11 +100,13 @@ def opened(
     pushing: Callable[[int, int], None] | None = None,
 ) -> Iterator[Work]:
     """Hold one device and plan for it. `pushing` is told how many bytes of a file have been sent, and of how many."""
+    from device_runner.fleet.known import remember
     from device_runner.registry import open_device
 
     say(f"opening {device_name} (the first time, this compiles the runtimes that TVM's wheel lacks)")
     with open_device(device_name, what.cache, say=say, progress=pushing) as device:
         make_ready(what)
+        remember(device_name, device.identity, what.cache)
         yield Work(what.suite, device, what.plans(device.identity), what.cache)
 
 

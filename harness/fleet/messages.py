@@ -21,6 +21,8 @@ class Orders:
     """Its id, in all its records."""
     as_shipped: bool = False
     allow_reboot: bool = False
+    tracker: tuple[str, int] | None = None
+    """Where devices of other hosts are asked for; None for those of this host."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +42,10 @@ class Said:
 
 @dataclass(frozen=True)
 class Opened:
-    """From a worker: it holds its device."""
+    """From a worker: it holds its device, which is called `name` in records."""
 
     identity: Identity
+    name: str
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,8 @@ HOST_KINDS = ("virtual", "local")
 class _Member:
     """One device, as the run sees it."""
 
+    name: str
+    """As people know it; at first that of its worker, which may not know yet what it will get."""
     identity: Identity | None = None
     heard: float = field(default_factory=time.monotonic)
     patience_s: float = SILENCE_S
@@ -85,7 +87,7 @@ class FleetRun:
 
     def run(self, names: Sequence[str]) -> Iterator[Record]:
         """Run until every case has its record; each is kept before it is yielded."""
-        self._members = {name: _Member() for name in names}
+        self._members = {name: _Member(name) for name in names}
         with Ahead(self._builder) as ahead:
             while self._opening or not self._board.done:
                 timeout_s = WHILE_BUILDING_S if ahead.busy else OTHERWISE_S
@@ -112,22 +114,22 @@ class FleetRun:
             return  # it was given up
         member.heard = time.monotonic()
         if isinstance(message, Said):
-            self._say(f"{name}: {message.text}")
+            self._say(f"{member.name}: {message.text}")
         elif isinstance(message, Opened):
-            member.identity = message.identity
-            self._seen[message.identity.key] = name, message.identity
+            member.name, member.identity = message.name, message.identity
+            self._seen[message.identity.key] = message.name, message.identity
             self._join(name, message.identity, ahead)
         elif isinstance(message, Stepped):
             if task := self._board.running(name):
-                self._progress.step(on_device(task.work.case.id, name), message.step)
+                self._progress.step(on_device(task.work.case.id, member.name), message.step)
         elif isinstance(message, Settled):
             yield from self._settled(name, message)
         elif isinstance(message, Away):
             if not self._board.running(name):  # else an order crossed it, and what that comes to says more
-                self._say(f"{name} does not answer any more: {message.why}")
+                self._say(f"{member.name} does not answer any more: {message.why}")
                 self._board.lose(name)
         elif isinstance(message, Back):
-            self._say(f"{name} answers again")
+            self._say(f"{member.name} answers again")
             assert member.identity
             self._join(name, member.identity, ahead)
         else:
@@ -149,17 +151,17 @@ class FleetRun:
             self._board.finish(name)
             yield message.record
             return
-        self._say(f"{name} is given up until it answers again: {message.lost}")
+        self._say(f"{self._members[name].name} is given up until it answers again: {message.lost}")
         if self._board.lose(name):
             yield message.record
         else:
             self._lost[task] = message.record
 
     def _gone(self, name: str, failure: Failure) -> Iterator[Record]:
-        self._say(f"{name} is out: {failure}")
-        self.failures[name] = failure
         self._crew.dismiss(name)
-        del self._members[name]
+        shown = self._members.pop(name).name
+        self._say(f"{shown} is out: {failure}")
+        self.failures[shown] = failure
         if task := self._board.running(name):
             self._lost[task] = self._record_of_loss(task, failure)
         if ended := self._board.lose(name):

@@ -52,7 +52,7 @@ def serve(pipe: Connection, name: str, orders: Orders, opened: Opener) -> None:
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # nobody is there to work for
         try:
             with opened(name, orders, lambda text: send(Said(text))) as (device, tell):
-                send(Opened(device.identity))
+                send(Opened(device.identity, device.name))
                 _settle_all(pipe, device, orders, tell)
         except Failure as failure:
             send(Gone(failure))
@@ -112,10 +112,28 @@ class _Told(Silent):
 
 @contextlib.contextmanager
 def _opened(name: str, orders: Orders, say: Callable[[str], None]) -> Iterator[tuple[Device, Tell]]:
-    from device_runner.registry import open_device, tell
+    from device_runner.fleet.known import remember
+    from device_runner.fleet.remote import open_remote
+    from device_runner.registry import WAIT_FOR_DEVICE_S, open_device, tell
 
-    with open_device(name, orders.cache, say=say) as device:
-        yield device, lambda case, step: tell(name, orders.cache, case, step)
+    if orders.tracker:
+        key = key_of(name)
+        with open_remote(key, orders.tracker, orders.cache, timeout_s=WAIT_FOR_DEVICE_S, say=say) as (device, told):
+            yield device, told
+        return
+    with open_device(name, orders.cache, say=say) as opened:
+        remember(name, opened.identity, orders.cache)
+        yield opened, lambda case, step: tell(name, orders.cache, case, step)
+
+
+def member_name(key: str, number: int) -> str:
+    """What a worker is called that asks the tracker for a device of this key; which one it gets is not known before."""
+    return f"{key} #{number}"
+
+
+def key_of(name: str) -> str:
+    """Inverse of `member_name`."""
+    return name.rpartition(" #")[0]
 
 
 def _stop(_number: int, _frame: FrameType | None) -> NoReturn:

@@ -65,7 +65,7 @@ class Script:
             return Gone(RigFailure(f"{name} died"))
         if not self.open[name]:
             self.open[name] = True
-            return Opened(PHONES[name])
+            return Opened(PHONES[name], name)
         if event == "quiet":
             return Stepped("sampling")
         if order := self.orders.pop(name, None):

@@ -16,6 +16,7 @@ MAX_KEY_BYTES = 4096
 DEADLINE_S = 10.0
 
 _WORD = struct.Struct("<i")
+_CLIENT = "client:"
 _TIMEOUT = re.compile(r"-timeout=(\d+(?:\.\d+)?)")
 
 
@@ -32,6 +33,17 @@ class Session:
 
 def greet(connection: socket.socket, key: str, match_key: str) -> Session:
     """Let in a client that names `match_key`. Raises Unwelcome or OSError."""
+    name, options = named(connection)
+    if name != match_key:
+        refuse(connection)
+        raise Unwelcome(f"mismatched key {name!r}")
+    welcome(connection, key)
+    timeouts = [float(found[1]) for option in options if (found := _TIMEOUT.fullmatch(option))]
+    return Session(next((seconds for seconds in timeouts if seconds > 0), None))
+
+
+def named(connection: socket.socket) -> tuple[str, list[str]]:
+    """What a client names, and its options. Raises Unwelcome if it is no client of TVM's, or OSError."""
     connection.settimeout(DEADLINE_S)
     if _word(connection) != MAGIC:
         raise Unwelcome("not a TVM RPC client")
@@ -39,14 +51,34 @@ def greet(connection: socket.socket, key: str, match_key: str) -> Session:
     if not 0 < length <= MAX_KEY_BYTES:
         raise Unwelcome(f"a key of {length} bytes")
     name, *options = receive(connection, length).decode(errors="replace").split() or [""]
-    if name != f"client:{match_key}":
-        connection.sendall(_WORD.pack(MISMATCH))
-        raise Unwelcome(f"mismatched key {name!r}")
+    if not name.startswith(_CLIENT):
+        refuse(connection)
+        raise Unwelcome(f"not a client, but {name!r}")
+    return name[len(_CLIENT) :], options
+
+
+def welcome(connection: socket.socket, key: str) -> None:
+    """Let a client in."""
     answer = f"server:{key}".encode()
     connection.sendall(_WORD.pack(MAGIC) + _WORD.pack(len(answer)) + answer)
     connection.settimeout(None)
-    timeouts = [float(found[1]) for option in options if (found := _TIMEOUT.fullmatch(option))]
-    return Session(next((seconds for seconds in timeouts if seconds > 0), None))
+
+
+def refuse(connection: socket.socket) -> None:
+    """Tell a client that its key is not the right one."""
+    connection.sendall(_WORD.pack(MISMATCH))
+
+
+def call(connection: socket.socket, match_key: str) -> None:
+    """The client's side: name a key. The connection has its timeout. Raises Unwelcome if it is not the right one."""
+    name = f"{_CLIENT}{match_key}".encode()
+    connection.sendall(_WORD.pack(MAGIC) + _WORD.pack(len(name)) + name)
+    if (answer := _word(connection)) != MAGIC:
+        raise Unwelcome("the key is not valid any more" if answer == MISMATCH else "not a TVM RPC server")
+    length = _word(connection)
+    if not 0 < length <= MAX_KEY_BYTES:
+        raise Unwelcome(f"a key of {length} bytes")
+    receive(connection, length)
 
 
 def receive(connection: socket.socket, size: int) -> bytes:

@@ -1,0 +1,78 @@
+"""What the host of a device tells of it: through the tracker before anybody asks, and to whoever has got it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from device_runner.device import DeviceEntry, Identity
+
+PREFIX = "adreno-bench/"
+"""Of our keys at a tracker, which others use too."""
+
+FIELD = "adreno_bench"
+"""Of what a server tells the tracker of itself, beside TVM's `key` and `addr`."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One device that a host offers."""
+
+    device: str
+    """Its name there."""
+    host: str
+    identity: Identity
+    used_by: str = ""
+    """Who has it; empty if it is free."""
+
+    @property
+    def key(self) -> str:
+        """Of the queue that it stands in: devices that are as good as each other."""
+        return PREFIX + self.identity.key
+
+    @property
+    def name(self) -> str:
+        """What records call it."""
+        return f"{self.device}@{self.host}"
+
+
+@dataclass(frozen=True)
+class Hello:
+    """The first message to whoever has got a device."""
+
+    offer: Offer
+    serial: str
+    root: str
+    """Our folder on the device."""
+    token: str
+    """What each further connection, to a service of the device, has to name."""
+    tvm: str
+    """Release of TVM on the host. A virtual device runs it; a phone runs what it is brought."""
+
+
+def plain(value: Offer | Hello) -> dict[str, Any]:
+    """As JSON has it."""
+    return asdict(value)
+
+
+def offer_of(value: Any) -> Offer | None:
+    """What another host wrote; None if it is nothing of ours."""
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(Offer).validate_python(value)
+    except ValidationError:
+        return None
+
+
+def hello_of(value: Any) -> Hello:
+    """What another host wrote. Raises ValueError."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Hello).validate_python(value)
+
+
+def entry_of(offer: Offer) -> DeviceEntry:
+    """As `adreno-bench devices` lists it."""
+    detail = {"used by": offer.used_by} if offer.used_by else {}
+    return DeviceEntry(offer.name, offer.identity.kind, "busy" if offer.used_by else "ready", detail)

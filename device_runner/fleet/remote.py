@@ -1,0 +1,144 @@
+"""Devices of other hosts: which are offered through a TVM RPC tracker, and how one is used as if it were ours."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from device_runner.adb_device import AdbDevice, AdbTransport, abi_of
+from device_runner.deadline import Deadline
+from device_runner.failures import DeviceBusy, DeviceLost, RigFailure
+from device_runner.fleet.hello import FIELD, PREFIX, Hello, Offer, hello_of, offer_of
+from device_runner.fleet.tracker import Address, Code, connected, receive_json, request, send_json
+from device_runner.recovery import Rung
+from device_runner.recovery.rungs import retry
+from device_runner.virtual.tvm_rpc import handshake
+
+MEET_TIMEOUT_S = 10.0
+TELL_TIMEOUT_S = 2.0
+
+Tell = Callable[[str, str], None]
+
+
+def offers(tracker: Address) -> list[Offer]:
+    """What all hosts offer through a tracker, sorted by name. Raises `RigFailure` if there is no tracker."""
+    with connected(tracker) as connection:
+        answer = connection.ask(Code.SUMMARY)
+        try:
+            servers = answer[1]["server_info"]
+            ours = [server.get(FIELD) for server in servers if str(server["key"]).startswith(f"server:{PREFIX}")]
+        except (LookupError, TypeError, AttributeError) as error:
+            raise ValueError(f"it answered something else to SUMMARY ({error})") from error
+    return sorted((offer for value in ours if (offer := offer_of(value))), key=lambda offer: offer.name)
+
+
+@contextmanager
+def open_remote(
+    key: str, tracker: Address, cache: Path, *, timeout_s: float, say: Callable[[str], None] = lambda _: None
+) -> Iterator[tuple[AdbDevice, Tell]]:
+    """Hold the next free device of a key, wherever it is, and a way to tell its host what becomes of it.
+
+    Raises `DeviceBusy` if none is free within `timeout_s`, `RigFailure` if tracker or host cannot be used.
+    """
+    address, match_key = request(tracker, key, timeout_s)
+    control = _call(address, match_key)
+    with control:
+        hello = _hello(control, address)
+        say(f"got {hello.offer.name}")
+        transport = RemoteTransport(hello.serial, 0, hello.root, address=address, token=hello.token)
+        name, identity = hello.offer.name, hello.offer.identity
+        program = _program(hello, transport, cache)
+        with closing(RemoteDevice(name, transport, program, kind=identity.kind, emulated=identity.emulated)) as device:
+            yield device, _teller(control)
+
+
+@dataclass(frozen=True)
+class RemoteTransport(AdbTransport):
+    """Reaches a device through the host that offers it. The serial is that host's."""
+
+    address: Address = ("", 0)
+    token: str = ""
+
+    def _connect(self, deadline: Deadline) -> socket.socket:
+        try:
+            sock = socket.create_connection(self.address, max(deadline.remaining_s, 0.001))
+        except OSError as error:
+            where = f"{self.address[0]}:{self.address[1]}"
+            raise DeviceLost(f"the host {where} of device {self.serial} does not answer: {error}") from error
+        try:
+            deadline.bound(sock)
+            handshake.call(sock, self.token)
+        except handshake.Unwelcome as refused:
+            sock.close()
+            message = f"the host of device {self.serial} gave it to somebody else: {refused}"
+            raise DeviceLost(message) from refused
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+    def _choose_device(self, sock: socket.socket, deadline: Deadline) -> None:
+        """The host knows which one it gave us."""
+
+
+class RemoteDevice(AdbDevice):
+    """A device of another host."""
+
+    @property
+    def rungs(self) -> Sequence[Rung]:
+        """Its adb server is its host's affair: from here it can only be waited for."""
+        return [retry(self.transport)]
+
+
+def _call(address: Address, match_key: str) -> socket.socket:
+    where = f"{address[0]}:{address[1]}"
+    try:
+        control = socket.create_connection(address, MEET_TIMEOUT_S)
+    except OSError as error:
+        hint = "does its `adreno-bench fleet serve` name a --host that is reached from here?"
+        raise RigFailure(f"the host {where} that the tracker names does not answer: {error}", hint=hint) from error
+    try:
+        handshake.call(control, match_key)
+    except handshake.Unwelcome as refused:
+        control.close()
+        raise DeviceBusy(
+            f"the host {where} has given its device to somebody else: {refused}", hint="try again"
+        ) from None
+    except OSError as error:
+        control.close()
+        raise RigFailure(f"the host {where} that the tracker names hung up: {error}") from error
+    return control
+
+
+def _hello(control: socket.socket, address: Address) -> Hello:
+    try:
+        hello = hello_of(receive_json(control, Deadline(MEET_TIMEOUT_S)))
+    except (OSError, ValueError) as error:
+        message = f"the host {address[0]}:{address[1]} does not say what it offers"
+        raise RigFailure(message, hint="do both hosts have the same adreno-bench?", evidence=str(error)) from error
+    return hello
+
+
+def _program(hello: Hello, transport: RemoteTransport, cache: Path) -> Sequence[str]:
+    """The command that starts TVM's RPC server there; brings a phone what it needs for it."""
+    from device_runner.phone_runtime import RuntimeStore, install
+
+    if hello.offer.identity.kind != "virtual":
+        runtime = RuntimeStore(cache).runtime_for(abi_of(transport))
+        return install(transport, runtime.folder, runtime.preload)
+    if hello.tvm != version("apache-tvm"):
+        message = f"{hello.offer.name} is a virtual device with TVM {hello.tvm}, here is {version('apache-tvm')}"
+        raise RigFailure(message, hint="install the same on both hosts")
+    return ["tvm_rpc"]
+
+
+def _teller(control: socket.socket) -> Tell:
+    def tell(case: str, step: str) -> None:
+        with suppress(OSError):  # a host that is gone is met by the next thing that is done on the device
+            send_json(control, (case, step), Deadline(TELL_TIMEOUT_S))
+
+    return tell

@@ -1,0 +1,271 @@
+"""A host offers one of its devices to others through a TVM RPC tracker.
+
+The tracker only says who is next. Whoever is calls us with the key that the tracker gave out, and that connection is
+its lease: when it ends, for whatever reason, the device is free again. While it stands, further connections that name
+its token reach services of this one device's adbd: a shell, file sync, TCP ports; nothing of the adb server itself. So
+the device is used exactly as if it hung on the client's own host, push, logs and all.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import select
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+
+from device_runner.adb import Refused
+from device_runner.adb_device import AdbDevice, AdbTransport
+from device_runner.deadline import Deadline
+from device_runner.failures import DeviceLost, Failure
+from device_runner.fleet.hello import FIELD, Hello, Offer, plain
+from device_runner.fleet.tracker import Address, Code, Connection, receive, receive_json, send_json
+from device_runner.virtual.tvm_rpc import handshake
+
+SERVICES = ("shell,v2,raw:", "sync:", "tcp:")
+"""What a session needs of a device. `reboot:`, `root:`, `tcpip:` and the rest stay with its host."""
+
+LOOK_EVERY_S = 2.0
+LOOK_TIMEOUT_S = 2.0
+OPEN_TIMEOUT_S = 20.0
+RETRY_S = 5.0
+UNUSED_PERIODS = 3
+CHUNK_BYTES = 262_144
+LONGEST_REQUEST_BYTES = 0xFFFF
+
+log = logging.getLogger("fleet")
+
+Tell = Callable[[str, str], None]
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Where and how a device is offered."""
+
+    tracker: Address
+    address: str
+    """Our own, as clients reach us; connections to any other of our addresses are not taken."""
+    host: str
+    """Our name in records."""
+
+
+def serve(device: AdbDevice, desk: Desk, tell: Tell, say: Callable[[str], None], stop: threading.Event) -> None:
+    """Offer a device that we hold until `stop` is set; while it does not answer, or the tracker does not, wait.
+
+    `tell` lets whoever watches the device on this host see what becomes of it, `say` is for the person who serves.
+    """
+    offer = Offer(device.name, desk.host, device.identity)
+    with socket.create_server((desk.address, 0)) as listener:
+        say(f"{offer.name} is offered as {offer.key} on {desk.address}:{listener.getsockname()[1]}")
+        trouble = ""
+        while not stop.is_set():
+            tell("", trouble or "offered through the tracker")
+            turn = _Turn(device, desk, offer, listener, tell, stop)
+            before, trouble = trouble, ""
+            try:
+                turn.run()
+            except Failure as failure:
+                trouble = failure.message
+            except (OSError, ValueError) as error:
+                trouble = f"the tracker does not answer: {error or 'too late'}"
+            if trouble != before:
+                say(f"{offer.name}: {trouble or 'is offered again'}")
+            if trouble:
+                stop.wait(RETRY_S)
+
+
+class _Turn:
+    """From offering a device to the end of one client's use of it."""
+
+    def __init__(
+        self,
+        device: AdbDevice,
+        desk: Desk,
+        offer: Offer,
+        listener: socket.socket,
+        tell: Tell,
+        stop: threading.Event,
+    ) -> None:
+        self._transport = device.transport
+        self._device = device
+        self._desk = desk
+        self._offer = offer
+        self._listener = listener
+        self._tell = tell
+        self._stop = stop
+        self._token = secrets.token_hex(16)
+        self._ended = threading.Event()
+        self._streams: set[socket.socket] = set()
+        self._lock = threading.Lock()
+
+    def run(self) -> None:
+        """Raises `DeviceLost` if the device does not answer while it is free, OSError or ValueError for the tracker."""
+        self._look()
+        tracker = Connection(self._desk.tracker, LOOK_TIMEOUT_S)
+        try:
+            self._introduce(tracker, "")
+            client, peer = self._wait_for_client(tracker)
+            if client is None:
+                return
+            with client:
+                log.info("%s is used by %s", self._offer.name, peer)
+                with suppress(OSError, ValueError):  # it only shows it to others
+                    self._introduce(tracker, peer)
+                self._tell("", f"used by {peer}")
+                self._look_after(client)
+                log.info("%s is free", self._offer.name)
+        finally:
+            tracker.close()
+            self._cut_all()
+
+    def _introduce(self, tracker: Connection, used_by: str) -> None:
+        own = (self._desk.address, self._listener.getsockname()[1])
+        about = plain(replace(self._offer, used_by=used_by))
+        tracker.tell(Code.UPDATE_INFO, {"key": f"server:{self._offer.key}", "addr": own, FIELD: about})
+
+    def _wait_for_client(self, tracker: Connection) -> tuple[socket.socket | None, str]:
+        own = (self._desk.address, self._listener.getsockname()[1])
+        match_key, unused = tracker.offer(self._offer.key, own), 0
+        while not self._stop.is_set():
+            if select.select([self._listener], [], [], LOOK_EVERY_S)[0]:
+                connection, (peer, *_) = self._listener.accept()
+                if self._is_client(connection, match_key):
+                    return connection, peer
+                continue
+            self._look()
+            unused = 0 if match_key in tracker.ask(Code.GET_PENDING_MATCHKEYS) else unused + 1
+            if unused > UNUSED_PERIODS:  # given to a client that never came
+                match_key, unused = tracker.offer(self._offer.key, own), 0
+        return None, ""
+
+    def _is_client(self, connection: socket.socket, match_key: str) -> bool:
+        try:
+            name, _ = handshake.named(connection)
+            if not secrets.compare_digest(name.encode(), match_key.encode()):
+                handshake.refuse(connection)
+                raise handshake.Unwelcome("it names another key")
+            handshake.welcome(connection, self._offer.key)
+            transport = self._transport
+            assert isinstance(transport, AdbTransport)
+            hello = Hello(self._offer, transport.serial, transport.root, self._token, version("apache-tvm"))
+            send_json(connection, plain(hello), Deadline(LOOK_TIMEOUT_S))
+        except (OSError, handshake.Unwelcome) as error:
+            log.warning("%s: a connection was refused: %s", self._offer.name, error)
+            connection.close()
+            return False
+        _keep_alive(connection)
+        return True
+
+    def _look(self) -> None:
+        said = self._transport.shell(["true"], timeout_s=LOOK_TIMEOUT_S)
+        if said.code:
+            raise DeviceLost(f"{self._offer.device} cannot run `true`")
+
+    def _look_after(self, client: socket.socket) -> None:
+        """Serve one client until it ends its connection, or we are to stop. The tracker is not needed for it."""
+        while not self._stop.is_set():
+            ready = select.select([client, self._listener], [], [], LOOK_EVERY_S)[0]
+            if self._listener in ready:
+                connection, _ = self._listener.accept()
+                threading.Thread(target=self._stream, args=(connection,), daemon=True).start()
+            if client in ready and not self._hear(client):
+                return
+
+    def _hear(self, client: socket.socket) -> bool:
+        """Pass on what the client says it is doing; whether it is still there."""
+        try:
+            case, step = receive_json(client, Deadline(LOOK_TIMEOUT_S))
+            self._tell(str(case), str(step))
+        except (OSError, ValueError, TypeError):
+            return False
+        return True
+
+    def _stream(self, connection: socket.socket) -> None:
+        """Connect a client to a service of the device, and pump until one of the two ends."""
+        with connection:
+            try:
+                if not self._admits(connection):
+                    return
+                service = _request(connection)
+                sock = self._opened(connection, service)
+            except (OSError, ValueError, handshake.Unwelcome) as error:
+                log.warning("%s: a stream was refused: %s", self._offer.name, error)
+                return
+            if sock:
+                with sock:
+                    self._pump(connection, sock)
+
+    def _admits(self, connection: socket.socket) -> bool:
+        name, _ = handshake.named(connection)
+        if not secrets.compare_digest(name.encode(), self._token.encode()):
+            handshake.refuse(connection)
+            return False
+        handshake.welcome(connection, self._offer.key)
+        return True
+
+    def _opened(self, connection: socket.socket, service: str) -> socket.socket | None:
+        """The service's stream, after the client was told OKAY; None if it was told FAIL."""
+        transport = self._transport
+        assert isinstance(transport, AdbTransport)
+        try:
+            if not service.startswith(SERVICES):
+                raise Refused(f"the host of this device offers no {service.partition(':')[0][:32]!r}")
+            sock = transport.open(service, Deadline(OPEN_TIMEOUT_S))
+        except (Refused, Failure, OSError) as error:
+            reason = str(error).encode()[:LONGEST_REQUEST_BYTES]
+            connection.sendall(b"FAIL%04x%b" % (len(reason), reason))
+            return None
+        connection.sendall(b"OKAY")
+        return sock
+
+    def _pump(self, one: socket.socket, other: socket.socket) -> None:
+        with self._lock:
+            if self._ended.is_set():
+                return
+            self._streams |= {one, other}
+        for sock in (one, other):
+            sock.settimeout(None)  # a stream may be silent for as long as an inference lasts
+            with suppress(OSError):
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        back = threading.Thread(target=_copy, args=(other, one), daemon=True)
+        back.start()
+        _copy(one, other)
+        back.join()
+        with self._lock:
+            self._streams -= {one, other}
+
+    def _cut_all(self) -> None:
+        with self._lock:
+            self._ended.set()
+            for sock in self._streams:
+                with suppress(OSError):
+                    sock.shutdown(socket.SHUT_RDWR)
+
+
+def _request(connection: socket.socket) -> str:
+    """What a client of adb asks for: four hex digits, then a text."""
+    deadline = Deadline(handshake.DEADLINE_S)
+    size = int(receive(connection, 4, deadline), 16)
+    return receive(connection, size, deadline).decode()
+
+
+def _copy(source: socket.socket, sink: socket.socket) -> None:
+    """Until either ends; then both do."""
+    with suppress(OSError):
+        while data := source.recv(CHUNK_BYTES):
+            sink.sendall(data)
+    for sock in (source, sink):
+        with suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
+
+
+def _keep_alive(connection: socket.socket) -> None:
+    """Notice within half a minute that a client's host is gone."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
+        if hasattr(socket, option):
+            connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)

@@ -1,0 +1,158 @@
+"""A connection to a TVM RPC tracker, with deadlines. Messages are `length, JSON`. Source: tvm/rpc/tracker.py.
+
+`python -m tvm.exec.rpc_tracker` is that tracker. It keeps a queue of free servers for each key, and gives each to
+whoever asked first; it knows who is connected, and forgets what a server offered when its connection ends.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+from typing import Any
+
+from device_runner.deadline import Deadline
+from device_runner.failures import DeviceBusy, Failure, RigFailure
+
+MAGIC = 0x2F271
+MAX_MESSAGE_BYTES = 1 << 20
+ANSWER_TIMEOUT_S = 5.0
+
+_WORD = struct.Struct("<i")
+
+Address = tuple[str, int]
+
+
+class Code(IntEnum):
+    """What a message asks for."""
+
+    SUCCESS = 0
+    PUT = 3
+    REQUEST = 4
+    UPDATE_INFO = 5
+    SUMMARY = 6
+    GET_PENDING_MATCHKEYS = 7
+
+
+class BadAddress(Failure):
+    """What should be HOST:PORT is not."""
+
+    outcome = "usage"
+
+
+def address_of(text: str) -> Address:
+    """HOST:PORT. Raises `BadAddress`."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+        raise BadAddress(f"{text!r} is not HOST:PORT", hint="for instance 127.0.0.1:9190")
+    return host.strip("[]"), int(port)
+
+
+class Connection:
+    """One connection. Raises OSError when it breaks or is too late, ValueError if the other side is no tracker."""
+
+    def __init__(self, address: Address, timeout_s: float) -> None:
+        deadline = Deadline(timeout_s)
+        self._socket = socket.create_connection(address, timeout_s)
+        try:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            self._send(_WORD.pack(MAGIC), deadline)
+            if _WORD.unpack(receive(self._socket, 4, deadline))[0] != MAGIC:
+                raise ValueError("it is no TVM RPC tracker")
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def close(self) -> None:
+        """End it; what was offered through it is offered no more."""
+        self._socket.close()
+
+    def ask(self, code: Code, *arguments: Any, timeout_s: float = ANSWER_TIMEOUT_S) -> Any:
+        """What the tracker answers."""
+        deadline = Deadline(timeout_s)
+        send_json(self._socket, [code, *arguments], deadline)
+        return receive_json(self._socket, deadline)
+
+    def tell(self, code: Code, *arguments: Any) -> None:
+        """Ask for what is only confirmed."""
+        answer = self.ask(code, *arguments)
+        if answer != Code.SUCCESS:
+            raise ValueError(f"it answered {answer!r:.80} to {code.name}")
+
+    def offer(self, key: str, address: tuple[str | None, int]) -> str:
+        """Put one server into the queue of `key`; returns what its client must name."""
+        match_key = f"{key}:{secrets.token_hex(16)}"
+        self.tell(Code.PUT, key, (address[1], match_key), address[0])
+        return match_key
+
+    def _send(self, data: bytes, deadline: Deadline) -> None:
+        deadline.bound(self._socket)
+        self._socket.sendall(data)
+
+
+@contextmanager
+def connected(address: Address, timeout_s: float = ANSWER_TIMEOUT_S) -> Iterator[Connection]:
+    """A connection for as long as the context. Raises `RigFailure` in one line if there is no tracker."""
+    where = f"the TVM RPC tracker at {address[0]}:{address[1]}"
+    try:
+        connection = Connection(address, timeout_s)
+    except (OSError, ValueError) as error:
+        host, port = address
+        hint = f"start one: `python -m tvm.exec.rpc_tracker --host {host} --port {port} --port-end {port + 1}`"
+        raise RigFailure(f"{where} does not answer: {error or 'too late'}", hint=hint) from error
+    try:
+        yield connection
+    except TimeoutError as error:
+        raise RigFailure(f"{where} did not answer in time") from error
+    except (OSError, ValueError) as error:
+        raise RigFailure(f"{where} cannot be used: {error}") from error
+    finally:
+        connection.close()
+
+
+def request(address: Address, key: str, timeout_s: float) -> tuple[Address, str]:
+    """The next free server of a key, waited for: where it is, and what to name there.
+
+    Raises `DeviceBusy` if none is free within `timeout_s`, `RigFailure` if there is no tracker.
+    """
+    with connected(address) as tracker:
+        try:
+            code, (host, port, match_key) = tracker.ask(Code.REQUEST, key, "", 1, timeout_s=timeout_s)
+        except TimeoutError:
+            raise DeviceBusy(f"no device of {key} became free within {timeout_s:g} s") from None
+        except TypeError as error:
+            raise ValueError(f"it answered something else to REQUEST ({error})") from error
+        if code != Code.SUCCESS:
+            raise ValueError(f"it answered {code!r:.80} to REQUEST")
+        return (str(host), int(port)), str(match_key)
+
+
+def receive(sock: socket.socket, size: int, deadline: Deadline) -> bytes:
+    """Exactly `size` bytes. Raises ConnectionError at an early end, TimeoutError at the deadline."""
+    data = bytearray()
+    while len(data) < size:
+        deadline.bound(sock)
+        piece = sock.recv(size - len(data))
+        if not piece:
+            raise ConnectionError("it was closed in the middle of a message")
+        data += piece
+    return bytes(data)
+
+
+def send_json(sock: socket.socket, value: Any, deadline: Deadline) -> None:
+    """One message."""
+    text = json.dumps(value).encode()
+    deadline.bound(sock)
+    sock.sendall(_WORD.pack(len(text)) + text)
+
+
+def receive_json(sock: socket.socket, deadline: Deadline) -> Any:
+    """One message of at most `MAX_MESSAGE_BYTES`."""
+    length = _WORD.unpack(receive(sock, 4, deadline))[0]
+    if not 0 < length <= MAX_MESSAGE_BYTES:
+        raise ValueError(f"it sent a message of {length} bytes")
+    return json.loads(receive(sock, length, deadline))

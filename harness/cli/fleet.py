@@ -1,0 +1,94 @@
+"""`adreno-bench fleet`: offer this host's devices to others."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.options import DeviceNames
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from device_runner.fleet.serve import Desk
+
+LOOPBACK = "127.0.0.1"
+AGAIN_S = 10.0
+END_S = 30.0
+
+app = typer.Typer(help="Offer the devices of this host to others, through a TVM RPC tracker.", no_args_is_help=True)
+
+
+def register(parent: typer.Typer) -> None:
+    """Add the commands."""
+    parent.add_typer(app, name="fleet")
+
+
+@app.command()
+def serve(
+    tracker: Annotated[str, typer.Option("--tracker", metavar="HOST:PORT", help="A running TVM RPC tracker.")],
+    device: DeviceNames = None,
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host",
+            metavar="ADDRESS",
+            help="Address of this host to listen on and to be reached at. Whoever reaches it and the tracker gets a "
+            "shell on the devices: name another than the loopback only in a network that you trust.",
+        ),
+    ] = LOOPBACK,
+) -> None:
+    """Offer devices until Ctrl-C: by default all attached phones. `adreno-bench run --tracker` uses them.
+
+    They are ours meanwhile: a run on this host reaches them through the tracker, too.
+    """
+    from device_runner.fleet.select import ALL, select
+    from device_runner.fleet.serve import Desk
+    from device_runner.fleet.tracker import address_of, connected
+    from harness.artifact import cache_root
+    from harness.cli.screen import Screen
+
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    cache, desk = cache_root(), Desk(address_of(tracker), host, socket.gethostname())
+    stop = threading.Event()
+    with Screen() as screen:
+        with connected(desk.tracker):
+            screen.say(f"the tracker at {tracker} answers")
+        names = select(device or [ALL], cache, screen.say)
+        threads = [
+            threading.Thread(target=_keep_serving, args=(name, cache, desk, screen.say, stop), name=f"serve {name}")
+            for name in names
+        ]
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join(END_S)
+
+
+def _keep_serving(name: str, cache: Path, desk: Desk, say: Callable[[str], None], stop: threading.Event) -> None:
+    """Hold a device and offer it; as long as it cannot be had, try again."""
+    from device_runner.adb_device import AdbDevice
+    from device_runner.failures import Failure
+    from device_runner.fleet.serve import serve as offer
+    from device_runner.registry import open_device, tell
+
+    while not stop.is_set():
+        try:
+            with open_device(name, cache, say=say, timeout_s=AGAIN_S) as device:
+                if not isinstance(device, AdbDevice):
+                    say(f"{name} is not behind adb and cannot be offered")
+                    return
+                offer(device, desk, lambda case, step: tell(name, cache, case, step), say, stop)
+        except Failure as failure:
+            say(f"{name} cannot be offered: {failure}")
+            stop.wait(AGAIN_S)
