@@ -9,9 +9,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import os
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -77,6 +80,17 @@ class Mishap:
 
 
 @dataclass(frozen=True)
+class Chance:
+    """Commands, pushes and connections to ports are struck by chance; with the same seed, the same ones."""
+
+    seed: int
+    rate: float
+    """Which part of the operations, from 0 to 1."""
+    for_s: float = 1.0
+    """How long a freeze lasts, and within how long of its beginning an operation is cut off or its server killed."""
+
+
+@dataclass(frozen=True)
 class Faults:
     """One set of faults; the default is a healthy phone."""
 
@@ -120,6 +134,8 @@ class Faults:
     """Let samples of an inference wait this long instead of computing; `emulated` says so."""
     mishaps: tuple[Mishap, ...] = ()
     """What befalls the phone in the middle of sessions."""
+    chance: Chance | None = None
+    """What strikes operations by chance."""
 
     def __post_init__(self) -> None:
         """Raises ValueError for what there is not."""
@@ -178,6 +194,16 @@ class FaultFile:
     def for_a_while(self, seconds: float, **changes: Any) -> None:
         """Add faults that pass by themselves."""
         self._passing.append((time.monotonic() + seconds, changes))
+
+    @contextmanager
+    def during(self, **changes: Any) -> Iterator[None]:
+        """Add faults for as long as something takes."""
+        added = (math.inf, changes)
+        self._passing.append(added)
+        try:
+            yield
+        finally:
+            self._passing.remove(added)
 
     def strikes(self, mishap: Mishap) -> bool:
         """Whether the mishap still befalls a session. Counts it."""

@@ -41,6 +41,10 @@ async def befall(phone: Phone, what: str, for_s: float) -> None:
     await _MISHAPS[what](phone, for_s)
 
 
+async def _kill_server(phone: Phone, _: float) -> None:
+    kill_server(phone)
+
+
 async def _unplug(phone: Phone, for_s: float) -> None:
     phone.faults.for_a_while(for_s, offline=True)
 
@@ -49,7 +53,8 @@ async def _freeze(phone: Phone, for_s: float) -> None:
     phone.faults.for_a_while(for_s, frozen=True)
 
 
-async def _kill_server(phone: Phone, _: float) -> None:
+def kill_server(phone: Phone) -> None:
+    """Kill every `tvm_rpc` and its workers."""
     lifetime.end_all_of(phone.environment[lifetime.PHONE_ID], running=TVM_RPC)
 
 

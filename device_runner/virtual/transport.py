@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from device_runner.virtual.dice import Dice
 from device_runner.virtual.faults import POLL_S, FaultFile
 from device_runner.virtual.packet import (
     HEADER_BYTES,
@@ -65,6 +66,7 @@ class Phone:
     faults: FaultFile
     product: dict[str, str] = field(default_factory=dict)
     """`ro.product.*`, shown in the banner."""
+    dice: Dice = field(default_factory=Dice)
     tell: Callable[..., None] = lambda **_: None
     """Tells the host that has the phone: `tell(event="reboot")`; see `events`."""
 

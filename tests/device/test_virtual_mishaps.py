@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +15,8 @@ from device_runner.boot import boot_of
 from device_runner.device import Loadable
 from device_runner.failures import DeviceCrash, DeviceFailure, Failure, LinkFailure, PathFailure
 from device_runner.session import RpcProgram, RpcSession
-from device_runner.virtual import Mishap, SlowKernels, VirtualPhone
+from device_runner.virtual import Chance, Mishap, SlowKernels, VirtualPhone
+from device_runner.virtual.dice import Dice
 
 pytestmark = pytest.mark.device
 LONG_S = 60
@@ -140,3 +143,31 @@ def test_a_killed_adb_server_is_started_again(phone: VirtualPhone, device: AdbDe
         device.transport.shell(["true"], timeout_s=LONG_S)
     phone.restart_adb()
     assert eventually(lambda: answers(adb))
+
+
+def chance_that(operation: str, *wanted: str) -> Chance:
+    """A chance that strikes the first operations of a kind so."""
+    for seed in itertools.count():
+        chance, dice = Chance(seed, rate=1.0, for_s=0.2), Dice()
+        if tuple(stroke.what for _ in wanted if (stroke := dice.draw(operation, chance))) == wanted:
+            return chance
+    raise AssertionError
+
+
+def test_chance_strikes_commands_and_says_so(phone: VirtualPhone, adb: Backend) -> None:
+    strokes = ("refuse", "freeze", "drop", "refuse")
+    before = len(phone.injected())
+    phone.fault(chance=chance_that("shell", *strokes))
+    said = [adb.adb("wait-for-device", "shell", "sleep 0.3; echo well", check=False).stdout for _ in strokes]
+    phone.fault(chance=None)
+    assert said == [b"", b"well\n", b"", b""]
+    assert [(entry["into"], entry["what"]) for entry in phone.injected()[before:]] == [("shell", s) for s in strokes]
+
+
+def test_chance_strikes_pushes(phone: VirtualPhone, adb: Backend, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(bytes(100_000))
+    phone.fault(chance=chance_that("push", "full", "error", "freeze"))
+    pushes = [adb.adb("push", str(tmp_path / "file"), f"{phone.root}/file", check=False) for _ in range(3)]
+    assert b"No space left on device" in pushes[0].stderr
+    assert b"by chance" in pushes[1].stderr
+    assert pushes[2].returncode == 0
