@@ -29,7 +29,7 @@ from device_runner.failures import (
     RigFailure,
 )
 from device_runner.relay import Relay
-from device_runner.server import END_TIMEOUT_S, Server, start_server
+from device_runner.server import END_TIMEOUT_S, KILLED, Server, start_server
 from device_runner.tvm_errors import failure_of
 
 if TYPE_CHECKING:
@@ -83,7 +83,10 @@ class RpcSession:
                 self.remote = rpc.connect("127.0.0.1", relay.port, key=server.key, session_timeout=SESSION_LIMIT_S)
         except PathFailure as failure:  # no program ran yet: it is not at fault
             message = f"the RPC server on {transport.name} cannot be used: {failure.message}"
-            raise LinkFailure(message, evidence=failure.evidence) from failure
+            if server.job.code in KILLED:
+                raise LinkFailure(message, evidence=failure.evidence) from failure
+            hint = "is it of another release of TVM? `adreno-bench doctor --device` looks"
+            raise RigFailure(message, hint=hint, evidence=failure.evidence) from failure
 
     def load(self, loadable: Loadable, *, timeout_s: float) -> RpcProgram:
         """Push (by hash), load and initialise a library."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-import os
 import signal
 import socket
 import threading
@@ -180,22 +179,24 @@ def kill_rpc_server(scene: Scene) -> None:
 def take_port(scene: Scene) -> None:
     """The first port that is tried has a listener already."""
     listener = scene.stack.enter_context(socket.create_server(("127.0.0.1", 0)))
-    ports = itertools.chain([listener.getsockname()[1]], itertools.repeat(server.PORTS[7]))
+    try_ports(scene, listener.getsockname()[1])
+
+
+def race_for_port(scene: Scene) -> None:
+    """Nobody answers at the first port that is tried, and yet it cannot be had."""
+    scene.phone.fault(taken_ports=(server.PORTS[3], server.PORTS[3]))
+    try_ports(scene, server.PORTS[3])
+
+
+def try_ports(scene: Scene, first: int) -> None:
+    ports = itertools.chain([first], server.PORTS[7:])
     scene.patch.setattr("device_runner.server.secrets.choice", lambda _: next(ports))
 
 
 def jump_clocks(scene: Scene) -> None:
-    """A day ahead on this host; what lies on the device is of next year."""
+    """Years ahead on this host, years back on the device."""
     scene.patch.setattr(time, "time", lambda: time.monotonic() + 2e9)
-    for file in (scene.phone.home / FOLDER / "files").iterdir():
-        os.utime(file, times=(4e9, 4e9))
-
-
-def break_runtime(scene: Scene) -> None:
-    program = scene.phone.home / "system/bin/tvm_rpc"
-    old = program.read_text()
-    scene.stack.callback(program.write_text, old)
-    program.write_text('#!/bin/sh\necho "CANNOT LINK EXECUTABLE: library libtvm_ffi.so not found"; exit 1\n')
+    scene.phone.fault(clock_jump_s=-200_000_000)
 
 
 def end_scene(scene: Scene) -> None:
@@ -247,9 +248,9 @@ FAULTS = [
     ),
     Fault(
         "adb connect that lies",
-        replug_as(frozen=True),
-        fault(frozen=False),
-        heal_after_s=2.0,
+        replug_as(hollow=True),
+        fault(hollow=False),
+        heal_after_s=1.5,
         rung="reconnect",
     ),
     Fault("RPC server killed", kill_rpc_server, nothing, outcome=Outcome.DEVICE_CRASH),
@@ -265,6 +266,13 @@ FAULTS = [
     ),
     Fault("port taken", take_port, end_scene, at="preparing", after_s=0),
     Fault(
+        "port taken between look and use",
+        race_for_port,
+        fault(taken_ports=()),
+        at="preparing",
+        after_s=0,
+    ),
+    Fault(
         "device out of space",
         fault(full_after_bytes=1000),
         fault(full_after_bytes=None),
@@ -274,13 +282,13 @@ FAULTS = [
     ),
     Fault(
         "storage read-only",
-        fault(send_error="couldn't create file: Read-only file system"),
-        fault(send_error=""),
+        fault(read_only=True),
+        fault(read_only=False),
         at="loading",
         after_s=0,
         outcome=Outcome.INFRA_ERROR,
     ),
-    Fault("clocks of host and device jump", jump_clocks, nothing),
+    Fault("clocks of host and device jump", jump_clocks, fault(clock_jump_s=0)),
     Fault("reboot in a sample", reboot, nothing, rung="reconnect"),
     Fault("GPU reset", state(gpu={"resets": 1}), nothing, outcome=Outcome.THROTTLED),
     Fault(
@@ -289,7 +297,22 @@ FAULTS = [
         state(gpu={"thermal_level": 0}, thermal_status=0),
         outcome=Outcome.THROTTLED,
     ),
-    Fault("runtime does not load", break_runtime, end_scene, at="preparing", after_s=0, outcome=Outcome.INFRA_ERROR),
+    Fault(
+        "wrong runtime, does not load",
+        fault(broken_runtime="symbol"),
+        fault(broken_runtime=""),
+        at="preparing",
+        after_s=0,
+        outcome=Outcome.INFRA_ERROR,
+    ),
+    Fault(
+        "old runtime, another protocol",
+        fault(broken_runtime="handshake"),
+        fault(broken_runtime=""),
+        at="preparing",
+        after_s=0,
+        outcome=Outcome.INFRA_ERROR,
+    ),
 ]
 
 
@@ -344,6 +367,7 @@ def test_a_fault_has_its_outcome_and_the_rest_goes_on(
     record_property("fault", told)
     assert (struck.outcome, recovered) == (row.outcome, row.rung), struck
     assert not row.because or row.because in struck.recovery[0].because
+    assert bool(struck.recovery) is bool(row.rung)
     assert noticed_s <= row.within_s
     assert after.outcome is Outcome.OK, after
     assert eventually(lambda: not left_over(scene.phone)), left_over(scene.phone)
