@@ -1,0 +1,123 @@
+"""One suite on two virtual phones, as a person starts it, and what becomes of it when a phone or the run dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from device_runner.lease import Owner, owner_of
+from harness.outcome import ExitCode, Outcome
+from harness.record import Record, RecordFile
+
+pytestmark = [pytest.mark.device, pytest.mark.slow]
+
+SUITE = """
+models = ["tiny"]
+paths = ["opencl", "texture"]
+tunings = ["untuned", "tuned"]
+budget_s = {budget_s}
+samples = {samples}
+"""
+PHONES = ("virtual-1", "virtual-2")
+CASES = 4
+LONG_S = 240
+
+
+def start(folder: Path, cache: Path, *arguments: str, budget_s: float = 1, samples: int = 10) -> subprocess.Popen[str]:
+    (folder / "adreno-bench.toml").write_text(SUITE.format(budget_s=budget_s, samples=samples))
+    return subprocess.Popen(
+        [sys.executable, "-c", "from harness.cli import main; main()", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "ADRENO_BENCH_CACHE": str(cache)},
+    )
+
+
+def records(folder: Path) -> list[Record]:
+    return RecordFile(folder / "records.jsonl").load().records
+
+
+def wait_for(condition: Callable[[], bool], timeout_s: float = 120.0) -> bool:
+    end = time.monotonic() + timeout_s
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.05)
+    return condition()
+
+
+def holder(phone: str, cache: Path) -> Owner | None:
+    return owner_of(phone, cache / "leases")
+
+
+def at(step: str, cache: Path) -> list[str]:
+    """Phones whose run has come to this step."""
+    return [phone for phone in PHONES if (owner := holder(phone, cache)) and owner.step == step]
+
+
+def test_two_phones_share_the_suite_and_one_that_dies_leaves_its_cases_to_the_other(
+    tmp_path: Path, cache: Path
+) -> None:
+    run = start(tmp_path, cache, "run", "--device", "virtual:2", budget_s=3, samples=1000)
+    assert wait_for(lambda: "virtual-2" in at("sampling", cache))
+    owner = holder("virtual-2", cache)
+    assert owner
+    os.kill(owner.pid, signal.SIGKILL)  # the phone is its child, and dies with it
+    out, err = run.communicate(timeout=LONG_S)
+    assert "virtual-2 is out: the process that works on virtual-2 died of signal 9" in err
+    assert Counter(record.case for record in records(tmp_path)).most_common(1)[0][1] == 1
+    assert [record.outcome for record in records(tmp_path)] == [Outcome.OK] * CASES, out + err
+    assert {record.device for record in records(tmp_path)} <= {"virtual-1", "virtual-2"}
+    assert records(tmp_path)[-1].device == "virtual-1"
+    assert len({record.run for record in records(tmp_path)}) == 1
+    assert run.returncode == ExitCode.RIG_FAILURE  # every case was measured, and yet a device was lost
+    again = start(tmp_path, cache, "run", "--device", "virtual:2", "--resume", "--json")
+    out, err = again.communicate(timeout=LONG_S)
+    assert (again.returncode, json.loads(out)) == (ExitCode.GOOD, []), err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_an_ended_run_ends_all_its_workers_and_phones(tmp_path: Path, cache: Path, number: signal.Signals) -> None:
+    run = start(tmp_path, cache, "run", "--device", "virtual:2", "--case", "*-untuned", budget_s=30, samples=3000)
+    assert wait_for(lambda: at("sampling", cache) == list(PHONES))
+    started = psutil.Process(run.pid).children(recursive=True)
+    run.send_signal(number)
+    run.communicate(timeout=60)
+    _, alive = psutil.wait_procs(started, timeout=20)
+    assert [process.cmdline() for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+    assert run.returncode == (-number if number == signal.SIGKILL else 128 + number)
+    assert records(tmp_path) == []
+    assert [holder(phone, cache) for phone in PHONES] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--device", "soc=SM8650,kind=phone"], "no device that is ready matches 'soc=SM8650,kind=phone'"),
+        (["--device", "virtual", "--device", "local"], "virtual and local compute on the same cores of this host"),
+        (["--device", "virtual", "--device", "R5CT"], "there is no device 'R5CT'"),
+        (["--tracker", "nowhere"], "'nowhere' is not HOST:PORT"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line(tmp_path: Path, cache: Path, arguments: list[str], line: str) -> None:
+    run = start(tmp_path, cache, "run", *arguments)
+    _, err = run.communicate(timeout=LONG_S)
+    assert run.returncode == ExitCode.USAGE
+    assert err.strip().splitlines()[-1].startswith(f"adreno-bench: {line}")
+
+
+def test_a_tracker_that_is_not_there_is_one_line(tmp_path: Path, cache: Path) -> None:
+    run = start(tmp_path, cache, "run", "--tracker", "127.0.0.1:1")
+    _, err = run.communicate(timeout=LONG_S)
+    assert run.returncode == ExitCode.RIG_FAILURE
+    assert err.strip().startswith("adreno-bench: the TVM RPC tracker at 127.0.0.1:1 does not answer")
