@@ -1,0 +1,100 @@
+"""Calibration the whole way: sessions on this host and on the virtual phone, certificates, and a gate held to them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.artifact import LIBRARY, MANIFEST
+from harness.certificate import FOLDER, NoiseCertificate
+from harness.compare import Verdict, compare_sides, sides_of
+from harness.outcome import ExitCode, Outcome
+from harness.record import Record, RecordFile
+
+pytestmark = [pytest.mark.device, pytest.mark.slow]
+
+CASE = "tiny-opencl-float32-untuned"
+SUITE = 'models = ["tiny"]\npaths = ["opencl"]\nbudget_s = 0.2\nsamples = 10\n'
+OTHER_BUILD = "f" * 24
+LONG_S = 240
+
+
+def bench(folder: Path, cache: Path, *words: str, device: str, faults: Path | None = None) -> tuple[int, str]:
+    (folder / "my.toml").write_text(SUITE)
+    environment = {"ADRENO_BENCH_CACHE": str(cache), "COLUMNS": "200"}
+    if faults:
+        environment["ADRENO_BENCH_VIRTUAL_FAULTS"] = str(faults)
+    done = subprocess.run(
+        [sys.executable, "-c", "from harness.cli import main; main()", *words, "--suite=my.toml", f"--device={device}"],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, **environment},
+        timeout=LONG_S,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def sessions(folder: Path) -> list[Record]:
+    return RecordFile(folder / "calibration.jsonl").load().records
+
+
+def test_the_same_artifact_ten_times_in_a_row_raises_no_alarm(tmp_path: Path, cache: Path) -> None:
+    code, said = bench(tmp_path, cache, "calibrate", "--sessions", "20", "--json", device="local")
+    taken = sessions(tmp_path)
+    assert [record.outcome for record in taken] == [Outcome.OK] * 20, said
+    assert len({record.started_at for record in taken}) == 20
+    assert all(record.reference_ms and record.slowed_ms for record in taken)
+    certified = list((tmp_path / "baselines" / FOLDER).glob("*/*.json"))
+    assert code == (ExitCode.GOOD if certified else ExitCode.NOTHING_MEASURED), said
+    for file in certified:
+        assert NoiseCertificate.read(file).artifact == taken[0].artifact
+    for first in range(10):  # A B B A A B B A, begun at another session each time
+        window = taken[first : first + 8]
+        base, head = ([window[i] for i in places] for places in ((0, 3, 4, 7), (1, 2, 5, 6)))
+        (comparison,) = compare_sides(sides_of(base), sides_of(head)).cases
+        assert comparison.verdict in (Verdict.SAME, Verdict.INCONCLUSIVE), comparison
+
+
+def test_a_gate_on_the_virtual_phone_confirms_a_kernel_slowed_by_a_third(tmp_path: Path, cache: Path) -> None:
+    steady, faults = {"simulate_inference_s": 0.02}, tmp_path / "faults.json"
+    faults.write_text(json.dumps(steady))
+    code, said = bench(tmp_path, cache, "calibrate", "--sessions", "5", device="virtual", faults=faults)
+    assert code == ExitCode.GOOD, said
+    assert "this noise says nothing of a phone's" in said
+    now = sessions(tmp_path)[0].artifact
+    blessed = [record.model_copy(update={"artifact": OTHER_BUILD}) for record in sessions(tmp_path)]
+    another_build(cache, now)
+    (tmp_path / "base.jsonl").write_text("".join(record.line() + "\n" for record in blessed))
+    words = ["bless", "--records", "base.jsonl", "--emulated"]
+    subprocess.run(
+        [sys.executable, "-c", "from harness.cli import main; main()", *words], cwd=tmp_path, check=True, timeout=60
+    )
+
+    code, said = bench(tmp_path, cache, "gate", "--relevant", "0.1", "--floor-ms", "0", device="virtual", faults=faults)
+    assert code == ExitCode.USAGE
+    assert "by its certificate" in said.splitlines()[-1]
+
+    library = json.loads((cache / "artifacts" / now / MANIFEST).read_text())["sha256"]
+    faults.write_text(json.dumps({**steady, "slow_kernels": {"factor": 1.3, "library": f"{library}*"}}))
+    code, said = bench(tmp_path, cache, "gate", "--relevant", "10", device="virtual", faults=faults)
+    assert code == ExitCode.SLOWER, said
+    assert f"{CASE}: slower: confirmed by" in said
+
+
+def another_build(cache: Path, artifact: str) -> None:
+    """The same code in a library of another hash, as an artifact of the store."""
+    folder = cache / "artifacts" / OTHER_BUILD
+    shutil.copytree(cache / "artifacts" / artifact, folder)
+    library, manifest = folder / LIBRARY, folder / MANIFEST
+    library.write_bytes(library.read_bytes() + b"\0")
+    sha256 = hashlib.sha256(library.read_bytes()).hexdigest()
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "sha256": sha256}))
