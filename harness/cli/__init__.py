@@ -13,6 +13,7 @@ import typer
 
 from device_runner.failures import Failure
 from harness.cli import (
+    bisect,
     bless,
     build,
     cache,
@@ -47,6 +48,7 @@ for command in (
     run,
     calibrate,
     compare,
+    bisect,
     bless,
     gate,
     history,

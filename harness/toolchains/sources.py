@@ -87,6 +87,13 @@ def between(good: Revision, bad: Revision) -> list[Revision]:
     return [good, *(_commit(commit, good.source) for commit in line[:-1]), bad]
 
 
+def describe(revision: Revision) -> str:
+    """One line on a revision, as its repository has it."""
+    return git(
+        revision.source.repo, "show", "--no-patch", "--format=%h %ad %an: %s", "--date=short", revision.commit
+    ).strip()
+
+
 def _commit(commit: str, source: Source) -> Revision:
     tags = git(source.repo, "tag", "--points-at", commit).split() if source.released else []
     return Revision(tags[0] if tags else commit[:10], commit, source)

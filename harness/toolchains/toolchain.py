@@ -109,12 +109,6 @@ class Toolchain:
             raise RigFailure(f"{self.revision} left no record of {', '.join(lost)}: {said}", hint="run it again")
         return [records[case] for case in cases]
 
-    def kernels(self, build: Build) -> str:
-        """OpenCL source of what was built, empty if the compiler got not so far."""
-        folder = Store(self.cache, "artifacts").find(build.artifact)
-        file = folder / KERNELS if folder else None
-        return file.read_text(encoding="utf-8") if file and file.exists() else ""
-
     def _session(self, cases: Sequence[str]) -> tuple[list[Record], str]:
         with tempfile.TemporaryDirectory() as scratch:
             file = Path(scratch) / "records.jsonl"
@@ -169,6 +163,13 @@ class Toolchain:
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED_ON}
         return {**kept, "PYTHONPATH": str(self.harness), "ADRENO_BENCH_CACHE": str(self.cache)}
+
+
+def kernels(cache: Path, artifact: str) -> str:
+    """OpenCL source of an artifact in the store, empty if the compiler got not so far or the store has it no more."""
+    folder = Store(cache, "artifacts").find(artifact) if artifact else None
+    file = folder / KERNELS if folder else None
+    return file.read_text(encoding="utf-8") if file and file.exists() else ""
 
 
 class _Listener:

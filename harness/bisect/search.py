@@ -1,0 +1,85 @@
+"""Bisection over a line of revisions some of which cannot be judged. Pure: names in, a name out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import takewhile
+
+
+class State(str, Enum):
+    """What a revision was found to be."""
+
+    GOOD = "good"
+    BAD = "bad"
+    SKIP = "skip"
+    """It cannot be told: it does not build, or fails in another way than was asked for."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """A line of revisions, oldest first. The first is good and the last is bad; in between good turns bad once."""
+
+    line: Sequence[str]
+    known: Mapping[str, State] = field(default_factory=dict)
+    """Of those in between, in the order in which they became known."""
+
+    @property
+    def good(self) -> str:
+        """The last revision that is known to be good."""
+        return self.line[self._good]
+
+    @property
+    def bad(self) -> str:
+        """The first revision that is known to be bad."""
+        return self.line[self._bad]
+
+    @property
+    def candidates(self) -> list[str]:
+        """All that may be the first bad revision: that one alone, if the search came so far."""
+        return [*self.line[self._good + 1 : self._bad], self.bad]
+
+    @property
+    def next(self) -> str | None:
+        """What to look at next; None when nothing is left that could tell more.
+
+        The middle of what is open. Neighbours of one that does not build mostly do not build either, so after each
+        that was skipped the next look goes elsewhere: to a quarter, to three quarters, to an eighth...
+        """
+        still_open = self._open
+        return still_open[int(len(still_open) * _fraction(self._skipped_last))] if still_open else None
+
+    @property
+    def looks_left(self) -> int:
+        """How many more looks it takes if all can be judged."""
+        return len(self._open).bit_length()
+
+    @property
+    def _open(self) -> list[str]:
+        return [name for name in self.line[self._good + 1 : self._bad] if name not in self.known]
+
+    @property
+    def _skipped_last(self) -> int:
+        """How many looks in a row, up to now, told nothing."""
+        told = takewhile(lambda state: state is State.SKIP, reversed(list(self.known.values())))
+        return sum(1 for _ in told)
+
+    @property
+    def _bad(self) -> int:
+        states = [State.GOOD, *map(self.known.get, self.line[1:-1]), State.BAD]
+        return states.index(State.BAD)
+
+    @property
+    def _good(self) -> int:
+        states = [State.GOOD, *map(self.known.get, self.line[1 : self._bad])]
+        return max(index for index, state in enumerate(states) if state is State.GOOD)
+
+
+def _fraction(skipped: int) -> float:
+    """The van der Corput sequence in base 2, from its second element on."""
+    index, scale, value = skipped + 1, 0.5, 0.0
+    while index:
+        value += scale * (index % 2)
+        index, scale = index // 2, scale / 2
+    return value

@@ -1,0 +1,171 @@
+"""`adreno-bench bisect`: which release or commit of the compiler did it?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.options import (
+    DEFAULT_COMPILER_CONFIG,
+    DEFAULT_SUITE,
+    AsJson,
+    AsShipped,
+    CaseGlob,
+    CompilerConfig,
+    DeviceName,
+    FloorMs,
+    MostSessions,
+    Relevant,
+    SuiteFile,
+    WithQuirks,
+)
+from harness.outcome import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.bisect.bisection import Answer
+    from harness.bisect.judging import Look, Reason
+    from harness.toolchains.sources import Revision
+
+SHOWN_LINES, SHOWN_COLUMNS = 40, 160
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command()(bisect)
+
+
+def bisect(
+    good: Annotated[str, typer.Option("--good", metavar="REVISION", help="A release of TVM, or a commit: still good.")],
+    bad: Annotated[str, typer.Option("--bad", metavar="REVISION", help="A later one that is bad.")],
+    case: CaseGlob = None,
+    reason: Annotated[
+        str, typer.Option("--reason", help="wrong, broken or slower; otherwise what the bad end turns out to be.")
+    ] = "",
+    suite: SuiteFile = DEFAULT_SUITE,
+    device: DeviceName = "virtual",
+    as_shipped: AsShipped = False,
+    with_quirks: WithQuirks = None,
+    config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
+    relevant: Relevant = 3.0,
+    floor_ms: FloorMs = 0.05,
+    most_sessions: MostSessions = 16,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what an earlier, ended bisection found.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find the first release, or the first commit, with which a case is wrong, broken or slower.
+
+    Both ends are verified first. What does not build is skipped; what makes the same library as a revision that was
+    judged is not measured; a latency is measured in turns with the good revision's until a sequential test decides.
+    A bisection that was ended goes on where it was when the same is asked again.
+
+    Exit codes: 0 the first bad revision was found, 5 it is one of several, because some could not be judged; 2 an end
+    is not what it was said to be, 4 rig failure.
+    """
+    from harness.artifact import cache_root
+    from harness.bisect.bisection import Bisection
+    from harness.cli.screen import Screen, out
+    from harness.cli.work import require_choice
+    from harness.stats.pair import Rules
+    from harness.toolchains.sources import between, revision
+    from harness.toolchains.toolchain import Asked
+
+    require_choice(as_shipped, with_quirks or ())
+    asked = Asked(suite, device, as_shipped, tuple(with_quirks or ()))
+    case_id, rules = _the_case(suite, case), Rules(relevant=relevant / 100, floor_ms=floor_ms)
+    line = between(revision(good, config, cache_root()), revision(bad, config, cache_root()))
+    with Screen() as screen:
+        answer = Bisection(case_id, line, asked, _reason(reason), rules, most_sessions, cache_root()).run(
+            screen.say, fresh=fresh
+        )
+    out(_json(answer, case_id) if as_json else _text(answer, case_id, line))
+    raise typer.Exit(ExitCode.GOOD if len(answer.found.candidates) == 1 else ExitCode.NOTHING_MEASURED)
+
+
+def _the_case(suite: Path, globs: list[str] | None) -> str:
+    """The one case that is meant. Raises UsageError for none, and for several."""
+    from harness.cli.work import choose
+    from harness.failures import UsageError
+    from harness.suite import load_suite
+
+    if not globs:
+        raise UsageError("a bisection is of one case", hint="name it with --case; `adreno-bench list` shows them")
+    found = [case.id for case in choose(load_suite(suite), globs)]
+    if len(found) > 1:
+        names = ", ".join(found[:4]) + (", ..." if len(found) > 4 else "")
+        raise UsageError(f"a bisection is of one case, and {len(found)} match: {names}", hint="name one of them")
+    return found[0]
+
+
+def _reason(text: str) -> Reason | None:
+    from harness.bisect.judging import Reason
+    from harness.failures import UsageError
+    from harness.suite import nearest
+
+    if not text:
+        return None
+    try:
+        return Reason(text)
+    except ValueError:
+        known = [reason.value for reason in Reason]
+        raise UsageError(f"there is no reason {text!r}", hint=nearest(text, known)) from None
+
+
+def _text(answer: Answer, case: str, line: Sequence[Revision]) -> str:
+    """The looks, the answer, what that revision is, and the beginning of the difference."""
+    from harness.bisect.kernels import bounded
+    from harness.cli.table import plain_table
+    from harness.toolchains.sources import describe
+
+    found = answer.found
+    rows = [_row(look) for look in found.looks]
+    parts = [plain_table(rows, ("revision", "is", "outcome", "wall ms", "change", "sessions", "because"))]
+    if len(found.candidates) == 1:
+        parts.append(f"{found.bad} is the first that is {found.reason.value}; {found.good} is the last that is good")
+    else:
+        names = "\n  ".join(found.candidates)
+        parts.append(
+            f"the first that is {found.reason.value} is one of these, not all of which can be judged:\n  {names}"
+        )
+    bad = next(revision for revision in line if revision.name == found.bad)
+    parts.append(describe(bad))
+    if answer.diff:
+        where = f"all {len(answer.diff)} lines are in {answer.folder}/kernels.diff"
+        parts.append(f"kernels of {case}, {found.good} to {found.bad}; {where}")
+        parts.append("\n".join(bounded(answer.diff, SHOWN_LINES, SHOWN_COLUMNS)))
+    else:
+        parts.append("the kernels are the same on both sides, or one side has none")
+    return "\n\n".join(parts)
+
+
+def _row(look: Look) -> tuple[str, ...]:
+    return (
+        look.name,
+        look.state.value,
+        look.outcome,
+        "-" if look.wall_ms is None else f"{look.wall_ms:.4g}",
+        "-" if look.relative is None else f"{look.relative:+.1%}",
+        str(look.sessions),
+        look.why if len(look.why) <= SHOWN_COLUMNS else f"{look.why[:SHOWN_COLUMNS]}…",
+    )
+
+
+def _json(answer: Answer, case: str) -> str:
+    import dataclasses
+    import json
+
+    found = answer.found
+    facts = {
+        "case": case,
+        "reason": found.reason.value,
+        "good": found.good,
+        "first_bad": found.bad if len(found.candidates) == 1 else None,
+        "candidates": found.candidates,
+        "looks": [{**dataclasses.asdict(look), "state": look.state.value} for look in found.looks],
+        "diff_lines": len(answer.diff),
+        "folder": str(answer.folder),
+    }
+    return json.dumps(facts, indent=1)
