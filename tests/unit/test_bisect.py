@@ -1,0 +1,219 @@
+"""From two ends to the first bad revision, with revisions that are made of numbers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from fake_records import a_record, sessions
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device_runner.failures import RigFailure
+from harness.bisect.hunt import Found, hunt
+from harness.bisect.judging import Bench, Judge, Reason, reason_of, state_of
+from harness.bisect.kernels import bounded, kernels_diff
+from harness.bisect.question import STATE, Kept, kept
+from harness.bisect.search import State
+from harness.failures import UsageError
+from harness.outcome import Outcome
+from harness.record import Record
+from harness.stats.sequential import Plan
+from harness.toolchains.environment import NotInstallable
+from harness.toolchains.toolchain import Build
+
+CASE = "tiny-opencl-float32-untuned"
+
+
+@dataclass
+class Compiler:
+    """What a revision does to the case."""
+
+    outcome: Outcome = Outcome.OK
+    ms: float = 10.0
+    library: str = ""
+    """Different for each revision unless told."""
+    builds: bool = True
+
+
+@dataclass
+class World:
+    """Revisions by name, and what was done with them."""
+
+    compilers: dict[str, Compiler]
+    opened: list[str] = field(default_factory=list)
+    ran: list[str] = field(default_factory=list)
+    chance: random.Random = field(default_factory=lambda: random.Random(1))
+
+    def open(self, name: str) -> Bench:
+        self.opened.append(name)
+        if not self.compilers[name].builds:
+            raise NotInstallable(f"{name} cannot be built or installed: no rule to make target")
+        return _Bench(self, name)
+
+
+@dataclass
+class _Bench:
+    world: World
+    name: str
+
+    def build(self, cases: Sequence[str]) -> dict[str, Build]:
+        compiler = self.world.compilers[self.name]
+        broken = compiler.outcome is Outcome.COMPILE_ERROR
+        outcome = Outcome.COMPILE_ERROR if broken else Outcome.OK
+        library = "" if broken else compiler.library or f"library of {self.name}"
+        return {CASE: Build(CASE, "phone", f"artifact of {self.name}", library, outcome, "no such operator" * broken)}
+
+    def run(self, cases: Sequence[str]) -> list[Record]:
+        self.world.ran.append(self.name)
+        compiler = self.world.compilers[self.name]
+        if compiler.outcome is not Outcome.OK:
+            return [a_record(outcome=compiler.outcome, message="off by 4")]
+        return sessions(compiler.ms, 1, seed=self.world.chance.randrange(1 << 30))
+
+
+def bisect(
+    world: World, reason: Reason, folder: Path | None = None, earlier: Kept | None = None, sessions: int = 16
+) -> Found:
+    line = list(world.compilers)
+    known = earlier or Kept(folder or Path("unused"), {}, {})
+    judge = Judge(CASE, reason, line[0], world.open, Plan(most_sessions=sessions))
+    if folder is None and earlier is None:
+        known.add = lambda look: known.looks.update({look.name: look})  # type: ignore[method-assign]
+    return hunt(line, judge, known, lambda _: None)
+
+
+def line_of(good: int, bad: int, **facts: object) -> World:
+    compilers = {f"good{index}": Compiler() for index in range(good)}
+    return World({**compilers, **{f"bad{index}": Compiler(**facts) for index in range(bad)}})  # type: ignore[arg-type]
+
+
+def test_a_wrong_answer_is_found_with_one_session_a_look() -> None:
+    world = line_of(20, 12, outcome=Outcome.WRONG_RESULT)
+    found = bisect(world, Reason.WRONG)
+    assert (found.good, found.candidates) == ("good19", ["bad0"])
+    assert len(world.ran) == len(set(world.ran)) <= 2 + (30).bit_length()
+
+
+def test_what_does_not_compile_is_found_without_a_session() -> None:
+    world = line_of(6, 4, outcome=Outcome.COMPILE_ERROR)
+    found = bisect(world, Reason.BROKEN)
+    assert found.candidates == ["bad0"]
+    assert not [name for name in world.ran if name.startswith("bad")]
+
+
+def test_a_slower_kernel_is_found_in_turns_with_the_good_revision() -> None:
+    world = line_of(5, 4, ms=13.0)
+    found = bisect(world, Reason.SLOWER)
+    assert found.candidates == ["bad0"]
+    look = next(look for look in found.looks if look.name == "bad0")
+    assert look.relative == pytest.approx(0.3, abs=0.05)
+    assert look.sessions >= 4
+    assert world.ran.count("good0") > 4
+
+
+def test_the_same_library_is_not_measured_twice() -> None:
+    world = line_of(8, 8, outcome=Outcome.WRONG_RESULT)
+    for name, compiler in world.compilers.items():
+        compiler.library = name.rstrip("0123456789")
+    found = bisect(world, Reason.WRONG)
+    assert found.candidates == ["bad0"]
+    assert world.ran == ["good0", "bad7"]
+    assert {look.why for look in found.looks[1:-1]} == {
+        "made the same library as good0",
+        "made the same library as bad7",
+    }
+
+
+@given(st.integers(1, 20), st.integers(1, 20), st.sets(st.integers(1, 38), max_size=12))
+def test_what_does_not_build_is_skipped_and_stays_a_candidate(good: int, bad: int, broken: set[int]) -> None:
+    world = line_of(good, bad, outcome=Outcome.WRONG_RESULT)
+    names = list(world.compilers)
+    for index in broken & set(range(1, len(names) - 1)):
+        world.compilers[names[index]].builds = False
+    found = bisect(world, Reason.WRONG)
+    assert "bad0" in found.candidates
+    assert all(not world.compilers[name].builds for name in found.candidates[:-1])
+
+
+def test_another_fault_than_the_one_looked_for_tells_nothing() -> None:
+    world = line_of(2, 2, outcome=Outcome.WRONG_RESULT)
+    world.compilers = {"good": Compiler(), "crashes": Compiler(Outcome.DEVICE_CRASH), **world.compilers}
+    del world.compilers["good0"], world.compilers["good1"]
+    assert bisect(world, Reason.WRONG).candidates == ["crashes", "bad0"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "outcome", "state"),
+    [
+        (Reason.WRONG, Outcome.WRONG_RESULT, State.BAD),
+        (Reason.WRONG, Outcome.COMPILE_ERROR, State.SKIP),
+        (Reason.BROKEN, Outcome.DEVICE_CRASH, State.BAD),
+        (Reason.BROKEN, Outcome.WRONG_RESULT, State.GOOD),
+        (Reason.BROKEN, Outcome.UNSUPPORTED, State.SKIP),
+        (Reason.SLOWER, Outcome.HANG, State.SKIP),
+        (Reason.SLOWER, Outcome.OK, State.GOOD),
+    ],
+)
+def test_what_an_outcome_says_depends_on_the_reason(reason: Reason, outcome: Outcome, state: State) -> None:
+    assert state_of(reason, outcome) is state
+
+
+def test_the_bad_end_says_what_to_look_for() -> None:
+    outcomes = (Outcome.WRONG_RESULT, Outcome.COMPILER_CRASH, Outcome.OK)
+    assert [reason_of(outcome) for outcome in outcomes] == [Reason.WRONG, Reason.BROKEN, Reason.SLOWER]
+
+
+def test_ends_that_are_not_what_they_were_said_to_be_are_named() -> None:
+    with pytest.raises(UsageError, match=r"--good bad0 is not good \(wrong is what is looked for\): bad: wrong-result"):
+        bisect(line_of(0, 2, outcome=Outcome.WRONG_RESULT), Reason.WRONG)
+    with pytest.raises(UsageError, match=r"--bad good1 is not bad .*: good: ok"):
+        bisect(line_of(2, 0), Reason.WRONG)
+    with pytest.raises(UsageError, match=r"--bad good1 is not bad .slower .*refuted"):
+        bisect(line_of(2, 0), Reason.SLOWER)
+
+
+def test_a_device_that_fails_is_no_verdict_and_what_was_judged_stays(tmp_path: Path) -> None:
+    world = line_of(4, 4, outcome=Outcome.WRONG_RESULT)
+    world.compilers["good3"].outcome = Outcome.DEVICE_LOST
+    with kept(tmp_path, {"good": "a"}, fresh=False) as known, pytest.raises(RigFailure, match="device-lost"):
+        bisect(world, Reason.WRONG, earlier=known)
+    world.compilers["good3"].outcome = Outcome.OK
+    before = list(world.ran)
+    with kept(tmp_path, {"good": "a"}, fresh=False) as known:
+        assert bisect(world, Reason.WRONG, earlier=known).candidates == ["bad0"]
+    assert not set(before[:-1]) & set(world.ran[len(before) :])
+    with kept(tmp_path, {"good": "a"}, fresh=True) as known:
+        assert known.looks == {}
+
+
+def test_one_question_is_asked_by_one_process_at_a_time(tmp_path: Path) -> None:
+    with (
+        kept(tmp_path, {"good": "a"}, fresh=False),
+        pytest.raises(RigFailure, match="another bisection asks the same"),
+        kept(tmp_path, {"good": "a"}, fresh=False),
+    ):
+        pass
+    with kept(tmp_path, {"good": "b"}, fresh=False) as other:
+        assert other.looks == {}
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"looks": [{"name": "x"}]}', '{"looks": [{"state": "perhaps"}]}'])
+def test_a_damaged_state_is_named(tmp_path: Path, text: str) -> None:
+    with kept(tmp_path, {}, fresh=False) as known:
+        (known.folder / STATE).write_text(text)
+    with pytest.raises(RigFailure, match=r"damaged.*--fresh"), kept(tmp_path, {}, fresh=False):
+        pass
+
+
+def test_the_difference_leaves_out_declarations_and_fits_a_screen() -> None:
+    old = "__kernel void f(int a);\n__kernel void f(int a) {\n  a;\n}\n"
+    lines = kernels_diff(old, old.replace("a;", "b;"), ("0.25", "0.26"))
+    assert lines[:2] == ["--- 0.25.cl", "+++ 0.26.cl"]
+    assert {"-  a;", "+  b;"} <= set(lines)
+    assert not [line for line in lines if line.endswith(");")]
+    assert bounded(lines, 2, 8) == ["--- 0.2…", "+++ 0.2…", f"... and {len(lines) - 2} more lines"]
+    assert kernels_diff(old, old, ("a", "b")) == []
