@@ -80,7 +80,14 @@ def _settle(
     measure = measurer(comparison)
     if isinstance(measure, str):
         return _because(comparison, f"{looks}; {measure}")
-    return confirm(comparison, suspicion, plan, measure, noise)
+    return confirm(comparison, suspicion, plan, measure, _believed(noise, comparison))
+
+
+def _believed(noise: Noise | None, comparison: Comparison) -> Noise | None:
+    """What calibration knows, unless the sessions that raised the suspicion say that the rig is noisier by now."""
+    if not noise or not comparison.base or not comparison.head:
+        return None
+    return None if pair.contradicted(noise, comparison.base.sessions, comparison.head.sessions) else noise
 
 
 def confirm(

@@ -156,18 +156,42 @@ def estimate_shift(
     return Estimate(robust.shift(logs_base, logs_head), error, df, math.exp(middle), notes)
 
 
+def contradicted(noise: Noise, base: Sequence[Samples], head: Sequence[Samples], surprise: float = 0.05) -> bool:
+    """Whether sessions of each side lie further apart among themselves than calibrated noise lets them.
+
+    A change between the sides makes no difference, so sessions that raised a suspicion may be asked.
+    """
+    (good_base, _), (good_head, _) = summarise(base), summarise(head)
+    if not good_base or not good_head or not noise.known:
+        return False
+    variance, df = _own_variance(good_base, good_head)
+    return _surprising(variance, df, noise, surprise)
+
+
 def _variance(
     base: Sequence[Session], head: Sequence[Session], noise: Noise | None, surprise: float
 ) -> tuple[float, float, tuple[str, ...]]:
     """Variance of a session's log location, its degrees of freedom, and notes on where it comes from."""
-    df = float(len(base) + len(head) - 2)
-    within = sum(one.error**2 for one in (*base, *head)) / (len(base) + len(head))
-    own = max(within, _squares([one.log_ms for one in base], [one.log_ms for one in head]) / df) if df else within
+    own, df = _own_variance(base, head)
     if noise is None or not noise.known:
         return own, df, ()
     if _surprising(own, df, noise, surprise):
         return own, df, (f"this run is noisier than its calibration ({math.sqrt(own):.1%} against {noise.sd:.1%})",)
+    within = _within(base, head)
     return max(within, (df * own + noise.df * noise.sd**2) / (df + noise.df)), df + noise.df, ()
+
+
+def _own_variance(base: Sequence[Session], head: Sequence[Session]) -> tuple[float, float]:
+    """What these sessions alone say of the variance, and its degrees of freedom."""
+    df, within = float(len(base) + len(head) - 2), _within(base, head)
+    if not df:
+        return within, df
+    return max(within, _squares([one.log_ms for one in base], [one.log_ms for one in head]) / df), df
+
+
+def _within(base: Sequence[Session], head: Sequence[Session]) -> float:
+    """The part of a session's variance that the noise within sessions makes."""
+    return sum(one.error**2 for one in (*base, *head)) / (len(base) + len(head))
 
 
 def _squares(*sides: list[float]) -> float:

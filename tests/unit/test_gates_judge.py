@@ -159,6 +159,37 @@ def test_an_unfit_session_is_neither_passed_nor_suspected() -> None:
     assert "the clock" in " ".join(comparison.reasons)
 
 
+def bimodal(chance: random.Random) -> float:
+    return chance.choice([1.0, 1.08]) * chance.gauss(1, 0.005)
+
+
+def heavy_tailed(chance: random.Random) -> float:
+    return chance.gauss(1, 0.01) * (chance.uniform(1.2, 3) if chance.random() < 0.1 else 1)
+
+
+@pytest.mark.parametrize(
+    "bias", [lambda chance: chance.gauss(1, 0.01), lambda chance: chance.gauss(1, 0.08), bimodal, heavy_tailed]
+)
+@pytest.mark.parametrize("noise", [None, Noise(0.01, 15)], ids=["uncalibrated", "calibrated"])
+def test_the_same_code_ten_times_in_a_row_raises_no_alarm(
+    bias: Callable[[random.Random], float], noise: Noise | None
+) -> None:
+    chance = random.Random(7)
+
+    def session(artifact: str) -> Record:
+        middle = 10 * bias(chance)
+        return a_record(artifact=artifact, wall_ms=[middle * chance.gauss(1, 0.02) for _ in range(10)])
+
+    verdicts = []
+    for _ in range(10):
+        base, head = sides_of([session("a") for _ in range(4)]), sides_of([session("b")])
+        noises = dict.fromkeys(base, noise) if noise else {}
+        result = compare_sides(base, head, RULES, noises=noises)
+        (comparison,) = judge(result, RULES, lambda _: lambda side: session(side.value), 16, noises).cases
+        verdicts.append(comparison.verdict)
+    assert set(verdicts) <= {Verdict.SAME, Verdict.INCONCLUSIVE}
+
+
 def test_a_suite_that_did_not_change_raises_no_alarm() -> None:
     cases = [f"m{number}-opencl-float32-untuned" for number in range(40)]
     base = [record for seed, case in enumerate(cases) for record in sessions(10, 1, seed=seed, case=case)]

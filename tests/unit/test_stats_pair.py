@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from harness.stats import Change, Limits, Noise, Rules, Verdict, compare, flips, hold, overall, robust
 from harness.stats.fdr import adjusted
-from harness.stats.pair import compare_sessions, estimate_shift
+from harness.stats.pair import compare_sessions, contradicted, estimate_shift
 from harness.stats.session import Session
 
 Sessions = list[list[float]]
@@ -227,3 +227,14 @@ def test_a_ranking_flips_only_when_both_orders_are_certain() -> None:
     assert flip.before == pytest.approx(0.25, abs=0.05)
     assert flip.after == pytest.approx(-0.2, abs=0.05)
     assert flips(base, base) == []
+
+
+def test_sessions_further_apart_than_calibrated_contradict_it_and_a_change_does_not() -> None:
+    noise = Noise(0.01, 15)
+    quiet, noisy = sessions(4), sessions(4, bias=0.08)
+    assert not contradicted(noise, quiet, sessions(2, seed=1))
+    assert not contradicted(noise, quiet, sessions(2, 30.0, seed=1))
+    assert contradicted(noise, noisy, sessions(1, seed=1))
+    assert not contradicted(Noise(0.08, 15), noisy, sessions(1, seed=1))
+    assert not contradicted(noise, quiet[:1], quiet[1:2])
+    assert not contradicted(noise, [], [[math.nan] * 10])

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from harness.stats import Decision, Noise, Plan, Rules, Side, State, Verdict, decide
-from harness.stats.sequential import evidence
+from harness.stats import Certificate, Decision, Noise, Plan, Rules, Side, State, Verdict, decide
+from harness.stats.sequential import evidence, smallest_confirmable
 
 Measure = Callable[[Side], list[float]]
 
@@ -22,11 +22,13 @@ def rig(step: float, seed: int, bias: float = 0.01, drift: float = 0.0) -> Measu
     return measure
 
 
-def run(measure: Measure, suspected: Verdict = Verdict.SLOWER, plan: Plan | None = None) -> tuple[Decision, str]:
+def run(
+    measure: Measure, suspected: Verdict = Verdict.SLOWER, plan: Plan | None = None, noise: Noise | None = None
+) -> tuple[Decision, str]:
     """Follow the decisions to their end; the decision, and the order of sessions."""
     sides: dict[Side, list[list[float]]] = {Side.BASE: [], Side.HEAD: []}
     order = ""
-    while (decision := decide(sides[Side.BASE], sides[Side.HEAD], suspected, plan)).next:
+    while (decision := decide(sides[Side.BASE], sides[Side.HEAD], suspected, plan, noise)).next:
         sides[decision.next].append(measure(decision.next))
         order += "A" if decision.next is Side.BASE else "B"
     return decision, order
@@ -105,3 +107,21 @@ def test_error_rates_over_the_whole_stream_are_as_stated() -> None:
     assert relevant.count(State.REFUTED) <= 4
     slower = [run(rig(0.05, seed))[0].state for seed in range(40)]
     assert slower.count(State.CONFIRMED) >= 38
+
+
+def test_what_is_called_confirmable_is_confirmed_within_the_budget() -> None:
+    plan = Plan(Rules(relevant=0.01), most_sessions=16)
+    certificate = Certificate(True, sessions=16, noise=Noise(0.012, 15), sd_upper=0.012)
+    step = smallest_confirmable(certificate, plan)
+    states = [run(rig(step, seed), plan=plan, noise=certificate.noise)[0].state for seed in range(40)]
+    assert states.count(State.CONFIRMED) >= 36
+
+
+def test_a_smaller_budget_and_a_stricter_bound_confirm_only_larger_changes() -> None:
+    certificate = Certificate(True, sessions=16, noise=Noise(0.01, 15), sd_upper=0.012)
+    shown = [smallest_confirmable(certificate, Plan(most_sessions=n)) for n in (4, 8, 16, 32)]
+    assert shown == sorted(shown, reverse=True)
+    assert smallest_confirmable(certificate, Plan(alpha=0.001)) > smallest_confirmable(certificate, Plan())
+    assert smallest_confirmable(Certificate(True, 4, Noise(0.01, 0.5), 0.01), Plan(most_sessions=4)) == math.inf
+    assert math.isnan(smallest_confirmable(Certificate(False), Plan()))
+    assert math.isnan(smallest_confirmable(certificate, Plan(most_sessions=3)))
