@@ -25,6 +25,7 @@ from harness.toolchains.sources import Revision
 KIND = "toolchains"
 MADE = "made.json"
 LOG_TAIL_BYTES = 8_192
+_INSTALL = "import sys; from harness.toolchains.install import main; main(*sys.argv[1:])"
 _COMMANDS = 6
 """How many deadlines of the configuration making may take: environment, tools, uninstall, build, install."""
 
@@ -69,8 +70,7 @@ def _make(revision: Revision, folder: Path, deadline_s: float) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     log = folder.with_suffix(".log")
     mark = "" if revision.source.released else revision.commit
-    code = "import sys; from harness.toolchains.install import main; main(*sys.argv[1:])"
-    command = [sys.executable, *bound(code), str(revision.source.config), revision.commit, str(folder), mark]
+    command = [sys.executable, *bound(_INSTALL), str(revision.source.config), revision.commit, str(folder), mark]
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
