@@ -13,7 +13,7 @@ from device_runner.adb_device import AdbDevice, AdbTransport, abi_of
 from device_runner.deadline import Deadline
 from device_runner.failures import DeviceBusy, DeviceLost, RigFailure
 from device_runner.fleet.hello import FIELD, PREFIX, Hello, Offer, hello_of, offer_of
-from device_runner.fleet.tracker import Address, Code, connected, receive_json, request, send_json
+from device_runner.fleet.tracker import ANSWER_TIMEOUT_S, Address, Code, connected, receive_json, request, send_json
 from device_runner.recovery import Rung
 from device_runner.recovery.rungs import retry
 from device_runner.virtual.tvm_rpc import handshake
@@ -24,10 +24,10 @@ TELL_TIMEOUT_S = 2.0
 Tell = Callable[[str, str], None]
 
 
-def offers(tracker: Address) -> list[Offer]:
+def offers(tracker: Address, *, timeout_s: float = ANSWER_TIMEOUT_S) -> list[Offer]:
     """What all hosts offer through a tracker, sorted by name. Raises `RigFailure` if there is no tracker."""
-    with connected(tracker) as connection:
-        answer = connection.ask(Code.SUMMARY)
+    with connected(tracker, timeout_s) as connection:
+        answer = connection.ask(Code.SUMMARY, timeout_s=timeout_s)
         try:
             servers = answer[1]["server_info"]
             ours = [server.get(FIELD) for server in servers if str(server["key"]).startswith(f"server:{PREFIX}")]
