@@ -62,7 +62,7 @@ class AdbDevice(RpcDevice):
         restart_adb: Callable[[], None] | None = None,
     ) -> None:
         super().__init__(name, transport, program)
-        self._adb = transport
+        self.adb = transport
         self._restart_adb = restart_adb or partial(adb_server.revive, transport.serial)
         self._kind = kind
         self._emulated = tuple(emulated)
@@ -72,7 +72,7 @@ class AdbDevice(RpcDevice):
     @property
     def rungs(self) -> Sequence[Rung]:
         """All that can be done for a device behind an adb server."""
-        return adb_rungs(self._adb, self._restart_adb)
+        return adb_rungs(self.adb, self._restart_adb)
 
     def steadily(self, work: Callable[[], T], gate: Gate) -> tuple[T, Steadiness]:
         """Do `work` on a cool phone with its knobs held, which they stay until `close`, and say how it went."""
