@@ -1,0 +1,49 @@
+"""Two hosts that share nothing but a cable, a tracker on one of them, and a run that uses the devices of both."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.outcome import Outcome
+from harness.record import RecordFile
+
+pytestmark = [pytest.mark.device, pytest.mark.slow]
+
+SCRIPT = Path(__file__).parent / "two_hosts.sh"
+SUITE = 'models = ["tiny"]\npaths = ["opencl", "texture"]\nbudget_s = 2\nsamples = 10\n'
+ALONE = ["unshare", "--user", "--map-root-user", "--net", "--uts", "--mount", "--pid", "--fork", "--kill-child"]
+LONG_S = 240
+
+
+def why_not() -> str:
+    """Why this host cannot imitate two; empty if it can."""
+    missing = [tool for tool in ("unshare", "nsenter", "ip", "hostname") if not shutil.which(tool)]
+    if missing:
+        return f"there is no {', '.join(missing)} here (apt-get install util-linux iproute2 hostname)"
+    tried = [*ALONE, "sh", "-c", "hostname here && ip link add near type veth peer name far"]
+    done = subprocess.run(tried, capture_output=True, text=True, timeout=20, check=False)
+    return f"no network namespaces here: {done.stderr.strip()}" if done.returncode else ""
+
+
+def test_a_run_spreads_over_the_devices_of_two_hosts(tmp_path: Path, cache: Path, sidecar_cache: Path) -> None:
+    if reason := why_not():
+        pytest.skip(reason)
+    (tmp_path / "adreno-bench.toml").write_text(SUITE)
+    (tmp_path / "here").symlink_to(cache)
+    for host in ("offered", "there"):
+        (tmp_path / host).mkdir()
+        for runtime in ("opencl_runtime", "clml_runtime"):
+            (sidecar_cache / runtime).mkdir(exist_ok=True)
+            (tmp_path / host / runtime).symlink_to(sidecar_cache / runtime)
+    command = [*ALONE, "--mount-proc", "bash", str(SCRIPT), sys.executable, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LONG_S, check=False)
+    logs = {name: (tmp_path / f"{name}.log").read_text() for name in ("here", "there", "tracker")}
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}\n{logs}"
+    records = RecordFile(tmp_path / "records.jsonl").load().records
+    assert [record.outcome for record in records] == [Outcome.OK, Outcome.OK]
+    assert sorted(record.device for record in records) == ["virtual@here", "virtual@there"]
