@@ -42,7 +42,10 @@ def take_sessions(
     The cases take turns, so that the sessions of one are spread in time. Sessions in the file that do not make up a
     whole calibration are what a killed one left: they count.
     """
-    taken = unfinished(plans, run, file.load().records, sessions)
+    loaded = file.load()
+    for skipped in loaded.skipped:
+        say(f"skipped {skipped}")
+    taken = unfinished(plans, run, loaded.records, sessions)
     if there := sum(map(len, taken.values())):
         say(f"{there} sessions of a calibration that did not end are in {file.path} and count")
     while due := [plan for plan in plans if _is_due(taken[plan.case.id], sessions)]:

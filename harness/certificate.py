@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from pydantic import BaseModel, ConfigDict
 from pydantic import Field as field
 
 from harness.outcome import Outcome
@@ -20,12 +21,26 @@ from harness.reviewed import Reviewed, rounded
 from harness.stats import robust
 from harness.stats.noise import FEWEST_SESSIONS, Certificate, certify
 from harness.stats.pair import Rules
+from harness.stats.samples import LONGEST_MS, SHORTEST_MS
 from harness.stats.session import Noise, summarise
 
 FOLDER = "noise"
 """Below the baselines, two folders deep, where nobody takes it for one."""
+LEAST_SD = 1e-9
+"""No rig is steadier."""
 SESSIONS_A_SIDE = (1, 4, 8, 16)
 """For which a file says what they show."""
+
+
+class Shown(BaseModel):
+    """What a number of sessions shows."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sessions: int
+    """A side."""
+    change: float | None
+    """Seen with 95 % power; a fraction. None if no change would be large enough."""
 
 
 class NoiseCertificate(Reviewed):
@@ -45,18 +60,17 @@ class NoiseCertificate(Reviewed):
     """When the last one started."""
     sessions: int = field(ge=FEWEST_SESSIONS)
     """How many could be used."""
-    location_ms: float = field(gt=0, allow_inf_nan=False)
-    sd: float = field(gt=0, allow_inf_nan=False)
+    location_ms: float = field(ge=SHORTEST_MS, le=LONGEST_MS)
+    sd: float = field(ge=LEAST_SD, le=100)
     """Standard deviation of the sessions' log locations: 0.01 is about 1 %."""
-    df: float = field(ge=1, allow_inf_nan=False)
+    df: float = field(ge=1, le=1e6)
     """Degrees of freedom of `sd`: sessions that follow each other count for less."""
-    sd_upper: float = field(gt=0, allow_inf_nan=False)
+    sd_upper: float = field(ge=LEAST_SD, le=1000)
     """The noise is below this with 90 % confidence."""
     false_alarm_rate: float = field(ge=0, le=1)
     """Share of alarms among random splits of the sessions into halves."""
     splits: int = field(ge=1)
-    smallest_detectable: dict[str, float | None]
-    """The change that so many sessions a side show with 95 % power; null if no change would be large enough."""
+    smallest_detectable: tuple[Shown, ...]
     left_out: tuple[str, ...] = ()
     """Sessions that could not be used, and why."""
 
@@ -86,12 +100,14 @@ def certificate_of(records: Sequence[Record], rules: Rules) -> NoiseCertificate 
         ended=last.started_at,
         sessions=found.sessions,
         location_ms=rounded(math.exp(robust.location([session.log_ms for session in good]))),
-        sd=rounded(found.noise.sd),
+        sd=max(LEAST_SD, rounded(found.noise.sd)),
         df=rounded(found.noise.df),
-        sd_upper=rounded(found.sd_upper),
+        sd_upper=max(LEAST_SD, rounded(found.sd_upper)),
         false_alarm_rate=found.false_alarm_rate,
         splits=found.splits,
-        smallest_detectable={str(count): _kept(found.smallest_detectable(count, rules)) for count in SESSIONS_A_SIDE},
+        smallest_detectable=tuple(
+            Shown(sessions=count, change=_kept(found.smallest_detectable(count, rules))) for count in SESSIONS_A_SIDE
+        ),
         left_out=found.reasons,
     )
 

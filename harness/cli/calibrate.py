@@ -113,15 +113,15 @@ def _table(done: Sequence[Calibrated], written: Mapping[str, bool]) -> str:
     return plain_table([_row(one, written[one.case]) for one in done], headers)
 
 
-def _row(one: Calibrated, written: bool) -> tuple[str, ...]:
-    found = one.certificate
+def _row(done: Calibrated, written: bool) -> tuple[str, ...]:
+    found = done.certificate
     if found is None:
-        return one.case, "inconclusive"
-    shown = ("-" if change is None else f"{change:.1%}" for change in found.smallest_detectable.values())
+        return done.case, "inconclusive"
+    shown = ("-" if one.change is None else f"{one.change:.1%}" for one in found.smallest_detectable)
     state = "written" if written else "unchanged"
     noise = f"{100 * found.sd:.2g}"
     alarms = f"{found.false_alarm_rate:.1%}"
-    return one.case, state, str(found.sessions), f"{found.location_ms:.4g}", noise, alarms, *shown
+    return done.case, state, str(found.sessions), f"{found.location_ms:.4g}", noise, alarms, *shown
 
 
 def _in_words(done: Sequence[Calibrated], rules: Rules) -> str:

@@ -156,7 +156,7 @@ def test_a_certificate_reads_back_and_says_what_can_be_seen(tmp_path: Path) -> N
     assert read == made
     assert made.sessions == 16 - len(made.left_out)
     assert 9 < made.location_ms < 11
-    shown = [change or 0 for change in made.smallest_detectable.values()]
+    shown = [one.change or 0 for one in made.smallest_detectable]
     assert shown == sorted(shown, reverse=True)
     assert shown[1] == pytest.approx(made.certificate.smallest_detectable(4), rel=1e-3)
 
@@ -186,6 +186,8 @@ def changed(name: str, value: object) -> Callable[[str], str]:
         (changed("sd", -1), "(sd"),
         (changed("sd", "NaN"), "(sd"),
         (changed("df", 1e999), "(df"),
+        (changed("sd", 1e300), "(sd"),
+        (changed("sd", 1e-300), "(sd"),
         (changed("sessions", 1), "(sessions"),
         (changed("schema", 0), "(schema"),
         (changed("new_field", 1), "(new_field"),
