@@ -112,8 +112,8 @@ class Faults:
     """Announce these features in place of all, to new transports; `("cmd",)` is a phone that knows only version 1."""
     crash_session_after_s: float | None = None
     """Kill the worker of `tvm_rpc` (SIGKILL) this long after its session began."""
-    slow_kernels: SlowKernels | None = None
-    """Make these kernels last longer."""
+    slow_kernels: tuple[SlowKernels, ...] = ()
+    """Make these kernels last longer; the first that matches counts."""
     hang_kernels: Kernels | None = None
     """Never end these kernels; their process is deaf to SIGTERM."""
     read_only: bool = False

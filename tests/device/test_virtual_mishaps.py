@@ -114,7 +114,7 @@ def test_a_reset_of_the_gpu_fails_its_kernels(
     phone: VirtualPhone, device: AdbDevice, adb: Backend, opencl_program: Loadable
 ) -> None:
     resets = int(adb.shell(f"cat {NODES}/reset_count"))
-    phone.fault(mishaps=(Mishap("reset_gpu", after_s=2.0),), slow_kernels=SlowKernels(least_s=0.05))
+    phone.fault(mishaps=(Mishap("reset_gpu", after_s=2.0),), slow_kernels=(SlowKernels(least_s=0.05),))
 
     def run(program: RpcProgram) -> None:
         program.run([np.zeros((4, 8), "float32")], timeout_s=LONG_S)

@@ -84,7 +84,7 @@ def test_a_gate_on_the_virtual_phone_confirms_a_kernel_slowed_by_a_third(tmp_pat
     assert "by its certificate" in said.splitlines()[-1]
 
     library = json.loads((cache / "artifacts" / now / MANIFEST).read_text())["sha256"]
-    faults.write_text(json.dumps({**steady, "slow_kernels": {"factor": 1.3, "library": f"{library}*"}}))
+    faults.write_text(json.dumps({**steady, "slow_kernels": [{"factor": 1.3, "library": f"{library}*"}]}))
     code, said = bench(tmp_path, cache, "gate", "--relevant", "10", device="virtual", faults=faults)
     assert code == ExitCode.SLOWER, said
     assert f"{CASE}: slower: confirmed by" in said

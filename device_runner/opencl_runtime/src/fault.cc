@@ -28,19 +28,18 @@ std::string Content(const std::string& file) {
   return text.str();
 }
 
-/// Of a kernel that is not slowed, neither factor nor least time says anything.
 Slowness SlownessOf(const std::string& kernel) {
   const std::string text = Environment(kSlowVariable);
-  if (text.empty()) return {};
   std::istringstream words(text);
-  Slowness found;
-  double least_s = 0;
-  std::string glob;
-  if (!(words >> found.factor >> least_s >> glob)) {
-    TVM_FFI_THROW(ValueError) << kSlowVariable << "='" << text << "' is not FACTOR LEAST_S GLOB";
+  while (!(words >> std::ws).eof()) {
+    double factor = 1, least_s = 0;
+    std::string glob;
+    if (!(words >> factor >> least_s >> glob)) {
+      TVM_FFI_THROW(ValueError) << kSlowVariable << "='" << text << "' is not a row of FACTOR LEAST_S GLOB";
+    }
+    if (Matches(kernel, glob)) return {factor, static_cast<std::int64_t>(least_s * 1e9)};
   }
-  found.least_ns = static_cast<std::int64_t>(least_s * 1e9);
-  return Matches(kernel, glob) ? found : Slowness{};
+  return {};
 }
 
 }  // namespace

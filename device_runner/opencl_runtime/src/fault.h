@@ -9,8 +9,8 @@
 
 namespace adreno_bench {
 
-/// `FACTOR LEAST_S GLOB`: a kernel whose name matches lasts FACTOR times as long as it needs, or as LEAST_S if that is
-/// longer.
+/// `FACTOR LEAST_S GLOB ...`: a kernel whose name matches (the first that does counts) lasts FACTOR times as long as it
+/// needs, or as LEAST_S if that is longer.
 constexpr const char* kSlowVariable = "ADRENO_BENCH_SLOW_KERNELS";
 /// `GLOB`: a kernel whose name matches never ends, and its process is deaf to SIGTERM.
 constexpr const char* kHangVariable = "ADRENO_BENCH_HANG_KERNELS";

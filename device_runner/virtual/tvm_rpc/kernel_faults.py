@@ -22,23 +22,22 @@ log = logging.getLogger("tvm_rpc")
 
 def spoil_kernels(injected: Faults, library: str) -> None:
     """Let the kernels of the library of this file name, which is loaded next, be as the faults say."""
-    slow, hang = injected.slow_kernels, injected.hang_kernels
-    if slow and _concerns(slow, library):
-        _inject(SLOW, f"{slow.factor!r} {slow.least_s!r} {slow.kernel}", library)
-    else:
-        os.environ.pop(SLOW, None)
-    if hang and _concerns(hang, library):
-        _inject(HANG, hang.kernel, library)
-    else:
-        os.environ.pop(HANG, None)
+    slow = [slow for slow in injected.slow_kernels if concerns(slow, library)]
+    hang = [hang for hang in (injected.hang_kernels,) if hang and concerns(hang, library)]
+    _inject(SLOW, " ".join(f"{s.factor!r} {s.least_s!r} {s.kernel}" for s in slow), library)
+    _inject(HANG, " ".join(h.kernel for h in hang), library)
     if any(mishap.what == "reset_gpu" for mishap in injected.mishaps):
         os.environ[RESETS] = RESET_COUNT
 
 
-def _concerns(kernels: Kernels, library: str) -> bool:
+def concerns(kernels: Kernels, library: str) -> bool:
+    """Whether a fault is about the library of this file name."""
     return fnmatchcase(library, kernels.library)
 
 
 def _inject(variable: str, value: str, library: str) -> None:
-    log.warning("injected into %s: %s=%s", library, variable, value)
-    os.environ[variable] = value
+    if value:
+        log.warning("injected into %s: %s=%s", library, variable, value)
+        os.environ[variable] = value
+    else:
+        os.environ.pop(variable, None)

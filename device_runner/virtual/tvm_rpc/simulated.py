@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Callable
+from random import gauss
 from typing import Any
 
 from device_runner.virtual.faults import Faults
+from device_runner.virtual.tvm_rpc.kernel_faults import concerns
 
+NOISE = 0.005
+"""Standard deviation of samples, relative: no device shows the same time twice."""
 EVALUATOR = "runtime.RPCTimeEvaluator"
 """TVM's function behind `time_evaluator`: what to time, function, device type and index, number, repeat, and more."""
 
 
 def seconds(injected: Faults, library: str) -> float:
     """How long an inference of the library of this file name waits; it is slowed as its kernels would be."""
-    slow = injected.slow_kernels
-    factor = slow.factor if slow and fnmatchcase(library, slow.library) else 1.0
+    factor = next((slow.factor for slow in injected.slow_kernels if concerns(slow, library)), 1.0)
     return factor * (injected.simulate_inference_s or 0.0)
 
 
@@ -36,16 +38,16 @@ def simulate(inference_s: Callable[[], float | None]) -> None:
         if wait_s is None:
             return real(*arguments)
         number, repeat = arguments[4:6]
-        return tvm_ffi.convert(lambda *_: struct.pack(f"@{repeat}d", *_samples(wait_s, number, repeat)))
+        return tvm_ffi.convert(lambda *_: struct.pack(f"@{repeat}d", *(_sample(wait_s, number) for _ in range(repeat))))
 
     tvm_ffi.register_global_func(EVALUATOR, evaluator, override=True)
 
 
-def _samples(wait_s: float, number: int, repeat: int) -> Sequence[float]:
-    return [_timed(wait_s * number) / number for _ in range(repeat)]
+def _sample(wait_s: float, number: int) -> float:
+    """Wait as long as `number` inferences take, and tell how long one took by a clock that is simulated as well.
 
-
-def _timed(wait_s: float) -> float:
-    began_s = time.perf_counter()
-    time.sleep(wait_s)
-    return time.perf_counter() - began_s
+    The host's would show how busy the host is, and waiters wake late on one that is.
+    """
+    inference_s = wait_s * max(0.5, gauss(1.0, NOISE))
+    time.sleep(number * inference_s)
+    return inference_s

@@ -1,0 +1,94 @@
+"""A kernel that the virtual phone makes 1.3 times as slow is found; one that it leaves alone is not.
+
+Each kernel lasts at least some milliseconds, which it waits and does not compute, so the times are steady on a machine
+that has other things to do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from device_runner.virtual import Faults, SlowKernels, faults
+from device_runner.virtual.phone import FAULTS_JSON
+from harness.build import Builder
+from harness.cli.work import prepared
+from harness.outcome import ExitCode
+from harness.record import RecordFile
+from harness.runner import Run, run_suite
+from harness.tuning import TuningStore
+
+pytestmark = [pytest.mark.device, pytest.mark.slow]
+
+CASE = "tiny-opencl-float32-untuned"
+SUITE = 'models = ["tiny"]\npaths = ["opencl"]\nbudget_s = 0.2\nsamples = 10\n'
+LEAST_S = 0.006
+SESSIONS, MOST_SESSIONS = 4, 10
+LONG_S = 240
+
+
+def compared(folder: Path, base: str, head: str) -> tuple[int, str]:
+    """Exit code of a comparison, and its verdict."""
+    words = ["compare", f"{base}.jsonl", f"{head}.jsonl", "--states", "--relevant=10", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-c", "from harness.cli import main; main()", *words],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=LONG_S,
+        check=False,
+    )
+    (case,) = json.loads(done.stdout)["cases"]
+    return done.returncode, case["verdict"]
+
+
+def test_a_slowed_kernel_is_slower_and_any_other_is_not(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ADRENO_BENCH_CACHE", str(cache))
+    (tmp_path / "my.toml").write_text(SUITE)
+    factors = {"base": 1.0, "head": 1.3, "again": 1.0}
+    with (
+        prepared(tmp_path / "my.toml", None, "virtual", as_shipped=False, say=print) as work,
+        Builder(work.cache, work.suite.limits) as builder,
+    ):
+        run = Run(work.device, TuningStore(work.cache))
+        for session in range(1, MOST_SESSIONS + 1):
+            for name, factor in factors.items():
+                slowness = SlowKernels(factor=factor, least_s=LEAST_S, kernel="fused*")
+                faults.write(cache / "virtual" / FAULTS_JSON, Faults(slow_kernels=(slowness,)))
+                list(run_suite(work.plans, run, builder, RecordFile(tmp_path / f"{name}.jsonl")))
+            if session < SESSIONS:
+                continue
+            slower, same = compared(tmp_path, "base", "head"), compared(tmp_path, "base", "again")
+            assert same[1] in ("same", "inconclusive")
+            if "inconclusive" not in (slower[1], same[1]):
+                break
+    assert slower == (ExitCode.SLOWER, "slower")
+    assert same == (ExitCode.GOOD, "same")
+    for record in RecordFile(tmp_path / "head.jsonl").load().records:
+        assert record.proofs["slowed_kernels"]
+
+
+def test_any_command_can_be_tried_under_faults(tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "my.toml").write_text(SUITE)
+    (tmp_path / "faults.json").write_text(json.dumps({"simulate_inference_s": 0.01}))
+    done = subprocess.run(
+        [sys.executable, "-c", "from harness.cli import main; main()", "run", "--suite=my.toml"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "ADRENO_BENCH_CACHE": str(cache), "ADRENO_BENCH_VIRTUAL_FAULTS": "faults.json"},
+        timeout=LONG_S,
+        check=False,
+    )
+    assert done.returncode == ExitCode.GOOD, done.stderr
+    (record,) = RecordFile(tmp_path / "records.jsonl").load().records
+    assert "inference time" in record.emulated
+    assert record.wall_ms == pytest.approx([10] * len(record.wall_ms), rel=0.1)
+    assert "not the real thing on this device: soc, gpu, clocks, thermal, battery, inference time" in done.stdout
