@@ -87,9 +87,13 @@ def pipeline_version() -> str:
 
 
 def compile_job(request: CompileRequest, model_sha256: str, quirk_ids: Iterable[str], title: str) -> Job:
-    """The job that makes an artifact; its key covers everything that goes in, and no path of this machine."""
+    """The job that makes an artifact; its key covers everything that goes in, and no path of this machine.
+
+    What "as shipped" means for this case is in its quirks: where it means nothing, it makes no artifact of its own.
+    """
     facts = dataclasses.asdict(request)
     facts["model_file"] = model_sha256
+    del facts["as_shipped"], facts["but_for"]
     key = key_of({**facts, **versions(), "quirks": list(quirk_ids), "pipeline": pipeline_version()})
     return Job("compile", key, title, {"request": dataclasses.asdict(request)})
 
