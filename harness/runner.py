@@ -95,7 +95,10 @@ def settle(plan: Plan, built: Built, run: Run, progress: Progress) -> Record:
         recording = _attempt(plan, built, run, progress)
         return recording.record, recording.lost
 
-    record, steps = run.recovery.settle(attempt, run.rungs)
+    def climbing(rung: str) -> None:
+        progress.step(plan.case.id, f"device lost: {rung}")
+
+    record, steps = run.recovery.settle(attempt, run.rungs, climbing)
     return record.model_copy(update={"recovery": steps})
 
 

@@ -53,10 +53,11 @@ def climb(
     attempt: Attempt[T],
     rungs: Sequence[Rung],
     *,
+    tell: Callable[[str], object] = lambda rung: None,
     limit_s: float = LIMIT_S,
     clock: Callable[[], float] = time.monotonic,
 ) -> tuple[T, Failure | None, list[Step]]:
-    """Attempt, and while the device is lost, climb one rung and attempt again.
+    """Attempt, and while the device is lost, climb one rung and attempt again. `tell` hears the name of each rung.
 
     Returns what the last attempt came to, its loss if it was one, and the rungs climbed. Raises what an attempt or a
     rung raises, other than a rung's `Failure`.
@@ -69,9 +70,10 @@ def climb(
     for rung in rungs:
         if lost is None or (started := clock()) >= end:
             break
-        because, noticed_s = lost.message, lost_at - began
+        because, noticed_s = lost.message, round(lost_at - began, 3)
+        tell(rung.name)
         why_not = _act(rung, min(rung.deadline_s, end - started))
-        took_s = clock() - started
+        took_s = round(clock() - started, 3)
         if not why_not:
             began = clock()
             result, lost = attempt()

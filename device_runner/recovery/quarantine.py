@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
@@ -31,12 +31,14 @@ class Recovery:
     def __init__(self) -> None:
         self.quarantine: Quarantine | None = None
 
-    def settle(self, attempt: Attempt[T], rungs: Sequence[Rung]) -> tuple[T, list[Step]]:
+    def settle(
+        self, attempt: Attempt[T], rungs: Sequence[Rung], tell: Callable[[str], object] = lambda rung: None
+    ) -> tuple[T, list[Step]]:
         """Attempt, and climb while the device is lost: what the last attempt came to, and the rungs climbed.
 
-        Before it touches the device, an attempt has to ask `admit`.
+        Before it touches the device, an attempt has to ask `admit`. `tell` hears the name of each rung.
         """
-        result, lost, steps = climb(attempt, () if self.quarantine else rungs)
+        result, lost, steps = climb(attempt, () if self.quarantine else rungs, tell=tell)
         if lost and not self.quarantine:
             now = datetime.now(timezone.utc).isoformat(timespec="seconds")
             self.quarantine = Quarantine(now, lost.message)

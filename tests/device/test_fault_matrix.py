@@ -56,14 +56,16 @@ class Watched(Recovery):
         super().__init__()
         self.ended: list[float] = []
 
-    def settle(self, attempt: Attempt[T], rungs: Sequence[Rung]) -> tuple[T, list[Step]]:
+    def settle(
+        self, attempt: Attempt[T], rungs: Sequence[Rung], tell: Callable[[str], object] = lambda rung: None
+    ) -> tuple[T, list[Step]]:
         def watched() -> tuple[T, Failure | None]:
             try:
                 return attempt()
             finally:
                 self.ended.append(time.monotonic())
 
-        return super().settle(watched, rungs)
+        return super().settle(watched, rungs, tell)
 
 
 @dataclass(frozen=True)

@@ -239,6 +239,19 @@ def test_a_wrong_answer_is_never_tried_again(built: Things) -> None:
     assert device.steps.count("session") == 1
 
 
+def test_who_watches_hears_what_is_done_for_a_lost_device(built: Things) -> None:
+    heard: list[tuple[str, str]] = []
+
+    class Listener(Silent):
+        def step(self, case_id: str, step: str) -> None:
+            heard.append((case_id, step))
+
+    device = FakeDevice(fails={"session": DeviceLost("unplugged")})
+    device.rungs = healing(device, "session")
+    settle(a_plan(), built, a_run(device), Listener())
+    assert ("tiny-opencl-float32-untuned", "device lost: retry") in heard
+
+
 def test_the_rest_of_a_lost_devices_cases_end_at_once_but_what_the_compiler_did_stays_known(built: Things) -> None:
     device = FakeDevice(fails={"session": DeviceLost("unplugged")}, rungs=[Rung("retry", 1.0, broken)])
     run = a_run(device)
