@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from device_runner.virtual import daemon, lifetime
-from device_runner.virtual.faults import FaultFile
+from device_runner.virtual.fault_file import FaultFile
 from device_runner.virtual.phone import FAULTS_JSON, read_properties
 from device_runner.virtual.transport import Phone
 

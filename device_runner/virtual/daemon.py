@@ -9,7 +9,7 @@ import socket
 from pathlib import Path
 
 from device_runner.virtual import clock, services
-from device_runner.virtual.faults import POLL_S
+from device_runner.virtual.fault_file import POLL_S
 from device_runner.virtual.packet import MAX_PAYLOAD_BYTES, ProtocolError
 from device_runner.virtual.transport import Phone, Router, TaskSet, Transport
 

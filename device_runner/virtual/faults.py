@@ -1,32 +1,18 @@
-"""What can be made to go wrong on the virtual phone, and how that is changed while it runs.
-
-The faults stand in one JSON file that the daemon looks at before each step they could spoil, so a test (or a person
-with an editor) injects one in mid-run without a connection to the daemon.
-"""
+"""What can be made to go wrong on the virtual phone: data, and the JSON file in which they stand."""
 
 from __future__ import annotations
 
-import asyncio
 import json
-import logging
-import math
 import os
-import time
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 from device_runner.failures import RigFailure
 from device_runner.virtual import typed
 
-POLL_S = 0.05
 FAULTS_VARIABLE = "ADRENO_BENCH_VIRTUAL_FAULTS"
 """Environment of whoever starts the virtual device: a file of faults for it to begin with."""
-
-log = logging.getLogger(__name__)
 
 
 class BadFaults(RigFailure):
@@ -35,8 +21,20 @@ class BadFaults(RigFailure):
     outcome = "usage"
 
 
+class _Numbers:
+    """Of which none is negative, but for those named here."""
+
+    may_be_negative: ClassVar = ("clock_jump_s", "seed")
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for what cannot be."""
+        for name, value in vars(self).items():
+            if isinstance(value, (int, float)) and value < 0 and name not in self.may_be_negative:
+                raise ValueError(f"{name} should not be negative")
+
+
 @dataclass(frozen=True)
-class Kernels:
+class Kernels(_Numbers):
     """OpenCL kernels, by globs. A new session begins with what the file says then."""
 
     library: str = "*"
@@ -61,7 +59,7 @@ MISHAPS = ("unplug", "freeze", "kill_server", "reset_gpu", "overheat", "reboot")
 
 
 @dataclass(frozen=True)
-class Mishap:
+class Mishap(_Numbers):
     """Something that befalls the phone in the middle of a session, that is, of a connection to one of its ports."""
 
     what: str
@@ -75,12 +73,13 @@ class Mishap:
 
     def __post_init__(self) -> None:
         """Raises ValueError for what is no mishap."""
+        super().__post_init__()
         if self.what not in MISHAPS:
             raise ValueError(f"there is no mishap {self.what!r}; known are {', '.join(MISHAPS)}")
 
 
 @dataclass(frozen=True)
-class Chance:
+class Chance(_Numbers):
     """Commands, pushes and connections to ports are struck by chance; with the same seed, the same ones."""
 
     seed: int
@@ -91,7 +90,7 @@ class Chance:
 
 
 @dataclass(frozen=True)
-class Faults:
+class Faults(_Numbers):
     """One set of faults; the default is a healthy phone."""
 
     drop_after_bytes: int | None = None
@@ -139,6 +138,7 @@ class Faults:
 
     def __post_init__(self) -> None:
         """Raises ValueError for what there is not."""
+        super().__post_init__()
         for name, known in (("shell_answers", SHELL_ANSWERS), ("broken_runtime", BROKEN_RUNTIMES)):
             if getattr(self, name) not in ("", *known):
                 raise ValueError(f"{name} should be one of {', '.join(known)}")
@@ -169,62 +169,3 @@ def from_environment() -> Faults:
     if name and not Path(name).exists():
         raise BadFaults(f"{FAULTS_VARIABLE} names {name}, which does not exist", hint="unset it for a healthy phone")
     return read(Path(name)) if name else Faults()
-
-
-class FaultFile:
-    """The daemon's view of the file: read again whenever it changed, kept as it was while it is unreadable."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._stamp = (0, 0, 0)
-        self._faults = Faults()
-        self._struck: Counter[Mishap] = Counter()
-        self._passing: list[tuple[float, dict[str, Any]]] = []
-
-    @property
-    def now(self) -> Faults:
-        """The faults at this moment."""
-        self._follow()
-        if not self._passing:
-            return self._faults
-        time_s = time.monotonic()
-        self._passing = [(end_s, changes) for end_s, changes in self._passing if end_s > time_s]
-        return replace(self._faults, **{key: value for _, changes in self._passing for key, value in changes.items()})
-
-    def for_a_while(self, seconds: float, **changes: Any) -> None:
-        """Add faults that pass by themselves."""
-        self._passing.append((time.monotonic() + seconds, changes))
-
-    @contextmanager
-    def during(self, **changes: Any) -> Iterator[None]:
-        """Add faults for as long as something takes."""
-        added = (math.inf, changes)
-        self._passing.append(added)
-        try:
-            yield
-        finally:
-            self._passing.remove(added)
-
-    def strikes(self, mishap: Mishap) -> bool:
-        """Whether the mishap still befalls a session. Counts it."""
-        self._struck[mishap] += 1
-        return self._struck[mishap] <= mishap.times
-
-    def _follow(self) -> None:
-        try:
-            found = self._path.stat()
-        except OSError:
-            return
-        stamp = (found.st_mtime_ns, found.st_ino, found.st_size)
-        if stamp != self._stamp:
-            self._stamp = stamp
-            try:
-                self._faults = read(self._path)
-                self._struck.clear()
-            except RigFailure as failure:
-                log.error("faults left as they were: %s", failure)
-
-    async def thawed(self) -> None:
-        """Return when the phone is not frozen."""
-        while self.now.frozen:
-            await asyncio.sleep(POLL_S)

@@ -12,7 +12,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from device_runner.virtual import lifetime
-from device_runner.virtual.faults import POLL_S, Mishap
+from device_runner.virtual.fault_file import POLL_S
+from device_runner.virtual.faults import Mishap
 from device_runner.virtual.phone import BOOT_COMPLETED, BOOT_ID
 from device_runner.virtual.transport import Phone, Transport
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from device_runner.virtual.faults import FaultFile
+from device_runner.virtual.fault_file import FaultFile
 from device_runner.virtual.mishaps import kill_server
 from device_runner.virtual.transport import Refused, Stream
 

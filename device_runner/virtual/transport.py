@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from device_runner.virtual.dice import Dice
-from device_runner.virtual.faults import POLL_S, FaultFile
+from device_runner.virtual.fault_file import POLL_S, FaultFile
 from device_runner.virtual.packet import (
     HEADER_BYTES,
     MAX_PAYLOAD_BYTES,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Callable
 from pathlib import Path
@@ -102,12 +103,30 @@ def test_a_reboot_that_is_asked_for(phone: VirtualPhone, device: AdbDevice, adb:
     assert adb.shell(f"cat {phone.root}/kept {NODES}/reset_count") == "kept\n0\n"
 
 
-def test_a_phone_that_boots_says_that_it_has_not_booted(phone: VirtualPhone, device: AdbDevice, adb: Backend) -> None:
-    phone.fault(mishaps=(Mishap("reboot", for_s=1.5),))
-    assert isinstance(failure_of(device, ask), DeviceFailure)
+def test_what_was_pushed_is_found_after_a_reboot_and_a_jump_of_the_clock(
+    phone: VirtualPhone, device: AdbDevice, adb: Backend, tmp_path: Path
+) -> None:
+    file = tmp_path / "file.so"
+    file.write_bytes(bytes(100_000))
+    sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+    assert device.push(file, sha256, timeout_s=LONG_S).sent_bytes == 100_000
+    phone.fault(clock_jump_s=365 * 86_400)
+    assert device.push(file, sha256, timeout_s=LONG_S).sent_bytes == 0
+    adb.adb("reboot")
+    assert eventually(lambda: state(adb) != "device")
     assert eventually(lambda: answers(adb))
-    assert adb.shell("getprop sys.boot_completed") == "0\n"
-    assert eventually(lambda: adb.shell("getprop sys.boot_completed") == "1\n")
+    assert device.push(file, sha256, timeout_s=LONG_S).sent_bytes == 0
+
+
+def test_a_phone_that_boots_says_that_it_has_not_booted(phone: VirtualPhone, device: AdbDevice, adb: Backend) -> None:
+    def booted() -> bytes:
+        adb.adb("connect", adb.serial, check=False)
+        return adb.adb("shell", "getprop sys.boot_completed", check=False).stdout
+
+    phone.fault(mishaps=(Mishap("reboot", for_s=2.0),))
+    assert isinstance(failure_of(device, ask), DeviceFailure)
+    assert eventually(lambda: booted() == b"0\n")
+    assert eventually(lambda: booted() == b"1\n")
 
 
 def test_a_reset_of_the_gpu_fails_its_kernels(

@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from device_runner.virtual import daemon, faults, services
-from device_runner.virtual.faults import FaultFile, Faults
+from device_runner.virtual.fault_file import FaultFile
+from device_runner.virtual.faults import Faults
 from device_runner.virtual.packet import (
     HEADER_BYTES,
     MAX_PAYLOAD_BYTES,

@@ -9,7 +9,8 @@ import pytest
 
 from device_runner.failures import RigFailure
 from device_runner.virtual import faults, phone
-from device_runner.virtual.faults import FaultFile, Faults, Kernels, Mishap, SlowKernels
+from device_runner.virtual.fault_file import FaultFile
+from device_runner.virtual.faults import Chance, Faults, Kernels, Mishap, SlowKernels
 from device_runner.virtual.phone import State
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -181,6 +182,8 @@ class TestFaultFile:
             ('{"mishaps": [{"what": "flood"}]}', "there is no mishap 'flood'; known are unplug"),
             ('{"mishaps": [{}]}', r"mishaps\[0\]: .*what"),
             ('{"shell_answers": "no"}', "shell_answers should be one of garbage, truncated"),
+            ('{"latency_s": -1}', "latency_s should not be negative"),
+            ('{"mishaps": [{"what": "reboot", "for_s": -1}]}', "for_s should not be negative"),
             ('{"taken_ports": [1]}', "taken_ports should be the first and the last"),
             ('{"features": "cmd"}', "features should be a list"),
             ('{"features": [1]}', r"features\[0\] should be a text"),
@@ -205,7 +208,6 @@ class TestFaultFile:
             faults.from_environment()
 
     def test_every_fault_survives_the_file(self, tmp_path: Path) -> None:
-        values = dict.fromkeys(("frozen", "offline", "unauthorized", "read_only", "hollow"), True)
         injected = Faults(
             drop_after_bytes=1,
             full_after_bytes=2,
@@ -222,7 +224,12 @@ class TestFaultFile:
             taken_ports=(1, 2),
             broken_runtime="symbol",
             simulate_inference_s=0.1,
-            **values,
+            chance=Chance(-3, 0.5),
+            frozen=True,
+            offline=True,
+            unauthorized=True,
+            read_only=True,
+            hollow=True,
         )
         faults.write(tmp_path / "faults.json", injected)
         assert faults.read(tmp_path / "faults.json") == injected
