@@ -29,7 +29,6 @@ BOOT = "boot_id"
 
 DUMPS = ("thermalservice", "battery")
 MOST_ZONES = 16
-DUMPS_LIMIT_BYTES = 262_144
 READ_TIMEOUT_S = 10.0
 
 _GPU_ZONE = re.compile(r"^gpu", re.IGNORECASE)
@@ -60,7 +59,7 @@ for name in $dumps; do
   dumpsys "$name" 2>/dev/null
   echo "
 {MARK} 0"
-done | head -c {DUMPS_LIMIT_BYTES}
+done
 """
 READ_SCRIPT = f"gpu=$1 nodes=$2 zones=$3 dumps=$4{_BOOT}{_NODES}{_ZONES}{_DUMPS}"
 FIND_SCRIPT = """
