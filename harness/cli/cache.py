@@ -38,7 +38,7 @@ def cache(
     if (everything or unused_days is not None or device) and not prune:
         raise UsageError("--all, --unused-days and --device go with --prune", hint="add --prune")
     root = cache_root()
-    stores = [Store(root, kind) for kind in ("artifacts", "oracles", "tunings")]
+    stores = [Store(root, kind) for kind in ("artifacts", "oracles", "tunings", "toolchains", "harness", "bisect")]
     if prune:
         age_s = 86_400 * (0.0 if everything else 14.0 if unused_days is None else unused_days)
         removed = [entry for store in stores for entry in store.prune(age_s)]

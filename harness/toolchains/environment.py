@@ -60,7 +60,7 @@ def _key(revision: Revision, conf: Any) -> str:
 
 def _made(folder: Path) -> Path | None:
     try:
-        python = Path(json.loads((folder / MADE).read_text(encoding="utf-8"))["python"])
+        python = folder / json.loads((folder / MADE).read_text(encoding="utf-8"))["python"]
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return python if python.exists() else None

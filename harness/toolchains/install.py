@@ -37,5 +37,6 @@ def main(config: str, commit: str, folder: str, mark: str) -> None:
     if mark:
         (python.parents[1] / REVISION_MARK).write_text(mark, encoding="utf-8")
     scratch = Path(folder) / f".{MADE}"
-    scratch.write_text(json.dumps({"python": str(python), "commit": commit}), encoding="utf-8")
+    where = python.relative_to(folder)  # so that the cache may be moved
+    scratch.write_text(json.dumps({"python": str(where), "commit": commit}), encoding="utf-8")
     scratch.rename(Path(folder) / MADE)

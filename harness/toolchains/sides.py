@@ -44,7 +44,7 @@ class Sides:
 
     def _measured(self, cases: Sequence[str], rules: Rules, most_sessions: int) -> Result:
         base, head = sides_of(self.run(Side.BASE, cases)), sides_of(self.run(Side.HEAD, cases))
-        return judge(compare_sides(base, head, rules, gauged=False), rules, self._measurer, most_sessions)
+        return judge(compare_sides(base, head, rules), rules, self._measurer, most_sessions)
 
     def _measurer(self, comparison: Comparison) -> Measure:
         return lambda side: self.run(side, [comparison.key.case])[0]

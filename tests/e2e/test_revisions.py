@@ -1,0 +1,94 @@
+"""Two and three releases of TVM for real: compared, bisected, and taken for commits one of which does not build."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.git import git
+from harness.history.releases import PINS, pins
+
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.timeout(900)]
+
+TEXTURE, OPENCL = "tiny-texture-float32-untuned", "tiny-opencl-float32-untuned"
+QUIRKS = ("grouped-conv-nchw4c", "reduction-schedule-raises", "vectorized-alloc")
+"""With less, tiny does not compile for textures with 0.25.0.post1, or is wrong there, too."""
+SHIPPED = ("--as-shipped", *(part for quirk in QUIRKS for part in ("--with-quirk", quirk)))
+
+
+@pytest.fixture(scope="module")
+def home(cache: Path, sidecar_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a suite, and a cache whose environments are kept from run to run: each is half a gigabyte."""
+    (sidecar_cache / "toolchains").mkdir(exist_ok=True)
+    if not (cache / "toolchains").exists():
+        (cache / "toolchains").symlink_to(sidecar_cache / "toolchains")
+    folder = tmp_path_factory.mktemp("revisions")
+    (folder / "suite.toml").write_text('models = ["tiny"]\npaths = ["opencl", "texture"]\nbudget_s = 1\nsamples = 10\n')
+    return folder
+
+
+def bench(home: Path, cache: Path, *arguments: str) -> tuple[int, Any, str]:
+    """Exit code, what was printed as JSON, and what was said beside it."""
+    done = subprocess.run(
+        [sys.executable, "-c", "from harness.cli import main; main()", *arguments, "--suite", "suite.toml", "--json"],
+        cwd=home,
+        env={**os.environ, "ADRENO_BENCH_CACHE": str(cache)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "cannot be built or installed" in done.stderr and "No matching distribution" in done.stderr:
+        pytest.skip(f"the releases cannot be had here: {done.stderr}")
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout), done.stderr
+
+
+def test_two_releases_compared_say_that_the_texture_path_became_wrong(home: Path, cache: Path) -> None:
+    kept = ("--records", "kept", "--relevant", "200")  # latencies of a shared host are not what this is about
+    code, said, told = bench(home, cache, "compare", "0.25.0.post1", "0.27.0.post1", *SHIPPED, *kept)
+    verdicts = {case["case"]: case for case in said["cases"]}
+    assert code == 3, told
+    assert verdicts[TEXTURE]["verdict"] == "wrong"
+    assert verdicts[TEXTURE]["base"]["outcome"] == "ok"
+    assert verdicts[OPENCL]["verdict"] in ("same", "faster", "inconclusive")
+    assert verdicts[OPENCL]["head"]["outcome"] == "ok"
+    tvm = {json.loads(line)["tvm"] for line in (home / "kept" / "head.jsonl").read_text().splitlines()}
+    assert tvm == {"0.27.0.post1"}
+
+
+def test_bisecting_the_releases_names_0_26_and_shows_what_changed(home: Path, cache: Path) -> None:
+    asked = ("bisect", "--good", "0.25.0.post1", "--bad", "0.27.0.post1", "--case", TEXTURE, *SHIPPED)
+    code, said, told = bench(home, cache, *asked)
+    assert (code, said["reason"], said["first_bad"]) == (0, "wrong", "0.26.0"), told
+    diff = (Path(said["folder"]) / "kernels.diff").read_text()
+    assert [line for line in diff.splitlines() if line.startswith("+") and "write_imagef" in line]
+    sessions = (Path(said["folder"]) / "records.jsonl").read_text()
+    assert bench(home, cache, *asked)[:2] == (0, said)
+    assert (Path(said["folder"]) / "records.jsonl").read_text() == sessions, "what is known was measured again"
+
+
+def test_a_commit_that_does_not_build_stays_a_candidate(home: Path, cache: Path) -> None:
+    repo, commits = home / "tvm", []
+    repo.mkdir()
+    git(repo, "init", "--quiet", "--initial-branch=main")
+    for required in (pins("0.25.0.post1"), ["./nothing-here"], pins("0.26.0")):
+        (repo / PINS).write_text("\n".join(required))
+        git(repo, "add", PINS)
+        git(repo, "commit", "--quiet", "-m", required[0])
+        commits.append(git(repo, "rev-parse", "HEAD").strip()[:10])
+    (releases,) = (cache / "releases").glob("*/asv.conf.json")
+    config = {**json.loads(releases.read_text()), "repo": "tvm"}
+    (home / "asv.tvm.conf.json").write_text(json.dumps(config))
+    code, said, told = bench(home, cache, "bisect", "--good", "main~2", "--bad", "main", "--case", TEXTURE, *SHIPPED)
+    assert (code, said["first_bad"], said["candidates"]) == (5, None, commits[1:]), told
+    looks = {look["name"]: look for look in said["looks"]}
+    assert looks[commits[1]]["outcome"] == "does not build"
+    assert "nothing-here" in looks[commits[1]]["why"]
+    records = (Path(said["folder"]) / "records.jsonl").read_text().splitlines()
+    assert {json.loads(line)["tvm"] for line in records} == {f"0.25.0.post1+g{commits[0]}", f"0.26.0+g{commits[2]}"}
