@@ -28,7 +28,7 @@ class Rung:
     name: str
     deadline_s: float
     act: Callable[[float], None]
-    """Does it within so many seconds and returns if the device answers; raises `Failure` if it does not."""
+    """Does it within so many seconds and returns if the device answers; raises `Failure` or OSError if not."""
     drastic: bool = False
     """Whether a person has to allow it first."""
 
@@ -60,7 +60,7 @@ def climb(
     """Attempt, and while the device is lost, climb one rung and attempt again. `tell` hears the name of each rung.
 
     Returns what the last attempt came to, its loss if it was one, and the rungs climbed. Raises what an attempt or a
-    rung raises, other than a rung's `Failure`.
+    rung raises, other than a rung's `Failure` or OSError.
     """
     steps: list[Step] = []
     began = clock()
@@ -85,6 +85,6 @@ def climb(
 def _act(rung: Rung, timeout_s: float) -> str:
     try:
         rung.act(timeout_s)
-    except Failure as failure:
+    except (Failure, OSError) as failure:
         return str(failure)
     return ""

@@ -76,6 +76,15 @@ def test_the_gentlest_rung_that_helps_is_the_last() -> None:
     assert [(step.noticed_s, step.took_s) for step in steps] == [(10.0, 1.0)] * 3
 
 
+def test_a_rung_that_this_host_refuses_is_one_that_did_not_help() -> None:
+    def refused(_: float) -> None:
+        raise OSError("address already in use")
+
+    _, lost, (step,) = climb(lambda: (None, DeviceLost("gone")), [Rung("restart", 1.0, refused)])
+    assert lost
+    assert (step.why_not, step.recovered) == ("address already in use", False)
+
+
 def test_nothing_begins_after_the_limit() -> None:
     scene = Scene([True] * 5, rung_s=60.0)
     _, lost, steps = scene.climb(limit_s=12.0)
