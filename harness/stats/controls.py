@@ -9,6 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from harness.stats import robust
 from harness.stats.fdr import adjusted
 from harness.stats.pair import Change
@@ -18,6 +20,10 @@ COMMON_SHIFT = 0.01
 """Controls that move together by less than this (a fraction) make no run unfit."""
 COMMON_P = 0.01
 """Sign test: controls that move one way this improbably move together."""
+MEDIAN_LOSS = 1.2533
+"""Standard error of the median over that of the mean, for normal noise: the root of pi / 2."""
+SURE = 1.645
+"""Standard errors of a one-sided bound at 95 %."""
 PROBE_LIMITS = Limits(fewest=3, independent=0, warm_up=1, drift=math.inf, modes_apart=math.inf)
 """A handful of samples of many sessions: they only have to be times."""
 
@@ -103,15 +109,18 @@ def _unmeasured(controls: Mapping[str, Change], tested: Mapping[str, Change]) ->
 
 
 def _blind(where: str, probe: Probe) -> str:
-    """A slowed kernel has to show at least half of its slowing."""
+    """Complain if less than half of the slowing shows for certain; samples too noisy to tell prove nothing."""
     for what, samples in (("reference", probe.reference_ms), ("slowed", probe.slowed_ms)):
         quality = check(samples, PROBE_LIMITS)
         if not quality.ok:
             return f"the {what} kernel could not be measured ({where}): {quality.reasons[0]}"
-    ratio = robust.median(probe.slowed_ms) / robust.median(probe.reference_ms)
-    if ratio >= 1 + (probe.factor - 1) / 2:
+    plain, slowed = (np.log(samples) for samples in (probe.reference_ms, probe.slowed_ms))
+    shown = robust.median(slowed) - robust.median(plain)
+    error = MEDIAN_LOSS * math.hypot(*(robust.spread(logs) / math.sqrt(len(logs)) for logs in (plain, slowed)))
+    if shown + SURE * error >= math.log1p((probe.factor - 1) / 2):
         return ""
-    return f"a kernel made {probe.factor:g} times slower measures {ratio:.2f} times ({where}): slowness is not seen"
+    measured = f"measures {math.exp(shown):.2f} times"
+    return f"a kernel made {probe.factor:g} times slower {measured} ({where}): slowness is not seen"
 
 
 def _moved(where: str, change: Change) -> str:

@@ -130,3 +130,11 @@ def test_a_slowed_kernel_has_to_be_seen() -> None:
     assert blind.fit is False
     assert "slowness is not seen" in blind.reasons[0]
     assert gauge({}, {"head": Probe(reference, [math.nan] * 3, 1.3)}).fit is False
+
+
+def test_samples_too_noisy_to_tell_do_not_prove_that_slowness_is_not_seen() -> None:
+    chance = np.random.default_rng(0)
+    reference, slowed = (list(ms * np.exp(0.5 * chance.normal(size=6))) for ms in (10.0, 10.5))
+    assert gauge({}, {"head": Probe(reference, slowed, 1.3)}).fit
+    steady = [10.0, 10.1, 9.9, 10.0, 10.1]
+    assert gauge({}, {"head": Probe(steady, [1.1 * ms for ms in steady], 1.3)}).fit is False
