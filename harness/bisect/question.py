@@ -57,6 +57,7 @@ def kept(cache: Path, question: dict[str, Any], *, fresh: bool) -> Iterator[Kept
         if fresh:
             shutil.rmtree(folder)
             folder.mkdir()
+        (folder / "title").write_text(f"bisection of {question.get('case')}\n", encoding="utf-8")
         yield Kept(folder, question, _load(folder / STATE))
     finally:
         lock.release()

@@ -85,9 +85,9 @@ def compare(
     if all(given):
         result, remark = _of_records(Path(base), Path(head), case, rules, gauged=not states)
     elif any(given):
-        file, revision = (base, head) if given[0] else (head, base)
+        file, other = (base, head) if given[0] else (head, base)
         raise UsageError(
-            f"{file} is a file and {revision} is none: what was measured before cannot be measured in turns",
+            f"there is no file {other}, and {file} is one: what was measured before cannot be measured in turns",
             hint="name two files, or two revisions",
         )
     elif states:

@@ -11,6 +11,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ class NotInstallable(RigFailure):
     """A revision could not be built or installed; the end of what was printed is the evidence."""
 
 
-def environment(revision: Revision, cache: Path) -> Path:
+def environment(revision: Revision, cache: Path, say: Callable[[str], None] = lambda _: None) -> Path:
     """The interpreter of a revision's environment, which is made if it is not there. Raises NotInstallable."""
     store = Store(cache, KIND)
     conf = configuration(revision.source.config)
@@ -47,7 +48,10 @@ def environment(revision: Revision, cache: Path) -> Path:
     deadline_s = _COMMANDS * float(conf.install_timeout)
     try:
         with FileLock(store.folder / ".locks" / f"{key}.lock", timeout=deadline_s):
-            return _made(folder) or _make(revision, folder, deadline_s)
+            if found := _made(folder):  # another run may have made it while this one waited
+                return found
+            say(f"{revision}: installing it")
+            return _make(revision, folder, deadline_s)
     except Timeout:
         raise RigFailure(f"another run has been making {revision} for {deadline_s:.0f} s", hint="end it") from None
 

@@ -84,8 +84,7 @@ class Toolchain:
     @classmethod
     def of(cls, revision: Revision, cache: Path, asked: Asked, say: Callable[[str], None]) -> Toolchain:
         """Install the revision if it is not there. Raises NotInstallable."""
-        say(f"{revision}: installing it, unless it is there")
-        return cls(revision, environment(revision, cache), snapshot(cache), cache, asked, say)
+        return cls(revision, environment(revision, cache, say), snapshot(cache), cache, asked, say)
 
     def build(self, cases: Sequence[str]) -> dict[str, Build]:
         """Compile cases; run nothing. Raises UsageError, RigFailure."""
