@@ -1,6 +1,6 @@
 """What is to be done for a case on a device: what to build, what to ask the oracle, how long to sample.
 
-Planning compiles nothing. It ends in two jobs whose keys say whether the store has their results already.
+Planning compiles nothing. It ends in jobs whose keys say whether the store has their results already.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def plan_case(
         linker=linker_version(triple),
         but_for=[quirk for quirk in quirks if quirk in but_for],  # no other makes another build
     )
-    reference = dataclasses.replace(
+    of_oracle = dataclasses.replace(
         request,
         path="cpu",
         precision="float32",
@@ -101,7 +101,7 @@ def plan_case(
     return Plan(
         case=case,
         compile=compile_job(request, digest, quirks, case.id),
-        oracle=oracle_job(reference, digest, SEED, f"oracle of {case.model}"),
+        oracle=oracle_job(of_oracle, digest, SEED, f"oracle of {case.model}"),
         quirks=quirks,
         relative_tolerance=suite.relative_tolerance(case),
         budget=Budget(suite.budget_s, suite.samples, suite.limits.run_s),
