@@ -12,9 +12,11 @@ from typer.testing import CliRunner
 
 from device_runner.device import Identity
 from device_runner.failures import Failure
+from harness.certificate import FOLDER, NoiseCertificate, certificate_of
 from harness.cli import app
 from harness.outcome import ExitCode, Outcome
 from harness.record import Record
+from harness.stats.pair import Rules
 
 CASE, OTHER = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
 NEW_DRIVER = Identity("phone", "serial", gpu="Adreno740", driver="2")
@@ -76,6 +78,42 @@ def test_a_baseline_of_another_identity_is_never_compared(tmp_path: Path) -> Non
     assert f"baselines of another identity are never compared: {IDENTITY.key}" in out
 
 
+def test_a_gate_says_whose_noise_it_does_not_know_and_uses_a_certificate_of_whose_it_does(tmp_path: Path) -> None:
+    bench("bless", "--records", str(write(tmp_path / "good.jsonl", [*sessions(10), *sessions(5, case=OTHER)])))
+    made = certificate_of(sessions(10, 16), Rules())
+    assert isinstance(made, NoiseCertificate)
+    made.save(Path("baselines") / FOLDER)
+    write(
+        tmp_path / "head.jsonl", [*sessions(10, seed=3, artifact="b"), *sessions(5, seed=3, artifact="b", case=OTHER)]
+    )
+    code, out = bench("gate", "--from", "head.jsonl", "--relevant", "5")
+    assert code == ExitCode.GOOD, out
+    assert f"noise not known: {OTHER} (`adreno-bench calibrate` learns it" in out
+
+
+def test_a_certificate_that_was_edited_ends_the_gate_in_one_line(tmp_path: Path) -> None:
+    bench("bless", "--records", str(write(tmp_path / "good.jsonl", sessions(10))))
+    made = certificate_of(sessions(10, 16), Rules())
+    assert isinstance(made, NoiseCertificate)
+    made.save(Path("baselines") / FOLDER)
+    (file,) = (Path("baselines") / FOLDER).glob("*/*.json")
+    file.write_text(file.read_text().replace('"sd": 0.0', '"sd": 0.00'))
+    code, out = bench("gate", "--from", "good.jsonl")
+    assert (code, "was edited by hand since it was written: take it from" in out) == (ExitCode.USAGE, True)
+
+
+def test_an_emulated_latency_is_blessed_only_if_asked_for_and_gated_with_a_warning(tmp_path: Path) -> None:
+    pocl = Identity("virtual", "x", gpu="PoCL", emulated=("gpu",))
+    write(tmp_path / "good.jsonl", sessions(10, identity=pocl))
+    assert "correctness only" in bench("bless", "--records", "good.jsonl")[1]
+    code, out = bench("bless", "--records", "good.jsonl", "--emulated")
+    assert (code, "latency, sessions: 4" in out) == (ExitCode.GOOD, True)
+    write(tmp_path / "slow.jsonl", sessions(13, seed=1, artifact="b", identity=pocl))
+    code, out = bench("gate", "--from", "slow.jsonl")
+    assert code == ExitCode.SLOWER, out
+    assert "not the real thing: gpu; these times say nothing of a phone" in out
+
+
 def test_bless_says_what_it_refuses_and_the_shell_knows_whose_it_is(tmp_path: Path) -> None:
     records = [*sessions(10), a_record(OTHER, outcome=Outcome.WRONG_RESULT, message="off by 3")]
     code, out = bench("bless", "--records", str(write(tmp_path / "r.jsonl", records)))
@@ -114,7 +152,7 @@ def test_baselines_are_a_side_as_well_as_records(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["compare", "none.jsonl", "good.jsonl"], ExitCode.USAGE, "there is no none.jsonl"),
+        (["compare", "none.jsonl", "good.jsonl"], ExitCode.USAGE, "there is no "),
         (["compare", "empty.jsonl", "good.jsonl"], ExitCode.USAGE, "empty.jsonl says nothing of these cases"),
         (["compare", "old.jsonl", "good.jsonl"], ExitCode.USAGE, "old.jsonl:1: not a record of schema 1 (schema"),
         (["compare", "good.jsonl", "good.jsonl", "--json", "--markdown"], ExitCode.USAGE, "exclude each other"),
