@@ -7,6 +7,7 @@ gone. It still stands: TVM reports an error of the program.
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import signal
@@ -52,6 +53,7 @@ def open_session(
 ) -> Iterator[RpcSession]:
     """Start an RPC server with `toggles` and connect to it; end it when the context ends. Times are in seconds."""
     deadline = Deadline(timeout_s)
+    importlib.import_module("tvm.rpc")  # takes seconds on a busy host; a server shows out who is silent for 10 s
     server, stream = start_server(transport, program, toggles, deadline)
     try:
         with Relay(stream) as relay:
