@@ -72,26 +72,32 @@ def _is_due(taken: Sequence[Record], sessions: int) -> bool:
 
 
 def certify_all(taken: Mapping[str, Sequence[Record]], rules: Rules) -> Iterator[Calibrated]:
-    """What the sessions of each case come to."""
+    """What the sessions of each case come to. One that was once wrong or broken has no noise worth knowing."""
     for case, records in taken.items():
+        found = next((record for record in records if finding(record.outcome)), None)
+        lost = [record for record in records if record.outcome is not Outcome.OK]
         certificate = certificate_of(records, rules)
-        if isinstance(certificate, NoiseCertificate):
-            yield Calibrated(case, certificate, certificate.left_out)
+        if isinstance(certificate, NoiseCertificate) and not found:
+            yield Calibrated(case, certificate, (*_told(lost[-1:], len(lost)), *certificate.left_out))
         else:
-            yield _not_certified(case, records, certificate)
+            worst = [found] if found else lost[-1:]
+            reasons = certificate if isinstance(certificate, tuple) else ()
+            outcome = worst[0].outcome if worst else None
+            why = (*_told(worst, len(lost)), *_emulated(records), *reasons)
+            yield Calibrated(case, None, why, outcome)
 
 
-def _not_certified(case: str, records: Sequence[Record], reasons: tuple[str, ...]) -> Calibrated:
-    worst = next((r for r in records if finding(r.outcome)), None)
-    worst = worst or next((r for r in reversed(records) if r.outcome is not Outcome.OK), None)
-    if worst:
-        return Calibrated(case, None, (f"{worst.outcome.value}: {worst.message}", *reasons), worst.outcome)
-    emulated = [record.path for record in records if record.path in record.emulated]
-    why = (f"the path {emulated[0]} is emulated, so its time means nothing",) if emulated else ()
-    return Calibrated(case, None, (*why, *reasons))
+def _told(worst: Sequence[Record], count: int) -> tuple[str, ...]:
+    others = f" ({count} sessions did not end well)" if count > 1 else ""
+    return tuple(f"{record.outcome.value}: {record.message}{others}" for record in worst)
+
+
+def _emulated(records: Sequence[Record]) -> tuple[str, ...]:
+    paths = dict.fromkeys(record.path for record in records if record.path in record.emulated)
+    return tuple(f"the path {path} is emulated, so its time means nothing" for path in paths)
 
 
 def verdict(done: Sequence[Calibrated]) -> ExitCode:
-    """What a calibration is worth to a shell."""
-    outcomes = [Outcome.OK if one.certificate else one.outcome or Outcome.UNSUPPORTED for one in done]
-    return exit_code(outcomes)
+    """What a calibration is worth to a shell. A series that is too noisy is nobody's fault."""
+    certified = [Outcome.OK for one in done if one.certificate]
+    return exit_code([*certified, *(one.outcome for one in done if one.outcome)])

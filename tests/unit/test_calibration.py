@@ -142,6 +142,18 @@ def test_too_few_usable_sessions_are_inconclusive_with_their_reasons() -> None:
     assert verdict([done, Calibrated("other", certified())]) is ExitCode.GOOD
 
 
+def test_a_case_that_was_once_wrong_is_not_certified_and_a_lost_session_is_named() -> None:
+    wrong = a_record(outcome=Outcome.WRONG_RESULT, message="off by 3")
+    (done,) = certify_all({CASE: [*sessions(10, 8), wrong]}, RULES)
+    assert (done.certificate, done.reasons) == (None, ("wrong-result: off by 3",))
+    assert verdict([done]) is ExitCode.WRONG_OR_BROKEN
+    lost = a_record(outcome=Outcome.DEVICE_LOST, message="gone")
+    (done,) = certify_all({CASE: [lost, *sessions(10, 8), lost]}, RULES)
+    assert done.certificate
+    assert done.reasons[0] == "device-lost: gone (2 sessions did not end well)"
+    assert verdict([done]) is ExitCode.GOOD
+
+
 def test_an_emulated_path_has_no_time_to_certify() -> None:
     (done,) = certify_all({CASE: [a_record(emulated=("gpu", "opencl"))]}, RULES)
     assert "the path opencl is emulated" in done.reasons[0]
