@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import AsJson
+from harness.cli.options import AsJson, TrackerAddress
 from harness.failures import UsageError
+
+if TYPE_CHECKING:
+    from device_runner.device import DeviceEntry
 
 
 def register(app: typer.Typer) -> None:
@@ -20,20 +25,23 @@ def devices(
         bool, typer.Option("--restore", help="Put back what a killed run left changed: screen, radio, clocks.")
     ] = False,
     device: Annotated[str | None, typer.Option("--device", help="With --restore: only this one.")] = None,
+    tracker: TrackerAddress = None,
     watch: Annotated[bool, typer.Option("--watch", help="Show who does what, as it changes, until Ctrl-C.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the virtual device, this host's OpenCL device, and every phone that adb knows."""
+    """List the virtual device, this host's OpenCL device, and every phone that adb knows; or those at a tracker."""
     if device and not restore:
         raise UsageError("--device says which one to restore", hint="add --restore")
     if watch and (restore or as_json):
         raise UsageError("--watch shows a table that changes", hint="leave out --restore and --json")
+    if restore and tracker:
+        raise UsageError("--restore is for devices of this host", hint="call it there")
     if watch:
-        _watch()
+        _watch(tracker)
     elif restore:
         _restore(device)
     else:
-        _list(as_json)
+        _list(tracker, as_json)
 
 
 def _restore(name: str | None) -> None:
@@ -48,23 +56,34 @@ def _restore(name: str | None) -> None:
     out(plain_table(rows, ("device", "what", "now")) if rows else "nothing was left changed")
 
 
-def _watch() -> None:
-    from harness.artifact import cache_root
+def _watch(tracker: str | None) -> None:
     from harness.cli.watch import watch
 
-    watch(cache_root())
+    watch(_lister(tracker))
 
 
-def _list(as_json: bool) -> None:
+def _lister(tracker: str | None) -> Callable[[], Sequence[DeviceEntry]]:
+    """What lists the devices of this host, or those at a tracker."""
+    from device_runner.fleet.hello import entry_of
+    from device_runner.fleet.remote import offers
+    from device_runner.fleet.tracker import address_of
+    from device_runner.registry import list_devices
+    from harness.artifact import cache_root
+
+    if not tracker:
+        return partial(list_devices, cache_root())
+    address = address_of(tracker)
+    return lambda: [entry_of(offer) for offer in offers(address)]
+
+
+def _list(tracker: str | None, as_json: bool) -> None:
     import dataclasses
     import json
 
-    from device_runner.registry import list_devices
-    from harness.artifact import cache_root
     from harness.cli.screen import out
     from harness.cli.table import plain_table
 
-    found = list_devices(cache_root())
+    found = _lister(tracker)()
     if as_json:
         out(json.dumps([dataclasses.asdict(entry) for entry in found], indent=1))
         return

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from device_runner.failures import RigFailure
@@ -23,16 +22,21 @@ COLUMNS = ("device", "state", "used by", "case", "step", "for", "held for")
 Row = tuple[str, ...]
 
 
-def watch(cache: Path, *, rounds: int | None = None, sleep: Callable[[float], None] = time.sleep) -> None:
+def watch(
+    devices: Callable[[], Sequence[DeviceEntry]],
+    *,
+    rounds: int | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
     """Show every device until Ctrl-C: a table on a terminal, else one line for each change.
 
-    An adb server that does not answer is shown as such, and asked again.
+    An adb server or a tracker that does not answer is shown as such, and asked again.
     """
     shown: Sequence[Row] = ()
     with _live() as live:
         while rounds is None or rounds > 0:
             now = datetime.now(timezone.utc)
-            rows = _rows(cache, now)
+            rows = _rows(devices, now)
             if live:
                 live.update(_table(rows), refresh=True)
             else:
@@ -46,19 +50,18 @@ def row_of(entry: DeviceEntry, now: datetime) -> Row:
     """What is shown of one device."""
     owner = entry.owner
     if not owner:
-        return entry.name, entry.state, "", "", "", "", ""
+        return entry.name, entry.state, entry.detail.get("used by", ""), "", "", "", ""
     used_by = f"{owner.pid} on {owner.host}"
     return entry.name, entry.state, used_by, owner.case, owner.step, _age(owner.step_since, now), _age(owner.since, now)
 
 
-def _rows(cache: Path, now: datetime) -> list[Row]:
-    from device_runner.registry import list_devices
+def _rows(devices: Callable[[], Sequence[DeviceEntry]], now: datetime) -> list[Row]:
     from harness.cli.screen import plain
 
     try:
-        rows = [row_of(entry, now) for entry in list_devices(cache)]
+        rows = [row_of(entry, now) for entry in devices()]
     except RigFailure as failure:
-        rows = [("adb", str(failure), *[""] * (len(COLUMNS) - 2))]
+        rows = [("-", str(failure), *[""] * (len(COLUMNS) - 2))]
     return [tuple(plain(text) for text in row) for row in rows]
 
 

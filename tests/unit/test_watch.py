@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from device_runner.adb_server import AdbEntry
 from device_runner.device import DeviceEntry
 from device_runner.failures import RigFailure
 from device_runner.lease import Owner, lease, tell
+from device_runner.registry import list_devices
 from harness.cli.watch import row_of, watch
 
 ODD = "adb-0A\x1b[31m [bold]=2c ' \u202ed"
@@ -30,7 +32,7 @@ def attached(monkeypatch: pytest.MonkeyPatch) -> list[AdbEntry]:
 def lines(cache: Path, capsys: pytest.CaptureFixture[str], *between: Callable[[], object]) -> list[str]:
     """What is said, without the clock, while these things happen one after the other."""
     happening: Iterator[Callable[[], object]] = iter(between)
-    watch(cache, rounds=len(between) + 1, sleep=lambda _s: next(happening, lambda: None)())
+    watch(partial(list_devices, cache), rounds=len(between) + 1, sleep=lambda _s: next(happening, lambda: None)())
     return [re.sub(r"^\d\d:\d\d:\d\d  ", "", line) for line in capsys.readouterr().out.splitlines()]
 
 
@@ -59,7 +61,7 @@ def test_a_terminal_gets_a_table_and_no_markup_of_a_device(
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.setenv("TERM", "xterm")
-    watch(tmp_path, rounds=1, sleep=lambda _s: None)
+    watch(partial(list_devices, tmp_path), rounds=1, sleep=lambda _s: None)
     shown = capsys.readouterr().out
     assert "held for" in shown
     assert "[bold]=2c" in shown
@@ -78,9 +80,9 @@ def test_an_adb_server_that_does_not_answer_is_shown_and_asked_again(
 
     monkeypatch.setattr(adb_server, "known_devices", known)
     said = lines(tmp_path, capsys, lambda: answers.append([AdbEntry("R5CT", "device")]))
-    assert said[0] == "adb  the adb server on port 5037 does not answer"
+    assert said[0] == "-  the adb server on port 5037 does not answer"
     assert "R5CT  ready" in said
-    assert said[-1] == "adb  gone"
+    assert said[-1] == "-  gone"
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (75, "1:15"), (7_325, "2:02:05"), (-5, "0:00")])
