@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from harness.stats.pair import Rules
 
 DEFAULT_CALIBRATION = Path("calibration.jsonl")
+MUCH = 10.0
+"""A larger change, as a fraction, needs no digits."""
 SHOWN_A_SIDE = 8
 """The number of sessions for which a line for people says what it shows."""
 
@@ -117,7 +120,7 @@ def _row(done: Calibrated, written: bool) -> tuple[str, ...]:
     found = done.certificate
     if found is None:
         return done.case, "inconclusive"
-    shown = ("-" if one.change is None else f"{one.change:.1%}" for one in found.smallest_detectable)
+    shown = (_percent(math.inf if one.change is None else one.change) for one in found.smallest_detectable)
     state = "written" if written else "unchanged"
     noise = f"{100 * found.sd:.2g}"
     alarms = f"{found.false_alarm_rate:.1%}"
@@ -138,10 +141,15 @@ def _sentence(one: Calibrated, rules: Rules) -> str:
     if one.certificate is None:
         return f"inconclusive: {'; '.join(one.reasons)}"
     known = one.certificate.certificate
-    seen = f"a change of {known.smallest_detectable(SHOWN_A_SIDE, rules):.1%} can be seen with {SHOWN_A_SIDE} sessions"
+    change = _percent(known.smallest_detectable(SHOWN_A_SIDE, rules))
+    seen = f"a change of {change} can be seen with {SHOWN_A_SIDE} sessions"
     needed = known.sessions_needed(rules.relevant, rules)
     wanted = f"{rules.relevant:.1%} takes {needed}" if needed else f"{rules.relevant:.1%} takes more than 64"
     return f"{seen} a side, {wanted}"
+
+
+def _percent(change: float) -> str:
+    return f"{change:.1%}" if change < MUCH else f"> {MUCH:.0%}"
 
 
 def _plain(one: Calibrated, rules: Rules, written: bool) -> dict[str, Any]:
