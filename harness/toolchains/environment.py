@@ -40,7 +40,7 @@ def environment(revision: Revision, cache: Path, say: Callable[[str], None] = la
     store = Store(cache, KIND)
     conf = configuration(revision.source.config)
     key = _key(revision, conf)
-    folder = store.folder / key
+    folder = (store.folder / key).resolve()  # what is compiled against an environment is kept under its path
     if found := _made(folder):
         store.find(key)  # used now
         return found
@@ -100,10 +100,9 @@ def _make(revision: Revision, folder: Path, deadline_s: float) -> Path:
 
 
 def _complaint(log: Path) -> str:
-    """The last line that says what was wrong."""
-    lines = [line.strip(" ·") for line in _tail(log).splitlines() if line.strip(" ·")]
-    errors = [line for line in lines if "error" in line.lower()]
-    return (errors or lines or ["nothing was printed"])[-1]
+    """The last line, in which `harness.toolchains.install` says what was wrong."""
+    lines = [line.strip() for line in _tail(log).splitlines() if line.strip()]
+    return lines[-1] if lines else "nothing was printed"
 
 
 def _tail(log: Path) -> str:

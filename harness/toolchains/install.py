@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 
 from harness.toolchains.environment import MADE
@@ -23,6 +24,7 @@ def main(config: str, commit: str, folder: str, mark: str) -> None:
     from asv.environment import get_environments
     from asv.plugin_manager import plugin_manager
     from asv.repo import get_repo
+    from asv.util import ProcessError
 
     os.chdir(Path(config).parent)
     log.enable(False)
@@ -31,8 +33,11 @@ def main(config: str, commit: str, folder: str, mark: str) -> None:
     for plugin in conf.plugins:
         plugin_manager.import_plugin(plugin)
     (environment,) = get_environments(conf, None)
-    environment.create()
-    environment.install_project(conf, get_repo(conf), commit)
+    try:
+        environment.create()
+        environment.install_project(conf, get_repo(conf), commit)
+    except ProcessError as error:
+        sys.exit(_complaint(f"{error.stdout}\n{error.stderr}") or str(error))
     python = Path(environment.find_executable("python"))
     if mark:
         (python.parents[1] / REVISION_MARK).write_text(mark, encoding="utf-8")
@@ -40,3 +45,10 @@ def main(config: str, commit: str, folder: str, mark: str) -> None:
     where = python.relative_to(folder)  # so that the cache may be moved
     scratch.write_text(json.dumps({"python": str(where), "commit": commit}), encoding="utf-8")
     scratch.rename(Path(folder) / MADE)
+
+
+def _complaint(printed: str) -> str:
+    """The line in which a build or pip says what was wrong: the last that speaks of an error, else the last."""
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    errors = [line for line in lines if "error" in line.lower()]
+    return (errors or lines or [""])[-1]
