@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
@@ -151,6 +154,37 @@ def test_a_record_is_kept_before_it_is_handed_out(tmp_path: Path) -> None:
     for number, record in enumerate(fleet(events(), file).run(["c"]), 1):
         assert file.load().records[-1] == record
         assert len(file.load().records) == number
+
+
+@pytest.mark.parametrize(("kind", "before"), [("phone", ["one"]), ("virtual", []), ("local", [])])
+def test_phones_measure_while_the_rest_is_built_and_this_host_does_not(
+    kind: str, before: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PHONES, "c", replace(PHONES["c"], kind=kind))
+    go_on = threading.Event()
+
+    class SlowToBuildTwo(NothingToBuild):
+        def build(self, jobs: Sequence[Any]) -> dict[str, Any]:
+            if jobs[0].key == "c-two":
+                go_on.wait(20)
+            return super().build(jobs)
+
+    script = events()
+    hear, rounds = script.hear, count()
+    ordered: list[str] = []
+
+    def hear_for_a_while(timeout_s: float) -> Iterator[tuple[str, Message]]:
+        yield from ((name, message) for name, message in hear(timeout_s) if name == "c")
+        if next(rounds) == 3:
+            ordered.extend(case for _, case in script.ordered)
+            go_on.set()
+        time.sleep(0.01)
+
+    script.hear = hear_for_a_while  # type: ignore[method-assign]
+    run = fleet(script)
+    run._builder = cast(Builder, SlowToBuildTwo())
+    assert len(list(run.run(["c"]))) == 3
+    assert ordered[:1] == before
 
 
 class BuildsNever(NothingToBuild):
