@@ -4,8 +4,8 @@
 
 SECONDS is how long the run took. The first inference of a case counts whole, with the device's compilation of the
 kernels; each batch of samples has one more inference than samples (TVM's time_evaluator makes one untimed call first).
-Cases whose time is emulated leave none in their record and count as rest; so does the reference kernel. Goal for a second run of the default suite:
-at most 20 s.
+Cases whose time is emulated leave none in their record and count as rest, and so does the reference kernel
+(`benchmarks.reference_cost` times that). Goal for a second run of the default suite: at most 20 s.
 """
 
 from __future__ import annotations

@@ -1,0 +1,50 @@
+"""What the reference kernel costs a session: loading it, and all its inferences.
+
+    python -m benchmarks.reference_cost SUITE DEVICE [SESSIONS]
+
+Goal: at most 0.3 s. Once for a device and a release, another session compiles the kernel; that is not counted.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from pathlib import Path
+
+from harness.build import Builder
+from harness.cli.work import prepared
+from harness.reference import prepare_reference
+from harness.runner import Run
+from harness.tuning import TuningStore
+
+TIMEOUT_S = 60.0
+
+
+def costs_ms(suite: Path, device: str, sessions: int) -> list[float]:
+    """One number a session."""
+    with (
+        prepared(suite, None, device, as_shipped=False, say=print) as work,
+        Builder(work.cache, work.suite.limits) as builder,
+    ):
+        run, plan = Run(work.device, TuningStore(work.cache)), work.plans[0]
+        kernel = prepare_reference(plan, builder.build(plan.jobs), run)
+        if kernel is None:
+            sys.exit(f"{device} cannot time the reference kernel")
+        costs = []
+        for _ in range(sessions):
+            with work.device.session({}, timeout_s=TIMEOUT_S) as session:
+                began = time.perf_counter()
+                kernel.measure(session)
+                costs.append((time.perf_counter() - began) * 1e3)
+        return costs
+
+
+def main(suite: str, device: str, sessions: str = "8") -> None:
+    """Print the median and the worst."""
+    costs = costs_ms(Path(suite), device, int(sessions))
+    print(f"{device}: median {statistics.median(costs):.0f} ms, at most {max(costs):.0f} ms of {len(costs)} sessions")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
