@@ -155,7 +155,18 @@ class Recording:
         if isinstance(failure, Unsupported):
             evidence = f"{self._has()}\n{evidence}"
         self.note(outcome=_outcome(failure), message=failure.message, hint=failure.hint, evidence=evidence)
+        _release(error)
         return True
+
+
+def _release(error: BaseException | None) -> None:
+    """Let go of the frames that an error and its causes came through.
+
+    They hold the session and its remote objects, in a cycle: those would be freed in the middle of some later case.
+    """
+    while error:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 def _outcome(failure: Failure) -> Outcome:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_device import FakeDevice, Things, a_plan, things
+from fake_device import FakeDevice, FakeSession, Things, a_plan, things
 
 from device_runner.device import Identity, Steadiness
 from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, KernelBuildFailure, RigFailure
@@ -107,6 +109,28 @@ def test_a_fault_of_ours_is_told_with_its_traceback(built: Built) -> None:
     record = run(FakeDevice(fails={"run": ZeroDivisionError("ours")}), built)
     assert "ZeroDivisionError: ours" in record.message
     assert "Traceback" in record.evidence
+
+
+def test_a_session_that_failed_is_not_kept_until_garbage_is_collected(
+    built: Things, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[weakref.ref[FakeSession]] = []
+
+    def load(session: FakeSession, *_: Any, **__: Any) -> Any:
+        kept.append(weakref.ref(session))
+        try:
+            raise OSError("the connection broke")
+        except OSError as error:
+            session.failure = DeviceLost("gone")  # type: ignore[attr-defined]
+            raise session.failure from error  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(FakeSession, "load", load)
+    gc.disable()
+    try:
+        run(FakeDevice(), built)
+        assert kept[0]() is None
+    finally:
+        gc.enable()
 
 
 def test_ctrl_c_gives_no_outcome(built: Built) -> None:
