@@ -105,6 +105,7 @@ def compare(
             verdicts.verdict_table(result.cases, markdown=markdown),
             verdicts.summary(result.fitness, means, flips, markdown=markdown),
             remark,
+            _emulated(result),
         ]
         out("\n\n".join(text for text in texts if text))
     raise typer.Exit(exit_code(result))
@@ -171,9 +172,15 @@ def _load(source: Path, globs: list[str] | None) -> dict[Key, sides.Side]:
 
 
 def _remark(base: dict[Key, sides.Side], head: dict[Key, sides.Side]) -> str:
-    """What a person should know of the comparison as a whole."""
+    """Why nothing could be compared."""
     identities = [sorted({key.identity for key in side}) for side in (base, head)]
-    if not set(identities[0]) & set(identities[1]):
-        return f"nothing was compared: base ran on {', '.join(identities[0])}, head on {', '.join(identities[1])}"
-    emulated = dict.fromkeys(part for side in (*base.values(), *head.values()) for part in side.emulated)
+    if set(identities[0]) & set(identities[1]):
+        return ""
+    return f"nothing was compared: base ran on {', '.join(identities[0])}, head on {', '.join(identities[1])}"
+
+
+def _emulated(result: Result) -> str:
+    """What a person should not take for a phone."""
+    shown = (side for comparison in result.cases for side in (comparison.base, comparison.head) if side)
+    emulated = dict.fromkeys(part for side in shown for part in side.emulated)
     return f"not the real thing: {', '.join(emulated)}; these times say nothing of a phone" if emulated else ""
