@@ -42,17 +42,17 @@ def select(wanted: Sequence[str], cache: Path, say: Say = lambda _: None) -> lis
     """Names of all devices that are meant, each once, in the order of asking.
 
     Labels and `all` mean devices that are ready; `say` is told which are left out, and why. A device that was never
-    opened is opened to learn its labels. Raises `UnknownDevice` if one of `wanted` matches nothing.
+    opened is opened to learn its labels. Raises `UnknownDevice` if one of `wanted` matches nothing, `AmbiguousDevice`
+    for devices that cannot be used together.
     """
-    entries = [] if all(is_built_in(text) for text in wanted) else list_devices(cache)
-    found = dict.fromkeys(name for text in wanted for name in _meant(text, entries, _asker(cache, say), say))
-    _require_apart(list(found))
-    return list(found)
+    names = _found(wanted, cache, say)
+    _require_apart(names)
+    return names
 
 
 def select_one(wanted: str, cache: Path, say: Say = lambda _: None) -> str:
     """The one device that is meant. Raises `AmbiguousDevice` naming all if there are several."""
-    names = select([wanted], cache, say)
+    names = _found([wanted], cache, say)
     if len(names) > 1:
         message = f"{wanted!r} matches {len(names)} devices where one is needed: {', '.join(names)}"
         raise AmbiguousDevice(message, hint="name one of them")
@@ -70,8 +70,8 @@ def select_offers(wanted: Sequence[str], offers: Sequence[Offer], say: Say = lam
         labels = {} if text == ALL else (parse_labels(text) or {"name": text})
         meant = [offer for offer in ready if matches(labels_of(entry_of(offer), offer.identity), labels)]
         if not meant:
-            there = ", ".join(f"{offer.name} ({offer.used_by or offer.identity.soc})" for offer in offers) or "none"
-            raise UnknownDevice(f"no free device at the tracker matches {text!r}", hint=f"there are: {there}")
+            there = ", ".join(f"{offer.name} ({'busy' if offer.used_by else offer.identity.soc})" for offer in offers)
+            raise UnknownDevice(f"no free device at the tracker matches {text!r}", hint=f"there are: {there or 'none'}")
         found.update((offer.name, offer) for offer in meant)
     return list(found.values())
 
@@ -97,6 +97,12 @@ def parse_labels(text: str) -> dict[str, str] | None:
 def matches(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     """Whether every wanted label is there with a value that matches as a shell glob; case does not matter."""
     return all(fnmatchcase(labels.get(label, "").lower(), value.lower()) for label, value in wanted.items())
+
+
+def _found(wanted: Sequence[str], cache: Path, say: Say) -> list[str]:
+    entries = [] if all(is_built_in(text) for text in wanted) else list_devices(cache)
+    found = (name for text in wanted for name in _meant(text, entries, _asker(cache, say), say))
+    return list(dict.fromkeys(found))
 
 
 def _require_apart(names: Sequence[str]) -> None:
@@ -149,8 +155,8 @@ def _fits(entry: DeviceEntry, wanted: Mapping[str, str], ask: Ask, say: Say) -> 
 
 def _ready(entry: DeviceEntry, say: Say) -> bool:
     if entry.state != "ready":
-        owner = f", used by {entry.owner}" if entry.owner else ""
-        say(f"{entry.name} is left out: it is {entry.state}{owner}")
+        who = entry.owner or entry.detail.get("used by", "")
+        say(f"{entry.name} is left out: it is {entry.state}{f', used by {who}' if who else ''}")
     return entry.state == "ready"
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.options import DeviceNames
+from harness.failures import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,6 +55,8 @@ def serve(
     from harness.cli.screen import Screen
 
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    if host in ("0.0.0.0", "::", ""):
+        raise UsageError("--host is what clients are told, too", hint="name an address of this host that they reach")
     cache, desk = cache_root(), Desk(address_of(tracker), host, socket.gethostname())
     stop = threading.Event()
     with Screen() as screen:

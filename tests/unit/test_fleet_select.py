@@ -14,6 +14,7 @@ from device_runner.adb_server import AdbEntry
 from device_runner.device import Identity
 from device_runner.failures import DeviceLost
 from device_runner.fleet import known, select
+from device_runner.fleet.hello import Offer
 from device_runner.fleet.select import AmbiguousDevice, matches, parse_labels, select_one
 from device_runner.lease import lease
 from device_runner.registry import UnknownDevice, is_built_in, list_devices
@@ -171,3 +172,27 @@ def test_any_text_is_labels_or_a_name_or_refused(text: str) -> None:
     except UnknownDevice:
         return
     assert labels is None or set(labels) <= set(select.LABELS)
+
+
+@pytest.mark.usefixtures("phones")
+@pytest.mark.parametrize("wanted", [["virtual", "local"], ["virtual", "virtual:2"], ["soc=this host"]])
+def test_what_computes_on_the_same_cores_is_not_measured_together(tmp_path: Path, wanted: list[str]) -> None:
+    with pytest.raises(AmbiguousDevice, match="compute on the same cores of this host"):
+        select.select(wanted, tmp_path)
+
+
+def test_offers_of_other_hosts_are_chosen_by_the_same_labels() -> None:
+    def offer(name: str, soc: str, used_by: str = "") -> Offer:
+        return Offer(name, "lab", Identity("phone", name, soc=soc), used_by)
+
+    offered = [offer("A", "SM8650"), offer("B", "SM8550"), offer("C", "SM8650", "10.0.0.9")]
+    said: list[str] = []
+    assert [one.name for one in select.select_offers(["all"], offered, said.append)] == ["A@lab", "B@lab"]
+    assert [one.name for one in select.select_offers(["soc=SM8650", "B@lab"], offered)] == ["A@lab", "B@lab"]
+    assert said == ["C@lab is left out: it is busy, used by 10.0.0.9"]
+    with pytest.raises(UnknownDevice, match="no free device at the tracker matches 'C@lab'") as caught:
+        select.select_offers(["C@lab"], offered)
+    assert caught.value.hint == "there are: A@lab (SM8650), B@lab (SM8550), C@lab (busy)"
+    with pytest.raises(UnknownDevice) as caught:
+        select.select_offers(["all"], [])
+    assert caught.value.hint == "there are: none"

@@ -32,7 +32,11 @@ def attached(monkeypatch: pytest.MonkeyPatch) -> list[AdbEntry]:
 def lines(cache: Path, capsys: pytest.CaptureFixture[str], *between: Callable[[], object]) -> list[str]:
     """What is said, without the clock, while these things happen one after the other."""
     happening: Iterator[Callable[[], object]] = iter(between)
-    watch(partial(list_devices, cache), rounds=len(between) + 1, sleep=lambda _s: next(happening, lambda: None)())
+
+    def sleep(_seconds: float) -> None:
+        next(happening, lambda: None)()
+
+    watch(partial(list_devices, cache), rounds=len(between) + 1, sleep=sleep)
     return [re.sub(r"^\d\d:\d\d:\d\d  ", "", line) for line in capsys.readouterr().out.splitlines()]
 
 
