@@ -84,6 +84,7 @@ class RpcSession:
             with self.calling("connecting", timeout_s):
                 self.remote = rpc.connect("127.0.0.1", relay.port, key=server.key, session_timeout=SESSION_LIMIT_S)
         except PathFailure as failure:  # no program ran yet: it is not at fault
+            _close_what_tvm_left(relay.port)
             message = f"the RPC server on {transport.name} cannot be used: {failure.message}"
             if server.job.code in KILLED:
                 raise LinkFailure(message, evidence=failure.evidence) from failure
@@ -236,6 +237,15 @@ class RpcProgram:
         with self._session.calling(f"timing {self._loadable.library.name}", timeout_s):
             evaluator = self._vm.time_evaluator("invoke_stateful", clock, number=1, repeat=repeat)
             return [seconds * 1e3 for seconds in evaluator(entry).results]
+
+
+def _close_what_tvm_left(port: int) -> None:
+    """Close the socket that TVM 0.27 leaves open if a server hangs up in their handshake (rpc_socket_impl.cc)."""
+    import psutil
+
+    for connection in psutil.Process().net_connections("tcp4"):
+        if connection.raddr and connection.raddr.port == port:
+            os.close(connection.fd)
 
 
 def _leaves(value: Any) -> Iterator[Any]:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import socket
+import threading
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
 from device_runner import session
 from device_runner.device import ShellResult
-from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, LinkFailure
+from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, LinkFailure, RigFailure
+from device_runner.relay import Relay
 from device_runner.session import RpcSession
 
 BOOT = "1a2b"
+RPC_MAGIC = 0xFF271
+"""TVM: kRPCMagic of src/runtime/rpc/rpc_endpoint.h."""
 
 
 @dataclass
@@ -69,3 +75,27 @@ def test_the_owner_of_a_broken_connection(
     failure: Any = verdict(signs)
     assert type(failure) is owner
     assert message in failure.message
+
+
+@pytest.mark.parametrize("answered_bytes", [0, 2, 4, 6])
+def test_a_server_that_hangs_up_in_the_handshake_costs_no_socket(
+    answered_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "PROBE_TIMEOUT_S", 0.05)
+    signs = Signs()
+    job = SimpleNamespace(ended=False, code=None, output=lambda: "")
+    ours, theirs = socket.socketpair()
+
+    def hang_up() -> None:
+        with theirs:
+            theirs.recv(4)
+            theirs.sendall(RPC_MAGIC.to_bytes(4, "little")[:answered_bytes] + bytes(max(0, answered_bytes - 4)))
+
+    with Relay(ours) as relay:
+        threading.Thread(target=hang_up).start()
+        transport: Any = SimpleNamespace(shell=signs.shell, name="phone")
+        server: Any = SimpleNamespace(job=job, boot=BOOT, key="key")
+        with pytest.raises(RigFailure, match="the RPC server on phone cannot be used"):
+            RpcSession(transport, server, relay, {}, timeout_s=5)
+        peers = [connection.raddr for connection in psutil.Process().net_connections("tcp4") if connection.raddr]
+        assert relay.port not in [peer.port for peer in peers]
