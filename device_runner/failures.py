@@ -8,7 +8,7 @@ record; docs/glossary.md explains each.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 EVIDENCE_LIMIT_BYTES = 8_192
 
@@ -26,6 +26,16 @@ class Failure(Exception):
 
     def __str__(self) -> str:
         return f"{self.message}: {self.hint}" if self.hint else self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What pickle needs to carry it to another process of ours, whatever arguments its class takes."""
+        return _revived, (type(self), self.__dict__)
+
+
+def _revived(kind: type[Failure], known: dict[str, Any]) -> Failure:
+    failure = kind.__new__(kind, known["message"])
+    failure.__dict__.update(known)
+    return failure
 
 
 class PathFailure(Failure):

@@ -90,8 +90,9 @@ class _Turn:
         tell: Tell,
         stop: threading.Event,
     ) -> None:
+        assert isinstance(device.transport, AdbTransport)
         self._transport = device.transport
-        self._device = device
+        self._keeper = device.keeper
         self._desk = desk
         self._offer = offer
         self._listener = listener
@@ -117,7 +118,9 @@ class _Turn:
                     self._introduce(tracker, peer)
                 self._tell("", f"used by {peer}")
                 self._look_after(client)
-                log.info("%s is free", self._offer.name)
+            self._cut_all()
+            if left := self._keeper.put_back():  # its user may have been killed
+                log.warning("%s was left changed by %s: %s", self._offer.name, peer, ", ".join(left))
         finally:
             tracker.close()
             self._cut_all()
@@ -149,9 +152,8 @@ class _Turn:
                 handshake.refuse(connection)
                 raise handshake.Unwelcome("it names another key")
             handshake.welcome(connection, self._offer.key)
-            transport = self._transport
-            assert isinstance(transport, AdbTransport)
-            hello = Hello(self._offer, transport.serial, transport.root, self._token, version("apache-tvm"))
+            serial, root = self._transport.serial, self._transport.root
+            hello = Hello(self._offer, serial, root, self._token, version("apache-tvm"))
             send_json(connection, plain(hello), Deadline(LOOK_TIMEOUT_S))
         except (OSError, handshake.Unwelcome) as error:
             log.warning("%s: a connection was refused: %s", self._offer.name, error)
@@ -209,12 +211,10 @@ class _Turn:
 
     def _opened(self, connection: socket.socket, service: str) -> socket.socket | None:
         """The service's stream, after the client was told OKAY; None if it was told FAIL."""
-        transport = self._transport
-        assert isinstance(transport, AdbTransport)
         try:
             if not service.startswith(SERVICES):
                 raise Refused(f"the host of this device offers no {service.partition(':')[0][:32]!r}")
-            sock = transport.open(service, Deadline(OPEN_TIMEOUT_S))
+            sock = self._transport.open(service, Deadline(OPEN_TIMEOUT_S))
         except (Refused, Failure, OSError) as error:
             reason = str(error).encode()[:LONGEST_REQUEST_BYTES]
             connection.sendall(b"FAIL%04x%b" % (len(reason), reason))

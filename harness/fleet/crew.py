@@ -11,7 +11,7 @@ from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from device_runner.failures import Failure, RigFailure
+from device_runner.failures import RigFailure
 from harness.fleet.messages import Gone, Message, Orders, Settle
 from harness.fleet.worker import work
 
@@ -36,14 +36,21 @@ class Crew:
         self._processes: dict[str, BaseProcess] = {}
 
     def __enter__(self) -> Self:
-        context = multiprocessing.get_context("spawn")  # a fork would copy our threads' locks and TVM's state
-        for name in self._names:
-            ours, theirs = context.Pipe()
-            process = context.Process(target=self._work, args=(theirs, name, self._orders), name=f"fleet {name}")
-            process.start()
-            theirs.close()
-            self._pipes[name], self._processes[name] = ours, process
+        try:
+            for name in self._names:
+                self._start(name)
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
         return self
+
+    def _start(self, name: str) -> None:
+        context = multiprocessing.get_context("spawn")  # a fork would copy our threads' locks and TVM's state
+        ours, theirs = context.Pipe()
+        process = context.Process(target=self._work, args=(theirs, name, self._orders), name=f"fleet {name}")
+        process.start()
+        theirs.close()
+        self._pipes[name], self._processes[name] = ours, process
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -90,8 +97,6 @@ class Crew:
             process = self._processes[name]
             process.join(KILL_S)
             return Gone(RigFailure(f"the process that works on {name} {_ending(process)}"))
-        except Failure as failure:
-            return Gone(failure)
         return message
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import pickle
+import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from multiprocessing import Pipe
@@ -13,10 +18,10 @@ from typing import Any
 import pytest
 from fake_device import FakeDevice, a_plan, things
 
-from device_runner.failures import DeviceBusy, DeviceLost
+from device_runner.failures import DeviceBusy, DeviceLost, Failure
 from device_runner.recovery import Rung
-from harness.fleet import worker
-from harness.fleet.messages import Away, Back, Gone, Opened, Orders, Settle, Settled, Stepped
+from harness.fleet import crew, worker
+from harness.fleet.messages import Away, Back, Gone, Message, Opened, Orders, Said, Settle, Settled, Stepped
 from harness.outcome import Outcome
 
 WAIT_S = 20
@@ -132,3 +137,52 @@ def test_what_a_worker_is_called_at_a_tracker_holds_the_key() -> None:
     assert (
         worker.key_of(worker.member_name("adreno-bench/phone-Adreno #1-abc", 12)) == "adreno-bench/phone-Adreno #1-abc"
     )
+
+
+def _kinds(kind: type[Failure]) -> Iterator[type[Failure]]:
+    for one in kind.__subclasses__():
+        yield one
+        yield from _kinds(one)
+
+
+@pytest.mark.parametrize("kind", [Failure, *_kinds(Failure)], ids=lambda kind: kind.__name__)
+def test_every_failure_goes_through_a_pipe(kind: type[Failure]) -> None:
+    sent = kind.__new__(kind)
+    Failure.__init__(sent, "what happened", hint="what to do", evidence="a log")
+    got = pickle.loads(pickle.dumps(sent))
+    assert (type(got), str(got), got.evidence) == (kind, "what happened: what to do", "a log")
+
+
+def _crash(pipe: Connection, name: str, _orders: Orders) -> None:
+    """A worker: the first dies of a signal, the second ends without a word, the third is deaf and hangs."""
+    if name == "a":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if name == "c":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        pipe.send(Said("deaf"))
+        time.sleep(60)
+
+
+def test_the_death_of_a_worker_is_heard_and_one_that_hangs_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crew, "END_S", 0.2)
+    heard: dict[str, Message] = {}
+
+    def listen_and_leave() -> None:
+        with crew.Crew("abc", Orders(tmp_path, "run"), _crash) as three:
+            while len(heard) < 3:
+                for name, message in three.hear(WAIT_S):
+                    heard[name] = message
+                    if isinstance(message, Gone):
+                        three.dismiss(name)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        listen_and_leave()
+    assert isinstance(heard["a"], Gone)
+    assert str(heard["a"].failure) == "the process that works on a died of signal 9"
+    assert isinstance(heard["b"], Gone)
+    assert str(heard["b"].failure) == "the process that works on b ended with code 0"
+    assert heard["c"] == Said("deaf")
+    assert not multiprocessing.active_children()
