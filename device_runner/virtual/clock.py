@@ -6,6 +6,7 @@ older when its clock jumps forward: what is asked for by age is found as on a ph
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,17 +15,26 @@ JUMP_FILE = "data/misc/clock_jump_s"
 """For `date`: how far, in whole seconds, the phone's clock is ahead."""
 
 
-def jump(root: Path, seconds: int) -> None:
-    """Set the phone's clock so far ahead of the host's."""
-    file = root / JUMP_FILE
-    ahead = seconds - (int(file.read_text()) if file.exists() else 0)
-    if not ahead:
-        return
-    for path in _all_below(root / "data"):
-        found = path.lstat()
-        times = (found.st_atime - ahead, found.st_mtime - ahead)
-        os.utime(path, times, follow_symlinks=False)
-    file.write_text(f"{seconds}\n")
+class Clock:
+    """The clock of the phone in a folder; right when the phone starts."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._ahead_s = 0
+        (root / JUMP_FILE).unlink(missing_ok=True)
+
+    def set_ahead(self, seconds: int) -> None:
+        """Let it be so far ahead of the host's. Raises OSError if `date` cannot be told."""
+        jump_s = seconds - self._ahead_s
+        if not jump_s:
+            return
+        self._ahead_s = seconds
+        for path in _all_below(self._root / "data"):
+            with contextlib.suppress(OSError):  # it was removed meanwhile
+                found = path.lstat()
+                os.utime(path, (found.st_atime - jump_s, found.st_mtime - jump_s), follow_symlinks=False)
+        (self._root / JUMP_FILE).parent.mkdir(exist_ok=True)
+        (self._root / JUMP_FILE).write_text(f"{seconds}\n")
 
 
 def _all_below(folder: Path) -> Iterator[Path]:

@@ -8,7 +8,8 @@ import logging
 import socket
 from pathlib import Path
 
-from device_runner.virtual import clock, services
+from device_runner.virtual import services
+from device_runner.virtual.clock import Clock
 from device_runner.virtual.fault_file import POLL_S
 from device_runner.virtual.packet import MAX_PAYLOAD_BYTES, ProtocolError
 from device_runner.virtual.transport import Phone, Router, TaskSet, Transport
@@ -33,6 +34,7 @@ async def serve(listener: socket.socket, phone: Phone, route: Router = services.
     """Serve hosts until cancelled."""
     transports: set[Transport] = set()
     tasks = TaskSet()
+    clock = Clock(Path(phone.root))
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -54,7 +56,7 @@ async def serve(listener: socket.socket, phone: Phone, route: Router = services.
     try:
         while True:
             await asyncio.sleep(POLL_S)
-            clock.jump(Path(phone.root), phone.faults.now.clock_jump_s)
+            clock.set_ahead(phone.faults.now.clock_jump_s)
             if phone.faults.now.offline:
                 for transport in tuple(transports):
                     transport.drop()

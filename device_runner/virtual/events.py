@@ -18,6 +18,7 @@ from device_runner.virtual import phone
 from device_runner.virtual.phone import GPU_ZONE, INJECTED_JSONL, State
 
 MAX_LINE_BYTES = 4096
+MAX_LOG_BYTES = 16 << 20
 HOT_MC = {GPU_ZONE: 95_000, "skin-therm": 52_000}
 SEVERE = 3
 THROTTLED_LEVEL = 2
@@ -47,10 +48,11 @@ class Events:
                 continue  # not the daemon's
 
     def _carry_out(self, told: dict[str, Any]) -> None:
-        event = told.pop("event")
+        event = told.pop("event", None)
         if event == "injected":
             with (self._home / INJECTED_JSONL).open("a") as log:
-                log.write(json.dumps({"time_s": round(time.time(), 3), **told}) + "\n")
+                if log.tell() < MAX_LOG_BYTES:
+                    log.write(json.dumps({"time_s": round(time.time(), 3), **told}) + "\n")
         elif event in self._handlers:
             self._handlers[event]()
 

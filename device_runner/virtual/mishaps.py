@@ -6,15 +6,13 @@ What a mishap changes under `/sys` is told to the host, because the phone cannot
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from uuid import uuid4
 
 from device_runner.virtual import lifetime
 from device_runner.virtual.fault_file import POLL_S
 from device_runner.virtual.faults import Mishap
-from device_runner.virtual.phone import BOOT_COMPLETED, BOOT_ID
+from device_runner.virtual.phone import BOOT_COMPLETED
 from device_runner.virtual.transport import Phone, Transport
 
 TVM_RPC = b"tvm_rpc.server"
@@ -71,19 +69,21 @@ async def _overheat(phone: Phone, for_s: float) -> None:
 
 async def _reboot(phone: Phone, for_s: float) -> None:
     """Away for `for_s`, then reachable and booting for as long again."""
-    phone.faults.for_a_while(for_s, offline=True)
-    await asyncio.sleep(2 * POLL_S)  # the host loses the connection before it could hear that its commands were killed
-    lifetime.end_all_of(phone.environment[lifetime.PHONE_ID])
-    root = Path(phone.root)
-    for pattern in _FORGOTTEN:
-        for path in (root / "data/property").glob(pattern):
-            path.unlink(missing_ok=True)
-    (root / BOOT_ID).write_text(f"{uuid4()}\n")  # in place: in the sandbox another path leads to this very file
-    (root / BOOT_COMPLETED).write_text("0\n")
-    phone.tell(event="reboot")
-    await asyncio.sleep(2 * for_s)
-    with contextlib.suppress(FileNotFoundError):
-        (root / BOOT_COMPLETED).unlink()
+    root, this = Path(phone.root), object()
+    phone.boots.append(this)
+    with phone.faults.during(offline=True):
+        await asyncio.sleep(2 * POLL_S)  # the host loses the connection before it could hear of killed commands
+        lifetime.end_all_of(phone.environment[lifetime.PHONE_ID])
+        for pattern in _FORGOTTEN:
+            for path in (root / "data/property").glob(pattern):
+                path.unlink(missing_ok=True)
+        (root / BOOT_COMPLETED).write_text("0\n")
+        phone.tell(event="reboot")
+        await asyncio.sleep(for_s)
+    await asyncio.sleep(for_s)
+    phone.boots.remove(this)
+    if not phone.boots:
+        (root / BOOT_COMPLETED).unlink(missing_ok=True)
 
 
 _MISHAPS: dict[str, Callable[[Phone, float], Awaitable[None]]] = {

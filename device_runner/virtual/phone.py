@@ -26,7 +26,8 @@ BUILD_PROP = "system/build.prop"
 FAULTS_JSON = "system/etc/faults.json"
 INJECTED_JSONL = "system/etc/injected.jsonl"
 """What was injected since the phone was started, a line each."""
-BOOT_ID = "data/misc/boot_id"
+BOOT_ID = "boot_id"
+"""In the sandbox it is shown as the kernel's."""
 BOOT_COMPLETED = "data/property/sys.boot_completed"
 """While it is there, the phone has not booted."""
 IMAGE = Path(__file__).parent / "image"
@@ -135,13 +136,14 @@ def edit(home: Path, change: Callable[[State], State]) -> State:
 
 
 def reboot(home: Path) -> None:
-    """Forget what a phone forgets in a reboot: counters and what was written to the GPU's nodes."""
+    """Begin another boot: forget counters and what was written to the GPU's nodes."""
 
     def booted(state: State) -> State:
         return replace(state, gpu=replace(state.gpu, resets=0, busy_us=(0,) * len(state.gpu.levels_mhz)))
 
     for name, text in _tunables(edit(home, booted).gpu):
         _write(home / name, text)
+    (home / BOOT_ID).write_text(f"{uuid4()}\n")  # in place: the sandbox shows this very file
 
 
 def load(home: Path) -> State:

@@ -66,6 +66,8 @@ class Phone:
     faults: FaultFile
     product: dict[str, str] = field(default_factory=dict)
     """`ro.product.*`, shown in the banner."""
+    boots: list[object] = field(default_factory=list)
+    """Reboots under way: a phone can be told to while it boots."""
     dice: Dice = field(default_factory=Dice)
     tell: Callable[..., None] = lambda **_: None
     """Tells the host that has the phone: `tell(event="reboot")`; see `events`."""

@@ -101,6 +101,7 @@ def _listen(listener: socket.socket, options: argparse.Namespace) -> None:
         with connection:
             try:
                 if _injected().broken_runtime == "handshake":
+                    connection.settimeout(handshake.DEADLINE_S)
                     connection.recv(handshake.MAX_KEY_BYTES)
                     connection.sendall(OTHER_PROTOCOL)
                 session = handshake.greet(connection, options.key, match_key)
