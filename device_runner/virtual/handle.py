@@ -7,7 +7,6 @@ import importlib.util
 import json
 import secrets
 import select
-import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Any
 
 import device_runner
 from device_runner.failures import RigFailure
+from device_runner.quoting import quoted
 from device_runner.virtual import faults, lifetime, phone, private_adb, sandbox
 from device_runner.virtual.children import Children
 from device_runner.virtual.events import Events
@@ -182,5 +182,5 @@ def _python(call: str, *arguments: str) -> list[str]:
 def _tvm_rpc_script() -> str:
     return f"""#!/bin/sh
 export {FAULTS}="${{0%/*}}/../etc/faults.json"
-exec {shlex.join(_python("device_runner.virtual.tvm_rpc.server:main"))} "$@"
+exec {quoted(*_python("device_runner.virtual.tvm_rpc.server:main"))} "$@"
 """
