@@ -125,8 +125,10 @@ class FleetRun:
         elif isinstance(message, Settled):
             yield from self._settled(name, message)
         elif isinstance(message, Away):
-            if not self._board.running(name):  # else an order crossed it, and what that comes to says more
-                self._say(f"{member.name} does not answer any more: {message.why}")
+            if self._board.running(name):
+                return  # an order crossed it, and what that comes to says more
+            self._say(f"{member.name} does not answer any more: {message.why}")
+            if self._board.has_peer(name):  # without one, the next case brings it back or is lost
                 self._board.lose(name)
         elif isinstance(message, Back):
             self._say(f"{member.name} answers again")

@@ -10,14 +10,12 @@ import contextlib
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from datetime import datetime, timezone
 from multiprocessing.connection import Connection
 from types import FrameType
 from typing import NoReturn
 
 from device_runner.device import Device
 from device_runner.failures import Failure
-from device_runner.recovery import Quarantine
 from harness.fleet.messages import Away, Back, Gone, Message, Opened, Orders, Said, Settle, Settled, Stepped
 from harness.progress import Silent
 from harness.runner import Run, settle
@@ -70,31 +68,29 @@ def _settle_all(pipe: Connection, device: Device, orders: Orders, tell: Tell) ->
 
 def _next(pipe: Connection, run: Run, tell: Tell) -> Settle:
     """The next order. As long as there is none it looks after the device, and says when it goes and comes."""
+    away = run.recovery.quarantine is not None
     while not pipe.poll(LOOK_EVERY_S):
-        if change := _look(run):
-            tell("", AWAY if isinstance(change, Away) else "")
-            pipe.send(change)
+        why = _missed(run)
+        if bool(why) is not away:
+            away = not away
+            tell("", AWAY if away else "")
+            pipe.send(Away(why) if away else Back())
     order = pipe.recv()
     if not isinstance(order, Settle):
         raise TypeError(f"expected an order, found {type(order).__name__}")
     return order
 
 
-def _look(run: Run) -> Away | Back | None:
-    recovery = run.recovery
-    if not run.rungs:
-        return None
+def _missed(run: Run) -> str:
+    """Why the device does not answer; empty if it does. It is only looked at: bringing it back is for the next case."""
     try:
-        if recovery.quarantine:
-            recovery.admit(run.rungs)
-            return Back()
-        run.rungs[0].act(LOOK_TIMEOUT_S)
+        if run.recovery.quarantine:
+            run.recovery.admit(run.rungs)
+        elif run.rungs:
+            run.rungs[0].act(LOOK_TIMEOUT_S)
     except Failure as failure:
-        if not recovery.quarantine:
-            now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-            recovery.quarantine = Quarantine(now, failure.message)
-            return Away(failure.message)
-    return None
+        return failure.message
+    return ""
 
 
 class _Told(Silent):

@@ -211,3 +211,22 @@ def test_what_a_worker_says_is_said_with_its_name() -> None:
     script.hear = chatty  # type: ignore[method-assign]
     list(fleet(script, said=said).run(["c"]))
     assert "c: c is in use by process 7" in said
+
+
+def test_the_only_device_of_its_identity_keeps_its_cases_when_it_goes_away_for_a_while() -> None:
+    said: list[str] = []
+    script = events()
+    script.open["c"] = True
+    heard: list[list[Message]] = [[Opened(PHONES["c"], "c"), Away("unplugged")], [Back()]]
+    hear = script.hear
+
+    def first_away(timeout_s: float) -> Iterator[tuple[str, Message]]:
+        if heard:
+            yield from (("c", message) for message in heard.pop(0))
+        else:
+            yield from ((name, message) for name, message in hear(timeout_s) if name == "c")
+
+    script.hear = first_away  # type: ignore[method-assign]
+    done = list(fleet(script, said=said).run(["c"]))
+    assert [record.outcome for record in done] == [Outcome.OK] * 3
+    assert said == ["c does not answer any more: unplugged", "c answers again"]
