@@ -82,8 +82,10 @@ class FleetRun:
         """By identity, the device that was last opened."""
         self._lost: dict[Task[Plan], Record] = {}
         """Of a case whose device was lost: the record that it gets if no other device takes it."""
+        self._away: dict[str, Failure] = {}
+        """Of devices that do not answer at the moment, by worker."""
         self.failures: dict[str, Failure] = {}
-        """Why devices were not, or are no longer, part of this."""
+        """Why devices were not, or were at the end no longer, part of this."""
 
     def run(self, names: Sequence[str]) -> Iterator[Record]:
         """Run until every case has its record; each is kept before it is yielded."""
@@ -97,6 +99,7 @@ class FleetRun:
                 if not self._opening:
                     yield from map(self._kept, self._stranded())
                 self._hand_out(ahead)
+        self.failures.update((self._members[name].name, why) for name, why in self._away.items())
 
     @property
     def _opening(self) -> list[str]:
@@ -128,10 +131,12 @@ class FleetRun:
             if self._board.running(name):
                 return  # an order crossed it, and what that comes to says more
             self._say(f"{member.name} does not answer any more: {message.why}")
+            self._away[name] = DeviceLost(message.why)
             if self._board.has_peer(name):  # without one, the next case brings it back or is lost
                 self._board.lose(name)
         elif isinstance(message, Back):
             self._say(f"{member.name} answers again")
+            self._away.pop(name, None)
             assert member.identity
             self._join(name, member.identity, ahead)
         else:
@@ -149,6 +154,9 @@ class FleetRun:
         task = self._board.running(name)
         if task is None:
             return
+        self._away.pop(name, None)
+        if message.lost:
+            self._away[name] = DeviceLost(message.lost)
         if not message.lost or not self._board.has_peer(name):  # without a peer it goes on, in case it comes back
             self._board.finish(name)
             yield message.record
@@ -162,6 +170,7 @@ class FleetRun:
     def _gone(self, name: str, failure: Failure) -> Iterator[Record]:
         self._crew.dismiss(name)
         shown = self._members.pop(name).name
+        self._away.pop(name, None)
         self._say(f"{shown} is out: {failure}")
         self.failures[shown] = failure
         if task := self._board.running(name):

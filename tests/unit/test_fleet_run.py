@@ -47,6 +47,7 @@ class Script:
     away: set[str] = field(default_factory=set)
     dismissed: set[str] = field(default_factory=set)
     ordered: list[tuple[str, str]] = field(default_factory=list)
+    comes_back: bool = True
 
     def order(self, name: str, settle: Settle) -> None:
         assert name not in self.dismissed
@@ -77,7 +78,7 @@ class Script:
                 self.away.add(name)
                 return Settled(self._record(name, order, Outcome.DEVICE_LOST), "unplugged")
             return Settled(self._record(name, order, Outcome.OK))
-        if name in self.away:
+        if name in self.away and self.comes_back:
             self.away.discard(name)
             return Back()
         if event == "away":
@@ -125,10 +126,20 @@ def test_two_of_one_identity_share_its_cases_and_the_third_has_its_own() -> None
 def test_a_lost_device_hands_its_case_on_and_says_so() -> None:
     said: list[str] = []
     script = events("well", "well", "well", "lost")
-    done = list(fleet(script, said=said).run(["a", "b", "c"]))
+    run = fleet(script, said=said)
+    done = list(run.run(["a", "b", "c"]))
     assert all(record.outcome is Outcome.OK for record in done)
+    assert run.failures == {}  # it has answered again
     assert [name for name, case in script.ordered if case == "one" and name != "c"] == ["a", "b"]
     assert "a is given up until it answers again: unplugged" in said
+
+
+def test_a_device_that_stays_away_is_told_at_the_end_though_others_did_its_cases() -> None:
+    script = events("well", "well", "well", "lost")
+    script.comes_back = False
+    run = fleet(script)
+    assert {record.outcome for record in run.run(list(PHONES))} == {Outcome.OK}
+    assert {name: str(why) for name, why in run.failures.items()} == {"a": "unplugged"}
 
 
 def test_where_no_device_is_left_the_cases_are_lost_with_the_reason() -> None:
