@@ -27,6 +27,8 @@ from harness.stats.session import Noise, Samples, summarise
 
 FEWEST_SESSIONS = 2
 """On each side, before a latency may be called changed: the samples of one session share its bias."""
+MOST_REFERENCES = 400
+"""On each side; thousands of cases have thousands of sessions."""
 
 
 class Verdict(str, Enum):
@@ -223,9 +225,14 @@ def _probe(of: Sequence[Probed]) -> Probe:
 def _reference_change(base: Sequence[Probed], head: Sequence[Probed], rules: Rules) -> Change:
     """What became of the reference kernel that both sides measured. Another release may make another kernel of it."""
     same = {probed.kernel for probed in base} & {probed.kernel for probed in head}
-    was, now = ([probed.reference_ms for probed in side if probed.kernel in same] for side in (base, head))
+    was, now = (_thinned([probed.reference_ms for probed in side if probed.kernel in same]) for side in (base, head))
     change = pair.compare(was, now, replace(rules, floor_ms=0.0), limits=PROBE_LIMITS)
     return change if min(change.sessions) >= FEWEST_SESSIONS else unproved(change, "one session is no proof")
+
+
+def _thinned(sessions: Sequence[Samples]) -> Sequence[Samples]:
+    """As many as can be needed, from all over the run: every pair of base and head is compared."""
+    return sessions[:: 1 + len(sessions) // MOST_REFERENCES]
 
 
 def _both_timed(base: Side, head: Side) -> bool:

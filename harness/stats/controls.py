@@ -14,7 +14,7 @@ import numpy as np
 from harness.stats import robust
 from harness.stats.fdr import adjusted
 from harness.stats.pair import Change
-from harness.stats.samples import Limits, check
+from harness.stats.samples import Limits, as_numbers, invalid
 
 COMMON_SHIFT = 0.01
 """Controls that move together by less than this (a fraction) make no run unfit."""
@@ -111,9 +111,8 @@ def _unmeasured(controls: Mapping[str, Change], tested: Mapping[str, Change]) ->
 def _blind(where: str, probe: Probe) -> str:
     """Complain if less than half of the slowing shows for certain; samples too noisy to tell prove nothing."""
     for what, samples in (("reference", probe.reference_ms), ("slowed", probe.slowed_ms)):
-        quality = check(samples, PROBE_LIMITS)
-        if not quality.ok:
-            return f"the {what} kernel could not be measured ({where}): {quality.reasons[0]}"
+        if complaint := invalid(as_numbers(samples), PROBE_LIMITS):
+            return f"the {what} kernel could not be measured ({where}): {complaint}"
     plain, slowed = (np.log(samples) for samples in (probe.reference_ms, probe.slowed_ms))
     shown = robust.median(slowed) - robust.median(plain)
     error = MEDIAN_LOSS * math.hypot(*(robust.spread(logs) / math.sqrt(len(logs)) for logs in (plain, slowed)))

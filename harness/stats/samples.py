@@ -47,9 +47,8 @@ def check(samples_ms: Sequence[float], limits: Limits | None = None) -> Quality:
     """Judge samples in the order taken. Never raises for what numbers hold; text or None counts as not a number."""
     limits = limits or Limits()
     values = as_numbers(samples_ms)
-    invalid = _invalid(values, limits)
-    if invalid:
-        return Quality(False, (invalid,))
+    if complaint := invalid(values, limits):
+        return Quality(False, (complaint,))
     effective = effective_size(values)
     found = (
         _too_alike(effective, len(values), limits),
@@ -127,7 +126,8 @@ def modes(values: Sequence[float], fewest_share: float = 0.2) -> tuple[float, fl
     return (float(between[best]) / variance if variance > 0 else 0.0), float(apart[best])
 
 
-def _invalid(values: list[float], limits: Limits) -> str:
+def invalid(values: list[float], limits: Limits) -> str:
+    """Why these cannot be times at all; empty if they can."""
     if len(values) < limits.fewest:
         return f"{len(values)} samples; at least {limits.fewest} are needed"
     odd = [value for value in values if not is_time(value)]

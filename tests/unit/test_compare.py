@@ -98,6 +98,16 @@ def test_the_reference_kernel_moves_no_more_than_its_own_noise_allows() -> None:
     assert one_session.fitness.fit
 
 
+def test_thousands_of_series_are_judged_by_their_reference_kernels_too() -> None:
+    def many(seed: int, ms: float) -> list[Record]:
+        some = probed(sessions(10, 4, seed=seed), ms)
+        names = [f"m{number}-opencl-float32-untuned" for number in range(1200)]
+        return [r.model_copy(update={"case": name, "artifact": f"{name}{seed}"}) for name in names for r in some]
+
+    result = compare(many(0, 5), many(1, 6))
+    assert "the reference kernel moved by +20.0%" in result.fitness.reasons[0]
+
+
 @pytest.mark.parametrize("times", [[], [math.nan] * 5, [0.0] * 5, [-1.0] * 5, [math.inf] * 5, [5.0] * 5, [1e300] * 5])
 def test_reference_times_that_are_none_make_a_run_unfit_and_raise_nothing(times: list[float]) -> None:
     head = [r.model_copy(update={"reference_ms": times}) for r in probed(sessions(13, seed=1, artifact="b"), 5)]
