@@ -74,7 +74,7 @@ class ReferenceKernel:
             program = session.load(self.artifact.loadable, timeout_s=TIMEOUT_S)
             program.use_binaries(self.binaries.read_bytes(), timeout_s=ends - time.monotonic())
             taken = [_samples(program, turns, count, ends) for turns, count in ORDER]
-        except Failure:
+        except (Failure, OSError):
             return None
         before, slowed, after = taken
         return Reference(kernel_of(self.artifact), before + after, slowed)
@@ -85,12 +85,12 @@ def prepare_reference(plan: Plan, built: Built, run: Run) -> ReferenceKernel | N
     from harness.build import Artifact
 
     artifact = built.get(plan.reference.key) if plan.reference and run.timed else None
-    if not isinstance(artifact, Artifact):
+    if not isinstance(artifact, Artifact) or CRC not in artifact.compiled.facts:
         return None
     try:
         inputs = [_input(TURNS)]
         binaries = run.tunings.tuned("opencl", artifact.key, run.device, artifact.loadable, inputs, TIMEOUT_S)
-    except Failure:
+    except (Failure, OSError):
         return None
     return ReferenceKernel(artifact, binaries)
 

@@ -15,8 +15,8 @@ from harness.failures import UsageError
 from harness.stats.pair import Rules
 from harness.stats.sequential import BLOCK, Plan, smallest_confirmable
 
-MOST_SESSIONS = 128
-"""More than anybody would let one suspect cost."""
+LARGEST_BUDGET = 128
+"""Sessions of one suspect; more than anybody would spend."""
 
 
 def certificates_of(baselines: Iterable[Baseline], folder: Path) -> dict[Key, NoiseCertificate]:
@@ -36,7 +36,7 @@ def require_supported(certificates: Mapping[Key, NoiseCertificate], plan: Plan) 
     needed = max(_sessions_needed(certificates[key], plan) for key in unsupported)
     more = f" ({len(unsupported) - 1} more cases likewise)" if len(unsupported) > 1 else ""
     ways = [f"--relevant {_percent(unsupported[worst])}"] if math.isfinite(unsupported[worst]) else []
-    ways += [f"--most-sessions {needed}"] if needed <= MOST_SESSIONS else []
+    ways += [f"--most-sessions {needed}"] if needed <= LARGEST_BUDGET else []
     raise UsageError(
         f"{_relevant(certificates[worst], plan.rules):.1%} is less than {worst} can show with --most-sessions "
         f"{plan.most_sessions} by its certificate{more}",
@@ -50,11 +50,11 @@ def _relevant(one: NoiseCertificate, rules: Rules) -> float:
 
 
 def _sessions_needed(one: NoiseCertificate, plan: Plan) -> int:
-    """How many sessions support the threshold; more than `MOST_SESSIONS` if so many do not."""
-    counts = range(len(BLOCK), MOST_SESSIONS + 1, len(BLOCK))
+    """How many sessions support the threshold; more than `LARGEST_BUDGET` if so many do not."""
+    counts = range(len(BLOCK), LARGEST_BUDGET + 1, len(BLOCK))
     wanted = _relevant(one, plan.rules)
     enough = (n for n in counts if smallest_confirmable(one.certificate, replace(plan, most_sessions=n)) <= wanted)
-    return next(enough, MOST_SESSIONS + 1)
+    return next(enough, LARGEST_BUDGET + 1)
 
 
 def _percent(change: float) -> str:

@@ -57,7 +57,7 @@ def test_a_run_that_only_judges_has_none(built: Things, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", ["binaries", "use binaries"])
-@pytest.mark.parametrize("failure", [KernelBuildFailure("no"), DeviceLost("gone")])
+@pytest.mark.parametrize("failure", [KernelBuildFailure("no"), DeviceLost("gone"), OSError("no space")])
 def test_a_case_is_not_spoilt_by_it(built: Things, tmp_path: Path, step: str, failure: Exception) -> None:
     told = record(built, FakeDevice(fails={step: failure}), tmp_path)
     assert told.outcome is Outcome.OK
@@ -66,5 +66,7 @@ def test_a_case_is_not_spoilt_by_it(built: Things, tmp_path: Path, step: str, fa
 
 
 def test_neither_does_one_that_was_not_built(built: Things, tmp_path: Path) -> None:
-    told = record({**built, "ref": KernelBuildFailure("no")}, FakeDevice(), tmp_path)
-    assert (told.outcome, told.reference_ms) == (Outcome.OK, [])
+    case = built["c-tiny"]
+    for made in (KernelBuildFailure("no"), case):  # the other is no reference kernel
+        told = record({**built, "ref": made}, FakeDevice(), tmp_path)
+        assert (told.outcome, told.reference_ms) == (Outcome.OK, [])
