@@ -15,7 +15,8 @@ CaseGlob = Annotated[
     ),
 ]
 DeviceName = Annotated[
-    str, typer.Option("--device", help="virtual, local, or the adb serial of a phone (see `adreno-bench devices`).")
+    str,
+    typer.Option("--device", help="virtual, local, the adb serial of a phone (see `adreno-bench devices`), or labels."),
 ]
 DeviceNames = Annotated[
     list[str] | None,

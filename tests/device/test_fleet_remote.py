@@ -29,6 +29,7 @@ from device_runner.fleet.remote import RemoteTransport, offers, open_remote
 from device_runner.fleet.serve import Desk, serve
 from device_runner.fleet.tracker import Address, request
 from device_runner.lease import owner_of
+from device_runner.virtual.tvm_rpc import handshake
 
 pytestmark = pytest.mark.device
 
@@ -149,35 +150,51 @@ def test_whoever_does_not_name_the_key_is_shown_out(offered: Path, tracker: Addr
         assert transport.shell(["echo", "still here"], timeout_s=10).stdout == "still here\n"
 
 
+@contextmanager
+def offered_here(device: AdbDevice, told: list[str]) -> Iterator[Address]:
+    """A device offered by threads of ours: enough for whoever does not call TVM meanwhile. The tracker."""
+    from tvm.rpc.tracker import Tracker
+
+    running = Tracker(LOOPBACK, port=20000, port_end=32000, silent=True)
+    desk = Desk((LOOPBACK, running.port), LOOPBACK, "lab")
+    stop = threading.Event()
+    thread = threading.Thread(target=serve, args=(device, desk, lambda _, step: told.append(step), told.append, stop))
+    thread.start()
+    try:
+        assert the_offer(desk.tracker).name == "virtual@lab"
+        yield desk.tracker
+    finally:
+        stop.set()
+        thread.join(30)
+        running.terminate()
+
+
 def test_a_device_that_dies_while_it_is_free_is_not_offered_until_it_answers(
     device: AdbDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tvm.rpc.tracker import Tracker
-
     def dead(*_: object, **__: object) -> None:
         raise DeviceLost("unplugged")
 
     monkeypatch.setattr(serving, "RETRY_S", 0.1)
     told: list[str] = []
-    stop = threading.Event()
-    running = Tracker(LOOPBACK, port=20000, port_end=32000, silent=True)
-    desk = Desk((LOOPBACK, running.port), LOOPBACK, "lab")
-    thread = threading.Thread(target=serve, args=(device, desk, lambda _, step: told.append(step), told.append, stop))
-    thread.start()
-    try:
-        assert the_offer(desk.tracker).name == "virtual@lab"
+    with offered_here(device, told) as tracker:
         with monkeypatch.context() as unplugged:
             unplugged.setattr(Adb, "shell", dead)
             for _ in Deadline(NEVER_S).attempts(0.05):
-                if not offers(desk.tracker):
+                if not offers(tracker):
                     break
-        assert the_offer(desk.tracker).name == "virtual@lab"
-    finally:
-        stop.set()
-        thread.join(30)
-        running.terminate()
+        assert the_offer(tracker).name == "virtual@lab"
     assert "unplugged" in told
     assert "virtual@lab: is offered again" in told
+
+
+def test_a_stream_may_be_silent_for_longer_than_a_greeting(
+    device: AdbDevice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handshake, "DEADLINE_S", 0.3)
+    with offered_here(device, []) as tracker, got(tracker, tmp_path) as remote:
+        said = remote.transport.shell(["sh", "-c", "sleep 1; echo awake"], timeout_s=20)
+    assert said.stdout == "awake\n"
 
 
 @contextmanager
