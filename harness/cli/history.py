@@ -13,7 +13,7 @@ from harness.outcome import ExitCode, Outcome, Owner, exit_code
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.record import Record
+    from harness.history.runs import Made
 
 DEFAULT_CONFIG = Path("asv.conf.json")
 DEFAULT_FOLDER = Path(".asv/releases")
@@ -75,7 +75,8 @@ def run(
     asked = runs.Asked(device, suite, commits, record_samples, skip_existing, everywhere, options)
     made = runs.run(project, asked, identity)
     typer.echo(_summary(made, identity.key, config))
-    raise typer.Exit(_verdict(runs.settled(made), findings_are_fine))
+    broken = [Outcome.COMPILE_ERROR for _ in made.not_installed]
+    raise typer.Exit(_verdict([*runs.settled(made.records), *broken], findings_are_fine))
 
 
 @app.command()
@@ -134,10 +135,14 @@ def _name_skipped(skipped: Sequence[str]) -> None:
         raise typer.Exit(ExitCode.RIG_FAILURE)
 
 
-def _summary(made: Sequence[Record], machine: str, config: Path) -> str:
-    if not made:
+def _summary(made: Made, machine: str, config: Path) -> str:
+    lines = [f"could not be built or installed: {commit}; its output above says why" for commit in made.not_installed]
+    if not made.records and not lines:
         return f"nothing was new: built, pushed and measured nothing on {machine}"
-    return f"measured {len(made)} cases on {machine}; now run: adreno-bench history publish --config {config}"
+    count = len(made.records)
+    return "\n".join(
+        [*lines, f"measured {count} cases on {machine}; now run: adreno-bench history publish --config {config}"]
+    )
 
 
 def _verdict(outcomes: Sequence[Outcome], findings_are_fine: bool) -> ExitCode:

@@ -77,8 +77,17 @@ class Asked:
     """Passed on to `asv run`."""
 
 
-def run(project: Project, asked: Asked, identity: Identity) -> list[Record]:
-    """Let asv measure and return the records that this made. Raises DeviceBusy, RigFailure, UsageError.
+@dataclass(frozen=True)
+class Made:
+    """What one run added to a history."""
+
+    records: list[Record]
+    not_installed: list[str]
+    """The first digits of commits that could not be built or installed."""
+
+
+def run(project: Project, asked: Asked, identity: Identity) -> Made:
+    """Let asv measure. Raises DeviceBusy, RigFailure, UsageError.
 
     Cases of earlier runs for which there was no device are taken up first, whatever commits are asked for.
     """
@@ -87,6 +96,7 @@ def run(project: Project, asked: Asked, identity: Identity) -> list[Record]:
         folder = project.results / machine
         folder.mkdir(parents=True, exist_ok=True)
         before = {file: len(RecordFile(file).load().records) for file in record_files(folder)}
+        without = set(_without_records(folder))
         variables = _variables(asked, identity, folder)
         if open_ones := unsettled(folder, asked.everywhere):
             with _hash_file(open_ones) as commits:
@@ -95,7 +105,13 @@ def run(project: Project, asked: Asked, identity: Identity) -> list[Record]:
         made = [r for file in record_files(folder) for r in RecordFile(file).load().records[before.get(file, 0) :]]
     if code == ASV_SOME_FAILED and not made:
         raise RigFailure("asv measured nothing: a commit could not be installed", hint="its output above says why")
-    return made
+    return Made(made, [name for name in _without_records(folder) if name not in without])
+
+
+def _without_records(folder: Path) -> list[str]:
+    """Commits of which asv has a file and we have none: no process of theirs ever ran."""
+    files = [file for file in sorted(folder.glob("*-*.json")) if not file.with_suffix(".jsonl").exists()]
+    return [file.name.split("-", 1)[0] for file in files]
 
 
 def unsettled(folder: Path, everywhere: Collection[str] = ()) -> list[str]:

@@ -8,16 +8,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from history_results import a_record
 
 from device_runner.device import Identity
 from device_runner.failures import DeviceLost, RigFailure
 from device_runner.lease import lease
 from harness.case import Case
 from harness.failures import UsageError
-from harness.history import environment, measured, releases
+from harness.history import environment, measured, releases, runs
 from harness.history.machine import machine_of, register
 from harness.history.publish import publish
-from harness.history.runs import Asked, asv, load_project, run
+from harness.history.runs import ASV_SOME_FAILED, Asked, Project, asv, load_project, run
 from harness.outcome import Outcome
 from harness.pairs import WORKING_PAIRS
 from harness.suite import Suite
@@ -131,6 +132,20 @@ def test_of_two_histories_at_once_the_second_says_who_has_it(tmp_path: Path) -> 
     asked = Asked("virtual", None, "")
     with lease("asv", project.environments.parent, timeout_s=0), pytest.raises(RigFailure, match="another history of"):
         run(project, asked, PHONE)
+
+
+def test_a_commit_that_could_not_be_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fake_asv(project: Project, _arguments: object, _variables: object) -> int:
+        folder = project.results / PHONE.key
+        for name in ("aaaaaaaa-env.json", "bbbbbbbb-env.json"):
+            (folder / name).write_text("{}")
+        record = a_record("tiny-opencl-float32-untuned", "as-shipped", 1.0)
+        (folder / "bbbbbbbb-env.jsonl").write_text(record.line() + "\n")
+        return ASV_SOME_FAILED
+
+    monkeypatch.setattr(runs, "_asv", fake_asv)
+    made = run(load_project(a_config(tmp_path)), Asked("virtual", None, ""), PHONE)
+    assert (len(made.records), made.not_installed) == (1, ["aaaaaaaa"])
 
 
 @pytest.mark.parametrize("command", ["run", "releases", "publish", "summary"])
