@@ -100,7 +100,9 @@ def test_the_releases_history_says_that_the_texture_path_is_wrong_since_0_26(hom
 
 @pytest.mark.timeout(900)
 def test_asv_show_says_why_a_case_failed(home: Path, published: Path) -> None:
-    shown = call(home, sys.executable, "-m", "asv", "--config", str(published / "asv.conf.json"), "show", "0.27.0.post1")
+    shown = call(
+        home, sys.executable, "-m", "asv", "--config", str(published / "asv.conf.json"), "show", "0.27.0.post1"
+    )
     assert "plain-texture-float32-untuned as-shipped: wrong-result: " in shown.stdout, shown.stderr
 
 
