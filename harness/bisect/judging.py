@@ -52,6 +52,8 @@ class Look:
     state: State
     outcome: str
     why: str = ""
+    identity: str = ""
+    """Of the device."""
     artifact: str = ""
     library: str = ""
     """SHA-256; equal libraries are judged once."""
@@ -81,23 +83,25 @@ class Judge:
         except NotInstallable as failure:
             return Look(name, State.SKIP, NOT_INSTALLABLE, failure.message)
         build = self._built(bench)
+        _require_same(build.identity, [look.identity for look in earlier if look.identity])
         if same := next((look for look in earlier if look.library and look.library == build.library), None):
             why = f"made the same library as {same.name}"
-            return Look(name, same.state, same.outcome, why, build.artifact, build.library)
+            return Look(name, same.state, same.outcome, why, build.identity, build.artifact, build.library)
         if build.outcome is not Outcome.OK:
             state = state_of(self.reason, build.outcome)
-            return Look(name, state, build.outcome.value, build.message, build.artifact)
+            return Look(name, state, build.outcome.value, build.message, build.identity, build.artifact)
         if self.reason is Reason.SLOWER and name != self.good:
             return self._in_turns(name, bench, build)
         return self._once(name, bench, build)
 
     def _once(self, name: str, bench: Bench, build: Build) -> Look:
-        record = self._ran(bench)
+        record = self._ran(bench, build.identity)
         return Look(
             name,
             state_of(self.reason, record.outcome),
             record.outcome.value,
             record.message,
+            build.identity,
             build.artifact,
             build.library,
             sessions=1,
@@ -110,7 +114,7 @@ class Judge:
         benches = {Side.BASE: self.open(self.good), Side.HEAD: bench}
 
         def measure(side: Side) -> Record:
-            taken[side].append(self._ran(benches[side]))
+            taken[side].append(self._ran(benches[side], build.identity))
             return taken[side][-1]
 
         asked = Comparison(Key(build.identity, self.case), None, None, Verdict.INCONCLUSIVE)
@@ -123,6 +127,7 @@ class Judge:
             _SLOWER.get(found.verdict, State.SKIP),
             outcome.value,
             "; ".join(found.reasons),
+            build.identity,
             build.artifact,
             build.library,
             sessions=sum(map(len, taken.values())),
@@ -137,9 +142,10 @@ class Judge:
                 return build
         raise RigFailure(f"{self.case} could not be built: {build.message}", hint="run the same command to go on")
 
-    def _ran(self, bench: Bench) -> Record:
+    def _ran(self, bench: Bench, identity: str) -> Record:
         (record,) = bench.run([self.case])
         self.keep(record)
+        _require_same(record.identity_key, [identity])
         if not record.outcome.settled:
             why = f"{self.case} could not be judged: {record.outcome.value}: {record.message}"
             raise RigFailure(why, hint="run the same command to go on where this ended")
@@ -166,6 +172,15 @@ def reason_of(outcome: Outcome) -> Reason:
     if found := finding(outcome):
         return Reason.WRONG if found is Verdict.WRONG else Reason.BROKEN
     return Reason.SLOWER
+
+
+def _require_same(identity: str, earlier: Sequence[str]) -> None:
+    """What one device says of a revision is nothing to another."""
+    if earlier and identity != earlier[-1]:
+        raise RigFailure(
+            f"the device is {identity} now and was {earlier[-1]}",
+            hint="bring that one back, or begin anew with --fresh",
+        )
 
 
 def _location_ms(records: Sequence[Record]) -> float | None:

@@ -65,6 +65,7 @@ def bisect(
     Exit codes: 0 the first bad revision was found, 5 it is one of several, because some could not be judged; 2 an end
     is not what it was said to be, 4 rig failure.
     """
+    from device_runner.fleet.select import select_one
     from harness.artifact import cache_root
     from harness.bisect.bisection import Bisection
     from harness.cli.screen import Screen, out
@@ -74,10 +75,11 @@ def bisect(
     from harness.toolchains.toolchain import Asked
 
     require_choice(as_shipped, with_quirks or ())
-    asked = Asked(suite, device, as_shipped, tuple(with_quirks or ()))
     case_id, rules = _the_case(suite, case), Rules(relevant=relevant / 100, floor_ms=floor_ms)
     line = between(revision(good, config, cache_root()), revision(bad, config, cache_root()))
     with Screen() as screen:
+        one = select_one(device, cache_root(), screen.say)
+        asked = Asked(suite, one, as_shipped, tuple(with_quirks or ()))
         answer = Bisection(case_id, line, asked, _reason(reason), rules, most_sessions, cache_root()).run(
             screen.say, fresh=fresh
         )

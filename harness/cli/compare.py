@@ -127,6 +127,9 @@ def _of_revisions(
     most_sessions: int,
     folder: Path | None,
 ) -> tuple[Result, str]:
+    from dataclasses import replace
+
+    from device_runner.fleet.select import select_one
     from harness.artifact import cache_root
     from harness.cli.screen import Screen
     from harness.cli.work import choose, require_choice
@@ -148,6 +151,7 @@ def _of_revisions(
             if folder:
                 RecordFile(folder / f"{side.value}.jsonl").append(record)
 
+        asked = replace(asked, device=select_one(asked.device, cache_root(), screen.say))
         chains = [Toolchain.of(one, cache_root(), asked, screen.say) for one in (base, head)]
         result = Sides(chains[0], chains[1], keep).compare(cases, rules, most_sessions)
     kept = f"; the records are in {folder}" if folder else ""

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from harness.build import stored
 from harness.git import git
 from harness.history.releases import PINS, pins
 
@@ -33,12 +34,17 @@ def home(cache: Path, sidecar_cache: Path, tmp_path_factory: pytest.TempPathFact
     return folder
 
 
-def bench(home: Path, cache: Path, *arguments: str) -> tuple[int, Any, str]:
-    """Exit code, what was printed as JSON, and what was said beside it."""
+def bench(home: Path, cache: Path, *arguments: str, **faults: Any) -> tuple[int, Any, str]:
+    """Exit code, what was printed as JSON, and what was said beside it. `faults` are the virtual phone's."""
+    (home / "faults.json").write_text(json.dumps(faults))
     done = subprocess.run(
         [sys.executable, "-c", "from harness.cli import main; main()", *arguments, "--suite", "suite.toml", "--json"],
         cwd=home,
-        env={**os.environ, "ADRENO_BENCH_CACHE": str(cache)},
+        env={
+            **os.environ,
+            "ADRENO_BENCH_CACHE": str(cache),
+            "ADRENO_BENCH_VIRTUAL_FAULTS": str(home / "faults.json"),
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -50,7 +56,7 @@ def bench(home: Path, cache: Path, *arguments: str) -> tuple[int, Any, str]:
 
 
 def test_two_releases_compared_say_that_the_texture_path_became_wrong(home: Path, cache: Path) -> None:
-    kept = ("--records", "kept", "--relevant", "200")  # latencies of a shared host are not what this is about
+    kept = ("--records", "kept", "--relevant", "200")  # of what is wrong no clock tells
     code, said, told = bench(home, cache, "compare", "0.25.0.post1", "0.27.0.post1", *SHIPPED, *kept)
     verdicts = {case["case"]: case for case in said["cases"]}
     assert code == 3, told
@@ -60,6 +66,22 @@ def test_two_releases_compared_say_that_the_texture_path_became_wrong(home: Path
     assert verdicts[OPENCL]["head"]["outcome"] == "ok"
     tvm = {json.loads(line)["tvm"] for line in (home / "kept" / "head.jsonl").read_text().splitlines()}
     assert tvm == {"0.27.0.post1"}
+
+
+def test_a_library_that_is_slowed_is_confirmed_slower_and_one_that_is_not_is_the_same(home: Path, cache: Path) -> None:
+    asked = ("compare", "0.25.0.post1", "0.27.0.post1", "--case", OPENCL)
+    steady = {"simulate_inference_s": 0.02}  # latencies of a shared host are not what this is about
+    code, said, told = bench(home, cache, *asked, **steady)
+    (case,) = said["cases"]
+    assert (code, case["verdict"]) == (0, "same"), told
+    head = stored(cache, case["head"]["artifact"])
+    assert head
+    slowness = {"factor": 1.3, "library": f"{head.loadable.sha256}*", "kernel": "*"}
+    code, said, told = bench(home, cache, *asked, **steady, slow_kernels=[slowness])
+    (case,) = said["cases"]
+    assert (code, case["verdict"]) == (1, "slower"), told
+    assert case["relative"] == pytest.approx(0.3, abs=0.05)
+    assert "fresh sessions in turns" in case["reasons"][0]
 
 
 def test_bisecting_the_releases_names_0_26_and_shows_what_changed(home: Path, cache: Path) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from fake_records import a_record, sessions
+from fake_records import IDENTITY, a_record, sessions
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,6 +47,7 @@ class World:
     opened: list[str] = field(default_factory=list)
     ran: list[str] = field(default_factory=list)
     chance: random.Random = field(default_factory=lambda: random.Random(1))
+    identity: str = IDENTITY.key
 
     def open(self, name: str) -> Bench:
         self.opened.append(name)
@@ -65,7 +66,11 @@ class _Bench:
         broken = compiler.outcome is Outcome.COMPILE_ERROR
         outcome = Outcome.COMPILE_ERROR if broken else Outcome.OK
         library = "" if broken else compiler.library or f"library of {self.name}"
-        return {CASE: Build(CASE, "phone", f"artifact of {self.name}", library, outcome, "no such operator" * broken)}
+        return {
+            CASE: Build(
+                CASE, self.world.identity, f"artifact of {self.name}", library, outcome, "no such operator" * broken
+            )
+        }
 
     def run(self, cases: Sequence[str]) -> list[Record]:
         self.world.ran.append(self.name)
@@ -188,6 +193,17 @@ def test_a_device_that_fails_is_no_verdict_and_what_was_judged_stays(tmp_path: P
     assert not set(before[:-1]) & set(world.ran[len(before) :])
     with kept(tmp_path, {"good": "a"}, fresh=True) as known:
         assert known.looks == {}
+
+
+def test_another_device_ends_it(tmp_path: Path) -> None:
+    world = line_of(4, 4, outcome=Outcome.WRONG_RESULT)
+    world.compilers["good3"].outcome = Outcome.DEVICE_LOST
+    with kept(tmp_path, {}, fresh=False) as known:
+        with pytest.raises(RigFailure, match="device-lost"):
+            bisect(world, Reason.WRONG, earlier=known)
+        world.identity = "another"
+        with pytest.raises(RigFailure, match="the device is another now and was phone-Adreno740"):
+            bisect(world, Reason.WRONG, earlier=known)
 
 
 def test_one_question_is_asked_by_one_process_at_a_time(tmp_path: Path) -> None:
