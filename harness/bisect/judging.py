@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol
 
@@ -84,52 +84,43 @@ class Judge:
             return Look(name, State.SKIP, NOT_INSTALLABLE, failure.message)
         build = self._built(bench)
         _require_same(build.identity, [look.identity for look in earlier if look.identity])
+        seen = Look(name, State.SKIP, build.outcome.value, build.message, build.identity, build.artifact, build.library)
         if same := next((look for look in earlier if look.library and look.library == build.library), None):
-            why = f"made the same library as {same.name}"
-            return Look(name, same.state, same.outcome, why, build.identity, build.artifact, build.library)
+            return replace(seen, state=same.state, outcome=same.outcome, why=f"made the same library as {same.name}")
         if build.outcome is not Outcome.OK:
-            state = state_of(self.reason, build.outcome)
-            return Look(name, state, build.outcome.value, build.message, build.identity, build.artifact)
+            return replace(seen, state=state_of(self.reason, build.outcome))
         if self.reason is Reason.SLOWER and name != self.good:
-            return self._in_turns(name, bench, build)
-        return self._once(name, bench, build)
+            return self._in_turns(seen, bench)
+        return self._once(seen, bench)
 
-    def _once(self, name: str, bench: Bench, build: Build) -> Look:
-        record = self._ran(bench, build.identity)
-        return Look(
-            name,
-            state_of(self.reason, record.outcome),
-            record.outcome.value,
-            record.message,
-            build.identity,
-            build.artifact,
-            build.library,
+    def _once(self, seen: Look, bench: Bench) -> Look:
+        record = self._ran(bench, seen.identity)
+        return replace(
+            seen,
+            state=state_of(self.reason, record.outcome),
+            outcome=record.outcome.value,
+            why=record.message,
             sessions=1,
             wall_ms=_location_ms([record]),
         )
 
-    def _in_turns(self, name: str, bench: Bench, build: Build) -> Look:
+    def _in_turns(self, seen: Look, bench: Bench) -> Look:
         """The good revision and this one, A B B A, until a sequential test decides."""
         taken: dict[Side, list[Record]] = {side: [] for side in Side}
         benches = {Side.BASE: self.open(self.good), Side.HEAD: bench}
 
         def measure(side: Side) -> Record:
-            taken[side].append(self._ran(benches[side], build.identity))
+            taken[side].append(self._ran(benches[side], seen.identity))
             return taken[side][-1]
 
-        asked = Comparison(Key(build.identity, self.case), None, None, Verdict.INCONCLUSIVE)
+        asked = Comparison(Key(seen.identity, self.case), None, None, Verdict.INCONCLUSIVE)
         found = confirm(asked, pair.Verdict.SLOWER, self.plan, measure)
-        last = taken[Side.HEAD][-1] if taken[Side.HEAD] else None
-        outcome = last.outcome if last else Outcome.INCONCLUSIVE
         relative = found.change.relative if found.change else math.nan
-        return Look(
-            name,
-            _SLOWER.get(found.verdict, State.SKIP),
-            outcome.value,
-            "; ".join(found.reasons),
-            build.identity,
-            build.artifact,
-            build.library,
+        return replace(
+            seen,
+            state=_SLOWER.get(found.verdict, State.SKIP),
+            outcome=taken[Side.HEAD][-1].outcome.value if taken[Side.HEAD] else seen.outcome,
+            why="; ".join(found.reasons),
             sessions=sum(map(len, taken.values())),
             wall_ms=_location_ms(taken[Side.HEAD]),
             relative=relative if math.isfinite(relative) else None,

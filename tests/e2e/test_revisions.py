@@ -102,7 +102,7 @@ def test_a_commit_that_does_not_build_stays_a_candidate(home: Path, cache: Path)
     for required in (pins("0.25.0.post1"), ["./nothing-here"], pins("0.26.0")):
         (repo / PINS).write_text("\n".join(required))
         git(repo, "add", PINS)
-        git(repo, "commit", "--quiet", "-m", required[0])
+        git(repo, "commit", "--quiet", "-m", required[0], date="2026-01-01T00:00:00+00:00")  # the same in every run
         commits.append(git(repo, "rev-parse", "HEAD").strip()[:10])
     (releases,) = (cache / "releases").glob("*/asv.conf.json")
     config = {**json.loads(releases.read_text()), "repo": "tvm"}
