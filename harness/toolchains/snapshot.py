@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 from importlib.metadata import version
 from pathlib import Path
@@ -13,8 +14,12 @@ NAME = "adreno-bench"
 COPY_TIMEOUT_S = 120.0
 
 
+@functools.cache
 def snapshot(cache: Path) -> Path:
-    """A folder that, on an interpreter's path, makes this very harness importable there. Made once for its content."""
+    """A folder that, on an interpreter's path, makes this very harness importable there.
+
+    Made once for its content, and looked at once in a process: all that it starts run the same.
+    """
     root = Path(__file__).resolve().parents[2]
     files = [
         file
