@@ -83,8 +83,11 @@ class RpcSession:
         try:
             with self.calling("connecting", timeout_s):
                 self.remote = rpc.connect("127.0.0.1", relay.port, key=server.key, session_timeout=SESSION_LIMIT_S)
-        except PathFailure as failure:  # no program ran yet: it is not at fault
+        except Failure as failure:
             _close_what_tvm_left(relay.port)
+            if not isinstance(failure, PathFailure):
+                raise
+            # No program ran yet: it is not at fault.
             message = f"the RPC server on {transport.name} cannot be used: {failure.message}"
             if server.job.code in KILLED:
                 raise LinkFailure(message, evidence=failure.evidence) from failure
