@@ -25,7 +25,7 @@ SHIPPED = ("--as-shipped", *(part for quirk in QUIRKS for part in ("--with-quirk
 
 @pytest.fixture(scope="module")
 def home(cache: Path, sidecar_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a suite, and a cache whose environments are kept from run to run: each is half a gigabyte."""
+    """A folder with a suite, and a cache whose environments are kept from run to run: each is 0.6 GB."""
     (sidecar_cache / "toolchains").mkdir(exist_ok=True)
     if not (cache / "toolchains").exists():
         (cache / "toolchains").symlink_to(sidecar_cache / "toolchains")
