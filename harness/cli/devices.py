@@ -10,6 +10,7 @@ import typer
 
 from harness.cli.options import AsJson, TrackerAddress
 from harness.failures import UsageError
+from harness.outcome import ExitCode
 
 if TYPE_CHECKING:
     from device_runner.device import DeviceEntry
@@ -45,15 +46,24 @@ def devices(
 
 
 def _restore(name: str | None) -> None:
+    from device_runner.failures import Failure
     from device_runner.registry import list_devices, put_back
     from harness.artifact import cache_root
     from harness.cli.screen import out
     from harness.cli.table import plain_table
 
     cache = cache_root()
-    names = [name] if name else [entry.name for entry in list_devices(cache) if entry.state == "ready"]
-    rows = [(name, *came) for name in names for came in put_back(name, cache).items()]
+    rows, failed = list[tuple[str, str, str]](), False
+    for device in [name] if name else [entry.name for entry in list_devices(cache) if entry.state == "ready"]:
+        try:
+            rows += [(device, *came) for came in put_back(device, cache).items()]
+        except Failure as failure:
+            if name:
+                raise
+            rows, failed = [*rows, (device, "", str(failure))], True  # the others are put back all the same
     out(plain_table(rows, ("device", "what", "now")) if rows else "nothing was left changed")
+    if failed:
+        raise typer.Exit(ExitCode.RIG_FAILURE)
 
 
 def _watch(tracker: str | None) -> None:

@@ -196,6 +196,7 @@ def _summary(done: Sequence[Record], records: Path) -> list[str]:
         f"pushed {f'{len(sent)} files, {size(sum(sent))}' if sent else 'nothing'}; records are in {records}",
     ]
     lines += [f"{record.case}: {told}" for record in done if (told := _tuned(record))]
+    lines += [f"{record.case}: {_recovered(record)}" for record in done if record.recovery]
     quirks = sorted({quirk for record in done for quirk in record.quirks})
     if quirks:
         explained = "`adreno-bench quirks` explains them, each record names its own"
@@ -205,6 +206,12 @@ def _summary(done: Sequence[Record], records: Path) -> list[str]:
         names = ", ".join(emulated)
         lines.append(f"not the real thing on this device: {names}; do not compare its times with a phone's")
     return lines
+
+
+def _recovered(record: Record) -> str:
+    """What was done for a device that was lost while this case ran."""
+    steps = ", ".join(step.rung for step in record.recovery)
+    return f"the device was lost ({record.recovery[0].because}); tried: {steps}"
 
 
 def _tuned(record: Record) -> str:

@@ -13,7 +13,7 @@ from harness.gates.options import Options
 from harness.plan import Plan
 from harness.progress import Silent
 from harness.record import Record
-from harness.runner import Built, Run, run_case
+from harness.runner import Built, Run, settle
 from harness.suite import Suite
 from harness.tuning import TuningStore
 
@@ -31,7 +31,7 @@ class Bench:
 
     def record(self, case: str) -> Record:
         """Run a case and judge it; it is not timed."""
-        return run_case(self.plans[case], self.built, self.run, Silent())
+        return settle(self.plans[case], self.built, self.run, Silent())
 
     def baseline(self, case: str) -> Baseline | None:
         """What was blessed of a case on this identity. Raises UsageError for a file that is not good."""

@@ -13,7 +13,7 @@ from harness.gates.judge import Measure
 from harness.plan import Plan
 from harness.progress import Progress
 from harness.record import Record, RecordFile
-from harness.runner import Run, run_case
+from harness.runner import Run, settle
 from harness.stats.sequential import Side
 
 
@@ -42,7 +42,7 @@ class Remeasure:
         was = replace(plan, compile=replace(plan.compile, key=old.key), quirks=blessed.quirks)
 
         def measure(side: Side) -> Record:
-            record = run_case(plan if side is Side.HEAD else was, built, self.run, self.progress)
+            record = settle(plan if side is Side.HEAD else was, built, self.run, self.progress)
             if side is Side.BASE:
                 record = record.model_copy(update={"tvm": blessed.tvm, "ffi": blessed.ffi})
             self.records.append(record)

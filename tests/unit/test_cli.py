@@ -8,12 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from device_runner.device import DeviceEntry
+from device_runner.failures import DeviceLost
+from harness.cli import main
 from harness.cli.work import choose
 from harness.outcome import ExitCode
 from harness.suite import Suite
 
 HEAVY = ("tvm", "tvm_ffi", "onnx", "numpy", "adbutils", "rich", "pydantic")
-COMMANDS = ("run", "build", "show", "list", "devices", "doctor", "quirks", "cache")
+COMMANDS = (
+    *("run", "calibrate", "compare", "bisect", "bless", "gate", "build", "show", "list", "devices", "doctor"),
+    *("quirks", "cache", "history", "fleet", "runtime"),
+)
 
 
 def bench(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -96,3 +102,23 @@ def test_the_cases_of_a_suite_as_json(tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text('models = ["tiny"]\npaths = ["opencl", "texture"]\n')
     said = bench("list", "--suite", "s.toml", "--json", folder=tmp_path).stdout
     assert json.loads(said) == ["tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"]
+
+
+def test_restoring_goes_on_where_one_device_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def put_back(name: str, _cache: Path) -> dict[str, str]:
+        if name == "gone":
+            raise DeviceLost("gone does not answer")
+        return {"screen": "as it was"}
+
+    entries = [DeviceEntry(name, "phone", "ready") for name in ("gone", "here")]
+    monkeypatch.setattr("device_runner.registry.list_devices", lambda _cache: entries)
+    monkeypatch.setattr("device_runner.registry.put_back", put_back)
+    monkeypatch.setattr(sys, "argv", ["adreno-bench", "devices", "--restore"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr().out
+    assert ended.value.code == ExitCode.RIG_FAILURE
+    assert "gone does not answer" in said
+    assert "as it was" in said
