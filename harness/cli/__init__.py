@@ -33,6 +33,7 @@ from harness.cli import (
 from harness.outcome import ExitCode
 
 DEBUG_VARIABLE = "ADRENO_BENCH_DEBUG"
+_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 app = typer.Typer(
     name="adreno-bench",
@@ -67,8 +68,7 @@ for command in (
 
 def main() -> None:
     """Run a command. Whatever goes wrong reaches the person as one line with what to do next."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _stop)
+    found = {number: signal.signal(number, _stop) for number in _STOPS}
     try:
         app()
     except Failure as failure:
@@ -80,6 +80,10 @@ def main() -> None:
     except Exception as error:
         hint = f"a fault of adreno-bench; set {DEBUG_VARIABLE}=1 for the traceback and report it"
         _end(f"{type(error).__name__}: {error}: {hint}", ExitCode.RIG_FAILURE)
+    finally:  # whoever called us from Python gets their Ctrl-C back, unless a signal is what ends us
+        for number, handler in found.items():
+            if signal.getsignal(number) is _stop:
+                signal.signal(number, handler or signal.SIG_DFL)
 
 
 def _end(line: str, code: ExitCode) -> NoReturn:
@@ -93,6 +97,6 @@ def _end(line: str, code: ExitCode) -> NoReturn:
 
 def _stop(number: int, _frame: FrameType | None) -> NoReturn:
     """Unwind once, so that everything is cleaned up; a second signal must not interrupt that (it has deadlines)."""
-    for other in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for other in _STOPS:
         signal.signal(other, signal.SIG_IGN)
     sys.exit(128 + number)

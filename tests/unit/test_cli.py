@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -116,9 +117,11 @@ def test_restoring_goes_on_where_one_device_does_not_answer(
     monkeypatch.setattr("device_runner.registry.list_devices", lambda _cache: entries)
     monkeypatch.setattr("device_runner.registry.put_back", put_back)
     monkeypatch.setattr(sys, "argv", ["adreno-bench", "devices", "--restore"])
+    before = signal.getsignal(signal.SIGINT)
     with pytest.raises(SystemExit) as ended:
         main()
     said = capsys.readouterr().out
+    assert signal.getsignal(signal.SIGINT) is before
     assert ended.value.code == ExitCode.RIG_FAILURE
     assert "gone does not answer" in said
     assert "as it was" in said
