@@ -10,8 +10,8 @@ PHONES := $(VENV)/.phones
 demo: $(INSTALLED) system ## run the default suite on the virtual device
 	$(BIN)/adreno-bench run --findings-are-fine
 
-test: $(INSTALLED) phones system ## run all tests
-	$(BIN)/python -m pytest
+test: $(INSTALLED) phones system ## run all tests, two files at a time
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 benchmarks: $(INSTALLED) system ## how fast the host's own steps are, as ratios
 	mkdir -p .benchmarks

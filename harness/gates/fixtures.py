@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -48,7 +47,7 @@ def adreno_bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     tests = [item for item in request.session.items if isinstance(item, pytest.Function) and _case_of(item)]
     options = Options.of(request.config, tests[0].path.parent)
     try:
-        device = device_of(os.environ.get("PYTEST_XDIST_WORKER", ""), options.devices)
+        device = device_of(request.config, options.devices)
         with opened(options, device, [_case_of(test) for test in tests]) as bench:
             yield bench
     except Failure as failure:

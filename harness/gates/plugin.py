@@ -68,7 +68,9 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(outcome)
         workers, count = config.getoption("numprocesses", None) or 0, len(devices(config))
         if workers > count:
-            raise pytest.UsageError(f"{workers} workers and {count} devices: give --device once for each worker")
+            raise pytest.UsageError(
+                f"more workers ({workers}) than devices ({count}): give --device once for each worker"
+            )
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,18 +15,7 @@ from device_runner.virtual import VirtualPhone, phone, private_adb, sandbox, vir
 from device_runner.virtual.children import Children
 
 ADB_DEADLINE_S = 60
-POLL_DEADLINE_S = 20.0
 ADBD_PORT = "5700"
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    """Whether the condition comes true before the deadline."""
-    end = time.monotonic() + POLL_DEADLINE_S
-    while not condition():
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.02)
-    return True
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from pathlib import Path
 import psutil
 import pytest
 import suites
-from adb_backends import eventually
 from programs import LONG_NAP
+from waiting import eventually
 
 from device_runner import server
 from device_runner.adb_device import AdbDevice, AdbTransport

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from adb_backends import debian, eventually, ours
+from adb_backends import debian, ours
 from debian_adbd import NotToBeHad, adbd_root
+from waiting import eventually
 
 from device_runner.adb_device import AdbTransport
 from device_runner.deadline import Deadline

@@ -14,8 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from adb_backends import Backend, debian, eventually, ours
+from adb_backends import Backend, debian, ours
 from debian_adbd import NotToBeHad, adbd_root
+from waiting import eventually
 
 from device_runner.adb import Adb
 from device_runner.deadline import Deadline

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from adb_backends import Backend, backend_of, eventually
+from adb_backends import Backend, backend_of
+from waiting import eventually
 
 from device_runner.adb import Adb
 from device_runner.adb_device import AdbDevice, AdbTransport

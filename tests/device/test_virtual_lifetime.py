@@ -13,7 +13,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from adb_backends import backend_of, eventually
+from adb_backends import backend_of
+from waiting import eventually
 
 from device_runner.failures import RigFailure, SetupMissing
 from device_runner.virtual import Faults, VirtualPhone, private_adb, sandbox, virtual_phone

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from adb_backends import Backend, backend_of, eventually
+from adb_backends import Backend, backend_of
+from waiting import eventually
 
 from device_runner.adb_device import AdbDevice
 from device_runner.boot import boot_of
@@ -176,11 +177,15 @@ def chance_that(operation: str, *wanted: str) -> Chance:
 def test_chance_strikes_commands_and_says_so(phone: VirtualPhone, adb: Backend) -> None:
     strokes = ("refuse", "freeze", "drop", "refuse")
     before = len(phone.injected())
+
+    def struck() -> list[tuple[str, str]]:
+        return [(entry["into"], entry["what"]) for entry in phone.injected()[before:]]
+
     phone.fault(chance=chance_that("shell", *strokes))
     said = [adb.adb("wait-for-device", "shell", "sleep 0.3; echo well", check=False).stdout for _ in strokes]
     phone.fault(chance=None)
     assert said == [b"", b"well\n", b"", b""]
-    assert [(entry["into"], entry["what"]) for entry in phone.injected()[before:]] == [("shell", s) for s in strokes]
+    assert eventually(lambda: struck() == [("shell", stroke) for stroke in strokes]), struck()
 
 
 def test_chance_strikes_pushes(phone: VirtualPhone, adb: Backend, tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
-from adb_backends import backend_of, eventually
+from adb_backends import backend_of
+from waiting import eventually
 
 from device_runner.virtual import Faults, VirtualPhone, faults, virtual_phone
 

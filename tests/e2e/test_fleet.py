@@ -7,13 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
+from waiting import eventually
 
 from device_runner.lease import Owner, owner_of
 from harness.outcome import ExitCode, Outcome
@@ -49,13 +48,6 @@ def records(folder: Path) -> list[Record]:
     return RecordFile(folder / "records.jsonl").load().records
 
 
-def wait_for(condition: Callable[[], bool], timeout_s: float = 120.0) -> bool:
-    end = time.monotonic() + timeout_s
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.05)
-    return condition()
-
-
 def holder(phone: str, cache: Path) -> Owner | None:
     return owner_of(phone, cache / "leases")
 
@@ -69,7 +61,7 @@ def test_two_phones_share_the_suite_and_one_that_dies_leaves_its_cases_to_the_ot
     tmp_path: Path, cache: Path
 ) -> None:
     run = start(tmp_path, cache, "run", "--device", "virtual:2", budget_s=3, samples=1000)
-    assert wait_for(lambda: "virtual-2" in at("sampling", cache))
+    assert eventually(lambda: "virtual-2" in at("sampling", cache), LONG_S)
     owner = holder("virtual-2", cache)
     assert owner
     os.kill(owner.pid, signal.SIGKILL)  # the phone is its child, and dies with it
@@ -89,7 +81,7 @@ def test_two_phones_share_the_suite_and_one_that_dies_leaves_its_cases_to_the_ot
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_an_ended_run_ends_all_its_workers_and_phones(tmp_path: Path, cache: Path, number: signal.Signals) -> None:
     run = start(tmp_path, cache, "run", "--device", "virtual:2", "--case", "*-untuned", budget_s=30, samples=3000)
-    assert wait_for(lambda: at("sampling", cache) == list(PHONES))
+    assert eventually(lambda: at("sampling", cache) == list(PHONES), LONG_S)
     started = psutil.Process(run.pid).children(recursive=True)
     run.send_signal(number)
     run.communicate(timeout=60)

@@ -71,6 +71,21 @@ def test_pytest_gates_a_suite_of_any_folder_and_builds_nothing_twice(tmp_path: P
     assert built_at(cache) == before
 
 
+def test_two_workers_share_the_cases_and_each_has_a_phone_of_its_own(tmp_path: Path, cache: Path) -> None:
+    workers = ("-n", "auto", "--dist", "each", "--device", "virtual-1", "--device", "virtual-2")
+    code, said = start(
+        tmp_path, cache, "-m", "pytest", "--pyargs", "harness.gates", *workers, "--junit-xml", "gates.xml"
+    )
+    assert code == 0, said
+    told = [Record.model_validate_json(p.get("value") or "") for p in ET.parse(tmp_path / "gates.xml").iter("property")]
+    assert {(record.device, record.case) for record in told} == {
+        (device, case) for device in ("virtual-1", "virtual-2") for case in (OPENCL, TEXTURE)
+    }
+    code, said = gates(tmp_path, cache, "-n", "2")
+    assert code == pytest.ExitCode.USAGE_ERROR
+    assert "more workers (2) than devices (1): give --device once for each worker" in said
+
+
 def test_as_shipped_the_texture_path_fails_with_all_that_reproduces_it(tmp_path: Path, cache: Path) -> None:
     code, said = gates(tmp_path, cache, "--as-shipped", "--case", "*-texture-*")
     assert code == 1, said

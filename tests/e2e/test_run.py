@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
+from waiting import eventually
 
 from harness.outcome import ExitCode, Outcome
 from harness.record import Record, RecordFile
@@ -42,13 +42,6 @@ def run(folder: Path, cache: Path, *arguments: str) -> tuple[int, str, str]:
 
 def records(folder: Path) -> list[Record]:
     return RecordFile(folder / "records.jsonl").load().records
-
-
-def wait_for(condition: Callable[[], bool], timeout_s: float = 60.0) -> bool:
-    end = time.monotonic() + timeout_s
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.05)
-    return condition()
 
 
 def servers_with_a_program(process: subprocess.Popen[str]) -> list[psutil.Process]:
@@ -118,7 +111,7 @@ def test_killing_the_rpc_server_is_a_device_crash_of_that_case_and_the_suite_goe
     tmp_path: Path, cache: Path
 ) -> None:
     process = start(tmp_path, cache, "run", budget_s=20, samples=2000)
-    assert wait_for(lambda: bool(servers_with_a_program(process)))
+    assert eventually(lambda: bool(servers_with_a_program(process)), LONG_S)
     for server in servers_with_a_program(process):
         server.kill()
     out, err = process.communicate(timeout=LONG_S)
@@ -132,7 +125,7 @@ def test_an_ended_run_leaves_no_process_and_keeps_what_was_done(
     tmp_path: Path, cache: Path, number: signal.Signals
 ) -> None:
     process = start(tmp_path, cache, "run", budget_s=20, samples=2000)
-    assert wait_for(lambda: bool(servers_with_a_program(process)))
+    assert eventually(lambda: bool(servers_with_a_program(process)), LONG_S)
     with nothing_left(process):
         process.send_signal(number)
         process.communicate(timeout=30)
@@ -147,7 +140,7 @@ def test_of_two_runs_on_one_device_the_second_waits_and_says_who_has_it(tmp_path
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     first = start(tmp_path / "a", cache, "run", "--case", "*-opencl-*", budget_s=4, samples=200)
-    assert wait_for(lambda: bool(servers_with_a_program(first)))
+    assert eventually(lambda: bool(servers_with_a_program(first)), LONG_S)
     second = start(tmp_path / "b", cache, "run", "--case", "*-opencl-*")
     _, first_said = first.communicate(timeout=LONG_S)
     _, second_said = second.communicate(timeout=LONG_S)

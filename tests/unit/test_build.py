@@ -5,11 +5,10 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
+from waiting import eventually
 
 from device_runner.failures import Failure, RigFailure
 from harness.build import Artifact, Builder, Job
@@ -115,7 +114,7 @@ def test_leaving_ends_the_workers_that_still_run(tmp_path: Path) -> None:
     with Builder(tmp_path / "store", Limits(), worker=worker(tmp_path, script)) as builder:
         thread = threading.Thread(target=builder.build, args=([JOB],))
         thread.start()
-        assert wait_for(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text() != "")
+        assert eventually(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text() != "")
     thread.join(10)
     assert gone(int((tmp_path / "pid").read_text()))
     assert leftovers(tmp_path) == []
@@ -140,14 +139,7 @@ def test_two_builders_build_one_thing_once(tmp_path: Path) -> None:
 
 
 def gone(pid: int) -> bool:
-    return wait_for(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
-
-
-def wait_for(condition: Callable[[], bool], timeout_s: float = 10.0) -> bool:
-    end = time.monotonic() + timeout_s
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.02)
-    return condition()
+    return eventually(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
 
 
 def test_a_worker_dies_with_the_harness(tmp_path: Path) -> None:

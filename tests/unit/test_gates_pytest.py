@@ -17,7 +17,6 @@ from fake_records import a_record
 from device_runner.failures import DeviceLost, Hang, RigFailure
 from harness import baseline
 from harness.case import Case
-from harness.failures import UsageError
 from harness.gates import fixtures, plugin
 from harness.gates.bench import Bench
 from harness.gates.options import Options, device_of
@@ -70,7 +69,6 @@ class Rig:
 def rig(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Rig:
     rig = Rig(pytester)
     monkeypatch.setattr(fixtures, "opened", rig.open)
-    monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
     (pytester.path / "my.toml").write_text(SUITE)
     return rig
 
@@ -196,7 +194,7 @@ def test_names_of_tests_that_a_repository_changed_do_not_hide_the_gates(rig: Rig
 def test_more_workers_than_devices_are_refused(rig: Rig) -> None:
     rig.pytester.makeconftest("def pytest_addoption(parser): parser.addoption('--n', dest='numprocesses', type=int)")
     done = rig.pytest("--n", "3", "--device", "a", "--device", "b")
-    done.stderr.fnmatch_lines(["ERROR: 3 workers and 2 devices: give --device once for each worker"])
+    done.stderr.fnmatch_lines(["ERROR: more workers (3) than devices (2): give --device once for each worker"])
     assert done.ret == pytest.ExitCode.USAGE_ERROR
 
 
@@ -216,8 +214,11 @@ def test_gates_are_meant_when_they_are_named() -> None:
         assert not plugin.asks_for_gates(other)
 
 
-def test_each_worker_has_a_device_of_its_own() -> None:
-    assert device_of("", ["a", "b"]) == device_of("gw0", ["a", "b"]) == "a"
-    assert device_of("gw1", ["a", "b"]) == "b"
-    with pytest.raises(UsageError, match="give --device once for each worker"):
-        device_of("gw2", ["a", "b"])
+@pytest.mark.parametrize(("worker", "device"), [(None, "a"), ("gw0", "a"), ("gw1", "b"), ("gw2", "a")])
+def test_each_worker_has_a_device_of_its_own(
+    worker: str | None, device: str, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(pytestconfig, "workerinput", raising=False)
+    if worker:
+        monkeypatch.setattr(pytestconfig, "workerinput", {"workerid": worker}, raising=False)
+    assert device_of(pytestconfig, ["a", "b"]) == device

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from waiting import eventually
 
 from device_runner.deadline import Deadline
 from device_runner.failures import RigFailure, SetupMissing
@@ -51,7 +52,7 @@ class Machine:
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[Machine]:
     yield Machine(tmp_path)
-    assert not _running(tmp_path)
+    assert eventually(lambda: not _running(tmp_path)), _running(tmp_path)
 
 
 def _running(root: Path) -> list[list[str]]:
@@ -157,6 +158,3 @@ def test_it_does_not_outlive_the_run_that_started_it(machine: Machine, tmp_path:
         assert run.stdout
         assert run.stdout.readline() == "started\n"
         run.send_signal(signal.SIGKILL)
-    for _ in Deadline(10).attempts(0.05):
-        if not _running(tmp_path):
-            break

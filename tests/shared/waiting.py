@@ -1,0 +1,16 @@
+"""The one way in which tests wait for what happens in another process."""
+
+import time
+from collections.abc import Callable
+
+POLL_S = 0.02
+
+
+def eventually(condition: Callable[[], bool], deadline_s: float = 20.0) -> bool:
+    """Whether the condition comes true before the deadline."""
+    end = time.monotonic() + deadline_s
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(POLL_S)
+    return True
