@@ -61,6 +61,12 @@ def check(suite: Suite, cases: Sequence[Case], cache: Path) -> None:
         _source(suite, name).onnx_file(cache / "models")
 
 
+def model_digest(suite: Suite, name: str, cache: Path) -> str:
+    """SHA-256 of a model's ONNX file. Raises UsageError if the model cannot be used."""
+    file = _source(suite, name).onnx_file(cache / "models")
+    return _digest(file, file.stat().st_mtime_ns)
+
+
 def plan_case(
     suite: Suite, case: Case, identity: Identity, cache: Path, as_shipped: bool, but_for: Sequence[str] = ()
 ) -> Plan:

@@ -14,11 +14,14 @@ from harness.bisect.judging import NOT_INSTALLABLE, Bench, Judge, Look, Open, Re
 from harness.bisect.kernels import kernels_diff
 from harness.bisect.question import DIFF, RECORDS, Kept, kept
 from harness.bisect.search import Search
+from harness.case import Case
 from harness.failures import UsageError
 from harness.gates.judge import confirmation
 from harness.outcome import Outcome
+from harness.plan import model_digest
 from harness.record import RecordFile
 from harness.stats.pair import Rules
+from harness.suite import load_suite
 from harness.toolchains.sources import Revision
 from harness.toolchains.toolchain import Asked, Toolchain, kernels
 
@@ -42,7 +45,8 @@ class Bisection:
     @property
     def question(self) -> dict[str, object]:
         """All that decides the answer, but for what is installed."""
-        facts = {**dataclasses.asdict(self.asked), "suite": sha256_of(self.asked.suite)}
+        model = model_digest(load_suite(self.asked.suite), Case.parse(self.case).model, self.cache)
+        facts = {**dataclasses.asdict(self.asked), "suite": sha256_of(self.asked.suite), "model": model}
         rules = {"relevant": self.rules.relevant, "floor_ms": self.rules.floor_ms, "most_sessions": self.most_sessions}
         ends = {"good": self.line[0].commit, "bad": self.line[-1].commit}
         return {**facts, **rules, **ends, "case": self.case, "reason": self.reason.value if self.reason else ""}

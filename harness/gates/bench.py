@@ -41,10 +41,15 @@ class Bench:
 @contextlib.contextmanager
 def opened(options: Options, device: str, cases: Sequence[str]) -> Iterator[Bench]:
     """Open the device and build the cases. Raises Failure if the rig cannot; a build that fails is its case's."""
+    as_shipped, but_for = options.as_shipped, options.with_quirks
     with (
-        prepared(options.suite, list(cases), device, as_shipped=options.as_shipped, say=lambda _: None) as work,
+        prepared(options.suite, list(cases), device, as_shipped=as_shipped, but_for=but_for, say=_silent) as work,
         Builder(work.cache, work.suite.limits) as builder,
     ):
         built = builder.build(job for plan in work.plans for job in (plan.compile, plan.oracle))
-        run = Run(work.device, TuningStore(work.cache), options.as_shipped, timed=False)
+        run = Run(work.device, TuningStore(work.cache), as_shipped, timed=False)
         yield Bench(options, work.suite, run, {plan.case.id: plan for plan in work.plans}, built)
+
+
+def _silent(_said: str) -> None:
+    """A test says what it has to say in its failure."""

@@ -6,6 +6,7 @@ import shlex
 from pathlib import Path
 
 from harness.baseline import Baseline
+from harness.quirks import QUIRKS
 from harness.record import Record
 from harness.suite import Tolerance
 
@@ -39,7 +40,13 @@ def headline(record: Record) -> str:
 def reproduce(record: Record, suite: Path) -> str:
     """The command that does it again."""
     words = ["adreno-bench", "run", "--suite", str(suite), "--device", record.device, "--case", record.case]
-    return shlex.join([*words, *(["--as-shipped"] if record.as_shipped else [])])
+    return shlex.join([*words, *(_as_shipped(record) if record.as_shipped else [])])
+
+
+def _as_shipped(record: Record) -> list[str]:
+    essential = {quirk.id for quirk in QUIRKS if quirk.essential}
+    chosen = [quirk for quirk in record.quirks if quirk not in essential]
+    return ["--as-shipped", *(word for quirk in chosen for word in ("--with-quirk", quirk))]
 
 
 def _error(record: Record, justified: Tolerance | None) -> str:

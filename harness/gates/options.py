@@ -22,6 +22,7 @@ class Options:
     devices: tuple[str, ...]
     baselines: Path
     as_shipped: bool
+    with_quirks: tuple[str, ...]
 
     @classmethod
     def of(cls, config: pytest.Config, beside: Path) -> Options:
@@ -35,6 +36,7 @@ class Options:
             devices=devices(config),
             baselines=start / (config.getoption("baselines", None) or "baselines"),
             as_shipped=bool(config.getoption("as_shipped", False)),
+            with_quirks=tuple(config.getoption("with_quirk", None) or ()),
         )
 
 

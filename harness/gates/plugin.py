@@ -48,6 +48,7 @@ def add_options(parser: pytest.Parser) -> None:
     )
     group.addoption("--baselines", metavar="DIR", help="Folder of baselines (default: baselines).")
     group.addoption("--as-shipped", action="store_true", help="Work round only what nothing would compile without.")
+    group.addoption("--with-quirk", action="append", metavar="QUIRK", help="With --as-shipped: and this one, too.")
 
 
 def devices(config: pytest.Config) -> tuple[str, ...]:

@@ -7,23 +7,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import onnx
 import pytest
 from fake_records import IDENTITY, a_record, sessions
 from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runner.failures import RigFailure
+from harness.artifact import key_of
+from harness.bisect.bisection import Bisection
 from harness.bisect.hunt import Found, hunt
 from harness.bisect.judging import Bench, Judge, Reason, reason_of, state_of
 from harness.bisect.kernels import bounded, kernels_diff
 from harness.bisect.question import STATE, Kept, kept
 from harness.bisect.search import State
 from harness.failures import UsageError
+from harness.models.sources import model_source
 from harness.outcome import Outcome
 from harness.record import Record
+from harness.stats.pair import Rules
 from harness.stats.sequential import Plan
 from harness.toolchains.environment import NotInstallable
-from harness.toolchains.toolchain import Build
+from harness.toolchains.sources import Revision, Source
+from harness.toolchains.toolchain import Asked, Build
 
 CASE = "tiny-opencl-float32-untuned"
 
@@ -215,6 +221,21 @@ def test_one_question_is_asked_by_one_process_at_a_time(tmp_path: Path) -> None:
         pass
     with kept(tmp_path, {"good": "b"}, fresh=False) as other:
         assert other.looks == {}
+
+
+def test_another_file_of_the_model_is_another_question(tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text('models = ["net.onnx"]\npaths = ["opencl"]\n')
+    network = model_source("tiny").onnx_file(tmp_path / "models").read_bytes()
+    line = [Revision(name, name, Source(tmp_path, tmp_path, True)) for name in ("0.25.0.post1", "0.26.0")]
+    asked = Asked(tmp_path / "my.toml")
+    bisection = Bisection("net-opencl-float32-untuned", line, asked, None, Rules(), 4, tmp_path)
+    keys = []
+    for producer in ("one", "one", "other"):
+        model = onnx.load_from_string(network)
+        model.producer_name = producer
+        onnx.save(model, tmp_path / "net.onnx")
+        keys.append(key_of(bisection.question))
+    assert keys[0] == keys[1] != keys[2]
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"looks": [{"name": "x"}]}', '{"looks": [{"state": "perhaps"}]}'])

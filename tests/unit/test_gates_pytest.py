@@ -89,7 +89,7 @@ def test_only_what_is_chosen_is_built(rig: Rig, choice: tuple[str, str]) -> None
 
 def test_a_wrong_answer_fails_with_all_that_a_person_needs(rig: Rig) -> None:
     rig.device.error = 0.5
-    done = rig.pytest("--case", TEXTURE, "--device", "phone7", "--as-shipped")
+    done = rig.pytest("--case", TEXTURE, "--device", "phone7", "--as-shipped", "--with-quirk", "some-quirk")
     done.assert_outcomes(failed=1)
     done.stdout.fnmatch_lines(
         [
@@ -100,7 +100,8 @@ def test_a_wrong_answer_fails_with_all_that_a_person_needs(rig: Rig) -> None:
             "error * 0.5 against tolerance 0.003 (the suite allows 0.0001 of the peak: it only adds)",
             "baseline * none on virtual-G-*",
             "quirks * some-quirk",
-            "reproduce * adreno-bench run --suite */my.toml --device fake --case tiny-texture-* --as-shipped",
+            "reproduce * adreno-bench run --suite */my.toml --device fake --case tiny-texture-* --as-shipped "
+            "--with-quirk some-quirk",
         ]
     )
     done.stdout.no_fnmatch_line("*Traceback*")
