@@ -65,7 +65,7 @@ def _html(series: Sequence[Series], number: int) -> Markup:
         include_plotlyjs=False,
         full_html=False,
         div_id=f"chart-{number}",
-        config={"displaylogo": False, "responsive": True},
+        config={"displayModeBar": False, "responsive": True},
     )
     return Markup(text)  # plotly writes its data as JSON in which `<` and `>` are escaped
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
+import command
 import pytest
 
+from device_runner.virtual.faults import FAULTS_VARIABLE
 from harness.artifact import LIBRARY, MANIFEST
 from harness.certificate import FOLDER, NoiseCertificate
 from harness.compare import Verdict, compare_sides, sides_of
@@ -23,24 +22,13 @@ pytestmark = [pytest.mark.device, pytest.mark.slow]
 CASE = "tiny-opencl-float32-untuned"
 SUITE = 'models = ["tiny"]\npaths = ["opencl"]\nbudget_s = 0.2\nsamples = 10\n'
 OTHER_BUILD = "f" * 24
-LONG_S = 240
 
 
 def bench(folder: Path, cache: Path, *words: str, device: str, faults: Path | None = None) -> tuple[int, str]:
     (folder / "my.toml").write_text(SUITE)
-    environment = {"ADRENO_BENCH_CACHE": str(cache), "COLUMNS": "200"}
-    if faults:
-        environment["ADRENO_BENCH_VIRTUAL_FAULTS"] = str(faults)
-    done = subprocess.run(
-        [sys.executable, "-c", "from harness.cli import main; main()", *words, "--suite=my.toml", f"--device={device}"],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env={**os.environ, **environment},
-        timeout=LONG_S,
-        check=False,
-    )
-    return done.returncode, done.stdout + done.stderr
+    injected = {FAULTS_VARIABLE: str(faults)} if faults else {}
+    code, out, err = command.bench(folder, cache, *words, "--suite=my.toml", f"--device={device}", **injected)
+    return code, out + err
 
 
 def sessions(folder: Path) -> list[Record]:
@@ -74,10 +62,7 @@ def test_a_gate_on_the_virtual_phone_confirms_a_kernel_slowed_by_a_third(tmp_pat
     blessed = [record.model_copy(update={"artifact": OTHER_BUILD}) for record in sessions(tmp_path)]
     another_build(cache, now)
     (tmp_path / "base.jsonl").write_text("".join(record.line() + "\n" for record in blessed))
-    words = ["bless", "--records", "base.jsonl", "--emulated"]
-    subprocess.run(
-        [sys.executable, "-c", "from harness.cli import main; main()", *words], cwd=tmp_path, check=True, timeout=60
-    )
+    assert command.bench(tmp_path, cache, "bless", "--records", "base.jsonl", "--emulated")[0] == ExitCode.GOOD
 
     code, said = bench(tmp_path, cache, "gate", "--relevant", "0.1", "--floor-ms", "0", device="virtual", faults=faults)
     assert code == ExitCode.USAGE

@@ -6,12 +6,13 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
+import command
 import psutil
 import pytest
+from command import LONG_S
 from waiting import eventually
 
 from device_runner.lease import Owner, owner_of
@@ -29,19 +30,11 @@ samples = {samples}
 """
 PHONES = ("virtual-1", "virtual-2")
 CASES = 4
-LONG_S = 240
 
 
 def start(folder: Path, cache: Path, *arguments: str, budget_s: float = 1, samples: int = 10) -> subprocess.Popen[str]:
     (folder / "adreno-bench.toml").write_text(SUITE.format(budget_s=budget_s, samples=samples))
-    return subprocess.Popen(
-        [sys.executable, "-c", "from harness.cli import main; main()", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=folder,
-        env={**os.environ, "ADRENO_BENCH_CACHE": str(cache)},
-    )
+    return command.start(folder, cache, *arguments)
 
 
 def records(folder: Path) -> list[Record]:

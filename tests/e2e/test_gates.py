@@ -7,6 +7,7 @@ import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
+import command
 import onnx
 import pytest
 
@@ -21,30 +22,27 @@ pytestmark = [pytest.mark.device, pytest.mark.slow]
 NET = 'models = ["net.onnx"]\npaths = ["opencl"]\nbudget_s = 1\nsamples = 10\n'
 SUITE = 'models = ["tiny"]\npaths = ["opencl", "texture"]\nbudget_s = 1\nsamples = 10\n'
 OPENCL, TEXTURE = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
-LONG_S = 240
 ATTEMPTS = 6
 
 
-def start(folder: Path, cache: Path, *words: str, suite: str = SUITE) -> tuple[int, str]:
-    (folder / "my.toml").write_text(suite)
+def gates(folder: Path, cache: Path, *options: str) -> tuple[int, str]:
+    (folder / "my.toml").write_text(SUITE)
     done = subprocess.run(
-        [sys.executable, *words, "--suite", "my.toml"],
+        [sys.executable, "-m", "pytest", "--pyargs", "harness.gates", "--suite", "my.toml", *options],
         capture_output=True,
         text=True,
         cwd=folder,
-        env={**os.environ, "ADRENO_BENCH_CACHE": str(cache), "COLUMNS": "200"},
-        timeout=LONG_S,
+        env={**os.environ, "ADRENO_BENCH_CACHE": str(cache)},
+        timeout=command.LONG_S,
         check=False,
     )
     return done.returncode, done.stdout + done.stderr
 
 
-def gates(folder: Path, cache: Path, *options: str) -> tuple[int, str]:
-    return start(folder, cache, "-m", "pytest", "--pyargs", "harness.gates", "--device", "virtual", *options)
-
-
 def bench(folder: Path, cache: Path, *words: str, suite: str = SUITE) -> tuple[int, str]:
-    return start(folder, cache, "-c", "from harness.cli import main; main()", *words, suite=suite)
+    (folder / "my.toml").write_text(suite)
+    code, out, err = command.bench(folder, cache, *words, "--suite", "my.toml")
+    return code, out + err
 
 
 def records(folder: Path) -> list[Record]:
@@ -73,9 +71,7 @@ def test_pytest_gates_a_suite_of_any_folder_and_builds_nothing_twice(tmp_path: P
 
 def test_two_workers_share_the_cases_and_each_has_a_phone_of_its_own(tmp_path: Path, cache: Path) -> None:
     workers = ("-n", "auto", "--dist", "each", "--device", "virtual-1", "--device", "virtual-2")
-    code, said = start(
-        tmp_path, cache, "-m", "pytest", "--pyargs", "harness.gates", *workers, "--junit-xml", "gates.xml"
-    )
+    code, said = gates(tmp_path, cache, *workers, "--junit-xml", "gates.xml")
     assert code == 0, said
     told = [Record.model_validate_json(p.get("value") or "") for p in ET.parse(tmp_path / "gates.xml").iter("property")]
     assert {(record.device, record.case) for record in told} == {

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import onnx
 import psutil
 import pytest
+from command import LONG_S, start
 
 from harness.models.sources import model_source
 from harness.outcome import Outcome
@@ -20,7 +18,6 @@ pytestmark = [pytest.mark.device, pytest.mark.slow]
 
 HOSTILE = "a; rm -rf $HOME; touch $HOME/obeyed; `touch obeyed` & $(touch obeyed)"
 SUITE = 'models = [{{ onnx = "{file}", name = "{name}" }}]\npaths = ["opencl"]\nbudget_s = 1\nsamples = 10\n'
-LONG_S = 240
 
 
 def hostile_model(folder: Path) -> Path:
@@ -62,14 +59,7 @@ def test_names_that_are_commands_reach_no_shell(tmp_path: Path, cache: Path) -> 
     (home / "precious").touch()
     file = hostile_model(folder)
     (folder / "adreno-bench.toml").write_text(SUITE.format(file=file.name, name=HOSTILE))
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from harness.cli import main; main()", "run"],
-        cwd=folder,
-        env={**os.environ, "ADRENO_BENCH_CACHE": str(cache), "HOME": str(home)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = start(folder, cache, "run", HOME=str(home))
     addresses: set[str] = set()
     end = time.monotonic() + LONG_S
     while process.poll() is None and time.monotonic() < end:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from command import bench
 
 from device_runner.virtual.faults import FAULTS_VARIABLE
 from harness.outcome import ExitCode, Outcome
@@ -21,22 +19,14 @@ pytestmark = [pytest.mark.device, pytest.mark.slow]
 SUITE = 'models = ["tiny"]\npaths = ["opencl", "texture"]\nbudget_s = 1\nsamples = 10\n'
 BETWEEN_BYTES = 450_000
 """The library of one path is smaller, that of the other larger."""
-LONG_S = 240
 
 
 def run(folder: Path, cache: Path, *arguments: str, faults: dict[str, object]) -> tuple[int, list[Record]]:
     """The exit code, and all records so far."""
     (folder / "adreno-bench.toml").write_text(SUITE)
     (folder / "faults.json").write_text(json.dumps(faults))
-    done = subprocess.run(
-        [sys.executable, "-c", "from harness.cli import main; main()", "run", *arguments],
-        capture_output=True,
-        cwd=folder,
-        env={**os.environ, "ADRENO_BENCH_CACHE": str(cache), FAULTS_VARIABLE: str(folder / "faults.json")},
-        timeout=LONG_S,
-        check=False,
-    )
-    return done.returncode, RecordFile(folder / "records.jsonl").load().records
+    code, _, _ = bench(folder, cache, "run", *arguments, **{FAULTS_VARIABLE: "faults.json"})
+    return code, RecordFile(folder / "records.jsonl").load().records
 
 
 def test_what_a_full_device_left_open_is_completed_and_nothing_else(tmp_path: Path, cache: Path) -> None:

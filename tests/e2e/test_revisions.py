@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+import command
 import pytest
 
+from device_runner.virtual.faults import FAULTS_VARIABLE
 from harness.build import stored
 from harness.git import git
 from harness.history.releases import PINS, pins
@@ -37,22 +36,12 @@ def home(cache: Path, sidecar_cache: Path, tmp_path_factory: pytest.TempPathFact
 def bench(home: Path, cache: Path, *arguments: str, **faults: Any) -> tuple[int, Any, str]:
     """Exit code, what was printed as JSON, and what was said beside it. `faults` are the virtual phone's."""
     (home / "faults.json").write_text(json.dumps(faults))
-    done = subprocess.run(
-        [sys.executable, "-c", "from harness.cli import main; main()", *arguments, "--suite", "suite.toml", "--json"],
-        cwd=home,
-        env={
-            **os.environ,
-            "ADRENO_BENCH_CACHE": str(cache),
-            "ADRENO_BENCH_VIRTUAL_FAULTS": str(home / "faults.json"),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if "cannot be built or installed" in done.stderr and "No matching distribution" in done.stderr:
-        pytest.skip(f"the releases cannot be had here: {done.stderr}")
-    assert done.stdout, done.stderr
-    return done.returncode, json.loads(done.stdout), done.stderr
+    words = (*arguments, "--suite", "suite.toml", "--json")
+    code, out, err = command.bench(home, cache, *words, **{FAULTS_VARIABLE: str(home / "faults.json")})
+    if "cannot be built or installed" in err and "No matching distribution" in err:
+        pytest.skip(f"the releases cannot be had here: {err}")
+    assert out, err
+    return code, json.loads(out), err
 
 
 def test_two_releases_compared_say_that_the_texture_path_became_wrong(home: Path, cache: Path) -> None:

@@ -2,15 +2,15 @@
 
 import contextlib
 import json
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import command
 import psutil
 import pytest
+from command import LONG_S
 from waiting import eventually
 
 from harness.outcome import ExitCode, Outcome
@@ -19,19 +19,11 @@ from harness.record import Record, RecordFile
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 
 SUITE = 'models = ["tiny"]\npaths = ["opencl", "texture"]\nbudget_s = {budget_s}\nsamples = {samples}\n'
-LONG_S = 240
 
 
 def start(folder: Path, cache: Path, *arguments: str, budget_s: float = 1, samples: int = 10) -> subprocess.Popen[str]:
     (folder / "adreno-bench.toml").write_text(SUITE.format(budget_s=budget_s, samples=samples))
-    return subprocess.Popen(
-        [sys.executable, "-c", "from harness.cli import main; main()", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=folder,
-        env={**os.environ, "ADRENO_BENCH_CACHE": str(cache)},
-    )
+    return command.start(folder, cache, *arguments)
 
 
 def run(folder: Path, cache: Path, *arguments: str) -> tuple[int, str, str]:

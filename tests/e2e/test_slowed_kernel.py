@@ -7,12 +7,10 @@ kernel really takes is tested in tests/device/test_virtual_kernels.py.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from command import bench
 
 from device_runner.virtual import Faults, SlowKernels, faults
 from device_runner.virtual.phone import FAULTS_JSON
@@ -29,22 +27,14 @@ CASE = "tiny-opencl-float32-untuned"
 SUITE = 'models = ["tiny"]\npaths = ["opencl"]\nbudget_s = 0.2\nsamples = 10\n'
 INFERENCE_S = 0.02
 SESSIONS, MOST_SESSIONS = 3, 8
-LONG_S = 240
 
 
 def compared(folder: Path, base: str, head: str) -> tuple[int, str]:
     """Exit code of a comparison, and its verdict."""
     words = ["compare", f"{base}.jsonl", f"{head}.jsonl", "--states", "--relevant=10", "--json"]
-    done = subprocess.run(
-        [sys.executable, "-c", "from harness.cli import main; main()", *words],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        timeout=LONG_S,
-        check=False,
-    )
-    (case,) = json.loads(done.stdout)["cases"]
-    return done.returncode, case["verdict"]
+    code, out, _ = bench(folder, folder / "cache", *words)
+    (case,) = json.loads(out)["cases"]
+    return code, case["verdict"]
 
 
 def test_a_slowed_kernel_is_slower_and_any_other_is_not(
@@ -82,17 +72,9 @@ def test_a_slowed_kernel_is_slower_and_any_other_is_not(
 def test_any_command_can_be_tried_under_faults(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "my.toml").write_text(SUITE)
     (tmp_path / "faults.json").write_text(json.dumps({"simulate_inference_s": 0.01}))
-    done = subprocess.run(
-        [sys.executable, "-c", "from harness.cli import main; main()", "run", "--suite=my.toml"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "ADRENO_BENCH_CACHE": str(cache), "ADRENO_BENCH_VIRTUAL_FAULTS": "faults.json"},
-        timeout=LONG_S,
-        check=False,
-    )
-    assert done.returncode == ExitCode.GOOD, done.stderr
+    code, out, err = bench(tmp_path, cache, "run", "--suite=my.toml", **{faults.FAULTS_VARIABLE: "faults.json"})
+    assert code == ExitCode.GOOD, err
     (record,) = RecordFile(tmp_path / "records.jsonl").load().records
     assert "inference time" in record.emulated
     assert record.wall_ms == pytest.approx([10] * len(record.wall_ms), rel=0.1)
-    assert "not the real thing on this device: soc, gpu, clocks, thermal, battery, inference time" in done.stdout
+    assert "not the real thing on this device: soc, gpu, clocks, thermal, battery, inference time" in out
