@@ -25,7 +25,7 @@ def test_the_example_says_what_the_page_of_findings_says() -> None:
     words = {"ok": "right", "wrong-result": "wrong"}
     seen = {
         (series.case.model, series.case.path, series.quirks.replace("-", " ")): [
-            words.get(point.outcome.value, point.outcome.value) for point in series.points
+            words.get(outcome.value, outcome.value) for point in series.points if (outcome := point.outcome)
         ]
         for series in history.series
     }
