@@ -1,11 +1,18 @@
 """What tests of the real components share: runtimes that are compiled once, and a cache of their own."""
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 FAULT_COLUMNS = ("fault", "outcome", "noticed after s", "brought back by")
+
+
+def pytest_configure() -> None:
+    """Hear Ctrl-C: started in the background we would be deaf to it, and so would all that tests start."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
