@@ -18,14 +18,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.case import Precision
-from harness.compile import import_model
+from harness.build.compile import import_model
+from harness.cases.case import Precision
+from harness.compiler.compat import clml_offload_passes, passes_before
 from harness.models.graph import GraphBuilder
 from harness.models.zoo.resnet18 import basic_block
 from harness.paths.base import DeviceLimits
 from harness.paths.clml import ClmlPath, register, relax_passes
 from harness.quirks import quirks_for
-from harness.tvm_compat import clml_offload_passes, passes_before
 
 
 def network(layers: int) -> bytes:

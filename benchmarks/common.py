@@ -10,12 +10,12 @@ from typing import Any
 
 from device_runner.device import Device, Session
 from device_runner.registry import open_device
-from harness.artifact import cache_root
-from harness.build import Answers, Artifact, Builder
-from harness.case import Case
-from harness.oracle import INPUTS, load_arrays
-from harness.plan import Plan, plan_case
-from harness.suite import Suite
+from harness.build.oracle import INPUTS, load_arrays
+from harness.build.pool import Answers, Artifact, Builder
+from harness.cases.case import Case
+from harness.cases.plan import Plan, plan_case
+from harness.cases.suite import Suite
+from harness.store import cache_root
 
 LONG_S = 600.0
 
@@ -47,6 +47,6 @@ def bench(model: str, path: str) -> Iterator[Bench]:
 
 def opencl_library() -> Path | None:
     """Our OpenCL runtime for this process, None if TVM has its own."""
-    from device_runner.opencl_runtime import needed, sidecar
+    from device_runner.runtimes.opencl import needed, sidecar
 
     return sidecar(cache_root()) if needed() else None

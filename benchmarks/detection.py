@@ -24,10 +24,10 @@ from tabulate import tabulate
 
 from benchmarks.detection_rigs import RIGS, Recorded, Rig
 from benchmarks.detection_rules import HISTORY_RULES, PAIR_RULES, Look, Score, Trial, ours_confirmed
-from harness.stats import hold
-from harness.stats.noise import between
-from harness.stats.pair import Change
-from harness.stats.session import summarise
+from harness.judge.stats import hold
+from harness.judge.stats.noise import between
+from harness.judge.stats.pair import Change
+from harness.judge.stats.session import summarise
 
 SESSIONS = 4
 CALIBRATION = 16
@@ -203,7 +203,7 @@ def delays(reported: np.ndarray, bar: float) -> np.ndarray:
 
 def recorded(path: Path) -> dict[str, RigMaker]:
     """Series of one artifact with at least eight sessions from a records file."""
-    from harness.record import RecordFile, series_key
+    from harness.run.record import RecordFile, series_key
 
     series = defaultdict(list)
     for record in RecordFile(path).load().records:

@@ -13,8 +13,8 @@ from functools import cached_property
 from statistics import mean, median
 
 from benchmarks.detection_rigs import Rig
-from harness.stats import Decision, Noise, Plan, Rules, Side, State, Verdict, compare, decide, segment, threshold
-from harness.stats.pair import Change
+from harness.judge.stats import Decision, Noise, Plan, Rules, Side, State, Verdict, compare, decide, segment, threshold
+from harness.judge.stats.pair import Change
 
 Sessions = list[list[float]]
 SCREEN_P = 0.05

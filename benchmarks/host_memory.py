@@ -17,7 +17,7 @@ import time
 import psutil
 
 PERIOD_S = 0.1
-WORKER = "harness.worker"
+WORKER = "harness.build.worker"
 
 
 def resident_bytes(root: psutil.Process) -> tuple[int, int]:

@@ -13,8 +13,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from device_runner.opencl_runtime import opencl_status, sidecar
-from device_runner.opencl_runtime.build import OPENCL, SHIM, Toolchain
+from device_runner.runtimes.opencl import opencl_status, sidecar
+from device_runner.runtimes.opencl.build import OPENCL, SHIM, Toolchain
 
 CACHE = Path(__file__).parents[1] / ".cache"
 SOURCE = Path(__file__).with_suffix(".cc")

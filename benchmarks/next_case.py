@@ -18,15 +18,15 @@ from itertools import pairwise
 from unittest import mock
 
 from device_runner.registry import open_device
-from device_runner.session import RpcProgram
-from harness.artifact import cache_root
-from harness.build import Builder
-from harness.case import Case
-from harness.plan import plan_case
-from harness.progress import Silent
-from harness.runner import Run, settle
-from harness.suite import Suite
-from harness.tuning import TuningStore
+from device_runner.session.rpc_session import RpcProgram
+from harness.build.pool import Builder
+from harness.cases.case import Case
+from harness.cases.plan import plan_case
+from harness.cases.suite import Suite
+from harness.run.progress import Silent
+from harness.run.runner import Run, settle
+from harness.run.tuning import TuningStore
+from harness.store import cache_root
 
 FREE, FIRST = "device free", "first sample"
 

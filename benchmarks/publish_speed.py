@@ -15,13 +15,13 @@ import time
 from pathlib import Path
 
 from device_runner.device import Identity
-from harness.case import Case
+from harness.cases.case import Case
 from harness.history.measured import AS_SHIPPED, QUIRKS
 from harness.history.publish import publish
 from harness.history.results import LATENCY, OUTCOME
 from harness.history.runs import asv, load_project
-from harness.outcome import Outcome
-from harness.record import Record
+from harness.run.outcome import Outcome
+from harness.run.record import Record
 
 COMMITS, CASES, DAY_S = 200, 50, 86_400
 MACHINE = "virtual-example-00000000"

@@ -12,11 +12,11 @@ import sys
 import time
 from pathlib import Path
 
-from harness.build import Builder
-from harness.cli.work import prepared
-from harness.reference import prepare_reference
-from harness.runner import Run
-from harness.tuning import TuningStore
+from harness.build.pool import Builder
+from harness.run.reference import prepare_reference
+from harness.run.runner import Run
+from harness.run.tuning import TuningStore
+from harness.workbench import prepared
 
 TIMEOUT_S = 60.0
 

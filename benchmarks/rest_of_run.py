@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from harness.record import Record, RecordFile
+from harness.run.record import Record, RecordFile
 
 RAMP_BATCH = 2
 

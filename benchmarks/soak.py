@@ -32,16 +32,16 @@ from device_runner.registry import VIRTUAL, open_device
 from device_runner.virtual import Faults, faults
 from device_runner.virtual.faults import Chance
 from device_runner.virtual.phone import FAULTS_JSON, INJECTED_JSONL
-from harness.artifact import cache_root
-from harness.build import Builder
-from harness.case import Tuning
-from harness.outcome import Outcome
-from harness.plan import Plan, plan_case
-from harness.progress import Silent
-from harness.record import Record, RecordFile
-from harness.runner import Built, Run, settle
-from harness.suite import Limits, Suite
-from harness.tuning import TuningStore
+from harness.build.pool import Builder
+from harness.cases.case import Tuning
+from harness.cases.plan import Plan, plan_case
+from harness.cases.suite import Limits, Suite
+from harness.run.outcome import Outcome
+from harness.run.progress import Silent
+from harness.run.record import Record, RecordFile
+from harness.run.runner import Built, Run, settle
+from harness.run.tuning import TuningStore
+from harness.store import cache_root
 
 FREEZE_S = 1.0
 CALL_S = 30.0

@@ -13,7 +13,7 @@ import time
 
 from device_runner.device import Gate
 from device_runner.registry import open_device
-from harness.artifact import cache_root
+from harness.store import cache_root
 
 CASES = 30
 

@@ -17,11 +17,11 @@ import pytest
 from device_runner.adb_device import AdbTransport
 from device_runner.device import Identity
 from device_runner.virtual import virtual_phone
-from harness.artifact import MANIFEST, Store
-from harness.compare import Key, Side, compare_sides
-from harness.outcome import Outcome
-from harness.record import Record, RecordFile
-from harness.stats.pair import compare
+from harness.judge.compare import Key, Side, compare_sides
+from harness.judge.stats.pair import compare
+from harness.run.outcome import Outcome
+from harness.run.record import Record, RecordFile
+from harness.store import MANIFEST, Store
 
 TIMEOUT_S = 60.0
 Benchmark = Callable[..., Any]
@@ -95,7 +95,7 @@ def test_artifact_lookup_among_1000(benchmark: Benchmark, tmp_path: Path) -> Non
 
 def test_code_generation_of_tiny(benchmark: Benchmark, tmp_path: Path) -> None:
     """From ONNX to OpenCL source and host code, without linking."""
-    from harness.compile import import_model
+    from harness.build.compile import import_model
     from harness.models.sources import model_source
     from harness.paths import PATHS
     from harness.paths.base import DeviceLimits

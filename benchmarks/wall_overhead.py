@@ -23,7 +23,7 @@ def in_process(made: Bench) -> Any:
     import tvm
     from tvm import relax
 
-    from device_runner import opencl_runtime
+    from device_runner.runtimes import opencl as opencl_runtime
 
     if library := opencl_library():
         opencl_runtime.load(library)

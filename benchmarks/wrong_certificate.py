@@ -13,13 +13,13 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from harness.compare import Key, Side, Verdict, compare_sides
-from harness.gates.judge import judge
-from harness.outcome import Outcome
-from harness.record import Record
-from harness.stats.pair import Rules
-from harness.stats.sequential import Side as Turn
-from harness.stats.session import Noise
+from harness.judge.compare import Key, Side, Verdict, compare_sides
+from harness.judge.confirm import judge
+from harness.judge.stats.pair import Rules
+from harness.judge.stats.sequential import Side as Turn
+from harness.judge.stats.session import Noise
+from harness.run.outcome import Outcome
+from harness.run.record import Record
 
 Rig = Callable[[random.Random], float]
 """Draws the bias of a session, 1 for none."""

@@ -9,15 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from device_runner import adb_server
-from device_runner.adb import Adb
 from device_runner.device import Gate, Identity, Pushed, Steadiness, T
-from device_runner.push import Progress, push
 from device_runner.recovery import Rung
 from device_runner.recovery.rungs import adb_rungs
 from device_runner.rpc_device import RpcDevice
-from device_runner.steady import Keeper
-from device_runner.transport import Transport
+from device_runner.stability import Keeper
+from device_runner.transport import adb_server
+from device_runner.transport.adb import Adb
+from device_runner.transport.base import Transport
+from device_runner.transport.push import Progress, push
 
 PROPERTIES_TIMEOUT_S = 10.0
 

@@ -16,9 +16,9 @@ from typing import Any
 
 from device_runner.device import Identity, Pushed, ShellResult
 from device_runner.failures import RigFailure
-from device_runner.quoting import quoted
 from device_runner.rpc_device import RpcDevice
-from device_runner.transport import Job
+from device_runner.transport.base import Job
+from device_runner.transport.quoting import quoted
 
 CHUNK_BYTES = 65_536
 

@@ -16,8 +16,8 @@ from device_runner.lease import lease, owner_of
 from device_runner.lease import tell as lease_note
 
 if TYPE_CHECKING:
-    from device_runner.adb_server import AdbEntry
-    from device_runner.push import Progress
+    from device_runner.transport.adb_server import AdbEntry
+    from device_runner.transport.push import Progress
 
 VIRTUAL, LOCAL = "virtual", "local"
 
@@ -45,7 +45,7 @@ def list_devices(cache: Path) -> list[DeviceEntry]:
 
     Starts an adb server only if a phone hangs on this host's USB. Raises `RigFailure` if the server does not answer.
     """
-    from device_runner.adb_server import known_devices
+    from device_runner.transport.adb_server import known_devices
 
     built_in = [
         DeviceEntry(VIRTUAL, "virtual", "ready", {"what": "an Android-shaped sandbox on this host's OpenCL"}),
@@ -107,7 +107,8 @@ def put_back(name: str, cache: Path, *, timeout_s: float = 0) -> Mapping[str, st
 
 def _runtimes(cache: Path) -> tuple[Path | None, Path | None]:
     """What the installed TVM lacks on devices of this host: its OpenCL runtime, and CLML's functional model."""
-    from device_runner import clml_runtime, opencl_runtime
+    from device_runner.runtimes import clml as clml_runtime
+    from device_runner.runtimes import opencl as opencl_runtime
 
     opencl = opencl_runtime.sidecar(cache) if opencl_runtime.needed() else None
     return opencl, clml_runtime.library(cache) if clml_runtime.needed() else None
@@ -143,8 +144,8 @@ def _local(name: str, cache: Path, _progress: Progress | None) -> Iterator[Devic
 @contextmanager
 def _phone(serial: str, cache: Path, progress: Progress | None) -> Iterator[Device]:
     from device_runner.adb_device import PHONE_ROOT, AdbDevice, AdbTransport, abi_of
-    from device_runner.adb_server import default_port
-    from device_runner.phone_runtime import RuntimeStore, install
+    from device_runner.runtimes.phone import RuntimeStore, install
+    from device_runner.transport.adb_server import default_port
 
     transport = AdbTransport(serial, default_port(), PHONE_ROOT, progress)
     runtime = RuntimeStore(cache).runtime_for(abi_of(transport))
@@ -155,14 +156,14 @@ def _phone(serial: str, cache: Path, progress: Progress | None) -> Iterator[Devi
 @contextmanager
 def _bare_phone(serial: str, cache: Path, progress: Progress | None) -> Iterator[Device]:
     from device_runner.adb_device import PHONE_ROOT, AdbDevice, AdbTransport
-    from device_runner.adb_server import default_port
+    from device_runner.transport.adb_server import default_port
 
     with closing(AdbDevice(serial, AdbTransport(serial, default_port(), PHONE_ROOT, progress), ["false"])) as device:
         yield device
 
 
 def _require_known(name: str) -> None:
-    from device_runner.adb_server import known_devices
+    from device_runner.transport.adb_server import known_devices
 
     names = [VIRTUAL, LOCAL, *(entry.serial for entry in known_devices())]
     if name not in names:

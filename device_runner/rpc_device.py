@@ -15,10 +15,10 @@ from device_runner.device import Gate, Identity, Pushed, Steadiness, T, Toggles
 from device_runner.failures import DeviceFull, Failure, PathFailure, SetupMissing
 from device_runner.recovery import Rung
 from device_runner.recovery.rungs import retry
-from device_runner.session import RpcSession, open_session
+from device_runner.session.rpc_session import RpcSession, open_session
 
 if TYPE_CHECKING:
-    from device_runner.transport import Transport
+    from device_runner.transport.base import Transport
 
 IDENTITY_TIMEOUT_S = 60.0
 SHELL_TIMEOUT_S = 10.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.accuracy import Accuracy
+from harness.run.correctness import Accuracy
 
 from .measured import Measured, known
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from harness.history.measured import QUIRKS, end_with_asv, longest_s, record_of, suite
-from harness.record import Record
+from harness.run.record import Record
 
 end_with_asv()  # asv's fork server, which is what imports us, would outlive it
 SUITE = suite(Path(__file__).parents[2] / "adreno-bench.toml")

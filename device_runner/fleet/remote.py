@@ -12,11 +12,11 @@ from pathlib import Path
 from device_runner.adb_device import AdbDevice, AdbTransport, abi_of
 from device_runner.deadline import Deadline
 from device_runner.failures import DeviceBusy, DeviceLost, RigFailure
-from device_runner.fleet.hello import FIELD, PREFIX, Hello, Offer, hello_of, offer_of
+from device_runner.fleet.offer import FIELD, PREFIX, Hello, Offer, hello_of, offer_of
 from device_runner.fleet.tracker import ANSWER_TIMEOUT_S, Address, Code, connected, receive_json, request, send_json
 from device_runner.recovery import Rung
 from device_runner.recovery.rungs import retry
-from device_runner.virtual.tvm_rpc import handshake
+from device_runner.rpc_server import handshake
 
 MEET_TIMEOUT_S = 10.0
 TELL_TIMEOUT_S = 2.0
@@ -125,7 +125,7 @@ def _hello(control: socket.socket, address: Address) -> Hello:
 
 def _program(hello: Hello, transport: RemoteTransport, cache: Path) -> Sequence[str]:
     """The command that starts TVM's RPC server there; brings a phone what it needs for it."""
-    from device_runner.phone_runtime import RuntimeStore, install
+    from device_runner.runtimes.phone import RuntimeStore, install
 
     if hello.offer.identity.kind != "virtual":
         runtime = RuntimeStore(cache).runtime_for(abi_of(transport))

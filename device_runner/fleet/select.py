@@ -10,7 +10,7 @@ from pathlib import Path
 from device_runner.device import DeviceEntry, Identity
 from device_runner.failures import Failure
 from device_runner.fleet import known
-from device_runner.fleet.hello import Offer, entry_of
+from device_runner.fleet.offer import Offer, entry_of
 from device_runner.registry import (
     LOCAL,
     MOST_VIRTUAL,

@@ -16,7 +16,7 @@ from typing import Any
 
 import device_runner
 from device_runner.failures import RigFailure
-from device_runner.quoting import quoted
+from device_runner.transport.quoting import quoted
 from device_runner.virtual import faults, lifetime, phone, private_adb, sandbox
 from device_runner.virtual.children import Children
 from device_runner.virtual.events import Events

@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 from typing import IO
 
-from device_runner.adb import Adb
 from device_runner.failures import Failure, RigFailure, SetupMissing
+from device_runner.transport.adb import Adb
 from device_runner.virtual.children import Children, dying_with_parent
 
 LOOPBACK = "127.0.0.1"

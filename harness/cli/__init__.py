@@ -30,7 +30,7 @@ from harness.cli import (
     runtime,
     show,
 )
-from harness.outcome import ExitCode
+from harness.run.outcome import ExitCode
 
 DEBUG_VARIABLE = "ADRENO_BENCH_DEBUG"
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -21,14 +21,14 @@ from harness.cli.options import (
     SuiteFile,
     WithQuirks,
 )
-from harness.outcome import ExitCode
+from harness.run.outcome import ExitCode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.bisect.bisection import Answer
-    from harness.bisect.judging import Look, Reason
-    from harness.toolchains.sources import Revision
+    from harness.revisions.bisect.bisection import Answer
+    from harness.revisions.bisect.judging import Look, Reason
+    from harness.revisions.sources import Revision
 
 SHOWN_LINES, SHOWN_COLUMNS = 40, 160
 
@@ -66,13 +66,13 @@ def bisect(
     is not what it was said to be, 4 rig failure.
     """
     from device_runner.fleet.select import select_one
-    from harness.artifact import cache_root
-    from harness.bisect.bisection import Bisection
     from harness.cli.screen import Screen, out
-    from harness.cli.work import require_choice
-    from harness.stats.pair import Rules
-    from harness.toolchains.sources import between, revision
-    from harness.toolchains.toolchain import Asked
+    from harness.judge.stats.pair import Rules
+    from harness.revisions.bisect.bisection import Bisection
+    from harness.revisions.sources import between, revision
+    from harness.revisions.toolchain import Asked
+    from harness.store import cache_root
+    from harness.workbench import require_choice
 
     require_choice(as_shipped, with_quirks or ())
     case_id, rules = _the_case(suite, case), Rules(relevant=relevant / 100, floor_ms=floor_ms)
@@ -89,9 +89,9 @@ def bisect(
 
 def _the_case(suite: Path, globs: list[str] | None) -> str:
     """The one case that is meant. Raises UsageError for none, and for several."""
-    from harness.cli.work import choose
+    from harness.cases.suite import load_suite
     from harness.failures import UsageError
-    from harness.suite import load_suite
+    from harness.workbench import choose
 
     if not globs:
         raise UsageError("a bisection is of one case", hint="name it with --case; `adreno-bench list` shows them")
@@ -103,9 +103,9 @@ def _the_case(suite: Path, globs: list[str] | None) -> str:
 
 
 def _reason(text: str) -> Reason | None:
-    from harness.bisect.judging import Reason
+    from harness.cases.suite import nearest
     from harness.failures import UsageError
-    from harness.suite import nearest
+    from harness.revisions.bisect.judging import Reason
 
     if not text:
         return None
@@ -118,9 +118,9 @@ def _reason(text: str) -> Reason | None:
 
 def _text(answer: Answer, case: str, line: Sequence[Revision]) -> str:
     """The looks, the answer, what that revision is, and the beginning of the difference."""
-    from harness.bisect.kernels import bounded
     from harness.cli.table import plain_table
-    from harness.toolchains.sources import describe
+    from harness.revisions.bisect.kernels import bounded
+    from harness.revisions.sources import describe
 
     found = answer.found
     rows = [_row(look) for look in found.looks]

@@ -11,7 +11,7 @@ from harness.cli.options import DEFAULT_BASELINES, DEFAULT_RECORDS, BaselinesFol
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from harness.baseline import Blessing
+    from harness.judge.baseline import Blessing
 
 
 def register(app: typer.Typer) -> None:
@@ -32,12 +32,12 @@ def bless(
     All sessions of that build in the records file count, so run it a few times before. Refused is what is wrong,
     broken, throttled or too noisy; of an emulated device only the correctness is kept, unless --emulated asks for more.
     """
-    from harness.baseline import bless as judge
-    from harness.cli.chosen import read_records
+    from harness.cli.record_filter import read_records
     from harness.cli.screen import out
     from harness.cli.table import plain_table
     from harness.failures import UsageError
-    from harness.outcome import exit_code
+    from harness.judge.baseline import bless as judge
+    from harness.run.outcome import exit_code
 
     blessings = judge(read_records(records, case), emulated=emulated)
     if not blessings:

@@ -9,12 +9,12 @@ import typer
 
 from device_runner.failures import Failure
 from harness.cli.options import DEFAULT_SUITE, AsJson, AsShipped, CaseGlob, DeviceName, SuiteFile, WithQuirks
-from harness.outcome import ExitCode, Outcome, exit_code
+from harness.run.outcome import ExitCode, Outcome, exit_code
 
 if TYPE_CHECKING:
-    from harness.build import Answers, Artifact
-    from harness.cli.work import Work
-    from harness.plan import Plan
+    from harness.build.pool import Answers, Artifact
+    from harness.cases.plan import Plan
+    from harness.workbench import Work
 
 
 def register(app: typer.Typer) -> None:
@@ -34,9 +34,9 @@ def build(
 
     The device is asked for its image limits, because they decide which tensors may be textures; nothing is run on it.
     """
-    from harness.build import Builder
+    from harness.build.pool import Builder
     from harness.cli.screen import Screen, out
-    from harness.cli.work import prepared
+    from harness.workbench import prepared
 
     with (
         Screen() as screen,
@@ -54,7 +54,7 @@ def _outcome(result: Artifact | Answers | Failure) -> Outcome:
 
 
 def _table(plans: Sequence[Plan], built: Mapping[str, Artifact | Answers | Failure]) -> str:
-    from harness.build import Artifact
+    from harness.build.pool import Artifact
     from harness.cli.table import plain_table, size
 
     rows = []
@@ -73,7 +73,7 @@ def _as_json(work: Work, built: Mapping[str, Artifact | Answers | Failure]) -> s
     """`library` is the library's SHA-256: equal where the compiler made the same of a case, whatever it is called."""
     import json
 
-    from harness.build import Artifact
+    from harness.build.pool import Artifact
 
     def plain(plan: Plan) -> dict[str, object]:
         result = built[plan.compile.key]

@@ -30,10 +30,10 @@ def cache(
     import time
 
     from device_runner.registry import open_device
-    from harness.artifact import Store, cache_root
     from harness.cli.screen import out
     from harness.cli.table import plain_table, size
     from harness.failures import UsageError
+    from harness.store import Store, cache_root
 
     if (everything or unused_days is not None or device) and not prune:
         raise UsageError("--all, --unused-days and --device go with --prune", hint="add --prune")

@@ -23,9 +23,9 @@ from harness.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from harness.calibration import Calibrated
-    from harness.record import Record
-    from harness.stats.pair import Rules
+    from harness.judge.calibrate import Calibrated
+    from harness.judge.stats.pair import Rules
+    from harness.run.record import Record
 
 DEFAULT_CALIBRATION = Path("calibration.jsonl")
 MUCH = 10.0
@@ -61,9 +61,9 @@ def calibrate(
     The cases take turns, so that the sessions of one are spread in time. The certificates stand below the baselines,
     to be reviewed as a diff; `adreno-bench gate` decides sooner with them, and refuses what they do not support.
     """
-    from harness.calibration import certify_all, verdict
     from harness.cli.screen import out
-    from harness.stats.pair import Rules
+    from harness.judge.calibrate import certify_all, verdict
+    from harness.judge.stats.pair import Rules
 
     rules = Rules(relevant=relevant / 100, floor_ms=floor_ms)
     done = list(certify_all(_sessions(suite, case, device, sessions, budget, records), rules))
@@ -80,13 +80,13 @@ def _sessions(
 ) -> dict[str, list[Record]]:
     from dataclasses import replace
 
-    from harness.build import Builder
-    from harness.calibration import take_sessions
+    from harness.build.pool import Builder
     from harness.cli.screen import Screen
-    from harness.cli.work import prepared
-    from harness.record import RecordFile
-    from harness.runner import Run
-    from harness.tuning import TuningStore
+    from harness.judge.calibrate import take_sessions
+    from harness.run.record import RecordFile
+    from harness.run.runner import Run
+    from harness.run.tuning import TuningStore
+    from harness.workbench import prepared
 
     with (
         Screen() as screen,
@@ -102,14 +102,14 @@ def _sessions(
 
 def _save(one: Calibrated, baselines: Path) -> bool:
     """Write its certificate, if it has one; whether the file changed."""
-    from harness.certificate import FOLDER
+    from harness.judge.noise_profile import FOLDER
 
     return bool(one.certificate and one.certificate.save(baselines / FOLDER))
 
 
 def _table(done: Sequence[Calibrated], written: Mapping[str, bool]) -> str:
-    from harness.certificate import SESSIONS_A_SIDE
     from harness.cli.table import plain_table
+    from harness.judge.noise_profile import SESSIONS_A_SIDE
 
     shown = [f"{count} a side" for count in SESSIONS_A_SIDE]
     headers = ("case", "certificate", "sessions", "wall ms", "± %", "false alarms", *shown)

@@ -23,12 +23,12 @@ from harness.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from harness import compare as sides
-    from harness.compare import Key, Result
-    from harness.record import Record
-    from harness.stats.pair import Rules
-    from harness.stats.sequential import Side
-    from harness.toolchains.toolchain import Asked
+    from harness.judge import compare as sides
+    from harness.judge.compare import Key, Result
+    from harness.judge.stats.pair import Rules
+    from harness.judge.stats.sequential import Side
+    from harness.revisions.toolchain import Asked
+    from harness.run.record import Record
 
 
 def register(app: typer.Typer) -> None:
@@ -73,10 +73,10 @@ def compare(
     """
     from harness.cli import verdicts
     from harness.cli.screen import out
-    from harness.compare import exit_code
     from harness.failures import UsageError
-    from harness.ranking import path_flips, path_means
-    from harness.stats.pair import Rules
+    from harness.judge.compare import exit_code
+    from harness.judge.path_ranking import path_flips, path_means
+    from harness.judge.stats.pair import Rules
 
     if as_json and markdown:
         raise UsageError("--json and --markdown exclude each other", hint="choose one")
@@ -93,7 +93,7 @@ def compare(
     elif states:
         raise UsageError("--states goes with two files of records", hint="leave it out")
     else:
-        from harness.toolchains.toolchain import Asked
+        from harness.revisions.toolchain import Asked
 
         asked = Asked(suite, device, as_shipped, tuple(with_quirks or ()))
         result, remark = _of_revisions((base, head), asked, case, config, rules, most_sessions, records)
@@ -112,7 +112,7 @@ def compare(
 
 
 def _of_records(base: Path, head: Path, globs: list[str] | None, rules: Rules, *, gauged: bool) -> tuple[Result, str]:
-    from harness.compare import compare_sides
+    from harness.judge.compare import compare_sides
 
     sides = _load(base, globs), _load(head, globs)
     return compare_sides(*sides, rules, gauged=gauged), _remark(*sides)
@@ -130,15 +130,15 @@ def _of_revisions(
     from dataclasses import replace
 
     from device_runner.fleet.select import select_one
-    from harness.artifact import cache_root
+    from harness.cases.suite import load_suite
     from harness.cli.screen import Screen
-    from harness.cli.work import choose, require_choice
     from harness.failures import UsageError
-    from harness.record import RecordFile
-    from harness.suite import load_suite
-    from harness.toolchains.sides import Sides
-    from harness.toolchains.sources import revision
-    from harness.toolchains.toolchain import Toolchain
+    from harness.revisions.sides import Sides
+    from harness.revisions.sources import revision
+    from harness.revisions.toolchain import Toolchain
+    from harness.run.record import RecordFile
+    from harness.store import cache_root
+    from harness.workbench import choose, require_choice
 
     require_choice(asked.as_shipped, asked.but_for)
     cases = [case.id for case in choose(load_suite(asked.suite), globs)]
@@ -160,10 +160,10 @@ def _of_revisions(
 
 def _load(source: Path, globs: list[str] | None) -> dict[Key, sides.Side]:
     """What a file of records or a folder of baselines says. Raises UsageError if it says nothing."""
-    from harness import baseline
-    from harness.cli.chosen import read_records, wanted
-    from harness.compare import sides_of
+    from harness.cli.record_filter import read_records, wanted
     from harness.failures import UsageError
+    from harness.judge import baseline
+    from harness.judge.compare import sides_of
 
     if source.is_dir():
         sides = baseline.sides(baseline.load(source.absolute()))

@@ -10,7 +10,7 @@ import typer
 
 from harness.cli.options import AsJson, TrackerAddress
 from harness.failures import UsageError
-from harness.outcome import ExitCode
+from harness.run.outcome import ExitCode
 
 if TYPE_CHECKING:
     from device_runner.device import DeviceEntry
@@ -48,9 +48,9 @@ def devices(
 def _restore(name: str | None) -> None:
     from device_runner.failures import Failure
     from device_runner.registry import list_devices, put_back
-    from harness.artifact import cache_root
     from harness.cli.screen import out
     from harness.cli.table import plain_table
+    from harness.store import cache_root
 
     cache = cache_root()
     rows, failed = list[tuple[str, str, str]](), False
@@ -74,11 +74,11 @@ def _watch(tracker: str | None) -> None:
 
 def _lister(tracker: str | None) -> Callable[[], Sequence[DeviceEntry]]:
     """What lists the devices of this host, or those at a tracker."""
-    from device_runner.fleet.hello import entry_of
+    from device_runner.fleet.offer import entry_of
     from device_runner.fleet.remote import offers
     from device_runner.fleet.tracker import address_of
     from device_runner.registry import list_devices
-    from harness.artifact import cache_root
+    from harness.store import cache_root
 
     if not tracker:
         return partial(list_devices, cache_root())

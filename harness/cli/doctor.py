@@ -10,10 +10,10 @@ import typer
 
 from harness.cli.options import AsJson
 from harness.failures import UsageError
-from harness.outcome import ExitCode
+from harness.run.outcome import ExitCode
 
 if TYPE_CHECKING:
-    from harness.doctor import Finding
+    from harness.doctor.machine import Finding
 
 
 def register(app: typer.Typer) -> None:
@@ -34,10 +34,10 @@ def doctor(
     import dataclasses
     import json
 
-    from harness.artifact import cache_root
-    from harness.bundle import write_bundle
     from harness.cli.screen import out
-    from harness.doctor import State
+    from harness.doctor.bundle import write_bundle
+    from harness.doctor.machine import State
+    from harness.store import cache_root
 
     if bundle and not device:
         raise UsageError("--bundle is a report on a device", hint="add --device")
@@ -59,7 +59,7 @@ def doctor(
 
 
 def _findings(device: str | None, cache: Path) -> Iterator[Finding]:
-    from harness.device_doctor import examine_device
-    from harness.doctor import examine
+    from harness.doctor.device import examine_device
+    from harness.doctor.machine import examine
 
     return examine_device(device, cache) if device else examine(cache)

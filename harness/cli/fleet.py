@@ -51,8 +51,8 @@ def serve(
     from device_runner.fleet.select import ALL, select
     from device_runner.fleet.serve import Desk
     from device_runner.fleet.tracker import address_of, connected
-    from harness.artifact import cache_root
     from harness.cli.screen import Screen
+    from harness.store import cache_root
 
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     if host in ("0.0.0.0", "::", ""):

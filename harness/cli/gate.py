@@ -25,12 +25,12 @@ from harness.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from harness.baseline import Baseline
-    from harness.certificate import NoiseCertificate
-    from harness.compare import Comparison, Key, Result
-    from harness.gates.judge import Measure
-    from harness.record import Record
-    from harness.stats.pair import Rules
+    from harness.judge.baseline import Baseline
+    from harness.judge.compare import Comparison, Key, Result
+    from harness.judge.confirm import Measure
+    from harness.judge.noise_profile import NoiseCertificate
+    from harness.judge.stats.pair import Rules
+    from harness.run.record import Record
 
 
 def register(app: typer.Typer) -> None:
@@ -62,13 +62,13 @@ def gate(
     called slower. A baseline of another identity is never compared; cases without one are named. Of a case that was
     calibrated, a change smaller than its certificate supports is refused.
     """
-    from harness import baseline
     from harness.cli import verdicts
-    from harness.cli.chosen import read_records, wanted
+    from harness.cli.record_filter import read_records, wanted
     from harness.cli.screen import out
-    from harness.compare import exit_code
-    from harness.gates.support import certificates_of
-    from harness.stats.pair import Rules
+    from harness.judge import baseline
+    from harness.judge.compare import exit_code
+    from harness.judge.stats.pair import Rules
+    from harness.judge.supported import certificates_of
 
     rules = Rules(relevant=relevant / 100, floor_ms=floor_ms)
     known = [one for one in baseline.load(baselines.absolute()) if wanted(one.case, case)]
@@ -98,15 +98,15 @@ def _run(
     rules: Rules,
     most_sessions: int,
 ) -> Result:
-    from harness.build import Builder
+    from harness.build.pool import Builder
     from harness.cli.screen import Screen
-    from harness.cli.work import prepared
-    from harness.gates.judge import confirmation
-    from harness.gates.remeasure import Remeasure
-    from harness.gates.support import require_supported
-    from harness.record import RecordFile
-    from harness.runner import Run, run_suite
-    from harness.tuning import TuningStore
+    from harness.judge.confirm import confirmation
+    from harness.judge.remeasure import Remeasure
+    from harness.judge.supported import require_supported
+    from harness.run.record import RecordFile
+    from harness.run.runner import Run, run_suite
+    from harness.run.tuning import TuningStore
+    from harness.workbench import prepared
 
     file = RecordFile(records)
     with (
@@ -136,9 +136,9 @@ def _judged(
     """Compare with the baselines of the identities that these records are of, and with no other."""
     from dataclasses import replace
 
-    from harness import baseline
-    from harness.compare import compare_sides, sides_of
-    from harness.gates.judge import judge
+    from harness.judge import baseline
+    from harness.judge.compare import compare_sides, sides_of
+    from harness.judge.confirm import judge
 
     sides = sides_of(record for record in done if record.as_shipped is as_shipped).values()
     heads = {key: replace(side, key=key) for side in sides for key in [side.key._replace(as_shipped=False)]}
@@ -149,7 +149,7 @@ def _judged(
 
 def _remark(result: Result, known: Sequence[Baseline], certificates: Mapping[Key, NoiseCertificate]) -> str:
     """What was not compared, and why."""
-    from harness.compare import Verdict
+    from harness.judge.compare import Verdict
 
     new = [str(comparison.key) for comparison in result.cases if comparison.verdict is Verdict.NEW]
     here = {comparison.key.identity for comparison in result.cases}

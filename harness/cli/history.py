@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.options import DEFAULT_SUITE, DeviceName
-from harness.outcome import ExitCode, Outcome, Owner, exit_code
+from harness.run.outcome import ExitCode, Outcome, Owner, exit_code
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,11 +60,11 @@ def run(
     next run, and only they.
     """
     from device_runner.registry import open_device
-    from harness.artifact import cache_root
+    from harness.cases.suite import load_suite
     from harness.cli.screen import Screen
     from harness.history import runs
     from harness.history.releases import checkout
-    from harness.suite import load_suite
+    from harness.store import cache_root
 
     project = runs.load_project(config)
     cases = load_suite(suite or checkout() / DEFAULT_SUITE).cases if suite or complete else []

@@ -27,7 +27,7 @@ def quirks(as_json: AsJson = False) -> None:
     import os
     from concurrent.futures import ThreadPoolExecutor
 
-    from harness.build import versions
+    from harness.build.pool import versions
     from harness.cli.screen import out
     from harness.quirks import QUIRKS
     from harness.quirks.ask import ask

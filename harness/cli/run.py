@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.case import Tuning
+from harness.cases.case import Tuning
 from harness.cli.options import (
     DEFAULT_DEVICE,
     DEFAULT_RECORDS,
@@ -24,18 +24,18 @@ from harness.cli.options import (
     WithQuirks,
 )
 from harness.cli.table import json_array, results_table, size
-from harness.outcome import ExitCode, Outcome, Owner, exit_code
+from harness.run.outcome import ExitCode, Outcome, Owner, exit_code
 
 if TYPE_CHECKING:
     from device_runner.device import Identity
     from device_runner.failures import Failure
     from device_runner.fleet.tracker import Address
-    from harness.build import Builder
-    from harness.build import Job as BuildJob
+    from harness.build.pool import Builder
+    from harness.build.pool import Job as BuildJob
+    from harness.cases.plan import Plan
     from harness.cli.screen import Screen
-    from harness.cli.work import Wanted
-    from harness.plan import Plan
-    from harness.record import Record, RecordFile
+    from harness.run.record import Record, RecordFile
+    from harness.workbench import Wanted
 
 
 def register(app: typer.Typer) -> None:
@@ -71,8 +71,8 @@ def run(
     """
     from device_runner.fleet.tracker import address_of
     from harness.cli.screen import Screen, out
-    from harness.cli.work import wanted
-    from harness.record import RecordFile
+    from harness.run.record import RecordFile
+    from harness.workbench import wanted
 
     file = RecordFile(records)
     with Screen() as screen:
@@ -107,13 +107,13 @@ class _Job:
 
     def missing(self, plans: Sequence[Plan], identity: Identity) -> list[Plan]:
         """The plans that no kept record has settled."""
-        from harness.runner import unsettled
+        from harness.run.runner import unsettled
 
         return unsettled(plans, identity, self.what.as_shipped, self.kept)
 
     def builder(self) -> Builder:
         """What builds for it."""
-        from harness.build import Builder
+        from harness.build.pool import Builder
 
         def watch(job: BuildJob, state: str, seconds: float) -> None:
             self.screen.build(job.title, state, seconds)
@@ -147,10 +147,10 @@ def _members(
 
 def _on_one(name: str, job: _Job) -> _Came:
     from device_runner.registry import tell
-    from harness.cli.work import opened
-    from harness.progress import Noted
-    from harness.runner import Run, run_suite
-    from harness.tuning import TuningStore
+    from harness.run.progress import Noted
+    from harness.run.runner import Run, run_suite
+    from harness.run.tuning import TuningStore
+    from harness.workbench import opened
 
     with opened(job.what, name, say=job.screen.say, pushing=job.screen.pushing) as work, job.builder() as builder:
         run = Run(work.device, TuningStore(work.cache), job.what.as_shipped, allow_reboot=job.allow_reboot)
@@ -161,11 +161,11 @@ def _on_one(name: str, job: _Job) -> _Came:
 
 
 def _on_many(names: Sequence[str], job: _Job, tracker: Address | None) -> _Came:
-    from harness.cli.work import make_ready
-    from harness.fleet.crew import Crew
     from harness.fleet.messages import Orders
     from harness.fleet.run import FleetRun
-    from harness.runner import new_id
+    from harness.fleet.worker_pool import Crew
+    from harness.run.runner import new_id
+    from harness.workbench import make_ready
 
     job.screen.say(f"opening {', '.join(names)} (the first time, this compiles the runtimes that TVM's wheel lacks)")
     make_ready(job.what)

@@ -28,11 +28,11 @@ def add(folder: Annotated[Path, typer.Argument(help="Where tvm_rpc and its share
     """
     import sys
 
-    from device_runner.phone_runtime import RuntimeRefused, RuntimeStore, examine
-    from device_runner.phone_runtime.check import host_interface
-    from harness.artifact import cache_root
+    from device_runner.runtimes.phone import RuntimeRefused, RuntimeStore, examine
+    from device_runner.runtimes.phone.check import host_interface
     from harness.cli.screen import out, plain
     from harness.cli.table import size
+    from harness.store import cache_root
 
     try:
         examined = examine(folder, host_interface())
@@ -49,10 +49,10 @@ def list_runtimes() -> None:
     """Show the runtimes that are kept."""
     import time
 
-    from device_runner.phone_runtime import RuntimeStore
-    from harness.artifact import cache_root
+    from device_runner.runtimes.phone import RuntimeStore
     from harness.cli.screen import out
     from harness.cli.table import plain_table, size
+    from harness.store import cache_root
 
     rows = [
         (r.digest, r.abi, r.tvm, size(r.size_bytes), time.strftime("%Y-%m-%d %H:%M", time.localtime(r.added_at)))
@@ -65,9 +65,9 @@ def remove(
     runtime: Annotated[str, typer.Argument(help="Its name, as `list` shows it; the first letters are enough.")],
 ) -> None:
     """Forget a runtime."""
-    from device_runner.phone_runtime import RuntimeStore
-    from harness.artifact import cache_root
+    from device_runner.runtimes.phone import RuntimeStore
     from harness.cli.screen import out
+    from harness.store import cache_root
 
     removed = RuntimeStore(cache_root()).remove(runtime)
     out(f"removed {removed.digest} for {removed.abi}")

@@ -9,8 +9,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from harness.cli.table import size
-from harness.progress import on_device
-from harness.record import Record
+from harness.run.progress import on_device
+from harness.run.record import Record
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -10,8 +10,8 @@ import typer
 from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsFile
 
 if TYPE_CHECKING:
-    from harness.crossover import Standing
-    from harness.record import Record
+    from harness.judge.crossover import Standing
+    from harness.run.record import Record
 
 
 def register(app: typer.Typer) -> None:
@@ -35,11 +35,11 @@ def show(
     import fnmatch
     import sys
 
+    from harness.cases.suite import nearest
     from harness.cli.screen import out
     from harness.cli.table import json_array, results_table
     from harness.failures import UsageError
-    from harness.record import RecordFile
-    from harness.suite import nearest
+    from harness.run.record import RecordFile
 
     loaded = RecordFile(records).load()
     for skipped in loaded.skipped:
@@ -76,7 +76,7 @@ def _partitions(records: Sequence[Record]) -> str:
 
 def _crossover(records: Sequence[Record]) -> str:
     from harness.cli.table import plain_table
-    from harness.crossover import crossovers
+    from harness.judge.crossover import crossovers
 
     compared = crossovers(records)
     rows = [

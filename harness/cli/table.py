@@ -6,10 +6,10 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from harness.outcome import Outcome
+from harness.run.outcome import Outcome
 
 if TYPE_CHECKING:
-    from harness.record import Record
+    from harness.run.record import Record
 
 COLUMNS = (
     "model",

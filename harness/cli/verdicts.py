@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.compare import Comparison, Result, Side
-    from harness.ranking import PathFlip, PathMean
-    from harness.stats.controls import Fitness
-    from harness.stats.geomean import Overall
+    from harness.judge.compare import Comparison, Result, Side
+    from harness.judge.path_ranking import PathFlip, PathMean
+    from harness.judge.stats.controls import Fitness
+    from harness.judge.stats.geomean import Overall
 
 HEADERS = ("case", "verdict", "confidence", "base ms", "head ms", "change", "interval")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from device_runner.device import Identity
 from device_runner.failures import Failure
-from harness.plan import Plan
-from harness.record import Record
-from harness.runner import Built
+from harness.cases.plan import Plan
+from harness.run.record import Record
+from harness.run.runner import Built
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,17 @@ from typing import cast
 
 from device_runner.device import Device, Identity
 from device_runner.failures import DeviceLost, Failure
-from harness.build import Builder
-from harness.fleet.ahead import Ahead
-from harness.fleet.board import Board, Task
-from harness.fleet.crew import Crew
+from harness.build.pool import Builder
+from harness.cases.plan import Plan
 from harness.fleet.messages import Away, Back, Message, Opened, Orders, Said, Settle, Settled, Stepped
-from harness.plan import Plan
-from harness.progress import Progress, on_device
-from harness.record import Record, RecordFile
-from harness.recording import Recording
-from harness.runner import Run
-from harness.tuning import TuningStore
+from harness.fleet.prefetcher import Ahead
+from harness.fleet.task_queue import Board, Task
+from harness.fleet.worker_pool import Crew
+from harness.run.progress import Progress, on_device
+from harness.run.record import Record, RecordFile
+from harness.run.recording import Recording
+from harness.run.runner import Run
+from harness.run.tuning import TuningStore
 
 WHILE_BUILDING_S = 0.05
 """How often it is looked whether something was built that a device waits for."""

@@ -17,9 +17,9 @@ from typing import NoReturn
 from device_runner.device import Device
 from device_runner.failures import Failure
 from harness.fleet.messages import Away, Back, Gone, Message, Opened, Orders, Said, Settle, Settled, Stepped
-from harness.progress import Silent
-from harness.runner import Run, settle
-from harness.tuning import TuningStore
+from harness.run.progress import Silent
+from harness.run.runner import Run, settle
+from harness.run.tuning import TuningStore
 
 LOOK_EVERY_S = 2.0
 LOOK_TIMEOUT_S = 2.0

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.history.results import latest, state_of_quirks
-from harness.record import RecordFile
+from harness.run.record import RecordFile
 
 
 class Said(dict[str, str]):

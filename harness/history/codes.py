@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.outcome import Outcome
+from harness.run.outcome import Outcome
 
 CODES = {
     Outcome.OK: 0,

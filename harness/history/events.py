@@ -8,7 +8,7 @@ from enum import Enum
 from itertools import pairwise
 
 from harness.history.results import History, Point, Series
-from harness.outcome import Outcome, Owner
+from harness.run.outcome import Outcome, Owner
 
 SLOWER_BY = 0.10
 """Least relative change of the median that two neighbours must show, besides confidence intervals that do not meet.

@@ -20,16 +20,16 @@ from pydantic import TypeAdapter
 from device_runner.device import Device, Identity
 from device_runner.failures import DeviceLost, Failure
 from device_runner.virtual.lifetime import die_with_parent
-from harness.artifact import cache_root
-from harness.build import Builder, versions
-from harness.case import Case
+from harness.build.pool import Builder, versions
+from harness.cases.case import Case
+from harness.cases.plan import plan_case
+from harness.cases.suite import Suite, load_suite
 from harness.history import environment
-from harness.outcome import Outcome
-from harness.plan import plan_case
-from harness.record import Record, RecordFile
-from harness.runner import Run, run_suite
-from harness.suite import Suite, load_suite
-from harness.tuning import TuningStore
+from harness.run.outcome import Outcome
+from harness.run.record import Record, RecordFile
+from harness.run.runner import Run, run_suite
+from harness.run.tuning import TuningStore
+from harness.store import cache_root
 
 WORKED_ROUND, AS_SHIPPED = "worked-round", "as-shipped"
 QUIRKS = (WORKED_ROUND, AS_SHIPPED)

@@ -20,12 +20,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from device_runner.failures import RigFailure
-from harness.artifact import key_of, sha256_of
+from harness.cases.suite import nearest
+from harness.compiler.releases import WORKING_PAIRS
 from harness.failures import UsageError
-from harness.git import call, git
 from harness.history import asv_plugin
-from harness.pairs import WORKING_PAIRS
-from harness.suite import nearest
+from harness.revisions.git import call, git
+from harness.store import key_of, sha256_of
 
 RELEASED = {
     "0.25.0.post1": "2026-06-24T23:33:23+00:00",

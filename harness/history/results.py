@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.case import Case
+from harness.cases.case import Case
 from harness.history.codes import outcome_of
 from harness.history.measured import AS_SHIPPED, WORKED_ROUND
-from harness.outcome import Outcome
-from harness.record import Record, RecordFile
+from harness.run.outcome import Outcome
+from harness.run.record import Record, RecordFile
 
 LATENCY = "latency.Wall.time_inference"
 OUTCOME = "outcome.Outcome.track_outcome"

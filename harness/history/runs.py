@@ -21,9 +21,9 @@ from harness.history import environment
 from harness.history.machine import register
 from harness.history.measured import QUIRKS, identity_to
 from harness.history.results import latest, record_files, state_of_quirks
-from harness.outcome import Outcome
-from harness.processes import bound, end_family
-from harness.record import Record, RecordFile
+from harness.process import bound, end_family
+from harness.run.outcome import Outcome
+from harness.run.record import Record, RecordFile
 
 ASV_SOME_FAILED = 2
 

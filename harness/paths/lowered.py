@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from harness.compiler.compat import call_packed, name_of, return_type, tensor_type, tuple_fields, type_of
 from harness.paths.base import Built, PathFacts
 from harness.paths.kernels import kernels
-from harness.tvm_compat import call_packed, name_of, return_type, tensor_type, tuple_fields, type_of
 
 ENTRY = "main"
 HOST_ENTRY = "main_to_host"

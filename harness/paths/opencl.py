@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from harness import tvm_compat
+from harness.compiler import compat as tvm_compat
 from harness.paths.base import Built, DeviceLimits, PathFacts, host_target
 from harness.paths.kernels import check_images
 from harness.paths.lowered import path_facts

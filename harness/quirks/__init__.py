@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from harness.case import Precision
+from harness.cases.case import Precision
+from harness.cases.suite import nearest
+from harness.compiler.compat import tvm_version
 from harness.failures import UsageError
 from harness.quirks import (
     clml_batch_norm_flags,
@@ -41,8 +43,6 @@ from harness.quirks import (
     vectorized_alloc,
 )
 from harness.quirks.base import Answer, Quirk, State
-from harness.suite import nearest
-from harness.tvm_compat import tvm_version
 
 __all__ = ["QUIRKS", "Answer", "Quirk", "State", "quirks_for", "require_known"]
 

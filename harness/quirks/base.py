@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from harness.case import Precision
-from harness.tvm_compat import Passes, release
+from harness.cases.case import Precision
+from harness.compiler.compat import Passes, release
 
 if TYPE_CHECKING:
     from harness.paths.clml.patterns import Match

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.compiler.compat import Passes, insert_before, type_of
 from harness.quirks.base import Answer, Quirk, State
 from harness.quirks.clml_sample import batch_norm, network, parts
-from harness.tvm_compat import Passes, insert_before, type_of
 
 
 def probe(*applied: Quirk) -> Answer:
@@ -52,8 +52,8 @@ def _filled(like: Any, value: float) -> Any:
     import numpy as np
     from tvm import relax
 
+    from harness.compiler.compat import dtype_of
     from harness.paths.clml.codegen import shape_of
-    from harness.tvm_compat import dtype_of
 
     kind = type_of(like)
     return relax.const(np.full(shape_of(kind), value, dtype_of(kind)), dtype_of(kind))

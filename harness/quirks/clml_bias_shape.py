@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.compiler.compat import is_constant, type_of
 from harness.paths.clml.codegen import shape_of
 from harness.quirks.base import Answer, Quirk
 from harness.quirks.clml_sample import constant, conv, network, offers
-from harness.tvm_compat import is_constant, type_of
 
 if TYPE_CHECKING:
     from harness.paths.clml.patterns import Match

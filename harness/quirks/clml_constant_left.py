@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.compiler.compat import is_constant
 from harness.quirks.base import Answer, Quirk
 from harness.quirks.clml_sample import constant, network, offers
-from harness.tvm_compat import is_constant
 
 if TYPE_CHECKING:
     from harness.paths.clml.patterns import Match

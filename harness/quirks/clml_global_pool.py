@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.compiler.compat import type_of
 from harness.paths.clml.codegen import shape_of
 from harness.quirks.base import Answer, Quirk, State
 from harness.quirks.clml_sample import network, offers, runtime_source
-from harness.tvm_compat import type_of
 
 if TYPE_CHECKING:
     from harness.paths.clml.patterns import Match

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.case import Precision
+from harness.cases.case import Precision
 from harness.quirks.base import Answer, Quirk, State
 from harness.quirks.clml_sample import batch_norm, conv, network, offloaded
 

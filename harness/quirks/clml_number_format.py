@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.compiler.compat import dtype_of
 from harness.quirks.base import Answer, Quirk
 from harness.quirks.clml_sample import network, offers
-from harness.tvm_compat import dtype_of
 
 if TYPE_CHECKING:
     from harness.paths.clml.patterns import Match

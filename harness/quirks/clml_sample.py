@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from harness.compiler.compat import dtype_of, tensor_type, type_of
 from harness.paths.base import DeviceLimits
 from harness.quirks.base import Answer, Quirk, State
-from harness.tvm_compat import dtype_of, tensor_type, type_of
 
 Emit = Callable[[Any], Any]
 """Adds an expression to the network and returns the variable that holds it."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from harness.compiler.compat import Passes, insert_before
 from harness.quirks.base import Answer, Quirk, State
 from harness.quirks.clml_sample import conv_transpose, network, parts
-from harness.tvm_compat import Passes, insert_before
 
 
 def probe(*applied: Quirk) -> Answer:

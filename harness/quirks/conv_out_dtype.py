@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.case import Precision
+from harness.cases.case import Precision
+from harness.compiler.compat import Passes, dtype_of, replace_last, type_of
 from harness.quirks.base import Answer, Quirk, State
 from harness.quirks.sample import conv, lower
-from harness.tvm_compat import Passes, dtype_of, replace_last, type_of
 
 
 def probe(*applied: Quirk) -> Answer:

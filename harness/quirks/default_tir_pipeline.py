@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from harness.compiler.compat import opencl_source
 from harness.failures import InvalidKernel
 from harness.paths.kernels import check_images
 from harness.quirks.base import Answer, Quirk, State
 from harness.quirks.sample import conv, lower, texture_target
-from harness.tvm_compat import opencl_source
 
 
 def probe(*applied: Quirk) -> Answer:

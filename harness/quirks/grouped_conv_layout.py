@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.compiler.compat import Passes, replace_last
 from harness.quirks.base import Answer, Quirk, State
 from harness.quirks.sample import conv, lower
-from harness.tvm_compat import Passes, replace_last
 
 _CONV = "relax.nn.conv2d"
 _TEXTURE = {_CONV: ["NCHW4c", "OIHW4o", "NCHW4c"]}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from harness.compiler.compat import opencl_source, tensor_type, type_of
 from harness.paths.base import DeviceLimits
 from harness.quirks.base import Quirk
-from harness.tvm_compat import opencl_source, tensor_type, type_of
 
 
 def conv(*, groups: int = 1, dtype: str = "float32") -> Any:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.compiler.compat import Passes, insert_before, memory_scope
 from harness.quirks.base import Answer, Quirk, State
 from harness.quirks.sample import concat, lower
-from harness.tvm_compat import Passes, insert_before, memory_scope
 
 
 def probe(*applied: Quirk) -> Answer:

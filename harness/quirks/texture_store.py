@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from harness.compiler.compat import Passes, insert_before, map_children, statement_pass
 from harness.quirks.base import Answer, Quirk, State
 from harness.quirks.sample import conv, source
-from harness.tvm_compat import Passes, insert_before, map_children, statement_pass
 
 _STORE = "tirx.texture2d_store"
 _SERIAL_STORE = re.compile(r"for \(int (\w+) = 0; \1 < 4; \+\+\1\) \{[^{}]*write_image")

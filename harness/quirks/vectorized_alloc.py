@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from harness.paths.kernels import kernels
-from harness.quirks.base import Answer, Quirk, State
-from harness.quirks.sample import max_pool, source
-from harness.tvm_compat import (
+from harness.compiler.compat import (
     Passes,
     insert_before,
     is_block,
@@ -18,6 +15,9 @@ from harness.tvm_compat import (
     with_block,
     with_body,
 )
+from harness.paths.kernels import kernels
+from harness.quirks.base import Answer, Quirk, State
+from harness.quirks.sample import max_pool, source
 
 
 def probe(*applied: Quirk) -> Answer:

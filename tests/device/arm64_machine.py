@@ -13,7 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from device_runner.opencl_runtime.build import OPENCL, Toolchain, _build
+from device_runner.runtimes.opencl.build import OPENCL, Toolchain, _build
 
 DEBIAN, PYTHON = "bookworm", "3.11"
 PACKAGES = ("python3", "pocl-opencl-icd", "ocl-icd-libopencl1", "libstdc++6")

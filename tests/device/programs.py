@@ -59,7 +59,7 @@ def _compile(
 ) -> Loadable:
     from tvm import relax
 
-    from harness.case import Precision
+    from harness.cases.case import Precision
     from harness.paths import PATHS
     from harness.paths.base import DeviceLimits
     from harness.paths.lowered import add_host_entry, vdevices

@@ -11,13 +11,13 @@ import numpy as np
 
 from device_runner.device import Gate, Loadable
 from device_runner.failures import Failure
-from harness.build import Answers, Artifact, Builder, Job
-from harness.case import Case, Precision
-from harness.compile import Compiled
-from harness.measure import Budget
-from harness.oracle import INPUTS, OUTPUTS, save_arrays
-from harness.plan import Plan
-from harness.runner import Built
+from harness.build.compile import Compiled
+from harness.build.oracle import INPUTS, OUTPUTS, save_arrays
+from harness.build.pool import Answers, Artifact, Builder, Job
+from harness.cases.case import Case, Precision
+from harness.cases.plan import Plan
+from harness.run.runner import Built
+from harness.run.timing import Budget
 
 TIMEOUT_S = 3.0
 """Deadline of one call to the device. It has to reach for opening a session on a busy host."""

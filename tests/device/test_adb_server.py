@@ -10,9 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from device_runner import adb_server
-from device_runner.adb import Adb
 from device_runner.failures import DeviceLost, LinkFailure
+from device_runner.transport import adb_server
+from device_runner.transport.adb import Adb
 from device_runner.virtual import VirtualPhone, private_adb
 
 pytestmark = pytest.mark.device

@@ -17,13 +17,13 @@ from arm64_machine import Arm64Machine, missing
 
 from device_runner.adb_device import AdbDevice, AdbTransport
 from device_runner.device import Loadable
-from device_runner.phone_runtime import examine
-from device_runner.phone_runtime.check import host_interface
+from device_runner.runtimes.phone import examine
+from device_runner.runtimes.phone.check import host_interface
 from device_runner.virtual import VirtualPhone, virtual_phone
-from harness.compile import CompileRequest, compile_model
-from harness.link import check_library, host_triple
+from harness.build.compile import CompileRequest, compile_model
+from harness.build.link import check_library, host_triple
+from harness.build.oracle import INPUTS, OUTPUTS, answer, load_arrays
 from harness.models.sources import model_source
-from harness.oracle import INPUTS, OUTPUTS, answer, load_arrays
 
 pytestmark = [
     pytest.mark.device,

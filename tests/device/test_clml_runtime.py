@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from clml_graphs import SYMBOL, Array, Graph, compute, golden, random_tensors
 
-from device_runner import clml_runtime, opencl_runtime
+from device_runner.runtimes import clml as clml_runtime
+from device_runner.runtimes import opencl as opencl_runtime
 
 pytestmark = pytest.mark.device
 

@@ -21,7 +21,7 @@ from clml_graphs import SYMBOL, Graph, golden, random_tensors
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from device_runner import clml_runtime
+from device_runner.runtimes import clml as clml_runtime
 
 pytestmark = pytest.mark.device
 

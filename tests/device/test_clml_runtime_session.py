@@ -14,7 +14,7 @@ import pytest
 from device_runner.device import Device, Loadable, Toggles
 from device_runner.failures import Unsupported
 from device_runner.registry import open_device
-from harness.compile import CompileRequest, compile_model
+from harness.build.compile import CompileRequest, compile_model
 from harness.models.spec import InputSpec, seeded_inputs
 from harness.models.zoo import ZOO
 

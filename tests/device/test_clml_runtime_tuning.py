@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from clml_graphs import SYMBOL, Graph
 
-from device_runner import clml_runtime
+from device_runner.runtimes import clml as clml_runtime
 
 pytestmark = pytest.mark.device
 

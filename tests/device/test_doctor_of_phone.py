@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.bundle import write_bundle
-from harness.device_doctor import PHONE_CHECKS, examine_device
-from harness.doctor import State
+from harness.doctor.bundle import write_bundle
+from harness.doctor.device import PHONE_CHECKS, examine_device
+from harness.doctor.machine import State
 
 pytestmark = pytest.mark.device
 

@@ -22,19 +22,19 @@ import suites
 from programs import LONG_NAP
 from waiting import eventually
 
-from device_runner import server
 from device_runner.adb_device import AdbDevice, AdbTransport
-from device_runner.boot import boot_of
 from device_runner.device import Loadable
 from device_runner.failures import Failure
 from device_runner.recovery import Recovery, Rung, Step, rungs
 from device_runner.recovery.ladder import Attempt, T
+from device_runner.rpc_server import server
+from device_runner.transport.boot import boot_of
 from device_runner.virtual import VirtualPhone
-from harness.outcome import Outcome
-from harness.progress import Silent
-from harness.record import Record, RecordFile
-from harness.runner import Run, missing, run_suite, settle
-from harness.tuning import TuningStore
+from harness.run.outcome import Outcome
+from harness.run.progress import Silent
+from harness.run.record import Record, RecordFile
+from harness.run.runner import Run, missing, run_suite, settle
+from harness.run.tuning import TuningStore
 
 pytestmark = pytest.mark.device
 
@@ -192,7 +192,7 @@ def race_for_port(scene: Scene) -> None:
 
 def try_ports(scene: Scene, first: int) -> None:
     ports = itertools.chain([first], server.PORTS[7:])
-    scene.patch.setattr("device_runner.server.secrets.choice", lambda _: next(ports))
+    scene.patch.setattr("device_runner.rpc_server.server.secrets.choice", lambda _: next(ports))
 
 
 def jump_clocks(scene: Scene) -> None:

@@ -18,18 +18,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from device_runner.adb import Adb, Refused
 from device_runner.adb_device import AdbDevice
 from device_runner.deadline import Deadline
 from device_runner.device import Loadable
 from device_runner.failures import DeviceBusy, DeviceLost, RigFailure
 from device_runner.fleet import serve as serving
-from device_runner.fleet.hello import Offer
+from device_runner.fleet.offer import Offer
 from device_runner.fleet.remote import RemoteTransport, offers, open_remote
 from device_runner.fleet.serve import Desk, serve
 from device_runner.fleet.tracker import Address, request
 from device_runner.lease import owner_of
-from device_runner.virtual.tvm_rpc import handshake
+from device_runner.rpc_server import handshake
+from device_runner.transport.adb import Adb, Refused
 
 pytestmark = pytest.mark.device
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.outcome import Outcome
-from harness.record import RecordFile
+from harness.run.outcome import Outcome
+from harness.run.record import RecordFile
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 

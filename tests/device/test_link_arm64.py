@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from device_runner.failures import RigFailure
-from device_runner.phone_runtime.elf import read_elf
-from harness.compile import LIBRARY, CompileRequest, compile_model
-from harness.link import NDK_VARIABLE, Linker, check_library, linker
+from device_runner.runtimes.phone.elf import read_elf
+from harness.build.compile import LIBRARY, CompileRequest, compile_model
+from harness.build.link import NDK_VARIABLE, Linker, check_library, linker
 from harness.models.sources import model_source
 
 pytestmark = [

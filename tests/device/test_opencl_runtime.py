@@ -23,7 +23,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from device_runner.opencl_runtime import DEVICE_VARIABLE, load, opencl_status, sidecar
+from device_runner.runtimes.opencl import DEVICE_VARIABLE, load, opencl_status, sidecar
 
 pytestmark = pytest.mark.device
 
@@ -471,7 +471,7 @@ def virtual_machine(tvm: Any, device: Any, folder: Path) -> Any:
 
 def run(script: str, library: Path, *args: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a script in a process of its own, where OpenCL has not been used yet."""
-    start = f"from pathlib import Path; from device_runner.opencl_runtime import load; load(Path({str(library)!r}))\n"
+    start = f"from pathlib import Path; from device_runner.runtimes.opencl import load; load(Path({str(library)!r}))\n"
     return subprocess.run(
         [sys.executable, "-c", start + script, *args],
         env={**os.environ, **environment},

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from device_runner.opencl_runtime import sidecar
+from device_runner.runtimes.opencl import sidecar
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 
@@ -106,7 +106,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {str(TESTS.parent)!r})
 from test_opencl_runtime import module_bytes
-from device_runner.opencl_runtime import load
+from device_runner.runtimes.opencl import load
 load(Path({str(library)!r}))
 import tvm, tvm_ffi
 source = "__kernel void wild(__global float* a) {{ a[5000] = 1; }}"

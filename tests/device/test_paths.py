@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from device_runner import opencl_runtime
-from harness.compile import Compiled, CompileRequest, compile_model
+from device_runner.runtimes import opencl as opencl_runtime
+from harness.build.compile import Compiled, CompileRequest, compile_model
 from harness.models.graph import GraphBuilder
 from harness.models.spec import InputSpec, seeded_inputs
 from harness.models.zoo import ZOO, tiny

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from device_runner import clml_runtime, opencl_runtime
-from harness.compile import Compiled, CompileRequest, compile_model
+from device_runner.runtimes import clml as clml_runtime
+from device_runner.runtimes import opencl as opencl_runtime
+from harness.build.compile import Compiled, CompileRequest, compile_model
 from harness.models.spec import InputSpec, seeded_inputs
 from harness.models.zoo import ZOO
 

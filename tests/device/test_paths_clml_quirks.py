@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from device_runner import clml_runtime, opencl_runtime
-from harness.case import Precision
+from device_runner.runtimes import clml as clml_runtime
+from device_runner.runtimes import opencl as opencl_runtime
+from harness.cases.case import Precision
+from harness.compiler.compat import type_of
 from harness.paths import PATHS
 from harness.paths.base import DeviceLimits
 from harness.quirks import Quirk, quirks_for
-from harness.tvm_compat import type_of
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 

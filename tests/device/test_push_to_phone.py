@@ -11,7 +11,7 @@ import pytest
 from device_runner.adb_device import AdbDevice, AdbTransport
 from device_runner.device import Pushed
 from device_runner.failures import DeviceFailure, DeviceFull, DeviceLost
-from device_runner.phone_runtime import install
+from device_runner.runtimes.phone import install
 from device_runner.virtual import VirtualPhone
 
 pytestmark = pytest.mark.device

@@ -18,7 +18,7 @@ from waiting import eventually
 
 from device_runner.adb_device import AdbTransport
 from device_runner.deadline import Deadline
-from device_runner.server import start_server
+from device_runner.rpc_server.server import start_server
 from device_runner.virtual import sandbox
 
 pytestmark = pytest.mark.device
@@ -96,7 +96,7 @@ def test_a_server_ends_with_the_run_that_started_it(
         import sys, time
         from device_runner.adb_device import AdbTransport
         from device_runner.deadline import Deadline
-        from device_runner.server import start_server
+        from device_runner.rpc_server.server import start_server
         serial, port, root, *command = sys.argv[1:]
         server = start_server(AdbTransport(serial, int(port), root), command, {}, Deadline(20))
         print("started", flush=True)

@@ -18,8 +18,8 @@ from adb_backends import Backend, debian, ours
 from debian_adbd import NotToBeHad, adbd_root
 from waiting import eventually
 
-from device_runner.adb import Adb
 from device_runner.deadline import Deadline
+from device_runner.transport.adb import Adb
 from device_runner.virtual import sandbox
 
 pytestmark = pytest.mark.device

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from device_runner.adb import Adb, Refused
 from device_runner.deadline import Deadline
+from device_runner.transport.adb import Adb, Refused
 from device_runner.virtual import sandbox, virtual_phone
 
 pytestmark = [pytest.mark.device, pytest.mark.skipif(bool(sandbox.why_not()), reason="no sandbox here")]

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.device
 HOST = """
 import json, sys, time
 from pathlib import Path
-from device_runner.adb import Adb
+from device_runner.transport.adb import Adb
 from device_runner.virtual import virtual_phone
 with virtual_phone(Path(sys.argv[1]), sandboxed=json.loads(sys.argv[2])) as phone:
     adb = Adb(phone.serial, phone.adb_port)

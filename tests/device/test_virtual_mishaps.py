@@ -13,10 +13,10 @@ from adb_backends import Backend, backend_of
 from waiting import eventually
 
 from device_runner.adb_device import AdbDevice
-from device_runner.boot import boot_of
 from device_runner.device import Loadable
 from device_runner.failures import DeviceCrash, DeviceFailure, Failure, LinkFailure, PathFailure
-from device_runner.session import RpcProgram, RpcSession
+from device_runner.session.rpc_session import RpcProgram, RpcSession
+from device_runner.transport.boot import boot_of
 from device_runner.virtual import Chance, Mishap, SlowKernels, VirtualPhone
 from device_runner.virtual.dice import Dice
 

@@ -11,11 +11,11 @@ import command
 import pytest
 
 from device_runner.virtual.faults import FAULTS_VARIABLE
-from harness.artifact import LIBRARY, MANIFEST
-from harness.certificate import FOLDER, NoiseCertificate
-from harness.compare import Verdict, compare_sides, sides_of
-from harness.outcome import ExitCode, Outcome
-from harness.record import Record, RecordFile
+from harness.judge.compare import Verdict, compare_sides, sides_of
+from harness.judge.noise_profile import FOLDER, NoiseCertificate
+from harness.run.outcome import ExitCode, Outcome
+from harness.run.record import Record, RecordFile
+from harness.store import LIBRARY, MANIFEST
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 

@@ -16,8 +16,8 @@ from command import LONG_S
 from waiting import eventually
 
 from device_runner.lease import Owner, owner_of
-from harness.outcome import ExitCode, Outcome
-from harness.record import Record, RecordFile
+from harness.run.outcome import ExitCode, Outcome
+from harness.run.record import Record, RecordFile
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 

@@ -11,11 +11,11 @@ import command
 import onnx
 import pytest
 
-from harness.artifact import Store
-from harness.baseline import bless, load
+from harness.judge.baseline import bless, load
 from harness.models.sources import model_source
-from harness.outcome import ExitCode, Outcome
-from harness.record import Record, RecordFile
+from harness.run.outcome import ExitCode, Outcome
+from harness.run.record import Record, RecordFile
+from harness.store import Store
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 
@@ -28,7 +28,7 @@ ATTEMPTS = 6
 def gates(folder: Path, cache: Path, *options: str) -> tuple[int, str]:
     (folder / "my.toml").write_text(SUITE)
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "--pyargs", "harness.gates", "--suite", "my.toml", *options],
+        [sys.executable, "-m", "pytest", "--pyargs", "harness.pytest_plugin", "--suite", "my.toml", *options],
         capture_output=True,
         text=True,
         cwd=folder,

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.artifact import cache_root
 from harness.history.releases import checkout
 from harness.models.graph import GraphBuilder
+from harness.store import cache_root
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 

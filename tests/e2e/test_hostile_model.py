@@ -11,8 +11,8 @@ import pytest
 from command import LONG_S, start
 
 from harness.models.sources import model_source
-from harness.outcome import Outcome
-from harness.record import RecordFile
+from harness.run.outcome import Outcome
+from harness.run.record import RecordFile
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 

@@ -11,8 +11,8 @@ import pytest
 from command import bench
 
 from device_runner.virtual.faults import FAULTS_VARIABLE
-from harness.outcome import ExitCode, Outcome
-from harness.record import Record, RecordFile
+from harness.run.outcome import ExitCode, Outcome
+from harness.run.record import Record, RecordFile
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 

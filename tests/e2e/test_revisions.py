@@ -10,9 +10,9 @@ import command
 import pytest
 
 from device_runner.virtual.faults import FAULTS_VARIABLE
-from harness.build import stored
-from harness.git import git
+from harness.build.pool import stored
 from harness.history.releases import PINS, pins
+from harness.revisions.git import git
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -13,8 +13,8 @@ import pytest
 from command import LONG_S
 from waiting import eventually
 
-from harness.outcome import ExitCode, Outcome
-from harness.record import Record, RecordFile
+from harness.run.outcome import ExitCode, Outcome
+from harness.run.record import Record, RecordFile
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 

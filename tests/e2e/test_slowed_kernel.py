@@ -14,12 +14,12 @@ from command import bench
 
 from device_runner.virtual import Faults, SlowKernels, faults
 from device_runner.virtual.phone import FAULTS_JSON
-from harness.build import Builder
-from harness.cli.work import prepared
-from harness.outcome import ExitCode
-from harness.record import RecordFile
-from harness.runner import Run, run_suite
-from harness.tuning import TuningStore
+from harness.build.pool import Builder
+from harness.run.outcome import ExitCode
+from harness.run.record import RecordFile
+from harness.run.runner import Run, run_suite
+from harness.run.tuning import TuningStore
+from harness.workbench import prepared
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 

@@ -7,16 +7,16 @@ import pytest
 
 from device_runner.device import Device
 from device_runner.registry import open_device
-from harness.artifact import sha256_of
-from harness.build import Builder
-from harness.case import Case, Tuning
-from harness.outcome import Outcome
-from harness.plan import Plan, plan_case
-from harness.progress import Silent
-from harness.record import Record
-from harness.runner import Built, Run, run_case
-from harness.suite import Limits, Suite
-from harness.tuning import BLOB, CACHE_VARIABLE, SHA256, TuningStore
+from harness.build.pool import Builder
+from harness.cases.case import Case, Tuning
+from harness.cases.plan import Plan, plan_case
+from harness.cases.suite import Limits, Suite
+from harness.run.outcome import Outcome
+from harness.run.progress import Silent
+from harness.run.record import Record
+from harness.run.runner import Built, Run, run_case
+from harness.run.tuning import BLOB, CACHE_VARIABLE, SHA256, TuningStore
+from harness.store import sha256_of
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.gates.fixtures import adreno_bench, adreno_complaint, adreno_record, pytest_generate_tests
-from harness.gates.plugin import add_options as pytest_addoption
+from harness.pytest_plugin.fixtures import adreno_bench, adreno_complaint, adreno_record, pytest_generate_tests
+from harness.pytest_plugin.plugin import add_options as pytest_addoption
 
 __all__ = ["adreno_bench", "adreno_complaint", "adreno_record", "pytest_addoption", "pytest_generate_tests"]
 

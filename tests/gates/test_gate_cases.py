@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.gates.test_cases import test_right
+from harness.pytest_plugin.test_cases import test_right
 
 __all__ = ["test_right"]
 

@@ -13,12 +13,12 @@ import numpy as np
 from device_runner.device import Gate, Identity, Loadable, Pushed, Steadiness, T, Toggles
 from device_runner.failures import Failure
 from device_runner.recovery import Rung
-from harness.build import Answers, Artifact, Job
-from harness.case import Case, Precision
-from harness.compile import Compiled
-from harness.measure import Budget
-from harness.oracle import INPUTS, OUTPUTS, save_arrays
-from harness.plan import Plan
+from harness.build.compile import Compiled
+from harness.build.oracle import INPUTS, OUTPUTS, save_arrays
+from harness.build.pool import Answers, Artifact, Job
+from harness.cases.case import Case, Precision
+from harness.cases.plan import Plan
+from harness.run.timing import Budget
 
 Things = dict[str, Artifact | Answers | Failure]
 

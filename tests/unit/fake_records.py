@@ -4,9 +4,9 @@ import random
 from typing import Any
 
 from device_runner.device import Identity
-from harness.case import Case
-from harness.outcome import Outcome
-from harness.record import Record
+from harness.cases.case import Case
+from harness.run.outcome import Outcome
+from harness.run.record import Record
 
 IDENTITY = Identity("phone", "serial", gpu="Adreno740", driver="1")
 

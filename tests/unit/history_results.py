@@ -11,8 +11,8 @@ from typing import Any
 from device_runner.device import Identity
 from harness.history.codes import code_of
 from harness.history.results import LATENCY, OUTCOME
-from harness.outcome import Outcome
-from harness.record import Record
+from harness.run.outcome import Outcome
+from harness.run.record import Record
 
 IDENTITY = Identity("virtual", "emulator", gpu="G", emulated=("gpu",))
 DAY_MS = 86_400_000

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from harness.accuracy import SMALLEST_TOLERANCE, judge
+from harness.run.correctness import SMALLEST_TOLERANCE, judge
 
 ARRAYS = hnp.arrays(np.float32, hnp.array_shapes(max_dims=4, max_side=5), elements=st.floats(-1e3, 1e3, width=32))
 

@@ -12,8 +12,8 @@ from fake_adb import EXIT, SERIAL, STDERR, STDOUT, fake_adb, packet, read, run_l
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_runner.adb import Adb
 from device_runner.failures import DeviceLost, RigFailure
+from device_runner.transport.adb import Adb
 
 
 def test_a_shell_keeps_output_errors_and_exit_code_apart() -> None:
@@ -182,7 +182,7 @@ def test_a_job_that_does_not_end_is_abandoned() -> None:
 
 
 def test_only_the_newest_output_of_a_job_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("device_runner.transport.OUTPUT_LIMIT_BYTES", 10)
+    monkeypatch.setattr("device_runner.transport.base.OUTPUT_LIMIT_BYTES", 10)
 
     def talk(sock: socket.socket, _command: str) -> None:
         sock.sendall(b"".join(packet(STDOUT, b"%04d" % i) for i in range(100)) + packet(EXIT, b"\0"))

@@ -14,22 +14,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runner.failures import RigFailure
-from harness.artifact import key_of
-from harness.bisect.bisection import Bisection
-from harness.bisect.hunt import Found, hunt
-from harness.bisect.judging import Bench, Judge, Reason, reason_of, state_of
-from harness.bisect.kernels import bounded, kernels_diff
-from harness.bisect.question import STATE, Kept, kept
-from harness.bisect.search import State
 from harness.failures import UsageError
+from harness.judge.stats.pair import Rules
+from harness.judge.stats.sequential import Plan
 from harness.models.sources import model_source
-from harness.outcome import Outcome
-from harness.record import Record
-from harness.stats.pair import Rules
-from harness.stats.sequential import Plan
-from harness.toolchains.environment import NotInstallable
-from harness.toolchains.sources import Revision, Source
-from harness.toolchains.toolchain import Asked, Build
+from harness.revisions.bisect.bisection import Bisection
+from harness.revisions.bisect.judging import Bench, Judge, Reason, reason_of, state_of
+from harness.revisions.bisect.kernels import bounded, kernels_diff
+from harness.revisions.bisect.question import STATE, Kept, kept
+from harness.revisions.bisect.search import State
+from harness.revisions.bisect.search_loop import Found, hunt
+from harness.revisions.environment import NotInstallable
+from harness.revisions.sources import Revision, Source
+from harness.revisions.toolchain import Asked, Build
+from harness.run.outcome import Outcome
+from harness.run.record import Record
+from harness.store import key_of
 
 CASE = "tiny-opencl-float32-untuned"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.bisect.search import Search, State
+from harness.revisions.bisect.search import Search, State
 
 
 @st.composite

@@ -11,11 +11,11 @@ from typing import Any
 import psutil
 import pytest
 
-from device_runner import session
 from device_runner.device import ShellResult
 from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, LinkFailure, RigFailure
-from device_runner.relay import Relay
-from device_runner.session import RpcSession
+from device_runner.session import rpc_session as session
+from device_runner.session.relay import Relay
+from device_runner.session.rpc_session import RpcSession
 
 BOOT = "1a2b"
 RPC_MAGIC = 0xFF271

@@ -11,9 +11,9 @@ import psutil
 from waiting import eventually
 
 from device_runner.failures import Failure, RigFailure
-from harness.build import Artifact, Builder, Job
+from harness.build.pool import Artifact, Builder, Job
+from harness.cases.suite import Limits
 from harness.failures import CompileFailure, CompilerCrash, CompileTimeout
-from harness.suite import Limits
 
 MAKE_LIBRARY = """
 import json, sys, pathlib
@@ -147,7 +147,7 @@ def test_a_worker_dies_with_the_harness(tmp_path: Path) -> None:
     script = (
         "import os, subprocess, sys\n"
         "child = subprocess.Popen([sys.executable, '-c', "
-        '\'import os, time; from harness.worker import _bind_to_parent; _bind_to_parent(int(os.environ["P"])); '
+        '\'import os, time; from harness.build.worker import _bind_to_parent; _bind_to_parent(int(os.environ["P"])); '
         "print(os.getpid(), flush=True); time.sleep(60)'], env={**os.environ, 'P': str(os.getpid())})\n"
         "child.wait()\n"
     )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.bundle import HARMLESS, redacted
+from harness.doctor.bundle import HARMLESS, redacted
 
 
 @pytest.mark.parametrize(

@@ -19,22 +19,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runner.failures import RigFailure
-from harness import certificate
-from harness.baseline import bless
-from harness.build import Builder
-from harness.calibration import Calibrated, certify_all, take_sessions, verdict
-from harness.certificate import NoiseCertificate, certificate_of
+from harness.build.pool import Builder
+from harness.cases.plan import Plan
 from harness.failures import UsageError
-from harness.gates.judge import confirmation
-from harness.gates.support import certificates_of, require_supported
-from harness.outcome import ExitCode, Outcome
-from harness.plan import Plan
-from harness.progress import Silent
-from harness.record import Record, RecordFile
-from harness.runner import Run
-from harness.stats.pair import Rules
-from harness.stats.sequential import smallest_confirmable
-from harness.tuning import TuningStore
+from harness.judge import noise_profile as certificate
+from harness.judge.baseline import bless
+from harness.judge.calibrate import Calibrated, certify_all, take_sessions, verdict
+from harness.judge.confirm import confirmation
+from harness.judge.noise_profile import NoiseCertificate, certificate_of
+from harness.judge.stats.pair import Rules
+from harness.judge.stats.sequential import smallest_confirmable
+from harness.judge.supported import certificates_of, require_supported
+from harness.run.outcome import ExitCode, Outcome
+from harness.run.progress import Silent
+from harness.run.record import Record, RecordFile
+from harness.run.runner import Run
+from harness.run.tuning import TuningStore
 
 CASE = "tiny-opencl-float32-untuned"
 RULES = Rules()
@@ -174,7 +174,7 @@ def test_a_certificate_reads_back_and_says_what_can_be_seen(tmp_path: Path) -> N
 
 
 def test_no_baseline_is_taken_for_a_certificate_nor_the_other_way_round(tmp_path: Path) -> None:
-    from harness import baseline
+    from harness.judge import baseline
 
     (blessing,) = bless(sessions(10))
     assert blessing.baseline

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.case import Case, Precision, Tuning
+from harness.cases.case import Case, Precision, Tuning
 
 NAMES = st.from_regex(r"[a-z0-9_]{1,12}", fullmatch=True)
 

@@ -11,10 +11,10 @@ import pytest
 
 from device_runner.device import DeviceEntry
 from device_runner.failures import DeviceLost
+from harness.cases.suite import Suite
 from harness.cli import main
-from harness.cli.work import choose
-from harness.outcome import ExitCode
-from harness.suite import Suite
+from harness.run.outcome import ExitCode
+from harness.workbench import choose
 
 HEAVY = ("tvm", "tvm_ffi", "onnx", "numpy", "adbutils", "rich", "pydantic")
 COMMANDS = (

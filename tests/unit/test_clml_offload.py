@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from harness.case import Precision
+from harness.cases.case import Precision
 from harness.paths.base import DeviceLimits
 from harness.paths.clml import ClmlPath, partitioned
 from harness.paths.clml.offload import MACS_PER_BOUNDARY_BYTE, offload_of

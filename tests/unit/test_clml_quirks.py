@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.case import Precision
+from harness.cases.case import Precision
 from harness.quirks import quirks_for
 from harness.quirks.clml_sample import batch_norm, constant, conv, conv_transpose, network, offloaded
 

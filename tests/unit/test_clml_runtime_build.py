@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from device_runner import clml_runtime
 from device_runner.failures import RigFailure
+from device_runner.runtimes import clml as clml_runtime
 
 
 def test_a_runtime_that_is_there_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

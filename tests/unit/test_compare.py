@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from device_runner.device import Identity
 from harness.cli.verdicts import as_json, verdict_table
-from harness.compare import Comparison, Result, Verdict, compare_sides, exit_code, sides_of
 from harness.failures import UsageError
-from harness.outcome import ExitCode, Outcome
-from harness.ranking import path_flips, path_means
-from harness.record import Record
+from harness.judge.compare import Comparison, Result, Verdict, compare_sides, exit_code, sides_of
+from harness.judge.path_ranking import path_flips, path_means
+from harness.run.outcome import ExitCode, Outcome
+from harness.run.record import Record
 
 OPENCL, TEXTURE = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
 

@@ -4,9 +4,9 @@ from typing import Any
 
 from test_record import make
 
-from harness.crossover import crossovers
-from harness.outcome import Outcome
-from harness.record import Record
+from harness.judge.crossover import crossovers
+from harness.run.outcome import Outcome
+from harness.run.record import Record
 
 
 def a_record(path: str, wall_ms: list[float], **facts: Any) -> Record:

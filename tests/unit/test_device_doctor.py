@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from device_runner import adb_server
-from device_runner.adb_server import AdbEntry
 from device_runner.local import LocalTransport
 from device_runner.registry import UnknownDevice
-from device_runner.steady import Keeper
+from device_runner.stability import Keeper
+from device_runner.transport import adb_server
+from device_runner.transport.adb_server import AdbEntry
 from device_runner.virtual import phone
-from harness.device_doctor import PHONE_CHECKS, examine_device
-from harness.doctor import Finding, State, guarded
+from harness.doctor.device import PHONE_CHECKS, examine_device
+from harness.doctor.machine import Finding, State, guarded
 
 
 @dataclass

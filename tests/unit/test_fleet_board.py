@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.fleet.board import MOST_LOSSES, Board
+from harness.fleet.task_queue import MOST_LOSSES, Board
 
 
 def a_board(**identities: str) -> Board[str]:

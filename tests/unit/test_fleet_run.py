@@ -19,14 +19,14 @@ from hypothesis import strategies as st
 
 from device_runner.device import Identity
 from device_runner.failures import DeviceLost, Failure, RigFailure
-from harness.build import Builder
-from harness.fleet.crew import Crew
+from harness.build.pool import Builder
+from harness.cases.plan import Plan
 from harness.fleet.messages import Away, Back, Gone, Message, Opened, Orders, Said, Settle, Settled, Stepped
 from harness.fleet.run import FleetRun
-from harness.outcome import Outcome
-from harness.plan import Plan
-from harness.progress import Silent
-from harness.record import Record, RecordFile
+from harness.fleet.worker_pool import Crew
+from harness.run.outcome import Outcome
+from harness.run.progress import Silent
+from harness.run.record import Record, RecordFile
 
 PHONES = {"a": Identity("phone", "a", gpu="A"), "b": Identity("phone", "b", gpu="A"), "c": Identity("phone", "c")}
 CASES = ["one", "two", "three"]

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_runner import adb_server
-from device_runner.adb_server import AdbEntry
 from device_runner.device import Identity
 from device_runner.failures import DeviceLost
 from device_runner.fleet import known, select
-from device_runner.fleet.hello import Offer
+from device_runner.fleet.offer import Offer
 from device_runner.fleet.select import AmbiguousDevice, matches, parse_labels, select_one
 from device_runner.lease import lease
 from device_runner.registry import UnknownDevice, is_built_in, list_devices
+from device_runner.transport import adb_server
+from device_runner.transport.adb_server import AdbEntry
 
 ODD = "adb-0A1B=2c, ' d._adb-tls-connect._tcp"
 SOCS = {"A": "SM8650", "B": "SM8650", "C": "SM8550", ODD: "SM8550"}

@@ -20,9 +20,10 @@ from fake_device import FakeDevice, a_plan, things
 
 from device_runner.failures import DeviceBusy, DeviceLost, Failure
 from device_runner.recovery import Rung
-from harness.fleet import crew, worker
+from harness.fleet import worker
+from harness.fleet import worker_pool as crew
 from harness.fleet.messages import Away, Back, Gone, Message, Opened, Orders, Said, Settle, Settled, Stepped
-from harness.outcome import Outcome
+from harness.run.outcome import Outcome
 
 WAIT_S = 20
 

@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 
 from device_runner.device import Identity
 from device_runner.failures import Failure
-from harness.certificate import FOLDER, NoiseCertificate, certificate_of
 from harness.cli import app
-from harness.outcome import ExitCode, Outcome
-from harness.record import Record
-from harness.stats.pair import Rules
+from harness.judge.noise_profile import FOLDER, NoiseCertificate, certificate_of
+from harness.judge.stats.pair import Rules
+from harness.run.outcome import ExitCode, Outcome
+from harness.run.record import Record
 
 CASE, OTHER = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
 NEW_DRIVER = Identity("phone", "serial", gpu="Adreno740", driver="2")
@@ -182,7 +182,7 @@ def test_bad_input_is_one_line_and_never_a_pass(
 
 
 def blessed_and_edited() -> str:
-    from harness.baseline import bless
+    from harness.judge.baseline import bless
 
     (blessing,) = bless(sessions(10))
     assert blessing.baseline

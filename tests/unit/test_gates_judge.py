@@ -9,14 +9,14 @@ from dataclasses import replace
 import pytest
 from fake_records import a_record, sessions
 
-from harness.compare import Comparison, Result, Verdict, compare_sides, exit_code, sides_of
-from harness.gates.judge import Measure, judge
-from harness.outcome import ExitCode, Outcome
-from harness.record import Record
-from harness.stats.controls import Fitness
-from harness.stats.pair import Rules
-from harness.stats.sequential import Side
-from harness.stats.session import Noise
+from harness.judge.compare import Comparison, Result, Verdict, compare_sides, exit_code, sides_of
+from harness.judge.confirm import Measure, judge
+from harness.judge.stats.controls import Fitness
+from harness.judge.stats.pair import Rules
+from harness.judge.stats.sequential import Side
+from harness.judge.stats.session import Noise
+from harness.run.outcome import ExitCode, Outcome
+from harness.run.record import Record
 
 RULES = Rules()
 

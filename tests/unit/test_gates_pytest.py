@@ -15,16 +15,16 @@ from fake_device import FakeDevice, a_plan, things
 from fake_records import a_record
 
 from device_runner.failures import DeviceLost, Hang, RigFailure
-from harness import baseline
-from harness.case import Case
-from harness.gates import fixtures, plugin
-from harness.gates.bench import Bench
-from harness.gates.options import Options, device_of
-from harness.outcome import Outcome
-from harness.record import Record
-from harness.runner import Run
-from harness.suite import load_suite
-from harness.tuning import TuningStore
+from harness.cases.case import Case
+from harness.cases.suite import load_suite
+from harness.judge import baseline
+from harness.pytest_plugin import fixtures, plugin
+from harness.pytest_plugin.bench import Bench
+from harness.pytest_plugin.options import Options, device_of
+from harness.run.outcome import Outcome
+from harness.run.record import Record
+from harness.run.runner import Run
+from harness.run.tuning import TuningStore
 
 pytest_plugins = ["pytester"]
 pytest.importorskip(
@@ -39,7 +39,7 @@ relative = 1e-4
 reason = "it only adds"
 """
 OPENCL, TEXTURE = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
-GATES = ("--pyargs", "harness.gates", "--suite", "my.toml")
+GATES = ("--pyargs", "harness.pytest_plugin", "--suite", "my.toml")
 
 
 @dataclass
@@ -201,17 +201,23 @@ def test_more_workers_than_devices_are_refused(rig: Rig) -> None:
 
 def test_the_plugin_costs_others_nothing() -> None:
     script = (
-        "import sys, pytest; before = set(sys.modules); import harness.gates.plugin; print(set(sys.modules) - before)"
+        "import sys, pytest; before = set(sys.modules); import harness.pytest_plugin.plugin; "
+        "print(set(sys.modules) - before)"
     )
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    assert eval(said) == {"harness", "harness.gates", "harness.gates.plugin"}
+    assert eval(said) == {"harness", "harness.pytest_plugin", "harness.pytest_plugin.plugin"}
 
 
 def test_gates_are_meant_when_they_are_named() -> None:
     folder = str(Path(plugin.__file__).parent)
-    for named in (["harness.gates"], ["-v", "harness.gates.test_cases"], [folder], [f"{folder}/test_cases.py::x"]):
+    for named in (
+        ["harness.pytest_plugin"],
+        ["-v", "harness.pytest_plugin.test_cases"],
+        [folder],
+        [f"{folder}/test_cases.py::x"],
+    ):
         assert plugin.asks_for_gates(named)
-    for other in ([], ["tests"], ["--device", "virtual"], ["harness"], ["--deselect=harness.gates"]):
+    for other in ([], ["tests"], ["--device", "virtual"], ["harness"], ["--deselect=harness.pytest_plugin"]):
         assert not plugin.asks_for_gates(other)
 
 

@@ -11,10 +11,10 @@ import pytest
 from history_results import Folder, both
 
 from harness.history.results import load
-from harness.outcome import Outcome
 from harness.report.charts import SCRIPT
 from harness.report.site import PAGES, write_site
 from harness.report.summary import lines
+from harness.run.outcome import Outcome
 
 WRONG, OTHER = "tiny-texture-float32-untuned", "other-opencl-float32-untuned"
 

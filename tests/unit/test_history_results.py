@@ -15,8 +15,8 @@ from harness.history.codes import CODES, code_of, outcome_of
 from harness.history.events import Kind, State, change, events, state_of, vanished
 from harness.history.results import load
 from harness.history.runs import unsettled
-from harness.outcome import Outcome
-from harness.record import RecordFile
+from harness.run.outcome import Outcome
+from harness.run.record import RecordFile
 
 CASE = "tiny-texture-float32-untuned"
 

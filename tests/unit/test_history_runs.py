@@ -13,15 +13,15 @@ from history_results import a_record
 from device_runner.device import Identity
 from device_runner.failures import DeviceLost, RigFailure
 from device_runner.lease import lease
-from harness.case import Case
+from harness.cases.case import Case
+from harness.cases.suite import Suite
+from harness.compiler.releases import WORKING_PAIRS
 from harness.failures import UsageError
 from harness.history import environment, measured, releases, runs
 from harness.history.machine import machine_of, register
 from harness.history.publish import publish
 from harness.history.runs import ASV_SOME_FAILED, Asked, Project, asv, load_project, run
-from harness.outcome import Outcome
-from harness.pairs import WORKING_PAIRS
-from harness.suite import Suite
+from harness.run.outcome import Outcome
 
 PHONE = Identity("phone", "abc", soc="SM8650", gpu="Adreno 750", driver="E031.45", clml="4", rom="r1", abi="arm64-v8a")
 

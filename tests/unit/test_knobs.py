@@ -12,12 +12,12 @@ import pytest
 
 from device_runner.device import ShellResult
 from device_runner.failures import DeviceLost
-from device_runner.knobs import KNOBS, Phone, hold, probe, restore
-from device_runner.knobs.keep import SAVED_FILE
-from device_runner.knobs.kgsl import GPU_KNOBS, available, sustainable
-from device_runner.knobs.radio import over_network
-from device_runner.knobs.screen import Screen
 from device_runner.local import LocalTransport
+from device_runner.stability.knobs import KNOBS, Phone, hold, probe, restore
+from device_runner.stability.knobs.keep import SAVED_FILE
+from device_runner.stability.knobs.kgsl import GPU_KNOBS, available, sustainable
+from device_runner.stability.knobs.radio import over_network
+from device_runner.stability.knobs.screen import Screen
 from device_runner.virtual import phone as virtual
 
 PAGES = Path(__file__).parents[1] / "fixtures" / "android"

@@ -11,8 +11,8 @@ import pytest
 
 from device_runner.device import Identity
 from device_runner.failures import RigFailure, SetupMissing, Unsupported
-from harness import link
-from harness.link import check_library, host_triple, linker, linker_version
+from harness.build import link
+from harness.build.link import check_library, host_triple, linker, linker_version
 
 ANDROID = "aarch64-linux-android"
 

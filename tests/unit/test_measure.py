@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from harness.measure import FEWEST_DEVICE_SAMPLES, FEWEST_SAMPLES, Budget, measure
+from harness.run.timing import FEWEST_DEVICE_SAMPLES, FEWEST_SAMPLES, Budget, measure
 
 
 @dataclass

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from device_runner.failures import RigFailure, SetupMissing
-from device_runner.opencl_runtime import build, sidecar
+from device_runner.runtimes.opencl import build, sidecar
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_a_compiler_that_does_not_end_is_given_up(tmp_path: Path, monkeypatch: p
 
 def test_tvm_is_found_without_importing_it() -> None:
     script = (
-        "import sys; from device_runner.opencl_runtime.build import package_folder\n"
+        "import sys; from device_runner.runtimes.opencl.build import package_folder\n"
         "print((package_folder('tvm') / 'include/tvm/runtime/device_api.h').exists(), 'tvm' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)

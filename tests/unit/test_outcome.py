@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.outcome import ExitCode, Outcome, exit_code
+from harness.run.outcome import ExitCode, Outcome, exit_code
 
 
 def test_every_outcome_has_an_owner() -> None:

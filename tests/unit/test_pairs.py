@@ -3,8 +3,8 @@
 import pytest
 
 from device_runner.failures import SetupMissing
-from harness.build import versions
-from harness.pairs import WORKING_PAIRS, require_working_pair
+from harness.build.pool import versions
+from harness.compiler.releases import WORKING_PAIRS, require_working_pair
 
 
 def test_the_installed_pair_works() -> None:

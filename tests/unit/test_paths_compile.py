@@ -11,12 +11,12 @@ import pytest
 from onnx import TensorProto, helper
 
 from device_runner.failures import Failure, SetupMissing
-from harness.compile import Compiled, CompileRequest, compile_model
+from harness.build.compile import Compiled, CompileRequest, compile_model
+from harness.compiler.compat import adreno_relax_passes, adreno_tir_passes
 from harness.failures import CompileFailure, UnsupportedOperator
 from harness.models.zoo import ZOO
 from harness.paths import PATHS
 from harness.paths.base import DeviceLimits
-from harness.tvm_compat import adreno_relax_passes, adreno_tir_passes
 
 TINY = next(model for model in ZOO if model.name == "tiny")
 

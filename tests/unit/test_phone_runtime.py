@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from device_runner.failures import RigFailure, SetupMissing
-from device_runner.phone_runtime import RuntimeRefused, RuntimeStore, examine, store
-from device_runner.phone_runtime.check import Interface, host_interface, interface
-from device_runner.phone_runtime.elf import BadElf, read_elf
-from device_runner.phone_runtime.store import UnknownRuntime
+from device_runner.runtimes.phone import RuntimeRefused, RuntimeStore, examine, store
+from device_runner.runtimes.phone.check import Interface, host_interface, interface
+from device_runner.runtimes.phone.elf import BadElf, read_elf
+from device_runner.runtimes.phone.store import UnknownRuntime
 
 EM_AARCH64, EM_X86_64 = 183, 62
 HOST = Interface(frozenset({"TVMFFIGetVersion", "TVMFFIFunctionCall"}), frozenset({"vm.builtin.copy"}))
@@ -283,7 +283,7 @@ def test_the_commands(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     from harness.cli import app
 
     monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("device_runner.phone_runtime.check.host_interface", lambda: HOST)
+    monkeypatch.setattr("device_runner.runtimes.phone.check.host_interface", lambda: HOST)
     run = CliRunner().invoke
     added = run(app, ["runtime", "add", str(folder)])
     assert added.exit_code == 0, added.output

@@ -7,12 +7,12 @@ import dataclasses
 import pytest
 
 from device_runner.failures import RigFailure
-from harness.case import Precision
-from harness.cli.work import require_choice
+from harness.cases.case import Precision
+from harness.compiler.compat import insert_before, release, replace_last, tvm_version
 from harness.failures import UsageError
 from harness.quirks import QUIRKS, Answer, Quirk, State, quirks_for, require_known
 from harness.quirks.ask import ask
-from harness.tvm_compat import insert_before, release, replace_last, tvm_version
+from harness.workbench import require_choice
 
 FIXED = [q for q in QUIRKS if q.relax or q.tir or q.model or q.veto or q.patterns]
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import device_runner
-from device_runner.quoting import quoted
+from device_runner.transport.quoting import quoted
 
 ARGUMENT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 

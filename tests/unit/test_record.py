@@ -10,9 +10,9 @@ import pytest
 
 from device_runner.device import Identity
 from device_runner.failures import RigFailure
-from harness.accuracy import judge
-from harness.outcome import Outcome
-from harness.record import Record, RecordFile
+from harness.run.correctness import judge
+from harness.run.outcome import Outcome
+from harness.run.record import Record, RecordFile
 
 REQUIRED_KEYS = """schema case model path precision tuning outcome message wall_ms device_ms init_ms first_run_ms
 max_abs_err tolerance artifact identity quirks toggles emulated tvm ffi started_at""".split()
@@ -104,7 +104,7 @@ def test_a_disk_that_refuses_is_a_failure_of_the_rig(tmp_path: Path) -> None:
 def test_two_writers_mix_no_lines(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     script = (
-        "import sys; from pathlib import Path; from harness.record import Record, RecordFile\n"
+        "import sys; from pathlib import Path; from harness.run.record import Record, RecordFile\n"
         "record = Record.model_validate_json(sys.stdin.read()); file = RecordFile(Path(sys.argv[1]))\n"
         "for _ in range(50): file.append(record)\n"
     )

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, LinkFailure, RigFailure
 from device_runner.recovery import Recovery, Rung, Step, climb
 from harness.failures import CompilerCrash
-from harness.outcome import Outcome
-from harness.progress import Silent
-from harness.record import Record
-from harness.runner import Run, settle
-from harness.tuning import TuningStore
+from harness.run.outcome import Outcome
+from harness.run.progress import Silent
+from harness.run.record import Record
+from harness.run.runner import Run, settle
+from harness.run.tuning import TuningStore
 
 NAMES = ("retry", "reconnect", "restart", "reboot")
 

@@ -9,13 +9,13 @@ import pytest
 from fake_device import FakeDevice, Things, a_plan, things
 
 from device_runner.failures import DeviceLost, KernelBuildFailure
-from harness.build import Artifact, Job
-from harness.outcome import Outcome
-from harness.progress import Silent
-from harness.record import Record
-from harness.reference import CRC, SAMPLES
-from harness.runner import Run, run_case
-from harness.tuning import TuningStore
+from harness.build.pool import Artifact, Job
+from harness.run.outcome import Outcome
+from harness.run.progress import Silent
+from harness.run.record import Record
+from harness.run.reference import CRC, SAMPLES
+from harness.run.runner import Run, run_case
+from harness.run.tuning import TuningStore
 
 PLAN = replace(a_plan(), reference=Job("reference", "ref", "reference kernel", {}))
 

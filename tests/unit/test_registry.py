@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from device_runner import adb_server
-from device_runner.adb_server import AdbEntry
 from device_runner.failures import DeviceLost, RigFailure
 from device_runner.lease import lease
 from device_runner.registry import UnknownDevice, list_devices, open_device
+from device_runner.transport import adb_server
+from device_runner.transport.adb_server import AdbEntry
 
 PHONES = [
     AdbEntry("R5CT30ABCDE", "device", {"model": "SM_S918B"}),

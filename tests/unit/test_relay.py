@@ -12,7 +12,7 @@ import psutil
 import pytest
 from fake_adb import read
 
-from device_runner.relay import Relay
+from device_runner.session.relay import Relay
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_a_relay_that_is_killed_is_not_mistaken_for_its_device(ends: tuple[socke
 def test_the_relay_ends_with_its_owner(sign: signal.Signals) -> None:
     script = """
         import socket, time
-        from device_runner.relay import Relay
+        from device_runner.session.relay import Relay
         device, stream = socket.socketpair()
         relay = Relay(stream)
         client = socket.create_connection(("127.0.0.1", relay.port))

@@ -13,16 +13,16 @@ from fake_device import FakeDevice, FakeSession, Things, a_plan, things
 
 from device_runner.device import Identity, Steadiness
 from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, KernelBuildFailure, RigFailure
-from harness.build import Answers, Artifact, Builder, Job
-from harness.case import Case, Precision
+from harness.build.pool import Answers, Artifact, Builder, Job
+from harness.cases.case import Case, Precision
+from harness.cases.plan import Plan
 from harness.failures import CompilerCrash
-from harness.measure import FEWEST_SAMPLES
-from harness.outcome import Outcome
-from harness.plan import Plan
-from harness.progress import Silent
-from harness.record import Record, RecordFile
-from harness.runner import Built, Run, missing, run_case, run_suite
-from harness.tuning import TuningStore
+from harness.run.outcome import Outcome
+from harness.run.progress import Silent
+from harness.run.record import Record, RecordFile
+from harness.run.runner import Built, Run, missing, run_case, run_suite
+from harness.run.timing import FEWEST_SAMPLES
+from harness.run.tuning import TuningStore
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from waiting import eventually
 from device_runner.deadline import Deadline
 from device_runner.failures import RigFailure, SetupMissing
 from device_runner.local import LocalTransport
-from device_runner.server import PORTS, Server, start_server
+from device_runner.rpc_server.server import PORTS, Server, start_server
 
 PROGRAM = """
 import os, signal, socket, subprocess, sys, time
@@ -148,7 +148,7 @@ def test_it_does_not_outlive_the_run_that_started_it(machine: Machine, tmp_path:
         import sys, time
         from device_runner.deadline import Deadline
         from device_runner.local import LocalTransport
-        from device_runner.server import start_server
+        from device_runner.rpc_server.server import start_server
         server = start_server(LocalTransport(sys.argv[1]), sys.argv[2:], {}, Deadline(10))
         print("started", flush=True)
         time.sleep(60)

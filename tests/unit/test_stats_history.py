@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.stats import segment, threshold
+from harness.judge.stats import segment, threshold
 
 
 def series(count: int, seed: int = 0, sd: float = 0.012) -> list[float]:

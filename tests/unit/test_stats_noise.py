@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from harness.stats import Certificate, Change, Noise, Probe, Rules, Verdict, certify, compare, gauge, robust
-from harness.stats.noise import between
-from harness.stats.session import Session
+from harness.judge.stats import Certificate, Change, Noise, Probe, Rules, Verdict, certify, compare, gauge, robust
+from harness.judge.stats.noise import between
+from harness.judge.stats.session import Session
 
 
 def sessions(count: int, seed: int = 0, bias: float = 0.01) -> list[list[float]]:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.stats import Change, Limits, Noise, Rules, Verdict, compare, flips, hold, overall, robust
-from harness.stats.fdr import adjusted
-from harness.stats.pair import compare_sessions, contradicted, estimate_shift
-from harness.stats.session import Session
+from harness.judge.stats import Change, Limits, Noise, Rules, Verdict, compare, flips, hold, overall, robust
+from harness.judge.stats.fdr import adjusted
+from harness.judge.stats.pair import compare_sessions, contradicted, estimate_shift
+from harness.judge.stats.session import Session
 
 Sessions = list[list[float]]
 MIRROR = {Verdict.SLOWER: Verdict.FASTER, Verdict.FASTER: Verdict.SLOWER}

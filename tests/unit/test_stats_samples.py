@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.stats import Limits, check, robust
-from harness.stats.samples import effective_size, modes, warm_up
+from harness.judge.stats import Limits, check, robust
+from harness.judge.stats.samples import effective_size, modes, warm_up
 
 TIMES = st.lists(st.floats(0.01, 1e4), min_size=1, max_size=30)
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from harness.stats import Certificate, Decision, Noise, Plan, Rules, Side, State, Verdict, decide
-from harness.stats.sequential import evidence, smallest_confirmable
+from harness.judge.stats import Certificate, Decision, Noise, Plan, Rules, Side, State, Verdict, decide
+from harness.judge.stats.sequential import evidence, smallest_confirmable
 
 Measure = Callable[[Side], list[float]]
 

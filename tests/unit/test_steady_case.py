@@ -12,13 +12,13 @@ from fake_device import FakeDevice, a_plan, things
 
 from device_runner.device import Gate, Steadiness, T
 from device_runner.local import LocalTransport
-from device_runner.steady import Keeper
+from device_runner.stability import Keeper
 from device_runner.virtual import phone
-from harness.outcome import Outcome
-from harness.progress import Silent
-from harness.record import Record
-from harness.runner import Run, run_case
-from harness.tuning import TuningStore
+from harness.run.outcome import Outcome
+from harness.run.progress import Silent
+from harness.run.record import Record
+from harness.run.runner import Run, run_case
+from harness.run.tuning import TuningStore
 
 
 class PhoneOfFiles(FakeDevice):

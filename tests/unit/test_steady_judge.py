@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runner.device import Gate
-from device_runner.steady import Reading, cooled, judge, too_hot
-from device_runner.steady.judge import clock_share
+from device_runner.stability import Reading, cooled, judge, too_hot
+from device_runner.stability.judge import clock_share
 
 COOL = Reading(
     gpu_c=38.0,

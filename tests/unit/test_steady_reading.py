@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_runner.steady.reading import (
+from device_runner.stability.reading import (
     COLDEST_C,
     HOTTEST_C,
     Reading,

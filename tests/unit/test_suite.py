@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from device_runner.device import Gate
+from harness.cases.suite import OnnxModel, load_suite, model_name
 from harness.failures import UsageError
-from harness.suite import OnnxModel, load_suite, model_name
 
 GOOD = 'models = ["tiny"]\npaths = ["opencl"]\n'
 

@@ -19,18 +19,18 @@ from fake_records import a_record, sessions
 from filelock import FileLock
 
 from device_runner.failures import RigFailure
-from harness.compare import Verdict, exit_code
 from harness.failures import UsageError
-from harness.outcome import ExitCode, Outcome
-from harness.record import Record
-from harness.stats.pair import Rules
-from harness.stats.sequential import Side
-from harness.toolchains import environment as environments
-from harness.toolchains.environment import KIND, MADE, NotInstallable, environment
-from harness.toolchains.sides import Sides
-from harness.toolchains.snapshot import snapshot
-from harness.toolchains.sources import Revision, Source
-from harness.toolchains.toolchain import ATTEMPTS, Asked, Build, Toolchain
+from harness.judge.compare import Verdict, exit_code
+from harness.judge.stats.pair import Rules
+from harness.judge.stats.sequential import Side
+from harness.revisions import environment as environments
+from harness.revisions.environment import KIND, MADE, NotInstallable, environment
+from harness.revisions.sides import Sides
+from harness.revisions.snapshot import snapshot
+from harness.revisions.sources import Revision, Source
+from harness.revisions.toolchain import ATTEMPTS, Asked, Build, Toolchain
+from harness.run.outcome import ExitCode, Outcome
+from harness.run.record import Record
 
 CASE, OTHER = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
 
@@ -179,7 +179,7 @@ def calls(tmp_path: Path) -> list[list[Any]]:
 
 RUNS = """
 from fake_records import a_record
-from harness.outcome import Outcome
+from harness.run.outcome import Outcome
 file = rest[rest.index("--records") + 1]
 outcome = Outcome.OK if turn > {lost} else Outcome.DEVICE_LOST
 open(file, "a").writelines(a_record(case, outcome=outcome).line() + "\\n" for case in cases)

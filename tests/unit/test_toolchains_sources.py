@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from harness.failures import UsageError
-from harness.git import git
 from harness.history.releases import RELEASED
-from harness.toolchains.sources import between, describe, revision
+from harness.revisions.git import git
+from harness.revisions.sources import between, describe, revision
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from device_runner.failures import KernelBuildFailure, PathFailure, ProgramFailure, Unsupported
-from device_runner.tvm_errors import failure_of, one_line
+from device_runner.session.tvm_errors import failure_of, one_line
 
 REMOTE = "RPCError: Error caught from RPC call:\n"
 

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from fake_adb import SERIAL, STDOUT, fake_adb, packet
 
-from device_runner import adb, session
-from device_runner.adb import Adb
 from device_runner.device import ShellResult
 from device_runner.failures import DeviceLost, RigFailure
+from device_runner.session import rpc_session as session
+from device_runner.transport import adb
+from device_runner.transport.adb import Adb
 from harness.cli.screen import out, plain
 
 ESCAPES = "\x1b]0;title\x07\x1b[2J\x9b31m\x08\x00\r"

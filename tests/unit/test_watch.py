@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from device_runner import adb_server
-from device_runner.adb_server import AdbEntry
 from device_runner.device import DeviceEntry
 from device_runner.failures import RigFailure
 from device_runner.lease import Owner, lease, tell
 from device_runner.registry import list_devices
+from device_runner.transport import adb_server
+from device_runner.transport.adb_server import AdbEntry
 from harness.cli.watch import row_of, watch
 
 ODD = "adb-0A\x1b[31m [bold]=2c ' \u202ed"

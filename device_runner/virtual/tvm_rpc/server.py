@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from device_runner.failures import RigFailure
+from device_runner.rpc_server import handshake
 from device_runner.virtual import faults, lifetime
 from device_runner.virtual.faults import Faults
-from device_runner.virtual.tvm_rpc import handshake, runtime
+from device_runner.virtual.tvm_rpc import runtime
 from device_runner.virtual.tvm_rpc.tracker import Tracker
 
 LOOPBACK = "127.0.0.1"

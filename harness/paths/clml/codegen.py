@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.tvm_compat import dtype_of, is_constant, is_tensor, name_of, tuple_fields, type_of
+from harness.compiler.compat import dtype_of, is_constant, is_tensor, name_of, tuple_fields, type_of
 
 Entry = list[int]
 """`[node, output, 0]`, as it stands in the graph."""

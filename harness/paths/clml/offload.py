@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from harness.compiler.compat import dtype_of, return_type, type_of
 from harness.paths.clml.codegen import bindings, calls_in, op_name, shape_of, tensors_of
 from harness.paths.clml.patterns import Refusals
-from harness.tvm_compat import dtype_of, return_type, type_of
 
 ATTRIBUTE = "adreno_bench.offload"
 """Under it a lowered module carries its own report, as JSON text."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from harness import tvm_compat
+from harness.compiler import compat as tvm_compat
 from harness.failures import InvalidKernel
 from harness.paths.base import Built, PathFacts
 from harness.paths.clml.offload import ATTRIBUTE, describe, offload_of

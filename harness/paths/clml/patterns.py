@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from harness.compiler.compat import is_constant, is_tensor, tuple_fields, type_of
 from harness.paths.clml.codegen import op_name
-from harness.tvm_compat import is_constant, is_tensor, tuple_fields, type_of
 
 if TYPE_CHECKING:
     from harness.quirks.base import Quirk

@@ -13,14 +13,14 @@ def register(cache: Path | None = None) -> None:
     """After this, `tvm.relax.backend.adreno.clml.OpenCLMLOffLoad()` works in this process. May be called again.
 
     What the installed TVM has is used. What it lacks is added under TVM's own names: the code generator, and modules of
-    kind `clml` from the library that `device_runner.clml_runtime` builds once into `cache` (this project's cache folder
-    unless told). Raises `SetupMissing` if there is no C++ compiler for it, `RigFailure` if it does not compile.
+    kind `clml` from the library that `device_runner.runtimes.clml` builds once into `cache` (this project's cache
+    folder unless told). Raises `SetupMissing` if there is no C++ compiler for it, `RigFailure` if it does not compile.
     """
     import tvm_ffi
 
-    from device_runner import clml_runtime
-    from harness.artifact import cache_root
+    from device_runner.runtimes import clml as clml_runtime
     from harness.paths.clml.codegen import generate
+    from harness.store import cache_root
 
     import_module("tvm.relax.backend.adreno.clml")
     if tvm_ffi.get_global_func("relax.ext.openclml", allow_missing=True) is not None:

@@ -1,0 +1,1 @@
+"""TVM's RPC server: started on a device, waited for, and greeted."""

@@ -1,0 +1,156 @@
+"""One TVM RPC server process on a machine: started with its own environment, ended for certain.
+
+The server lives exactly as long as the stream that started it. A small shell script on the machine runs it in a process
+group of its own, and ends that group when its standard input closes: because the session ended, because this process
+was killed, or because the cable was pulled. Its log arrives on the same stream, so it survives a device that does not.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from device_runner.deadline import Deadline
+from device_runner.device import Toggles
+from device_runner.failures import DeviceLost, LinkFailure, RigFailure, SetupMissing
+from device_runner.transport.base import Job, Transport
+from device_runner.transport.boot import BOOT_ID
+
+if TYPE_CHECKING:
+    import socket
+
+SERVER_SCRIPT = """
+mkdir -p "$1" && cd "$1" || exit 125
+echo "boot $(cat "$2" 2>/dev/null)"
+shift 2
+exec 3<&0
+setsid "$@" </dev/null 2>&1 3<&- &
+server=$!
+{
+  cat <&3
+  kill -s TERM -- "-$server"
+  i=0
+  while kill -s 0 -- "-$server" && [ $i -lt 20 ]; do sleep 0.05; i=$((i + 1)); done
+  kill -s KILL -- "-$server"
+} >/dev/null 2>&1 &
+keeper=$!
+exec 3<&-
+wait $server
+code=$?
+kill -s KILL $keeper
+wait $keeper 2>/dev/null
+i=0
+while kill -s KILL -- "-$server" 2>/dev/null && [ $i -lt 20 ]; do sleep 0.05; i=$((i + 1)); done
+exit $code
+"""
+"""Only what dash, mksh and toybox understand. Arguments: a folder to run in, a file that names the
+machine's boot, then the server's command.
+
+The exit code tells the host that the server's group is gone: a signal can no longer be sent to it.
+"""
+
+PORTS = range(20_000, 32_000)
+"""Below Linux's ephemeral ports, above the well-known ones and the adb server's emulator scan."""
+
+PORT_ATTEMPTS = 5
+POLL_S = 0.03
+LAST_DIAL_S = 1.0
+"""A dial at the end of the deadline still gets so long, to tell a slow server from a machine that is gone."""
+END_TIMEOUT_S = 5.0
+NOT_FOUND = 127
+"""The exit code of a shell whose command does not exist."""
+KILLED = (128 + 9, 128 + 15)
+"""The exit codes of a process that somebody ended (for want of memory, say): the runtime itself is not at fault."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running RPC server. Only a client that names `key` is served."""
+
+    machine: str
+    job: Job
+    port: int
+    key: str
+
+    @property
+    def boot(self) -> str:
+        """In which boot of the machine it was started; empty if that is not known any more."""
+        found = re.match(r"boot (\S+)$", self.job.output(), re.MULTILINE)
+        return found[1] if found else ""
+
+    def stop(self) -> None:
+        """End the server and all its children. Raises `DeviceLost` if the machine does not confirm that."""
+        if not self.job.end(END_TIMEOUT_S):
+            message = f"device {self.machine} did not confirm within {END_TIMEOUT_S:g} s that its RPC server ended"
+            raise DeviceLost(message, evidence=self.job.output())
+
+
+def start_server(
+    transport: Transport, program: Sequence[str], toggles: Toggles, deadline: Deadline
+) -> tuple[Server, socket.socket]:
+    """Start `program server …` and wait until it listens; returns it with a first stream to it.
+
+    Raises `SetupMissing` if there is no such program, `RigFailure` if it ends at once or does not listen in time.
+    """
+    for name in toggles:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise ValueError(f"{name!r} is not the name of an environment variable")
+    for _ in range(PORT_ATTEMPTS):
+        port = _free_port(transport, deadline)
+        server = _spawn(transport, program, toggles, port, deadline)
+        try:
+            stream = _stream_to(server, transport, deadline)
+        except BaseException:
+            server.job.end(END_TIMEOUT_S)
+            raise
+        if stream:
+            return server, stream
+        server.job.end(END_TIMEOUT_S)
+        if not re.search(r"bind|in use", server.job.output(), re.IGNORECASE):
+            raise _died(server, program)
+    raise RigFailure(f"no free port for the RPC server on {transport.name}", evidence=server.job.output())
+
+
+def _spawn(transport: Transport, program: Sequence[str], toggles: Toggles, port: int, deadline: Deadline) -> Server:
+    key = secrets.token_hex(8)
+    environment = [f"{name}={value}" for name, value in toggles.items()]
+    flags = ["server", "--host=127.0.0.1", f"--port={port}", f"--port-end={port + 1}", f"--key={key}"]
+    flags.append(f"--work-dir={transport.root}")  # its default lies in the user's home, and it is removed afterwards
+    command = ["sh", "-c", SERVER_SCRIPT, "serve", transport.root, BOOT_ID, "env", *environment, *program, *flags]
+    return Server(transport.name, transport.spawn(command, timeout_s=deadline.remaining_s), port, key)
+
+
+def _free_port(transport: Transport, deadline: Deadline) -> int:
+    for _ in deadline.attempts(0):
+        port = secrets.choice(PORTS)
+        try:
+            transport.dial(port, timeout_s=deadline.remaining_s).close()
+        except ConnectionRefusedError:
+            return port
+    raise RigFailure(f"every port that was tried on {transport.name} is taken")
+
+
+def _stream_to(server: Server, transport: Transport, deadline: Deadline) -> socket.socket | None:
+    """A stream to the server as soon as it listens, None if it ended before."""
+    for _ in deadline.attempts(POLL_S):
+        if server.job.ended:
+            return None
+        try:
+            return transport.dial(server.port, timeout_s=max(deadline.remaining_s, LAST_DIAL_S))
+        except ConnectionRefusedError:
+            continue
+    message = f"the RPC server on {transport.name} did not listen within {deadline.seconds:g} s"
+    raise RigFailure(message, evidence=server.job.output())
+
+
+def _died(server: Server, program: Sequence[str]) -> RigFailure | DeviceLost:
+    log, code = server.job.output(), server.job.code
+    if code is None:
+        return DeviceLost(f"the connection to {server.machine} broke while its RPC server started", evidence=log)
+    if code == NOT_FOUND:
+        return SetupMissing(f"{server.machine} has no TVM RPC server: {program[-1]} cannot be run", evidence=log)
+    kind = LinkFailure if code in KILLED else RigFailure
+    return kind(f"the RPC server on {server.machine} ended at once with code {code}", evidence=log)

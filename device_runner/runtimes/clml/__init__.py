@@ -1,0 +1,68 @@
+"""A functional model of TVM's CLML runtime, for devices without OpenCL ML and for writing CLML modules on the host.
+
+It answers to the names of TVM's own runtime, reads the same bytes and the same environment, and computes on the CPU
+what TVM's runtime would ask of Qualcomm's library: docs/clml-model.md. Its results are emulated and its time means
+nothing. Only shared libraries are loaded, never the package `tvm`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from pathlib import Path
+
+from device_runner.failures import RigFailure
+from device_runner.runtimes.opencl.build import Recipe, built, package_folder
+
+__all__ = ["load", "library", "needed"]
+
+LOADER = "ffi.Module.load_from_bytes.clml"
+_RECIPE = Recipe(
+    "libadreno_bench_clml.so",
+    "the functional model of CLML",
+    Path(__file__).parent / "src",
+    # Contraction makes one instruction of a product and a sum, in the one place that is compiled for such machines.
+    flags=("-O3", "-ffp-contract=fast"),
+)
+
+
+def library(cache_dir: Path, *, extra_flags: Sequence[str] = ()) -> Path:
+    """The model for the TVM of this interpreter, built at the first call; later calls only look it up.
+
+    Processes that ask at the same time build it once. Raises SetupMissing without a C++ compiler, RigFailure if it
+    does not compile.
+    """
+    return built(_RECIPE, cache_dir / "clml_runtime", extra_flags=extra_flags)
+
+
+def needed() -> bool:
+    """Whether the installed TVM was built without CLML, be the model loaded here or not."""
+    return not _registered(LOADER) or _registered("adreno_bench.clml_info")
+
+
+def _registered(function: str) -> bool:
+    import tvm_ffi
+
+    libraries = package_folder("tvm") / "lib"
+    for name in ("libtvm_runtime.so", "libtvm_runtime_extra.so"):  # TVM's own CLML runtime would be in the second
+        if (libraries / name).exists():
+            _open(libraries / name)
+    return tvm_ffi.get_global_func(function, allow_missing=True) is not None
+
+
+def load(path: Path) -> bool:
+    """Load the model into this process unless CLML modules can be loaded already; says whether it did.
+
+    Raises RigFailure if the library does not load.
+    """
+    if _registered(LOADER):
+        return False
+    _open(path)
+    return True
+
+
+def _open(path: Path) -> None:
+    try:
+        ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+    except OSError as error:
+        raise RigFailure(f"{path.name} does not load", evidence=str(error)) from error

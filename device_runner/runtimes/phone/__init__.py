@@ -1,0 +1,12 @@
+"""TVM's runtime for real phones and boards: checked, kept on this host, brought to the device.
+
+TVM's wheels hold no runtime for Android, so a person builds one (docs/phones.md) and gives the folder to
+`adreno-bench runtime add`. It is checked here, without a phone, because what a phone says about a wrong library is
+`tvm_rpc` ending at once. It is kept under the hash of its content, and pushed when a device of its ABI is opened.
+"""
+
+from device_runner.runtimes.phone.check import Examined, RuntimeRefused, examine
+from device_runner.runtimes.phone.install import install
+from device_runner.runtimes.phone.store import PhoneRuntime, RuntimeStore
+
+__all__ = ["Examined", "PhoneRuntime", "RuntimeRefused", "RuntimeStore", "examine", "install"]

@@ -1,0 +1,235 @@
+"""Is this folder a runtime that a phone could load? Asked on the host, of the files alone.
+
+The release of TVM is not written in its runtime libraries. What tells releases apart is their interface: the C
+functions of tvm-ffi (46, 48 and 50 of them in 0.1.12, 0.1.13 and 0.1.14) and the names of the VM's built-in functions
+(83 in TVM 0.25 and 0.26, 92 in 0.27; the same on x86-64 and AArch64), both counted in the published wheels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from device_runner.failures import Failure
+from device_runner.runtimes.phone.elf import BadElf, Elf, read_elf
+
+PROGRAM = "tvm_rpc"
+FFI, RUNTIME, OPENCL = "libtvm_ffi.so", "libtvm_runtime.so", "libtvm_runtime_opencl.so"
+EXTRA = "libtvm_runtime_extra.so"
+CXX = "libc++_shared.so"
+REQUIRED = (PROGRAM, RUNTIME, FFI, OPENCL)
+WELCOME = (EXTRA, CXX)
+"""Taken if they are there, and asked for only by who needs them."""
+
+PAGE_BYTES = 16_384
+"""The largest page of Android 15 and later (developer.android.com/guide/practices/page-sizes)."""
+
+VENDOR_LIBRARIES = frozenset({"libOpenCL.so", "libcdsprpc.so"})
+"""Of the phone's maker; visible to programs in /data/local/tmp. A copy in the folder would hide the phone's own."""
+
+_ANDROID = """
+EGL GLESv1_CM GLESv2 GLESv3 OpenMAXAL OpenSLES aaudio amidi android binder_ndk c camera2ndk dl icu jnigraphics log m
+mediandk nativehelper nativewindow neuralnetworks stdc++ sync vulkan z
+"""
+ANDROID_LIBRARIES = VENDOR_LIBRARIES | {f"lib{name}.so" for name in _ANDROID.split()}
+"""Android's own, for everybody (developer.android.com/ndk/guides/stable_apis)."""
+
+_GLIBC = """
+ld-linux-aarch64.so.1 libOpenCL.so.1 libc.so.6 libdl.so.2 libgcc_s.so.1 libm.so.6 libpthread.so.0 librt.so.1
+libstdc++.so.6 libz.so.1
+"""
+GLIBC_LIBRARIES = frozenset(_GLIBC.split())
+"""What a Linux board with a desktop's C and C++ libraries has."""
+
+
+@dataclass(frozen=True)
+class System:
+    """What a program of one ABI finds on the device."""
+
+    abi: str
+    """`ro.product.cpu.abi` of a phone, `uname -m` of a Linux board."""
+    name: str
+    machine: str
+    interpreter: str
+    libraries: frozenset[str]
+
+
+SYSTEMS = (
+    System("arm64-v8a", "Android", "EM_AARCH64", "/system/bin/linker64", frozenset(ANDROID_LIBRARIES)),
+    System("aarch64", "Linux with glibc", "EM_AARCH64", "/lib/ld-linux-aarch64.so.1", GLIBC_LIBRARIES),
+)
+
+
+class RuntimeRefused(Failure):
+    """The folder holds no runtime that would work; `reasons` has one line for each thing that is wrong."""
+
+    outcome = "usage"
+
+    def __init__(self, folder: Path, reasons: list[str]) -> None:
+        self.reasons = tuple(reasons)
+        super().__init__(
+            f"{folder} holds no runtime that a phone could use ({len(reasons)} reasons, the first: {reasons[0]})",
+            hint="docs/phones.md tells how to build one",
+        )
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What tells releases of TVM apart."""
+
+    ffi: frozenset[str]
+    """C functions of tvm-ffi."""
+    builtins: frozenset[str]
+    """Names of the VM's built-in functions."""
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A folder that may be used."""
+
+    abi: str
+    files: tuple[Path, ...]
+    """The program, and the libraries that it needs or that TVM looks for."""
+    preload: tuple[str, ...]
+    """Libraries that hold a part of the runtime and that nothing in the program's needs leads to."""
+    notes: tuple[str, ...]
+    """What a person should know and what is no reason to refuse."""
+
+
+def examine(folder: Path, host: Interface) -> Examined:
+    """Check a folder against what its system's loader asks and against the host's TVM. Raises `RuntimeRefused`."""
+    if not folder.is_dir():
+        raise RuntimeRefused(folder, ["it is no folder"])
+    if absent := [name for name in REQUIRED if not (folder / name).is_file()]:
+        raise RuntimeRefused(folder, [f"{name} is not in it" for name in absent])
+    elves, reasons = _read_all(folder)
+    if reasons:  # what else is wrong may only follow from that
+        raise RuntimeRefused(folder, reasons)
+    system = _system(elves[PROGRAM])
+    if system is None:
+        raise RuntimeRefused(folder, [_foreign(elves[PROGRAM])])
+    for name, elf in elves.items():
+        reasons += _unloadable(name, elf, system, elves)
+    reasons += _unresolved(elves)
+    notes = [] if EXTRA in elves else [f"without {EXTRA} it has no CLML"]
+    lacking, more = _compare(host, interface(folder / FFI, folder / RUNTIME))
+    reasons += lacking
+    notes += more
+    if reasons:
+        raise RuntimeRefused(folder, reasons)
+    reached = _needs(PROGRAM, elves)
+    preload = tuple(name for name in (OPENCL, EXTRA) if name in elves and name not in reached)
+    return Examined(system.abi, tuple(folder / name for name in sorted(elves)), preload, tuple(notes))
+
+
+def interface(ffi: Path, runtime: Path) -> Interface:
+    """What two libraries offer. Raises `BadElf`."""
+    names = re.findall(rb"(?<=\0)vm\.builtin\.[\w.]+(?=\0)", runtime.read_bytes())
+    functions = (name for name in read_elf(ffi).exported if name.startswith("TVMFFI"))
+    return Interface(frozenset(functions), frozenset(name.decode() for name in names))
+
+
+def host_interface() -> Interface:
+    """That of the TVM which is installed here."""
+    from device_runner.runtimes.opencl.build import package_folder
+
+    return interface(package_folder("tvm_ffi") / "lib" / FFI, package_folder("tvm") / "lib" / RUNTIME)
+
+
+def _read_all(folder: Path) -> tuple[dict[str, Elf], list[str]]:
+    """The files that matter, and what is wrong with those that cannot be read: the known ones and all they need."""
+    elves: dict[str, Elf] = {}
+    reasons = []
+    waiting = [*REQUIRED, *(name for name in WELCOME if (folder / name).is_file())]
+    seen = set(waiting)
+    while waiting:
+        name = waiting.pop(0)
+        try:
+            elves[name] = elf = read_elf(folder / name)
+        except (BadElf, OSError) as error:
+            reasons.append(f"{name} {error if isinstance(error, BadElf) else f'cannot be read: {error.strerror}'}")
+            continue
+        provided = ANDROID_LIBRARIES | GLIBC_LIBRARIES | seen
+        found = [need for need in elf.needed if need not in provided and _plain(need) and (folder / need).is_file()]
+        waiting += found
+        seen.update(found)
+    return elves, reasons
+
+
+def _plain(name: str) -> bool:
+    """Whether a DT_NEEDED entry is a mere file name: one with a slash would lead out of the folder."""
+    return "/" not in name and name not in ("", ".", "..")
+
+
+def _system(program: Elf) -> System | None:
+    found = (s for s in SYSTEMS if (s.machine, s.interpreter) == (program.machine, program.interpreter))
+    return next(found, None)
+
+
+def _foreign(program: Elf) -> str:
+    known = " or ".join(f"{system.abi} ({system.name})" for system in SYSTEMS)
+    loader = program.interpreter or "no dynamic linker"
+    return f"{PROGRAM} is for {program.machine}, {program.bits} bits, with {loader}; it must be for {known}"
+
+
+def _unloadable(name: str, elf: Elf, system: System, elves: Mapping[str, Elf]) -> Iterator[str]:
+    """Why the system's loader would not take a file."""
+    if elf.machine != system.machine:
+        yield f"{name} is for {elf.machine}, {PROGRAM} for {system.machine}"
+        return
+    if elf.kind != "ET_DYN":
+        yield f"{name} is not position-independent, as {system.name} requires"
+    if name != PROGRAM and not elf.exported:
+        yield f"{name} was stripped of its dynamic symbol table (use `llvm-strip --strip-unneeded`)"
+    if elf.page_bytes < PAGE_BYTES:
+        flag = "-Wl,-z,max-page-size=16384"
+        yield f"{name} is aligned to pages of {elf.page_bytes} bytes, not {PAGE_BYTES} (link with {flag}, or NDK r28)"
+    if elf.text_relocations:
+        yield f"{name} has text relocations, which Android refuses"
+    for need in elf.needed:
+        if need not in elves and need not in system.libraries:
+            yield f"{need}, which {name} needs, is neither in the folder nor part of {system.name}"
+
+
+def _unresolved(elves: Mapping[str, Elf]) -> Iterator[str]:
+    """Symbols of TVM or of the NDK's C++ library that no file has: the files come from different builds."""
+    exported = frozenset[str]().union(*(elf.exported for elf in elves.values()))
+    for name, elf in elves.items():
+        missing = sorted(symbol for symbol in elf.undefined - exported if _ours(symbol))
+        if missing:
+            yield f"{name} needs {missing[0]} ({len(missing)} such symbols), which no file of the folder has"
+
+
+def _ours(symbol: str) -> bool:
+    return symbol.startswith("TVM") or "3tvm" in symbol or "__ndk1" in symbol
+
+
+def _compare(host: Interface, phone: Interface) -> tuple[list[str], list[str]]:
+    """Reasons to refuse, and notes. Functions that only the phone has do no harm by themselves."""
+    reasons, notes = [], []
+    for name, ours, theirs in ((FFI, host.ffi, phone.ffi), (RUNTIME, host.builtins, phone.builtins)):
+        lacking, more = sorted(ours - theirs), sorted(theirs - ours)
+        if lacking:
+            reasons.append(
+                f"{name} is of an older release than this host's TVM: it lacks {lacking[0]} "
+                f"({len(lacking)} of {len(ours)} functions)"
+            )
+        elif more:
+            notes.append(f"{name} may be of a newer release than this host's TVM: it adds {more[0]} ({len(more)} such)")
+    if not reasons and not notes:
+        notes.append("its interface is that of this host's TVM; the exact release is not written in its files")
+    return reasons, notes
+
+
+def _needs(name: str, elves: Mapping[str, Elf]) -> set[str]:
+    """What the loader brings along with a file, through however many steps."""
+    reached: set[str] = set()
+    waiting = [name]
+    while waiting:
+        for need in elves[waiting.pop()].needed:
+            if need in elves and need not in reached:
+                reached.add(need)
+                waiting.append(need)
+    return reached

@@ -1,0 +1,34 @@
+"""Bring a runtime to a device, and say how it is started there."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from device_runner.runtimes.phone.check import PROGRAM
+from device_runner.runtimes.phone.store import digest_of
+from device_runner.transport.push import push
+
+if TYPE_CHECKING:
+    from device_runner.adb_device import AdbTransport
+
+PUSH_TIMEOUT_S = 120.0
+"""For one file."""
+
+
+def install(transport: AdbTransport, folder: Path, preload: Sequence[str] = ()) -> tuple[str, ...]:
+    """Bring a folder of files to the device under the hash of its content, and return the command to start it there.
+
+    `preload` names libraries of the folder that the loader must take along.
+    """
+    files = sorted(file for file in folder.iterdir() if file.is_file())
+    target = f"{transport.root}/runtime/{digest_of(files)}"
+    for file in files:
+        sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+        push(transport, file, sha256, f"{target}/{file.name}", timeout_s=PUSH_TIMEOUT_S)
+    environment = [f"LD_LIBRARY_PATH={target}"]
+    if preload:
+        environment.append(f"LD_PRELOAD={':'.join(preload)}")
+    return ("env", *environment, f"{target}/{PROGRAM}")

@@ -1,0 +1,123 @@
+"""Runtimes for phones that were checked and kept on this host.
+
+<cache>/phone-runtime/<digest>/files/…         what is pushed
+<cache>/phone-runtime/<digest>/runtime.json    what `examine` found out about it
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import shutil
+import time
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from device_runner.failures import Failure, RigFailure, SetupMissing
+from device_runner.runtimes.phone.check import Examined
+
+FILES = "files"
+FACTS = "runtime.json"
+
+
+class UnknownRuntime(Failure):
+    """No runtime is kept under this digest."""
+
+    outcome = "usage"
+
+
+@dataclass(frozen=True)
+class PhoneRuntime:
+    """One runtime that is kept."""
+
+    digest: str
+    abi: str
+    tvm: str
+    """The release of TVM on this host whose interface it was compared with."""
+    preload: tuple[str, ...]
+    """Libraries that the server must be started with, because nothing in its needs leads to them."""
+    added_at: float
+    """Seconds since the epoch."""
+    folder: Path
+    """Where its files lie."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all files."""
+        return sum(file.stat().st_size for file in self.folder.iterdir())
+
+
+def installed_tvm() -> str:
+    """Release of the TVM on this host, read without importing it."""
+    return importlib.metadata.version("apache-tvm")
+
+
+class RuntimeStore:
+    """The runtimes under a cache folder."""
+
+    def __init__(self, cache: Path) -> None:
+        self.folder = cache / "phone-runtime"
+
+    def add(self, examined: Examined) -> PhoneRuntime:
+        """Keep a runtime; one that is there already is kept once. Raises `RigFailure` if the disk refuses."""
+        digest = digest_of(examined.files)
+        scratch = self.folder / f".{digest}.{uuid.uuid4().hex[:8]}"
+        facts = {"abi": examined.abi, "tvm": installed_tvm(), "preload": examined.preload, "added_at": time.time()}
+        try:
+            (scratch / FILES).mkdir(parents=True)
+            for file in examined.files:
+                shutil.copyfile(file, scratch / FILES / file.name)
+            (scratch / FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
+            shutil.rmtree(self.folder / digest, ignore_errors=True)
+            scratch.rename(self.folder / digest)
+        except OSError as error:
+            raise RigFailure(f"cannot keep the runtime in {self.folder}: {error}", hint="free some space") from error
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        return self._read(digest)
+
+    def entries(self) -> list[PhoneRuntime]:
+        """All of them, latest first."""
+        names = [path.parent.name for path in self.folder.glob(f"[!.]*/{FACTS}")]
+        return sorted(map(self._read, names), key=lambda runtime: -runtime.added_at)
+
+    def remove(self, prefix: str) -> PhoneRuntime:
+        """Forget the runtime whose digest begins so. Raises `UnknownRuntime` unless there is exactly one."""
+        found = [runtime for runtime in self.entries() if prefix and runtime.digest.startswith(prefix)]
+        if len(found) != 1:
+            message = f"{'no' if not found else len(found)} runtimes begin with {prefix!r}"
+            raise UnknownRuntime(message, hint="`adreno-bench runtime list` shows them")
+        shutil.rmtree(self.folder / found[0].digest)
+        return found[0]
+
+    def runtime_for(self, abi: str) -> PhoneRuntime:
+        """The latest one for an ABI that was compared with the TVM of this host. Raises `SetupMissing`."""
+        for_abi = [runtime for runtime in self.entries() if runtime.abi == abi]
+        tvm = installed_tvm()
+        for runtime in for_abi:
+            if runtime.tvm == tvm:
+                return runtime
+        others = f", only for TVM {', '.join(sorted({runtime.tvm for runtime in for_abi}))}" if for_abi else ""
+        raise SetupMissing(
+            f"there is no TVM {tvm} runtime for phones with ABI {abi or 'unknown'} yet{others}",
+            hint="build one (docs/phones.md) and give it to `adreno-bench runtime add FOLDER`",
+        )
+
+    def _read(self, digest: str) -> PhoneRuntime:
+        folder = self.folder / digest
+        try:
+            facts = json.loads((folder / FACTS).read_text(encoding="utf-8"))
+            preload = tuple(map(str, facts["preload"]))
+            return PhoneRuntime(digest, facts["abi"], facts["tvm"], preload, facts["added_at"], folder / FILES)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            hint = f"remove {folder} and add the runtime again"
+            raise RigFailure(f"the runtime {digest} is damaged: {type(error).__name__}", hint=hint) from error
+
+
+def digest_of(files: Iterable[Path]) -> str:
+    """Hash of names and contents."""
+    hashes = sorted((file.name, hashlib.sha256(file.read_bytes()).hexdigest()) for file in files)
+    return hashlib.sha256(repr(hashes).encode()).hexdigest()[:16]

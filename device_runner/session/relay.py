@@ -1,0 +1,91 @@
+"""A local port that leads to one stream, and can be cut.
+
+TVM's RPC client connects to a port, blocks in C++ for as long as the server does, and frees remote objects while it
+holds Python's interpreter lock (tvm-ffi 0.1.14, object.pxi): neither the pump nor the clock can live in this process.
+The relay is a small process of its own. It cuts the stream when a deadline passes, and the blocked call returns with
+an error. It leaves no forwarding rule in the adb server, and ends with us.
+"""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from device_runner.session import relay_process
+
+END_TIMEOUT_S = 5.0
+
+
+class Relay:
+    """Leads the first client of `port` to a stream, which it takes over. Use as a context manager."""
+
+    def __init__(self, stream: socket.socket) -> None:
+        self._ended_because: bytes | None = None
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with stream, theirs, socket.create_server(("127.0.0.1", 0)) as listener:
+            self.port: int = listener.getsockname()[1]
+            fds = (listener.fileno(), stream.fileno(), theirs.fileno())
+            command = [sys.executable, "-I", "-S", str(Path(relay_process.__file__)), *map(str, fds)]
+            # Its own process group: Ctrl-C at the terminal must not break the stream before we have let go of it.
+            self._process = subprocess.Popen(command, pass_fds=fds, stdin=subprocess.DEVNULL, start_new_session=True)
+
+    def __enter__(self) -> Relay:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def expired(self) -> bool:
+        """Whether a deadline cut the stream."""
+        return self._reason() == relay_process.EXPIRED
+
+    @property
+    def open(self) -> bool:
+        """Whether the stream still carries bytes."""
+        return self._reason() is None
+
+    @property
+    def died(self) -> bool:
+        """Whether the relay itself ended, and the stream only with it."""
+        return self._reason() == b""
+
+    @contextmanager
+    def deadline(self, seconds: float) -> Iterator[None]:
+        """Cut the stream if the body takes longer."""
+        self._send(str(seconds))
+        try:
+            yield
+        finally:
+            self._send("inf")
+
+    def cut(self) -> None:
+        """Cut the stream now."""
+        self._send("0")
+
+    def close(self) -> None:
+        """Cut the stream and end the process."""
+        self._control.close()
+        try:
+            self._process.wait(END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _send(self, message: str) -> None:
+        with suppress(OSError):  # closed or dead: then the stream is cut already
+            self._control.send(message.encode())
+
+    def _reason(self) -> bytes | None:
+        if self._ended_because is None:
+            try:
+                self._ended_because = self._control.recv(64, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return None
+            except OSError:  # killed with messages of ours unread, or closed here
+                self._ended_because = b""
+        return self._ended_because

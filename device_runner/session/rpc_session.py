@@ -1,0 +1,267 @@
+"""A session over TVM's RPC: one server process, one connection, and the programs loaded through it.
+
+Whatever goes wrong in a call is traced to its owner. The connection was cut by our deadline: the path hangs, or the
+device is gone if it does not answer a probe. It broke by itself: the process on the device died, or the device is
+gone. It still stands: TVM reports an error of the program.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from device_runner.deadline import Deadline
+from device_runner.device import Loadable, Pushed, Toggles
+from device_runner.failures import (
+    DeviceCrash,
+    DeviceFailure,
+    DeviceLost,
+    Failure,
+    Hang,
+    LinkFailure,
+    PathFailure,
+    RigFailure,
+)
+from device_runner.rpc_server.server import END_TIMEOUT_S, KILLED, Server, start_server
+from device_runner.session.relay import Relay
+from device_runner.session.tvm_errors import failure_of
+from device_runner.transport.boot import boot_of
+
+if TYPE_CHECKING:
+    from device_runner.device import Array
+    from device_runner.transport.base import Transport
+
+SESSION_LIMIT_S = 6 * 3600
+"""TVM's server ends the session after this time; only a fence, every call has its own deadline."""
+
+DOWNLOAD_LIMIT_BYTES = 256 << 20
+"""A tuning file, the only thing that is downloaded, has a few MiB."""
+
+PROBE_TIMEOUT_S = 0.9
+"""A device that answers no shell for so long is lost: the whole verdict falls within a second after the deadline."""
+
+
+@contextmanager
+def open_session(
+    transport: Transport, program: Sequence[str], toggles: Toggles, *, timeout_s: float
+) -> Iterator[RpcSession]:
+    """Start an RPC server with `toggles` and connect to it; end it when the context ends. Times are in seconds."""
+    deadline = Deadline(timeout_s)
+    importlib.import_module("tvm.rpc")  # takes seconds on a busy host; a server shows out who is silent for 10 s
+    server, stream = start_server(transport, program, toggles, deadline)
+    try:
+        with Relay(stream) as relay:
+            yield RpcSession(transport, server, relay, toggles, timeout_s=deadline.remaining_s)
+    except DeviceFailure:
+        server.job.end(0)  # nobody is there to confirm anything
+        raise
+    except BaseException:
+        server.job.end(END_TIMEOUT_S)  # what happened first matters more than whether the server confirms its end
+        raise
+    server.stop()
+
+
+class RpcSession:
+    """One connection to one server process. Implements `device.Session`; made by `open_session`."""
+
+    def __init__(
+        self, transport: Transport, server: Server, relay: Relay, toggles: Toggles, *, timeout_s: float
+    ) -> None:
+        from tvm import rpc
+
+        self.toggles = dict(toggles)
+        self._transport = transport
+        self._server = server
+        self._relay = relay
+        self._failure: Failure | None = None
+        try:
+            with self.calling("connecting", timeout_s):
+                self.remote = rpc.connect("127.0.0.1", relay.port, key=server.key, session_timeout=SESSION_LIMIT_S)
+        except Failure as failure:
+            _close_what_tvm_left(relay.port)
+            if not isinstance(failure, PathFailure):
+                raise
+            # No program ran yet: it is not at fault.
+            message = f"the RPC server on {transport.name} cannot be used: {failure.message}"
+            if server.job.code in KILLED:
+                raise LinkFailure(message, evidence=failure.evidence) from failure
+            hint = "is it of another release of TVM? `adreno-bench doctor --device` looks"
+            raise RigFailure(message, hint=hint, evidence=failure.evidence) from failure
+
+    def load(self, loadable: Loadable, *, timeout_s: float) -> RpcProgram:
+        """Push (by hash), load and initialise a library."""
+        deadline = Deadline(timeout_s)
+        pushed = self._push(loadable, deadline)
+        if pushed.sent_bytes and self._push(loadable, deadline).sent_bytes:  # the second push compares hashes
+            raise LinkFailure(
+                f"{loadable.library.name} does not arrive on {self._transport.name} with the hash that it should have",
+                hint="if `sha256sum` of the file on this host is right, try another cable; else build it again",
+            )
+        return RpcProgram(self, loadable, pushed, timeout_s=deadline.remaining_s)
+
+    def _push(self, loadable: Loadable, deadline: Deadline) -> Pushed:
+        return self._transport.push(loadable.library, loadable.sha256, timeout_s=deadline.remaining_s)
+
+    def log(self) -> str:
+        """The newest part of the server's log."""
+        return self._server.job.output()
+
+    def download(self, path: str, *, timeout_s: float) -> bytes:
+        """Content of a file on the device, by its absolute path; `RigFailure` if it is larger than anything of ours."""
+        deadline = Deadline(timeout_s)
+        told = self._transport.shell(["stat", "-L", "-c", "%s", path], timeout_s=deadline.remaining_s).stdout.strip()
+        if told.isdecimal() and int(told) > DOWNLOAD_LIMIT_BYTES:
+            message = f"{path} on {self._transport.name} has {told} bytes, more than {DOWNLOAD_LIMIT_BYTES >> 20} MiB"
+            raise RigFailure(message, hint="it is none of our files; remove it")
+        with self.calling(f"downloading {path}", deadline.remaining_s):
+            return bytes(self.remote.download(path))
+
+    def call(self, function: str, *, timeout_s: float) -> Any:
+        """What a global function of the server's process returns; None if there is no such function."""
+        with self.calling(function, timeout_s):
+            try:
+                found = self.remote.get_function(function)
+            except AttributeError:
+                return None
+            return found()
+
+    @contextmanager
+    def calling(self, doing: str, timeout_s: float) -> Iterator[None]:
+        """Give a group of remote calls a deadline, and turn what they raise into a `Failure` with an owner."""
+        if self._failure:
+            raise self._failure
+        try:
+            with self._relay.deadline(max(timeout_s, 0.001)):
+                yield
+        except Exception as error:
+            raise self._diagnosis(error, doing, timeout_s) from error
+        except BaseException:
+            self._relay.cut()  # an interrupted call leaves the two ends out of step
+            raise
+
+    def _diagnosis(self, error: Exception, doing: str, timeout_s: float) -> Failure:
+        if self._relay.open:
+            return failure_of(str(error), doing)
+        self._failure = self._breakdown(error, doing, timeout_s)
+        return self._failure
+
+    def _breakdown(self, error: Exception, doing: str, timeout_s: float) -> Failure:
+        """Why the connection is gone."""
+        expired = self._relay.expired
+        try:
+            boot = boot_of(self._transport, timeout_s=PROBE_TIMEOUT_S)
+        except (DeviceFailure, RigFailure) as lost:
+            lost.evidence = lost.evidence or self.log()
+            return lost
+        if self._server.boot not in ("", boot):
+            return DeviceLost(f"{self._transport.name} rebooted while {doing}", evidence=self.log())
+        if self._relay.died:
+            return LinkFailure(f"the relay to {self._transport.name} was killed while {doing}", evidence=self.log())
+        ending = "" if expired else self._ending()
+        if self._server.job.ended and self._server.job.code is None:
+            return DeviceLost(f"{self._transport.name} went away and came back while {doing}", evidence=self.log())
+        if expired:
+            return Hang(f"{doing} did not end within {timeout_s:g} s", evidence=self.log())
+        return DeviceCrash(f"the process on the device {ending} while {doing}", evidence=self.log() or str(error))
+
+    def _ending(self) -> str:
+        """How the process on the device ended. What tells it may arrive a little after the connection broke."""
+        for _ in Deadline(PROBE_TIMEOUT_S).attempts(0.02):
+            if (code := self._server.job.code) is not None:
+                return _how_ended(code)
+            if self._server.job.ended:
+                break  # without a code: it is not the process that ended but the connection
+            if worker := re.search(r"Process status ?= ?(\d+)", self.log()):
+                status = int(worker[1])
+                return _how_ended(128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
+        return "closed the connection"
+
+
+class RpcProgram:
+    """A Relax VM in the server's process. Implements `device.Program`."""
+
+    def __init__(self, session: RpcSession, loadable: Loadable, pushed: Pushed, *, timeout_s: float) -> None:
+        from tvm import relax
+
+        self.pushed = pushed
+        self._session = session
+        self._loadable = loadable
+        remote = session.remote
+        self._host = remote.cpu(0)
+        self._device = remote.device(loadable.device, 0)
+        started = time.perf_counter()
+        with session.calling(f"loading {loadable.library.name}", timeout_s):
+            self._library: Any = remote.load_module(pushed.path)
+            self._vm: Any = relax.VirtualMachine(self._library, [self._device] * loadable.vdevices + [self._host])
+            self._device.sync()
+        self.init_ms = (time.perf_counter() - started) * 1e3
+
+    def run(self, inputs: Sequence[Array], *, timeout_s: float) -> tuple[list[Array], float]:
+        """Run once. The elapsed ms are the inference alone by this host's clock, without copying inputs and outputs."""
+        import tvm.runtime
+
+        entry = self._loadable.entry
+        with self._session.calling(f"running {self._loadable.library.name}", timeout_s):
+            arguments = [tvm.runtime.tensor(array, self._host) for array in inputs]
+            for function in (entry, self._loadable.host_entry):
+                self._vm.set_input(function, *arguments)
+            started = time.perf_counter()
+            self._vm.invoke_stateful(entry)
+            self._device.sync()
+            elapsed_ms = (time.perf_counter() - started) * 1e3
+            outputs = [tensor.numpy() for tensor in _leaves(self._vm.get_outputs(entry))]
+        return outputs, elapsed_ms
+
+    def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
+        """Samples of `host_entry`, by the device's own clock, on the inputs of the last `run`."""
+        return self._samples(self._host, self._loadable.host_entry, repeat, timeout_s)
+
+    def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
+        """Samples of `entry` by the device's timer, on the inputs of the last `run`."""
+        return self._samples(self._device, self._loadable.entry, repeat, timeout_s)
+
+    def binaries(self, *, timeout_s: float) -> bytes:
+        """The OpenCL programs as the device compiled them."""
+        with self._session.calling("reading program binaries", timeout_s):
+            return bytes(self._library.get_function("opencl.GetPreCompiledPrograms", True)())
+
+    def use_binaries(self, blob: bytes, *, timeout_s: float) -> None:
+        """Take programs from `binaries` instead of compiling them."""
+        with self._session.calling("loading program binaries", timeout_s):
+            self._library.get_function("opencl.SetPreCompiledPrograms", True)(blob)
+
+    def _samples(self, clock: Any, entry: str, repeat: int, timeout_s: float) -> list[float]:
+        with self._session.calling(f"timing {self._loadable.library.name}", timeout_s):
+            evaluator = self._vm.time_evaluator("invoke_stateful", clock, number=1, repeat=repeat)
+            return [seconds * 1e3 for seconds in evaluator(entry).results]
+
+
+def _close_what_tvm_left(port: int) -> None:
+    """Close the socket that TVM 0.27 leaves open if a server hangs up in their handshake (rpc_socket_impl.cc)."""
+    import psutil
+
+    for connection in psutil.Process().net_connections("tcp4"):
+        if connection.raddr and connection.raddr.port == port:
+            os.close(connection.fd)
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, tuple):
+        for item in value:
+            yield from _leaves(item)
+    else:
+        yield value
+
+
+def _how_ended(code: int) -> str:
+    """From an exit code as shells tell it: 128 + signal after a death by signal."""
+    try:
+        return f"died of {signal.Signals(code - 128).name}"
+    except ValueError:
+        return f"ended with code {code}"

@@ -1,0 +1,84 @@
+"""Did the phone hold its pace between two looks? A pure function of them."""
+
+from __future__ import annotations
+
+from device_runner.device import Steadiness
+from device_runner.stability.reading import Reading
+
+STATUS_WORDS = ("none", "light", "moderate", "severe", "critical", "emergency", "shutdown")
+
+ONE_LEVEL = 0.95
+"""Share of the GPU's time at a single power level from which its clock counts as one."""
+
+LOW_BATTERY_PERCENT = 20
+
+
+def judge(before: Reading, after: Reading, *, held: bool = False, tolerated_status: int = 0) -> Steadiness:
+    """Compare what a phone said before and after it was measured.
+
+    `held` says that the clock was held by root, so that it had no reason to change but heat. A thermal status up to
+    `tolerated_status` is taken for this phone's normal.
+    """
+    share = clock_share(before, after)
+    reasons = [
+        *_reset(before, after),
+        *_limited(before, after),
+        *_cooled(before, after),
+        *_status(before, after, tolerated_status),
+    ]
+    unsteady = share is not None and share < ONE_LEVEL
+    if unsteady and held and not reasons:
+        reasons.append(f"the clock was held, and yet the GPU spent only {share:.0%} of its time at one level")
+    notes = [f"the GPU's clock varied: {share:.0%} of its time at one level"] if unsteady and not held else []
+    notes += _battery(before)
+    facts = {
+        "before": before.known,
+        "after": after.known,
+        "unavailable": after.unknown,
+        **({"clock_share": round(share, 3)} if share is not None else {}),
+        **({"notes": notes} if notes else {}),
+    }
+    return Steadiness(throttled=bool(reasons), why="; ".join(reasons), facts=facts)
+
+
+def clock_share(before: Reading, after: Reading) -> float | None:
+    """Share of the GPU's time between the looks that it spent at its most used level; None if nobody can tell."""
+    if not before.clock_stats or not after.clock_stats or len(before.clock_stats) != len(after.clock_stats):
+        return None
+    spent = [new - old for old, new in zip(before.clock_stats, after.clock_stats, strict=True)]
+    return max(spent) / sum(spent) if min(spent) >= 0 and any(spent) else None
+
+
+def _reset(before: Reading, after: Reading) -> list[str]:
+    if before.reset_count is None or after.reset_count in (None, before.reset_count):
+        return []
+    return [f"the GPU was reset meanwhile (reset_count {before.reset_count} to {after.reset_count})"]
+
+
+def _limited(before: Reading, after: Reading) -> list[str]:
+    """By the driver's own word, in whichever of two ways it is told."""
+    level = max(before.thermal_pwrlevel or 0, after.thermal_pwrlevel or 0)
+    slowest = min((r.max_clock_mhz for r in (before, after) if r.max_clock_mhz), default=None)
+    top = after.top_clock_mhz or before.top_clock_mhz
+    clock = f"{slowest} of {top} MHz" if slowest and top and slowest < top else ""
+    if level:
+        return [f"heat held the GPU at power level {level}" + (f" ({clock})" if clock else "")]
+    return [f"heat held the GPU at {clock}"] if clock else []
+
+
+def _cooled(before: Reading, after: Reading) -> list[str]:
+    level = max(before.gpu_cooling or 0, after.gpu_cooling or 0)
+    return [f"Android's cooling of the GPU was turned up to {level}"] if level else []
+
+
+def _status(before: Reading, after: Reading, tolerated: int) -> list[str]:
+    worst = max(before.thermal_status or 0, after.thermal_status or 0)
+    if worst <= tolerated:
+        return []
+    word = STATUS_WORDS[worst] if worst < len(STATUS_WORDS) else "unknown"
+    return [f"Android's thermal status was {worst} ({word})"]
+
+
+def _battery(before: Reading) -> list[str]:
+    low = before.battery_percent is not None and before.battery_percent < LOW_BATTERY_PERCENT
+    return [f"the battery was low ({before.battery_percent} %): many phones slow down then"] if low else []

@@ -1,0 +1,11 @@
+"""Everything on a phone that is set so that measurements repeat, and put back afterwards."""
+
+from __future__ import annotations
+
+from device_runner.stability.knobs.base import Knob, Phone
+from device_runner.stability.knobs.keep import Report, complains, hold, restore
+from device_runner.stability.knobs.kgsl import RANGES
+from device_runner.stability.knobs.listed import KNOBS
+from device_runner.stability.knobs.probe import probe
+
+__all__ = ["KNOBS", "RANGES", "Knob", "Phone", "Report", "complains", "hold", "probe", "restore"]

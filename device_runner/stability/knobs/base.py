@@ -1,0 +1,59 @@
+"""What a knob is: one thing on a phone that can be set so that measurements repeat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from device_runner.transport.base import Transport
+
+
+@dataclass(frozen=True)
+class Phone:
+    """What knobs have to know of the phone they are on."""
+
+    transport: Transport
+    root_shell: tuple[str, ...] = ()
+    """Command that takes a script and runs it as root; empty on a phone that is not rooted, which is normal."""
+    over_network: bool = False
+    """Whether adb reaches the phone through its own radio."""
+    product: str = ""
+    """`ro.product.device`."""
+    system: str = ""
+    """Where `/sys` begins; empty but for a virtual phone that runs in a plain folder."""
+
+    @property
+    def gpu(self) -> str:
+        """Folder of the GPU's kernel driver."""
+        return f"{self.system}/sys/class/kgsl/kgsl-3d0"
+
+
+class Knob(Protocol):
+    """One tunable. Reading and writing are shell text, because they travel in batches; values are text.
+
+    Values are quoted where they are written: those to restore come from a file on the phone.
+    """
+
+    @property
+    def name(self) -> str:
+        """What records call it, without spaces."""
+
+    @property
+    def needs_root(self) -> bool:
+        """Whether only root may write it."""
+
+    def why_not(self, phone: Phone) -> str:
+        """Why it must be left alone on this phone; empty if it may be turned."""
+
+    def read(self, phone: Phone) -> str:
+        """Shell text that prints its value, and whatever `wanted` has to know."""
+
+    def value(self, printed: str) -> str:
+        """The value in what `read` printed; empty if it is not there."""
+
+    def wanted(self, printed: str) -> str:
+        """The value to set; empty if this phone offers none."""
+
+    def write(self, phone: Phone, value: str) -> str:
+        """Shell text that sets it and fails if it could not."""

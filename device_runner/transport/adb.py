@@ -1,0 +1,235 @@
+"""One device behind an adb server: shell, long-running jobs, streams. Every call has a total deadline.
+
+adbutils serves for what concerns the server (`adb_server`), not for what concerns a device: its timeouts are for each
+receive, and opening a stream has none that can be set. The host side of the protocol is a request of four hex digits
+and a text, answered by OKAY or FAIL (AOSP packages/modules/adb, OVERVIEW.TXT and SERVICES.TXT).
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from device_runner.deadline import Deadline
+from device_runner.device import ShellResult
+from device_runner.failures import DeviceLost, LinkFailure
+from device_runner.transport.base import Job
+from device_runner.transport.quoting import quoted
+
+_STDOUT, _STDERR, _EXIT, _CLOSE_STDIN = 1, 2, 3, 4
+"""Packet ids of shell protocol v2 (AOSP shell_protocol.h)."""
+
+PACKET_LIMIT_BYTES = 16 << 20
+"""More than adbd ever puts into one packet; whoever claims more is not adbd."""
+
+OUTPUT_LIMIT_BYTES = 16 << 20
+"""More than any command of ours says; a device that goes on would fill this host's memory."""
+
+TITLE_LIMIT = 160
+
+SERVER_ANSWERS_S = 1.0
+
+_HINTS = {
+    "unauthorized": "unlock its screen and allow USB debugging for this computer",
+    "offline": "plug it in again, or try `adb reconnect offline`",
+    "not found": "`adb devices` lists what the server sees; is the cable in, and USB debugging on?",
+}
+
+
+class Refused(Exception):
+    """The adb server answered FAIL; the text is its reason."""
+
+
+@dataclass(frozen=True)
+class Adb:
+    """A device, by serial, behind the adb server on a port of this host."""
+
+    serial: str
+    port: int
+
+    def open(self, service: str, deadline: Deadline) -> socket.socket:
+        """A stream to a service of the device (`sync:`, `tcp:9090`). Raises `Refused` if the device declines it."""
+        sock = self._connect(deadline)
+        try:
+            self._choose_device(sock, deadline)
+            self._request(sock, service, deadline)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
+    def shell(self, command: Sequence[str], *, timeout_s: float) -> ShellResult:
+        """Run a command to its end. On expiry its stream is closed, so adbd sends it SIGHUP; `DeviceLost` is raised."""
+        deadline = Deadline(timeout_s)
+        stdout, stderr = bytearray(), bytearray()
+        with self.blame(_title(command), deadline), self._open_shell(command, deadline) as sock:
+            for kind, data in _packets(sock, deadline):
+                if kind == _STDOUT:
+                    stdout += data
+                elif kind == _STDERR:
+                    stderr += data
+                elif kind == _EXIT:
+                    return ShellResult(data[0], stdout.decode(errors="replace"), stderr.decode(errors="replace"))
+                if len(stdout) + len(stderr) > OUTPUT_LIMIT_BYTES:
+                    raise OSError(f"it says more than {OUTPUT_LIMIT_BYTES >> 20} MiB")
+        raise AssertionError("the packets end with an exit code or an error")
+
+    def spawn(self, command: Sequence[str], *, timeout_s: float) -> Job:
+        """Start a command that goes on. When the stream closes, also by our death, adbd sends it SIGHUP."""
+        deadline = Deadline(timeout_s)
+        with self.blame(_title(command), deadline):
+            sock = self._open_shell(command, deadline)
+        sock.settimeout(None)
+
+        def hang_up() -> None:
+            with suppress(OSError):
+                sock.sendall(struct.pack("<BI", _CLOSE_STDIN, 0))
+
+        def abandon() -> None:
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
+        return Job(_events(sock), hang_up=hang_up, abandon=abandon)
+
+    def dial(self, port: int, *, timeout_s: float) -> socket.socket:
+        """A stream to a TCP port of the device. Raises ConnectionRefusedError if nothing listens there."""
+        deadline = Deadline(timeout_s)
+        with self.blame(f"a connection to its port {port}", deadline):
+            try:
+                sock = self.open(f"tcp:{port}", deadline)
+            except Refused:
+                sock = None
+        if sock is None:
+            raise ConnectionRefusedError(f"nothing listens on port {port} of {self.serial}")
+        sock.settimeout(None)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return sock
+
+    def ask_server(self, request: str, *, timeout_s: float) -> str:
+        """What the server answers to a request of its own (`host:…`). Raises `DeviceLost` if it refuses."""
+        deadline = Deadline(timeout_s)
+        with self.blame(request, deadline), self._connect(deadline) as sock:
+            self._request(sock, request, deadline)
+            size = receive(sock, 4, deadline)
+            if not re.fullmatch(rb"[0-9a-fA-F]{4}", size):
+                raise OSError(f"the adb server answered {size!r}")
+            return receive(sock, int(size, 16), deadline).decode(errors="replace")
+
+    def drop(self, *, timeout_s: float) -> None:
+        """Have the server end its connection to the device. What it answers proves nothing."""
+        verb = f"host:disconnect:{self.serial}" if self.by_tcp else f"host-serial:{self.serial}:reconnect"
+        self.ask_server(verb, timeout_s=timeout_s)
+
+    def find(self, *, timeout_s: float) -> None:
+        """Have the server look for a device that is reached by TCP; a USB device it finds by itself.
+
+        What it answers proves nothing, so nothing is made of it. Raises `LinkFailure` without a server.
+        """
+        if self.by_tcp:
+            with suppress(DeviceLost):
+                self.ask_server(f"host:connect:{self.serial}", timeout_s=timeout_s)
+
+    @property
+    def by_tcp(self) -> bool:
+        """Whether the serial is an address, `HOST:PORT`."""
+        host, colon, port = self.serial.rpartition(":")
+        return bool(colon and host and port.isdigit())
+
+    def reboot(self, *, timeout_s: float) -> None:
+        """Ask the device to reboot. At some moment after, it drops all connections."""
+        deadline = Deadline(timeout_s)
+        with self.blame("reboot", deadline):
+            self.open("reboot:", deadline).close()
+
+    @contextmanager
+    def blame(self, action: str, deadline: Deadline) -> Iterator[None]:
+        """Turn every way in which the conversation can fail into one failure that names the device and the action."""
+        try:
+            yield
+        except TimeoutError:
+            message = f"device {self.serial} did not answer within {deadline.seconds:g} s: {action}"
+            raise DeviceLost(message, hint="if it is frozen, restart it or plug it in again") from None
+        except Refused as refused:
+            raise DeviceLost(f"device {self.serial} refused: {refused}: {action}") from refused
+        except (OSError, EOFError) as error:
+            self._require_server()
+            raise DeviceLost(f"the connection to device {self.serial} broke: {error}: {action}") from error
+
+    def _require_server(self) -> None:
+        """Raise `LinkFailure` if it is the server that is gone."""
+        with suppress(TimeoutError):
+            self._connect(Deadline(SERVER_ANSWERS_S)).close()
+
+    def _open_shell(self, command: Sequence[str], deadline: Deadline) -> socket.socket:
+        return self.open(f"shell,v2,raw:{quoted(*command)}", deadline)
+
+    def _connect(self, deadline: Deadline) -> socket.socket:
+        try:
+            return socket.create_connection(("127.0.0.1", self.port), timeout=max(deadline.remaining_s, 0.001))
+        except ConnectionRefusedError:
+            message = f"no adb server answers on port {self.port}"
+            raise LinkFailure(message, hint="start it with `adb start-server`") from None
+
+    def _choose_device(self, sock: socket.socket, deadline: Deadline) -> None:
+        try:
+            self._request(sock, f"host:transport:{self.serial}", deadline)
+        except Refused as refused:
+            reason = str(refused)
+            hint = next((hint for word, hint in _HINTS.items() if word in reason), "")
+            raise DeviceLost(f"device {self.serial} cannot be reached: {reason}", hint=hint) from refused
+
+    @staticmethod
+    def _request(sock: socket.socket, text: str, deadline: Deadline) -> None:
+        payload = text.encode()
+        if b"\0" in payload:
+            raise ValueError("adb cannot carry a NUL in a command")
+        deadline.bound(sock)
+        sock.sendall(b"%04x%b" % (len(payload), payload))
+        status = receive(sock, 4, deadline)
+        if status == b"FAIL":
+            size = receive(sock, 4, deadline)
+            if not re.fullmatch(rb"[0-9a-fA-F]{4}", size):
+                raise OSError(f"the adb server answered {status + size!r}")
+            raise Refused(receive(sock, int(size, 16), deadline).decode(errors="replace"))
+        if status != b"OKAY":
+            raise OSError(f"the adb server answered {status!r}")
+
+
+def receive(sock: socket.socket, size: int, deadline: Deadline | None) -> bytes:
+    """Exactly `size` bytes. Raises EOFError if the stream ends first, TimeoutError at the deadline."""
+    data = bytearray()
+    while len(data) < size:
+        if deadline:
+            deadline.bound(sock)
+        piece = sock.recv(size - len(data))
+        if not piece:
+            raise EOFError("the stream ended early")
+        data += piece
+    return bytes(data)
+
+
+def _title(command: Sequence[str]) -> str:
+    """What messages call a command; `sh -c SCRIPT NAME ARGUMENTS` goes by its name."""
+    is_script = len(command) > 3 and list(command[:2]) == ["sh", "-c"]
+    return quoted(*(command[3:] if is_script else command))[:TITLE_LIMIT]
+
+
+def _packets(sock: socket.socket, deadline: Deadline | None) -> Iterator[tuple[int, bytes]]:
+    while True:
+        kind, size = struct.unpack("<BI", receive(sock, 5, deadline))
+        if size > PACKET_LIMIT_BYTES or (kind == _EXIT and size != 1):
+            raise OSError(f"the device sent a packet of {size} bytes and kind {kind}")
+        yield kind, receive(sock, size, deadline)
+
+
+def _events(sock: socket.socket) -> Iterator[bytes | int]:
+    with sock:
+        for kind, data in _packets(sock, None):
+            if kind == _EXIT:
+                yield data[0]
+                return
+            yield data

@@ -1,0 +1,65 @@
+"""Several small commands in one round trip: a script that says after each what it printed and how it ended.
+
+A round trip to a phone costs tens of milliseconds, a command in a script a few. Each command has a deadline of its own,
+so that one that hangs spoils no other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from device_runner.transport.quoting import quoted
+
+if TYPE_CHECKING:
+    from device_runner.transport.base import Transport
+
+EACH_S = 5
+START_S = 10
+TEXT_LIMIT = 65_536
+"""Characters kept of what one command printed."""
+
+MARK = "@adreno-bench"
+_SECTION = re.compile(rf"^{MARK} (\S+)\n(.*?)\n{MARK} (\d+)$", re.MULTILINE | re.DOTALL)
+
+_LIMITED = f'limited() {{ if command -v timeout >/dev/null; then timeout {EACH_S} sh -c "$1"; else sh -c "$1"; fi; }}'
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one command of a batch printed on both streams, and its exit code."""
+
+    text: str = ""
+    code: int = 255
+    """255 also for a command that the device said nothing of."""
+
+    @property
+    def complaint(self) -> str:
+        """Why it failed, in one line."""
+        return (self.text.strip().splitlines() or [f"exit code {self.code}"])[-1][:200]
+
+
+def run_batch(
+    transport: Transport, commands: Mapping[str, str], *, shell: Sequence[str] = ("sh", "-c")
+) -> dict[str, Said]:
+    """Run shell texts in order, by name, each whatever came of the others. Raises `DeviceFailure` or `RigFailure`.
+
+    `shell` is what takes the script; `su -c` runs all of it as root.
+    """
+    if not commands:
+        return {}
+    lines = [_LIMITED]
+    for name, text in commands.items():
+        lines += [f"echo '{MARK} {name}'", f"limited {quoted(text)} </dev/null 2>&1", f'echo "\n{MARK} $?"']
+    timeout_s = START_S + EACH_S * len(commands)
+    output = transport.shell([*shell, "\n".join(lines)], timeout_s=timeout_s).stdout
+    said = sections(output)
+    return {name: said.get(name, Said()) for name in commands}
+
+
+def sections(output: str) -> dict[str, Said]:
+    """What such a script printed, by the name of the command."""
+    found = _SECTION.findall(output.replace("\r\n", "\n"))
+    return {name: Said(text[:TEXT_LIMIT], int(code)) for name, text, code in found}

@@ -1,0 +1,1 @@
+"""From a model to a library: compiled in worker processes, and kept under the hash of all that went in."""

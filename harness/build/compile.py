@@ -1,0 +1,157 @@
+"""One model to one library, in this process. Run it in a worker: TVM may crash, hang or eat all memory."""
+
+from __future__ import annotations
+
+import shutil
+import time
+import traceback
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from device_runner.failures import Failure, RigFailure, SetupMissing
+from harness.build.link import exporter
+from harness.cases.case import Precision
+from harness.compiler.compat import onnx_operators, opencl_source
+from harness.failures import CompileFailure, UnsupportedOperator
+from harness.models.onnx_model import input_specs, load
+from harness.models.spec import InputSpec
+from harness.paths import PATHS
+from harness.paths.base import Built, DeviceLimits
+from harness.paths.clml.offload import offload_of
+from harness.paths.lowered import add_host_entry, outputs, vdevices
+from harness.quirks import quirks_for
+
+LIBRARY = "lib.so"
+KERNELS = "kernels.cl"
+"""All that the device compiles, kept beside the library for people, and for the difference between two builds."""
+_COMPILERS = ("g++", "gcc", "clang++", "clang", "c++", "cc")
+"""Where TVM looks, in this order."""
+
+
+@dataclass(frozen=True)
+class CompileRequest:
+    """All that decides what is compiled, as plain JSON values."""
+
+    model_file: str
+    input_shapes: Mapping[str, Sequence[int]] | None
+    path: str
+    precision: str
+    as_shipped: bool
+    host_triple: str | None
+    """LLVM triple of the device's CPU; this machine's if it is None."""
+    image2d_max_width: int
+    image2d_max_height: int
+    image_max_array_layers: int
+    linker: str = ""
+    """Which one links for that CPU; empty for this machine's own."""
+    but_for: Sequence[str] = ()
+    """Quirks that are worked round although it is to be as shipped."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What came of a request, as plain JSON values."""
+
+    library: str
+    """File name in the output directory."""
+    vdevices: int
+    inputs: list[tuple[str, list[int], str]]
+    """Name, shape and number format, in the order that the library's entries take them."""
+    outputs: int
+    quirks: list[str]
+    facts: dict[str, int]
+    compile_s: float
+    offload: dict[str, Any] | None = None
+    """What went to CLML and what stayed, on the path that asks (`harness.paths.clml.offload.OffloadReport`)."""
+
+
+def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
+    """Compile a model and write its library into `out_dir`. Raises `ModelError`, `CompileFailure`, `RigFailure`."""
+    started = time.perf_counter()
+    path, precision = PATHS[request.path], Precision(request.precision)
+    quirks = quirks_for(path.name, precision, as_shipped=request.as_shipped, but_for=request.but_for)
+    limits = DeviceLimits(request.image2d_max_width, request.image2d_max_height, request.image_max_array_layers)
+    target = path.target(limits, request.host_triple)
+    with _step("import"):
+        mod, inputs = import_model(Path(request.model_file), request.input_shapes or {})
+        for quirk in quirks:
+            mod = quirk.edit_model(mod)
+        mod = _with_precision(mod, precision)
+    with _step("lower"):
+        lowered = path.lower(mod, target, quirks)
+    entries = add_host_entry(lowered)
+    with _step("build"):
+        executable = path.build(entries, target, quirks)
+        built = Built(lowered, executable, opencl_source(executable))
+    if built.source:
+        (out_dir / KERNELS).write_text(built.source, encoding="utf-8")
+    path.check(built)
+    _export(executable, out_dir / LIBRARY, request.host_triple)
+    return Compiled(
+        library=LIBRARY,
+        vdevices=vdevices(lowered),
+        inputs=[(spec.name, list(spec.shape), spec.dtype) for spec in inputs],
+        outputs=outputs(lowered),
+        quirks=[quirk.id for quirk in quirks],
+        facts=asdict(path.facts(built)),
+        offload=offload_of(lowered),
+        compile_s=time.perf_counter() - started,
+    )
+
+
+def import_model(file: Path, shapes: Mapping[str, Sequence[int]]) -> tuple[Any, tuple[InputSpec, ...]]:
+    """Read an ONNX file into TVM. Raises `ModelError`, and `UnsupportedOperator` for what TVM cannot read."""
+    from tvm.relax.frontend.onnx import from_onnx
+
+    model = load(file)
+    inputs = input_specs(model, shapes)
+    unknown = sorted({node.op_type for node in model.graph.node} - onnx_operators())
+    if unknown:
+        raise UnsupportedOperator(
+            f"TVM's ONNX importer does not know {', '.join(unknown)}",
+            hint="export the model without it, or with an operator set that TVM knows",
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about renamed inputs, which are passed by position
+        mod = from_onnx(model, shape_dict={spec.name: list(spec.shape) for spec in inputs})
+    return mod, inputs
+
+
+def _with_precision(mod: Any, precision: Precision) -> Any:
+    """float16 storage where TVM's policy allows it; `out_dtype` is what convolutions and products accumulate in."""
+    from tvm import relax, transform
+
+    if precision is Precision.FLOAT32:
+        return mod
+    accumulator = "float16" if precision is Precision.FLOAT16 else "float32"
+    passes = [relax.transform.ToMixedPrecision(out_dtype=accumulator), relax.transform.FoldConstant()]
+    return transform.Sequential(passes)(mod)
+
+
+def _export(executable: Any, library: Path, host_triple: str | None) -> None:
+    """Link with this machine's C++ compiler, or with a linker for the device's CPU."""
+    if not host_triple and not any(map(shutil.which, _COMPILERS)):
+        raise SetupMissing("there is no C++ compiler to link libraries with", hint="sudo apt-get install g++")
+    fcompile = exporter(host_triple) if host_triple else None
+    try:
+        executable.export_library(str(library), fcompile=fcompile)
+    except (RuntimeError, OSError) as error:
+        raise RigFailure(f"{library.name} could not be linked", evidence=str(error)) from error
+
+
+@contextmanager
+def _step(name: str) -> Iterator[None]:
+    """Turn whatever TVM raises into a `CompileFailure` that quotes it."""
+    try:
+        yield
+    except Failure:
+        raise
+    except Exception as error:  # TVM raises errors of every kind
+        said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+        raise CompileFailure(
+            f"TVM failed to {name} the model: {type(error).__name__}: {said}", evidence=traceback.format_exc()
+        ) from error

@@ -1,0 +1,298 @@
+"""Building: worker processes under a deadline and a memory limit, and a store that makes each thing once.
+
+A compiler that crashes, hangs or eats all memory is an outcome of the case and never a crash of ours.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import importlib.metadata
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from device_runner.device import Loadable
+from device_runner.failures import Failure, RigFailure
+from harness import failures
+from harness.build.compile import Compiled, CompileRequest
+from harness.build.worker import RESULT
+from harness.cases.suite import Limits
+from harness.compiler.compat import tvm_version
+from harness.store import FAILURE, LIBRARY, MANIFEST, Store, key_of, sha256_of
+
+STDERR_TAIL_BYTES = 8_192
+GRACE_S = 5.0
+WORKER = (sys.executable, "-m", "harness.build.worker")
+PIPELINE_SOURCES = ("build/compile.py", "build/link.py", "compiler/compat.py", "quirks", "paths")
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """One compiled case in the store."""
+
+    key: str
+    loadable: Loadable
+    compiled: Compiled
+    size_bytes: int
+    reused: bool
+    """Whether it was there before this run."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The oracle's inputs and outputs of one model, as files in the store."""
+
+    folder: Path
+    reused: bool
+
+
+@dataclass(frozen=True)
+class Job:
+    """One thing to make in a worker. `key` says what it is, `title` is for people."""
+
+    kind: str
+    key: str
+    title: str
+    payload: dict[str, Any]
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Installed releases of TVM and tvm-ffi, read without importing them."""
+    return {"tvm": tvm_version(), "ffi": importlib.metadata.version("apache-tvm-ffi")}
+
+
+@functools.cache
+def pipeline_version() -> str:
+    """Hash of our own sources that decide what is compiled, so that nobody has to remember to raise a number."""
+    here = Path(__file__).parents[1]
+    files = [
+        file
+        for name in PIPELINE_SOURCES
+        for file in sorted([here / name] if name.endswith(".py") else (here / name).rglob("*.py"))
+        if file.exists()
+    ]
+    return key_of({str(file.relative_to(here)): sha256_of(file) for file in files})
+
+
+def compile_job(request: CompileRequest, model_sha256: str, quirk_ids: Iterable[str], title: str) -> Job:
+    """The job that makes an artifact; its key covers everything that goes in, and no path of this machine.
+
+    What "as shipped" means for this case is in its quirks: where it means nothing, it makes no artifact of its own.
+    """
+    facts = dataclasses.asdict(request)
+    facts["model_file"] = model_sha256
+    del facts["as_shipped"], facts["but_for"]
+    key = key_of({**facts, **versions(), "quirks": list(quirk_ids), "pipeline": pipeline_version()})
+    return Job("compile", key, title, {"request": dataclasses.asdict(request)})
+
+
+def oracle_job(request: CompileRequest, model_sha256: str, seed: int, title: str) -> Job:
+    """The job that computes the oracle's answers. `request` is of the `cpu` path."""
+    key = compile_job(request, model_sha256, (), title).key
+    payload = {"request": dataclasses.asdict(request), "seed": seed}
+    return Job("oracle", key_of({"compile": key, "seed": seed}), title, payload)
+
+
+def reference_job(request: CompileRequest) -> Job:
+    """The job that makes the reference kernel for the device of a request (`harness.run.reference`)."""
+    source = sha256_of(Path(__file__).parents[1] / "run" / "reference.py")
+    facts = {"host_triple": request.host_triple, "linker": request.linker, "pipeline": pipeline_version()}
+    key = key_of({"reference": source, **facts, **versions()})
+    return Job("reference", key, "reference kernel", {"request": dataclasses.asdict(request)})
+
+
+Watcher = Callable[[Job, str, float], None]
+"""Told (job, state, seconds): `building`, then `built`, `reused` or `failed`."""
+
+
+class Builder:
+    """Makes jobs, at most one worker per core, each thing once.
+
+    A context manager: leaving it, also by Ctrl-C, ends every worker.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        limits: Limits,
+        *,
+        processes: int | None = None,
+        watch: Watcher = lambda *_: None,
+        worker: Sequence[str] = WORKER,
+    ) -> None:
+        artifacts = Store(root, "artifacts")
+        self._stores = {"compile": artifacts, "reference": artifacts, "oracle": Store(root, "oracles")}
+        self._limits = limits
+        self._watch = watch
+        self._worker = worker
+        self._pool = ThreadPoolExecutor(processes or os.cpu_count() or 1, thread_name_prefix="build")
+        self._running: set[subprocess.Popen[bytes]] = set()
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def __enter__(self) -> Builder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._closed = True
+            running = list(self._running)
+        for process in running:
+            _end(process)
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def build(self, jobs: Iterable[Job]) -> dict[str, Artifact | Answers | Failure]:
+        """Make all jobs; what each came to, by key. A failure of one is a value, not an exception."""
+        wanted = {job.key: job for job in jobs}
+        futures = {key: self._pool.submit(self._make, job) for key, job in wanted.items()}
+        return {key: future.result() for key, future in futures.items()}
+
+    def _make(self, job: Job) -> Artifact | Answers | Failure:
+        began = time.monotonic()
+        try:
+            result, state = self._find_or_make(job)
+        except Failure as failure:
+            result, state = failure, "failed"
+        if not self._closed:  # what was stopped has not failed
+            self._watch(job, "failed" if isinstance(result, Failure) else state, time.monotonic() - began)
+        return result
+
+    def _find_or_make(self, job: Job) -> tuple[Artifact | Answers | Failure, str]:
+        store = self._stores[job.kind]
+        made = False
+        if store.find(job.key) is None:
+            with store.making(job.key, self._limits.build_s + GRACE_S) as scratch:
+                if store.find(job.key) is None:  # another run may have made it while this one waited
+                    self._watch(job, "building", 0.0)
+                    self._work(job, scratch)
+                    made = True
+        if (folder := store.find(job.key)) is None:
+            raise RigFailure(f"the store lost {job.key} while it was read", hint="run again")
+        return _read(job, folder, reused=not made), "built" if made else "reused"
+
+    def _work(self, job: Job, scratch: Path) -> None:
+        """Run the worker; leaves an entry in `scratch`, or raises a Failure that must not be kept."""
+        job_file = scratch / "job.json"
+        memory_bytes = int(self._limits.build_memory_gb * 1e9)
+        details = {"kind": job.kind, "out": str(scratch), "memory_bytes": memory_bytes, "parent_pid": os.getpid()}
+        job_file.write_text(json.dumps({**job.payload, **details}), encoding="utf-8")
+        log = scratch / "stderr.log"
+        began = time.monotonic()
+        code = self._run(job_file, log)
+        evidence = _tail(log)
+        if code is None:
+            raise failures.CompileTimeout(
+                f"the compiler did not end within {self._limits.build_s:.0f} s",
+                hint="raise limits.build_s in the suite file",
+                evidence=evidence,
+            )
+        if code < 0:
+            name = signal.Signals(-code).name
+            raise failures.CompilerCrash(f"the compiler's process died of {name}", evidence=evidence)
+        _keep(job, scratch, evidence, time.monotonic() - began)
+        job_file.unlink()
+        log.unlink(missing_ok=True)
+
+    def _run(self, job_file: Path, log: Path) -> int | None:
+        """Exit code of the worker, None if it had to be ended at its deadline."""
+        with log.open("wb") as stderr:
+            with self._lock:
+                if self._closed:
+                    raise RigFailure("the build was stopped")
+                process = subprocess.Popen(
+                    [*self._worker, str(job_file)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=stderr,
+                    stderr=stderr,
+                    start_new_session=True,
+                    env={**os.environ, "TVM_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+                )
+                self._running.add(process)
+            try:
+                return process.wait(self._limits.build_s)
+            except subprocess.TimeoutExpired:
+                return None
+            finally:
+                _end(process)
+                with self._lock:
+                    self._running.discard(process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a worker and all that it started (the linker, say)."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(GRACE_S)
+
+
+def stored(root: Path, key: str) -> Artifact | None:
+    """An artifact of an earlier build, None if the store has it not. Raises RigFailure if it is damaged."""
+    folder = Store(root, "artifacts").find(key)
+    found = _read(Job("compile", key, key, {}), folder, reused=True) if folder else None
+    return found if isinstance(found, Artifact) else None
+
+
+def _tail(log: Path) -> str:
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - STDERR_TAIL_BYTES))
+        return file.read().decode(errors="replace")
+
+
+def _keep(job: Job, scratch: Path, evidence: str, seconds: float) -> None:
+    """Turn what the worker left into an entry. A compile error is kept: the same input gives it again."""
+    try:
+        result = json.loads((scratch / RESULT).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise failures.CompilerCrash("the compiler's process ended without a result", evidence=evidence) from None
+    if failure := result.get("failure"):
+        failure["evidence"] = f"{evidence}\n{failure['evidence']}".strip()
+        if failure["outcome"] != failures.CompileFailure.outcome:
+            raise _revive(failure)
+        (scratch / LIBRARY).unlink(missing_ok=True)
+        (scratch / FAILURE).write_text(json.dumps(failure), encoding="utf-8")
+    elif job.kind != "oracle":
+        manifest = {**result["done"], "sha256": sha256_of(scratch / result["done"]["library"]), "worker_s": seconds}
+        (scratch / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+    (scratch / RESULT).unlink()
+    (scratch / "title").write_text(f"{job.title}\n", encoding="utf-8")
+
+
+def _revive(failure: dict[str, str]) -> Failure:
+    """The worker's failure, as the class whose outcome it names."""
+    for kind in (failures.CompileFailure, failures.CompilerCrash, failures.CompileTimeout, failures.ModelError):
+        if kind.outcome == failure["outcome"]:
+            return kind(failure["message"], hint=failure["hint"], evidence=failure["evidence"])
+    return RigFailure(failure["message"], hint=failure["hint"], evidence=failure["evidence"])
+
+
+def _read(job: Job, folder: Path, *, reused: bool) -> Artifact | Answers | Failure:
+    """What an entry says. A damaged one is nobody's result: raises RigFailure."""
+    try:
+        if (folder / FAILURE).exists():
+            return _revive(json.loads((folder / FAILURE).read_text(encoding="utf-8")))
+        if job.kind == "oracle":
+            return Answers(folder, reused)
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        library = folder / Path(manifest["library"]).name
+        fields = {field.name for field in dataclasses.fields(Compiled)}
+        compiled = Compiled(**{name: value for name, value in manifest.items() if name in fields})
+        loadable = Loadable(library, manifest["sha256"], compiled.vdevices)
+        return Artifact(job.key, loadable, compiled, library.stat().st_size, reused)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RigFailure(
+            f"the entry {job.key} of the store is damaged ({type(error).__name__}: {error})",
+            hint=f"remove {folder} and run again",
+        ) from error

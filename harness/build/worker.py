@@ -1,0 +1,104 @@
+"""The worker process: compiles one case, or answers for the oracle, and says in a file how it went.
+
+Run as `python -m harness.build.worker JOB.json`. The compiler may crash, hang or eat all memory: that is why it runs
+here and not in the harness. Its memory is limited by the kernel (RLIMIT_AS), and it dies with the harness.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import json
+import os
+import resource
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+PR_SET_PDEATHSIG = 1
+RESULT = "result.json"
+
+
+def main(job_file: Path) -> int:
+    """Do the job and write `result.json` beside what it made: `{"done": ...}` or `{"failure": ...}`."""
+    job: dict[str, Any] = json.loads(job_file.read_text(encoding="utf-8"))
+    _bind_to_parent(job["parent_pid"])
+    _limit_memory(job["memory_bytes"])
+    out = Path(job["out"])
+    try:
+        result = {"done": _JOBS[job["kind"]](job, out)}
+    except MemoryError as error:
+        result = {"failure": _out_of_memory(job["memory_bytes"], error)}
+    except Exception as error:  # whatever it is, the harness has to know
+        if "bad_alloc" in str(error):
+            result = {"failure": _out_of_memory(job["memory_bytes"], error)}
+        else:
+            result = {"failure": _describe(error)}
+    (out / RESULT).write_text(json.dumps(result), encoding="utf-8")
+    return 0
+
+
+def _compile(job: dict[str, Any], out: Path) -> dict[str, Any]:
+    from harness.build.compile import CompileRequest, compile_model
+
+    return dataclasses.asdict(compile_model(CompileRequest(**job["request"]), out))
+
+
+def _answer(job: dict[str, Any], out: Path) -> dict[str, Any]:
+    from harness.build.oracle import answer
+
+    return answer(job["request"], job["seed"], out)
+
+
+def _reference(job: dict[str, Any], out: Path) -> dict[str, Any]:
+    from harness.run.reference import compile_reference
+
+    return dataclasses.asdict(compile_reference(job["request"], out))
+
+
+_JOBS = {"compile": _compile, "oracle": _answer, "reference": _reference}
+
+
+def _describe(error: BaseException) -> dict[str, str]:
+    from device_runner.failures import Failure
+
+    if isinstance(error, Failure):
+        evidence = error.evidence or traceback.format_exc()
+        return {"outcome": error.outcome, "message": error.message, "hint": error.hint, "evidence": evidence}
+    line = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return {
+        "outcome": "infra-error",
+        "message": f"the worker failed: {type(error).__name__}: {line}",
+        "hint": "this looks like a fault of adreno-bench; please report it with the record",
+        "evidence": traceback.format_exc(),
+    }
+
+
+def _out_of_memory(limit_bytes: int, error: BaseException) -> dict[str, str]:
+    return {
+        "outcome": "compile-error",
+        "message": f"the compiler needs more than {limit_bytes / 1e9:.3g} GB of memory",
+        "hint": "raise limits.build_memory_gb in the suite file",
+        "evidence": f"{type(error).__name__}: {error}",
+    }
+
+
+def _bind_to_parent(parent_pid: int) -> None:
+    """End with the harness, also when it is killed. Linux only; elsewhere the deadline ends us."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent_pid:  # it died before we asked
+            sys.exit(1)
+
+
+def _limit_memory(limit_bytes: int) -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    bound = limit_bytes if hard == resource.RLIM_INFINITY else min(limit_bytes, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (bound, hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

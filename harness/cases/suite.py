@@ -1,0 +1,216 @@
+"""The suite: which models, on which paths, in which precisions, and how long each may take.
+
+It is read from `adreno-bench.toml`. A wrong key or value is named with its line, because a suite that silently
+measures less than it says is worse than none.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import Field as field
+
+from device_runner.device import Gate
+from harness.cases.case import Case, Precision, Tuning
+from harness.failures import UsageError
+from harness.run.correctness import RELATIVE_TOLERANCE
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+DEFAULT_FILE = Path("adreno-bench.toml")
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class OnnxModel(_Section):
+    """A user's own network. `shapes` fixes what the file leaves dynamic: `{ input = [1, 3, 224, 224] }`."""
+
+    onnx: Path
+    name: str = ""
+    shapes: dict[str, list[int]] = {}
+
+
+class Limits(_Section):
+    """Deadlines and bounds. After a deadline the case has its outcome and the suite goes on."""
+
+    build_s: float = field(600.0, gt=0)
+    build_memory_gb: float = field(8.0, gt=0)
+    run_s: float = field(300.0, gt=0)
+    """For one call to the device: loading, or one batch of inferences."""
+
+
+class GateLimits(_Section):
+    """How cool a device has to be; what is left out is as for every device."""
+
+    gpu_c: float | None = field(None, gt=0)
+    battery_c: float | None = field(None, gt=0)
+    thermal_status: int | None = field(None, ge=0, le=6)
+    wait_s: float | None = field(None, ge=0)
+
+
+class Steady(GateLimits):
+    """How cool a device has to be before it is measured, and in which limits a single device differs."""
+
+    devices: dict[str, GateLimits] = {}
+    """By serial."""
+
+    def gate(self, serial: str) -> Gate:
+        """The limits of one device."""
+        own = self.devices.get(serial, GateLimits()).model_dump(exclude_none=True)
+        return Gate(**{**self.model_dump(exclude_none=True, exclude={"devices"}), **own})
+
+
+class Tolerance(_Section):
+    """A tolerance of some cases that is justified: what the defaults would call wrong is right here, for a reason."""
+
+    case: str = field(min_length=1)
+    """Shell glob of case ids."""
+    relative: float = field(gt=0, le=1)
+    """Of the oracle's peak."""
+    reason: str = field(pattern=r"\S")
+
+
+class Suite(_Section):
+    """The list of cases, as written in the suite file."""
+
+    models: list[str | OnnxModel] = field(min_length=1)
+    paths: list[str] = field(min_length=1)
+    precisions: list[Precision] = [Precision.FLOAT32]
+    tunings: list[Tuning] = [Tuning.UNTUNED]
+    budget_s: float = field(20.0, gt=0)
+    """Time for the samples of one case; at least ten are taken however long they last."""
+    samples: int = field(30, ge=10)
+    """Most samples of a case."""
+    tolerance: dict[Precision, float] = {}
+    """Relative to the oracle's peak, by precision, where the default does not suit."""
+    tolerances: list[Tolerance] = []
+    """By case; the last that matches counts, before `tolerance`."""
+    limits: Limits = Limits()
+    steady: Steady = Steady()
+
+    @field_validator("models")
+    @classmethod
+    def _names_differ(cls, models: list[str | OnnxModel]) -> list[str | OnnxModel]:
+        names = [model_name(model) for model in models]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"the model name {twice[0]!r} stands twice; give one of them another name")
+        return models
+
+    @property
+    def cases(self) -> list[Case]:
+        """All cases, grouped by model so that its paths stand side by side."""
+        return self._cases(self.precisions, self.tunings)
+
+    @property
+    def reachable(self) -> list[list[Case]]:
+        """What a person may ask for by name, ever wider: its cases, these in every tuning, and in every precision."""
+        every_tuning = self._cases(self.precisions, list(Tuning))
+        return [self.cases, every_tuning, self._cases(list(Precision), list(Tuning))]
+
+    def _cases(self, precisions: Sequence[Precision], tunings: Sequence[Tuning]) -> list[Case]:
+        return [
+            Case(model_name(model), path, precision, tuning)
+            for model in self.models
+            for path in self.paths
+            for precision in precisions
+            for tuning in tunings
+        ]
+
+    def justified(self, case: Case) -> Tolerance | None:
+        """The tolerance that was written for this case, with its reason."""
+        return next((tolerance for tolerance in reversed(self.tolerances) if case.matches(tolerance.case)), None)
+
+    def relative_tolerance(self, case: Case) -> float:
+        """Tolerance of a case, relative to the oracle's peak."""
+        if own := self.justified(case):
+            return own.relative
+        return self.tolerance.get(case.precision, RELATIVE_TOLERANCE[case.precision.value])
+
+
+def model_name(model: str | OnnxModel) -> str:
+    """The name that stands in case ids: of a zoo model itself, of a file its stem in `[a-z0-9_]`."""
+    if isinstance(model, str) and not model.endswith(".onnx"):
+        return model
+    text = model if isinstance(model, str) else (model.name or str(model.onnx))
+    return re.sub(r"[^a-z0-9_]+", "_", Path(text).stem.lower()).strip("_") or "model"
+
+
+def load_suite(file: Path) -> Suite:
+    """Read a suite file. Paths in it are relative to its folder. Raises UsageError with the line at fault."""
+    try:
+        text = file.read_text(encoding="utf-8")
+        data = tomllib.loads(text)
+    except FileNotFoundError:
+        raise UsageError(f"there is no suite file {file}", hint="write one, or pass --suite FILE") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {file}: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{file}: {error}", hint="the file must be TOML") from error
+    try:
+        suite = Suite.model_validate(data)
+    except ValidationError as error:
+        raise _explain(file, text, error) from None
+    for tolerance in suite.tolerances:
+        if not any(case.matches(tolerance.case) for case in suite.cases):
+            where = f"{file}:{_line_of(text, ['tolerances'])}: tolerances"
+            raise UsageError(f"{where}: no case matches {tolerance.case!r}", hint="`adreno-bench list` shows the cases")
+    return suite.model_copy(update={"models": [_anchored(model, file.parent) for model in suite.models]})
+
+
+def _anchored(model: str | OnnxModel, folder: Path) -> str | OnnxModel:
+    if isinstance(model, OnnxModel):
+        return model.model_copy(update={"onnx": folder / model.onnx})
+    return OnnxModel(onnx=folder / model) if model.endswith(".onnx") else model
+
+
+def _explain(file: Path, text: str, error: ValidationError) -> UsageError:
+    # A union reports one error per member; the last is of the table form, whose keys a person can mend.
+    problem: Any = error.errors()[-1]
+    keys = [part for part in problem["loc"] if isinstance(part, str) and part not in ("str", "OnnxModel")]
+    where = ".".join(keys)
+    line = _line_of(text, keys)
+    if problem["type"] == "extra_forbidden":
+        known = _known_keys(keys[:-1])
+        return UsageError(f"{file}:{line}: unknown key {where!r}", hint=nearest(keys[-1], known))
+    return UsageError(f"{file}:{line}: {where}: {problem['msg']} (got {problem['input']!r:.80})")
+
+
+def _line_of(text: str, keys: Sequence[str]) -> int:
+    """Line of the last of nested keys, 1 if it cannot be found (a missing key has no line)."""
+    lines = text.splitlines()
+    start = 0
+    for key in keys:
+        pattern = re.compile(rf"""(^|[{{,\[.])\s*["']?{re.escape(key)}["']?\s*[=\].]""")
+        start = next((i for i in range(start, len(lines)) if pattern.search(lines[i])), start)
+    return start + 1
+
+
+def _known_keys(parents: Sequence[str]) -> list[str]:
+    sections: dict[str, type[BaseModel]] = {
+        "limits": Limits,
+        "models": OnnxModel,
+        "tolerances": Tolerance,
+        "steady": Steady,
+    }
+    if len(parents) > 1 and parents[0] == "steady":
+        return list(GateLimits.model_fields)
+    return list(sections.get(parents[0] if parents else "", Suite).model_fields)
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """A hint for a person who mistyped: the nearest known word, else all of them."""
+    import difflib
+
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known)}"

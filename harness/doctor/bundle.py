@@ -1,0 +1,102 @@
+"""A report for a bug: what the doctor found and what the device prints, with nothing in it that names its owner.
+
+Properties are taken from a list of harmless ones, because nobody knows what makers put into the others. From what is
+left, serial numbers, accounts, addresses and names of this host are cut out.
+"""
+
+from __future__ import annotations
+
+import getpass
+import platform
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from device_runner.failures import Failure
+from harness.doctor.machine import Finding
+
+if TYPE_CHECKING:
+    from device_runner.adb_device import AdbDevice
+
+HARMLESS = re.compile(
+    r"ro\.(product\.(model|device|name|brand|manufacturer|board|cpu\..*)|soc\..*|board\.platform|hardware(\..*)?"
+    r"|build\.version\..*|build\.(fingerprint|type|id)|vendor\.build\.fingerprint|opengles\.version)"
+)
+SERIALS = re.compile(r"ro\.(boot\.)?serialno|ro\.ril\.oem\..*|.*(imei|meid|mac_?addr).*", re.IGNORECASE)
+
+PATTERNS = {
+    "account": re.compile(r"[\w.+-]+@[\w-]+(\.[\w-]+)+"),
+    "mac": re.compile(r"\b[0-9a-fA-F]{2}([:-])(?:[0-9a-fA-F]{2}\1){4}[0-9a-fA-F]{2}\b"),
+    "address": re.compile(r"\b(?!127\.0\.0\.1\b)\d{1,3}(?:\.\d{1,3}){3}\b"),
+    "imei": re.compile(r"\b\d{15}\b"),
+}
+SHORTEST_SECRET = 4
+"""A shorter name would take half of the report with it."""
+
+PAGE_LIMIT = 20_000
+SHELL_TIMEOUT_S = 10.0
+
+
+def redacted(text: str, secrets: Iterable[str] = ()) -> str:
+    """Without these words, and without anything that looks like an account, an address or a serial number."""
+    for secret in sorted({word for word in secrets if len(word) >= SHORTEST_SECRET}, key=len, reverse=True):
+        text = re.sub(re.escape(secret), "<removed>", text, flags=re.IGNORECASE)
+    for name, pattern in PATTERNS.items():
+        text = pattern.sub(f"<{name}>", text)
+    return text
+
+
+def write_bundle(file: Path, name: str, findings: Sequence[Finding], cache: Path) -> None:
+    """Write the report on a device. Raises OSError if the file cannot be written."""
+    from harness.build.pool import versions
+
+    secrets = [name, *_host_names()] if name not in ("virtual", "local") else _host_names()
+    sections = [
+        ("versions", "\n".join(f"{what} {release}" for what, release in versions().items())),
+        ("host", f"{platform.system()} {platform.release()} {platform.machine()}, Python {platform.python_version()}"),
+        ("findings", "\n".join(f"{f.state.value:8}{f.what:18}{f.seen}" for f in findings)),
+    ]
+    try:
+        pages, serials = _device_pages(name, cache)
+    except Failure as failure:
+        pages, serials = [("device", str(failure))], []
+    text = "\n".join(f"== {title}\n{body.strip()[:PAGE_LIMIT]}\n" for title, body in (*sections, *pages))
+    file.write_text(redacted(text, [*secrets, *serials]), encoding="utf-8")
+
+
+def _device_pages(name: str, cache: Path) -> tuple[list[tuple[str, str]], list[str]]:
+    """What the device prints, and its serial numbers."""
+    from device_runner.adb_device import AdbDevice
+    from device_runner.registry import open_device
+
+    with open_device(name, cache, timeout_s=0, runtime=False) as device:
+        if not isinstance(device, AdbDevice):
+            return [], []
+        return list(_pages(device)), _serials(device)
+
+
+def _pages(device: AdbDevice) -> Iterator[tuple[str, str]]:
+    from device_runner.adb_device import properties
+    from device_runner.stability.sources import BOOT
+
+    known = properties(device.transport)
+    yield "properties", "\n".join(f"{key} {value}" for key, value in known.items() if HARMLESS.fullmatch(key))
+    yield from ((source, text) for source, text in device.keeper.sources.read().items() if source != BOOT)
+
+
+def _serials(device: AdbDevice) -> list[str]:
+    from device_runner.adb_device import properties
+
+    known = properties(device.transport)
+    numbers = [value for key, value in known.items() if SERIALS.fullmatch(key)]
+    return [device.transport.name, device.transport.name.rpartition(":")[0], *numbers]
+
+
+def _host_names() -> list[str]:
+    """What a path or a message may say of whoever runs this."""
+    names = [platform.node(), str(Path.home())]
+    with suppress(OSError, KeyError, ImportError):  # a user id without a name
+        names.append(getpass.getuser())
+    return [name for name in names if name.strip("/") != "root"]

@@ -1,0 +1,245 @@
+"""What a phone lets us do and what it lacks, found by doing it. The virtual device is examined in the same way.
+
+First what needs no runtime of ours, so that a fresh phone gets its whole diagnosis; then a session on it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.doctor.machine import Finding, State, guarded
+
+if TYPE_CHECKING:
+    from device_runner.adb_device import AdbDevice
+    from device_runner.device import Device
+    from device_runner.rpc_device import RpcDevice
+    from device_runner.session.rpc_session import RpcSession
+
+SHELL_TIMEOUT_S = 10.0
+SESSION_TIMEOUT_S = 60.0
+ROOM_NEEDED_BYTES = 500_000_000
+LOW_BATTERY_PERCENT = 20
+FIRST_API_WITH_MODES = 30
+"""Android 11 has fixed-performance mode and a command for airplane mode."""
+
+QUALCOMM = ("cl_qcom_ml_ops", "cl_qcom_recordable_queues", "cl_qcom_perf_hint")
+CLML_INFO = "adreno_bench.clml_info"
+
+SPACE_SCRIPT = 'mkdir -p "$1" && df -k "$1"'
+EXECUTE_SCRIPT = """
+for tool in /system/bin/toybox /usr/bin/true /bin/true; do [ -x "$tool" ] && break; done
+mkdir -p "$1/doctor" && cp "$tool" "$1/doctor/true" && "$1/doctor/true"
+code=$?
+rm -rf "$1/doctor"
+exit $code
+"""
+LIBRARIES_SCRIPT = (
+    "cat /proc/[0-9]*/maps 2>/dev/null | grep -E -o '/[^ ]*(OpenCL|pocl)[^ ]*\\.so[^ ]*' | sort -u | head -n 8"
+)
+
+_FIXES = {
+    "unauthorized": "unlock its screen and allow USB debugging for this computer",
+    "offline": "plug it in again, or `adb reconnect offline`",
+    "no permissions": "install the udev rules for Android (`sudo apt-get install android-sdk-platform-tools-common`)",
+    "recovery": "start Android on it",
+    "busy": "wait for the run that uses it, or end that",
+}
+
+
+def examine_device(name: str, cache: Path) -> Iterator[Finding]:
+    """All findings on one device, as they are made. Raises `UnknownDevice` if there is none of this name."""
+    from device_runner.adb_device import AdbDevice
+    from device_runner.registry import list_devices, open_device
+
+    entry = next((entry for entry in list_devices(cache) if entry.name == name), None)
+    if entry:
+        ready = entry.state == "ready"
+        fix = "" if ready else _FIXES.get(entry.state, "see `adb devices`")
+        yield Finding("state", State.OK if ready else State.MISSING, entry.state, fix)
+        if not ready:
+            return
+    with open_device(name, cache, timeout_s=0, runtime=False) as device:
+        if isinstance(device, AdbDevice):
+            for what, check in PHONE_CHECKS.items():
+                yield from guarded(what, check(device))
+    yield from guarded("runtime", _session(name, cache))
+
+
+def _android(device: AdbDevice) -> Iterator[Finding]:
+    from device_runner.adb_device import properties
+
+    known = properties(device.transport)
+    sdk = known.get("ro.build.version.sdk", "")
+    release, model = known.get("ro.build.version.release", "?"), known.get("ro.product.model", "?")
+    soc = known.get("ro.soc.model") or known.get("ro.board.platform", "?")
+    seen = f"{release} (API {sdk or '?'}) on {model}, SoC {soc}, ABI {known.get('ro.product.cpu.abi', '?')}"
+    old = sdk.isdigit() and int(sdk) < FIRST_API_WITH_MODES
+    fix = "nothing: fixed-performance mode and airplane mode by command came with API 30" if old else ""
+    yield Finding("android", State.NOTE if old else State.OK, seen, fix)
+
+
+def _space(device: AdbDevice) -> Iterator[Finding]:
+    root = device.transport.root
+    answer = device.transport.shell(["sh", "-c", SPACE_SCRIPT, "space", root], timeout_s=SHELL_TIMEOUT_S)
+    found = re.search(r"(\d+)\s+-?\d+%", answer.stdout)
+    if answer.code or not found:
+        complaint = (answer.stderr or answer.stdout).strip() or "df says nothing"
+        yield Finding(
+            "space", State.MISSING, f"{root} cannot be made or seen: {complaint}", "is its storage read-only?"
+        )
+        return
+    free_bytes = int(found[1]) * 1024
+    short = free_bytes < ROOM_NEEDED_BYTES
+    fix = f"`adb shell rm -r {root}` removes what was pushed before" if short else ""
+    yield Finding("space", State.MISSING if short else State.OK, f"{free_bytes / 1e9:.1f} GB free in {root}", fix)
+
+
+def _executes(device: AdbDevice) -> Iterator[Finding]:
+    root = device.transport.root
+    answer = device.transport.shell(["sh", "-c", EXECUTE_SCRIPT, "execute", root], timeout_s=SHELL_TIMEOUT_S)
+    if answer.code:
+        complaint = (answer.stderr or answer.stdout).strip() or f"exit code {answer.code}"
+        fix = "its ROM forbids it: measurements need a ROM whose shell may execute there"
+        yield Finding("executable", State.MISSING, f"a program in {root} does not run: {complaint}", fix)
+    else:
+        yield Finding("executable", State.OK, f"a program copied to {root} runs")
+
+
+def _root(device: AdbDevice) -> Iterator[Finding]:
+    shell = device.keeper.phone.root_shell
+    seen = f"by `{' '.join(shell)}`" if shell else "no, which is normal: the GPU's clock cannot be held by its driver"
+    yield Finding("root", State.OK if shell else State.NOTE, seen)
+
+
+def _gpu_nodes(device: AdbDevice) -> Iterator[Finding]:
+    from device_runner.stability.sources import GPU_NODES
+
+    said = device.keeper.sources.read()
+    shown = [name for name in GPU_NODES if said.get(name)]
+    hidden = [name for name in GPU_NODES if name not in shown]
+    seen = f"readable: {', '.join(shown) or 'none'}" + (f"; denied or absent: {', '.join(hidden)}" if hidden else "")
+    blind = not {"thermal_pwrlevel", "max_clock_mhz"} & set(shown)
+    fix = "nothing, unless you have root: throttling then shows only in Android's thermal status" if blind else ""
+    yield Finding("GPU nodes", State.NOTE if blind else State.OK, seen, fix)
+
+
+def _temperatures(device: AdbDevice) -> Iterator[Finding]:
+    seen, notes = device.keeper.look()
+    found = [
+        f"{name} {value:g}{unit}"
+        for name, value, unit in (
+            ("GPU", seen.gpu_c, " °C"),
+            ("battery", seen.battery_c, " °C"),
+            ("thermal status", seen.thermal_status, ""),
+        )
+        if value is not None
+    ]
+    blind = seen.gpu_c is None and seen.thermal_status is None
+    fix = "nothing: no sensor can be read, so let it rest between runs" if blind else ""
+    yield Finding("temperature", State.NOTE if blind else State.OK, ", ".join(found) or "no sensor found", fix)
+    for note in notes:
+        what, _, command = note.partition(": ")
+        yield Finding("temperature", State.NOTE, what, f"adb shell {command.strip('`')}")
+    if seen.battery_percent is not None:
+        low = seen.battery_percent < LOW_BATTERY_PERCENT
+        charge = {True: ", charging", False: "", None: ""}[seen.charging]
+        fix = "charge it: many phones slow down" if low else ""
+        yield Finding("battery", State.NOTE if low else State.OK, f"{seen.battery_percent} %{charge}", fix)
+
+
+def _knobs(device: AdbDevice) -> Iterator[Finding]:
+    """Turn everything that a run would, and put it back."""
+    from device_runner.stability.knobs import complains
+
+    left = device.keeper.put_back()
+    if left:
+        yield Finding("left over", State.OK, f"a killed run had changed {', '.join(left)}: put back")
+    report = device.keeper.hold()
+    refused = {name: came for name, came in report.items() if complains(came)}
+    if done := [name for name in report if name not in refused]:
+        yield Finding("controllable", State.OK, ", ".join(done))
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in refused.items():
+        by_reason.setdefault(reason, []).append(name)
+    for reason, names in by_reason.items():
+        fix = "nothing: records say what could not be set"
+        if "permission" in reason.lower():
+            fix = "some makers hide this behind a developer option such as `USB debugging (Security settings)`"
+        yield Finding("not controllable", State.NOTE, f"{', '.join(names)}: {reason}", fix)
+    still = {
+        name: came for name, came in device.keeper.put_back().items() if came.startswith(("refused", "reads back"))
+    }
+    if still:
+        seen = "; ".join(f"{name}: {came}" for name, came in still.items())
+        yield Finding("put back", State.MISSING, seen, "`adreno-bench devices --restore`, or set it by hand")
+
+
+PHONE_CHECKS: Mapping[str, Callable[[AdbDevice], Iterator[Finding]]] = {
+    "android": _android,
+    "space": _space,
+    "executable": _executes,
+    "root": _root,
+    "GPU nodes": _gpu_nodes,
+    "temperature": _temperatures,
+    "controllable": _knobs,
+}
+"""In the order in which they build on each other."""
+
+
+def _session(name: str, cache: Path) -> Iterator[Finding]:
+    """Bring the runtime, start a server, and ask it."""
+    from device_runner.registry import open_device
+    from device_runner.rpc_device import RpcDevice
+
+    with open_device(name, cache, timeout_s=0) as device:
+        assert isinstance(device, RpcDevice)
+        began = time.monotonic()
+        with device.session({}, timeout_s=SESSION_TIMEOUT_S) as session:
+            seen = f"loads and answers; a session starts in {time.monotonic() - began:.1f} s"
+            yield Finding("runtime", State.OK, seen)
+            yield from guarded("OpenCL library", _opencl_library(device, session))
+            yield from guarded("CLML", _clml(session))
+        yield from guarded("OpenCL", _opencl(device))
+
+
+def _opencl_library(device: RpcDevice, session: RpcSession) -> Iterator[Finding]:
+    with session.calling("opening OpenCL", SESSION_TIMEOUT_S):
+        there = bool(session.remote.device("opencl", 0).exist)
+    if not there:
+        fix = "is there a /vendor/lib64/libOpenCL.so? Do not push one of your own: it would hide the driver's"
+        yield Finding("OpenCL library", State.MISSING, "no OpenCL device can be opened", fix)
+        return
+    answer = device.transport.shell(["sh", "-c", LIBRARIES_SCRIPT, "libraries"], timeout_s=SHELL_TIMEOUT_S)
+    yield Finding(
+        "OpenCL library", State.OK, " ".join(answer.stdout.split()) or "opened; the phone does not show which"
+    )
+
+
+def _opencl(device: Device) -> Iterator[Finding]:
+    who = device.identity
+    yield Finding("OpenCL", State.OK if who.driver else State.NOTE, f"GPU {who.gpu or '?'}; driver {who.driver or '?'}")
+    have = set(who.extensions)
+    missing = [name for name in QUALCOMM if name not in have]
+    seen = f"{len(have)}, of Qualcomm's {', '.join(sorted(have & set(QUALCOMM))) or 'none'}"
+    fix = f"nothing: path clml needs {missing[0]}" if QUALCOMM[0] in missing else ""
+    yield Finding("extensions", State.NOTE if fix else State.OK, seen, fix)
+    fix = "" if who.fp16 else "nothing: cases in half precision end as `unsupported`"
+    yield Finding("fp16", State.OK if who.fp16 else State.NOTE, "yes" if who.fp16 else "no cl_khr_fp16", fix)
+    images = f"{who.image2d_max_width} x {who.image2d_max_height}, arrays to {who.image_max_array_layers} layers"
+    yield Finding("images", State.OK, images)
+
+
+def _clml(session: RpcSession) -> Iterator[Finding]:
+    told = session.call(CLML_INFO, timeout_s=SESSION_TIMEOUT_S)
+    if told is None:
+        fix = "`adreno-bench run --case 'tiny-clml-*'` calls it"
+        yield Finding("CLML", State.NOTE, "this runtime does not tell", fix)
+        return
+    emulated = bool(json.loads(told).get("emulated"))
+    seen = "answers; a functional model, whose time means nothing" if emulated else "answers"
+    yield Finding("CLML", State.OK, seen)

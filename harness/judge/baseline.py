@@ -1,0 +1,158 @@
+"""Baselines: what a case was when somebody called it good, one reviewable file for each case and identity.
+
+    baselines/<identity>/<case>.json
+
+Only right answers are blessed, and only latencies that a phone or this host really had, unless whoever gates on an
+emulation asks for its times. A checksum tells a file that was edited by hand from one that was blessed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field as field
+
+from harness.judge.checked_file import Reviewed, rounded
+from harness.judge.compare import Key, Side, latest_build, sides_of
+from harness.judge.stats.controls import Probed
+from harness.judge.stats.samples import is_time
+from harness.judge.stats.session import summarise
+from harness.run.outcome import Outcome
+from harness.run.record import Record
+
+
+class Session(BaseModel):
+    """The samples of one session, in ms."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    started_at: str
+    wall_ms: list[float] = field(min_length=1)
+    reference: str = ""
+    """Which reference kernel was timed in it (`harness.run.reference`)."""
+    reference_ms: list[float] = []
+    slowed_ms: list[float] = []
+
+    @classmethod
+    def of(cls, record: Record) -> Session:
+        """What is kept of a record."""
+        kept = cls(started_at=record.started_at, wall_ms=[rounded(ms) for ms in record.wall_ms])
+        if not all(map(is_time, (*record.reference_ms, *record.slowed_ms))):
+            return kept
+        reference = {name: [rounded(ms) for ms in getattr(record, name)] for name in ("reference_ms", "slowed_ms")}
+        return kept.model_copy(update={"reference": record.reference, **reference})
+
+    @model_serializer(mode="wrap")
+    def _only_what_is_known(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in serialise(self).items() if value or name in ("started_at", "wall_ms")}
+
+
+class Baseline(Reviewed):
+    """A case that was right, and how fast it was in each session. Times in ms."""
+
+    what = "baseline"
+    mended_by = "take it from version control again, or bless anew"
+
+    kind: Literal["latency", "correctness"]
+    """`correctness` if there is no latency to keep, because the device was emulated."""
+    emulated: tuple[str, ...]
+    """What was not the real thing. It is part of the identity, so no phone is ever compared with it."""
+    artifact: str
+    tvm: str
+    ffi: str
+    quirks: tuple[str, ...]
+    max_abs_err: float | None
+    tolerance: float | None
+    facts: dict[str, int]
+    sessions: list[Session]
+
+    @property
+    def side(self) -> Side:
+        """As one side of a comparison."""
+        return Side(
+            key=Key(self.identity_key, self.case),
+            outcome=Outcome.OK,
+            sessions=tuple(tuple(session.wall_ms) for session in self.sessions),
+            artifact=self.artifact,
+            quirks=self.quirks,
+            tvm=self.tvm,
+            emulated=self.emulated,
+            probes=tuple(Probed(s.reference, s.reference_ms, s.slowed_ms) for s in self.sessions if s.reference),
+        )
+
+
+@dataclass(frozen=True)
+class Blessing:
+    """What came of one case: a baseline, or why there is none."""
+
+    key: Key
+    baseline: Baseline | None
+    notes: tuple[str, ...]
+    """Why it is refused, or what is left out."""
+    outcome: Outcome
+    """`ok` if it was blessed, else what stood against it."""
+
+
+def bless(records: Iterable[Record], *, emulated: bool = False) -> list[Blessing]:
+    """Judge whether the latest build of each case is fit to be a baseline. What was run as shipped is left alone.
+
+    With `emulated` the latencies of emulated devices are kept, too: good for nothing but that very emulation.
+    """
+    groups: dict[Key, list[Record]] = defaultdict(list)
+    for record in records:
+        if not record.as_shipped:
+            groups[Key(record.identity_key, record.case)].append(record)
+    return [_bless(key, latest_build(group), emulated=emulated) for key, group in groups.items()]
+
+
+def _bless(key: Key, group: Sequence[Record], *, emulated: bool) -> Blessing:
+    side = sides_of(group)[key]
+    if side.outcome is not Outcome.OK:
+        return Blessing(key, None, (f"{side.outcome.value}: {side.message}",), side.outcome)
+    right = [record for record in group if record.outcome is Outcome.OK]
+    if side.emulated and not emulated:
+        baseline, note = _baseline(right, []), f"emulated ({', '.join(side.emulated)}): no latency is kept"
+        return Blessing(key, baseline, (note,), Outcome.OK)
+    if not side.sessions:
+        return Blessing(key, _baseline(right, []), ("it was not timed: no latency is kept",), Outcome.OK)
+    fit = [record for record in right if summarise([record.wall_ms])[0]]
+    _, unfit = summarise(side.sessions)
+    if not fit:
+        return Blessing(key, None, unfit, Outcome.THROTTLED)
+    notes = [f"left out {reason}" for reason in unfit]
+    if side.emulated:
+        notes.append(f"emulated ({', '.join(side.emulated)}): these times say nothing of a phone")
+    return Blessing(key, _baseline(right, fit), tuple(notes), Outcome.OK)
+
+
+def _baseline(right: Sequence[Record], timed: Sequence[Record]) -> Baseline:
+    last = right[-1]
+    return Baseline(
+        case=last.case,
+        identity_key=last.identity_key,
+        kind="latency" if timed else "correctness",
+        emulated=last.emulated,
+        artifact=last.artifact,
+        tvm=last.tvm,
+        ffi=last.ffi,
+        quirks=last.quirks,
+        max_abs_err=last.max_abs_err,
+        tolerance=last.tolerance,
+        facts=last.facts,
+        sessions=[Session.of(record) for record in timed],
+    )
+
+
+def load(folder: Path) -> list[Baseline]:
+    """All baselines below a folder: of every identity, or of one. Raises UsageError for a file that is not good."""
+    return [Baseline.read(file) for file in sorted([*folder.glob("*.json"), *folder.glob("*/*.json")])]
+
+
+def sides(baselines: Iterable[Baseline]) -> dict[Key, Side]:
+    """Baselines as a side to compare with."""
+    return {baseline.side.key: baseline.side for baseline in baselines}

@@ -1,0 +1,103 @@
+"""Calibration: run each case's artifact against itself over several sessions, and certify what its series can show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.build.pool import Builder
+from harness.cases.plan import Plan
+from harness.judge.compare import finding
+from harness.judge.noise_profile import NoiseCertificate, certificate_of
+from harness.judge.stats.pair import Rules
+from harness.run.outcome import ExitCode, Outcome, exit_code
+from harness.run.progress import Progress
+from harness.run.record import Record, RecordFile, series_key
+from harness.run.runner import Run, run_suite
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """What came of one case."""
+
+    case: str
+    certificate: NoiseCertificate | None
+    reasons: tuple[str, ...] = ()
+    """Why there is none, or which sessions were left out."""
+    outcome: Outcome | None = None
+    """What stood against it, if it was not the noise."""
+
+
+def take_sessions(
+    plans: Sequence[Plan],
+    run: Run,
+    builder: Builder,
+    file: RecordFile,
+    progress: Progress,
+    sessions: int,
+    say: Callable[[str], None] = lambda _: None,
+) -> dict[str, list[Record]]:
+    """So many sessions of each case, by its id, in the order taken.
+
+    The cases take turns, so that the sessions of one are spread in time. Sessions in the file that do not make up a
+    whole calibration are what a killed one left: they count.
+    """
+    loaded = file.load()
+    for skipped in loaded.skipped:
+        say(f"skipped {skipped}")
+    taken = unfinished(plans, run, loaded.records, sessions)
+    if there := sum(map(len, taken.values())):
+        say(f"{there} sessions of a calibration that did not end are in {file.path} and count")
+    while due := [plan for plan in plans if _is_due(taken[plan.case.id], sessions)]:
+        say(f"session {1 + max(len(taken[plan.case.id]) for plan in due)} of {sessions}")
+        for record in run_suite(due, run, builder, file, progress):
+            taken[record.case].append(record)
+    return taken
+
+
+def unfinished(plans: Sequence[Plan], run: Run, kept: Sequence[Record], sessions: int) -> dict[str, list[Record]]:
+    """What a calibration that did not come to its end left of each case, for this build and device."""
+    identity, found = run.device.identity.key, {}
+    for plan in plans:
+        key = (plan.case.id, identity, plan.compile.key, run.as_shipped)
+        of_case = [record for record in kept if series_key(record) == key]
+        found[plan.case.id] = of_case[len(of_case) // sessions * sessions :]
+    return found
+
+
+def _is_due(taken: Sequence[Record], sessions: int) -> bool:
+    """Whether another session can tell more. What has no time once, for a reason of its own, never has."""
+    timeless = bool(taken) and taken[-1].outcome.settled and not taken[-1].wall_ms
+    return len(taken) < sessions and not timeless
+
+
+def certify_all(taken: Mapping[str, Sequence[Record]], rules: Rules) -> Iterator[Calibrated]:
+    """What the sessions of each case come to. One that was once wrong or broken has no noise worth knowing."""
+    for case, records in taken.items():
+        found = next((record for record in records if finding(record.outcome)), None)
+        lost = [record for record in records if record.outcome is not Outcome.OK]
+        certificate = certificate_of(records, rules)
+        if isinstance(certificate, NoiseCertificate) and not found:
+            yield Calibrated(case, certificate, (*_told(lost[-1:], len(lost)), *certificate.left_out))
+        else:
+            worst = [found] if found else lost[-1:]
+            reasons = certificate if isinstance(certificate, tuple) else ()
+            outcome = worst[0].outcome if worst else None
+            why = (*_told(worst, len(lost)), *_emulated(records), *reasons)
+            yield Calibrated(case, None, why, outcome)
+
+
+def _told(worst: Sequence[Record], count: int) -> tuple[str, ...]:
+    others = f" ({count} sessions did not end well)" if count > 1 else ""
+    return tuple(f"{record.outcome.value}: {record.message}{others}" for record in worst)
+
+
+def _emulated(records: Sequence[Record]) -> tuple[str, ...]:
+    paths = dict.fromkeys(record.path for record in records if record.path in record.emulated)
+    return tuple(f"the path {path} is emulated, so its time means nothing" for path in paths)
+
+
+def verdict(done: Sequence[Calibrated]) -> ExitCode:
+    """What a calibration is worth to a shell. A series that is too noisy is nobody's fault."""
+    certified = [Outcome.OK for one in done if one.certificate]
+    return exit_code([*certified, *(one.outcome for one in done if one.outcome)])

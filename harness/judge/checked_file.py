@@ -1,0 +1,125 @@
+"""Files that a person reviews as a diff: JSON, one key to a line, one for each case and identity, with a checksum.
+
+They come back from version control, so from anybody: names never lead out of their folder, and a file that was edited
+by hand is told from one that was written by a command.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any, ClassVar, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import Field as field
+
+from device_runner.failures import RigFailure
+from harness.failures import UsageError
+from harness.judge.compare import require_case_id
+
+SCHEMA: Literal[1] = 1
+LARGEST_BYTES = 1 << 20
+DIGITS = 6
+"""Significant digits of a number: enough for any verdict, and a diff that can be read."""
+
+T = TypeVar("T", bound="Reviewed")
+
+
+class Reviewed(BaseModel):
+    """What such a file holds."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+    what: ClassVar[str]
+    """What the file is called: `baseline`."""
+    mended_by: ClassVar[str]
+    """What to do about a file that is not good."""
+
+    schema_version: Literal[1] = field(SCHEMA, alias="schema")
+    case: str
+    identity_key: str
+
+    def text(self) -> str:
+        """The content of its file: the same for the same facts."""
+        facts = self.model_dump(mode="json", by_alias=True)
+        return _lines({**facts, "sha256": _checksum(facts)})
+
+    def save(self, folder: Path) -> bool:
+        """Write it below `folder`; whether its file changed. Raises RigFailure."""
+        file, text = self.file(folder, self.identity_key, self.case), self.text()
+        try:
+            if file.exists() and file.read_text(encoding="utf-8") == text:
+                return False
+            file.parent.mkdir(parents=True, exist_ok=True)
+            scratch = file.with_suffix(".new")
+            scratch.write_text(text, encoding="utf-8")
+            scratch.replace(file)
+        except OSError as error:
+            raise RigFailure(f"cannot write {file}: {error.strerror}", hint="pass --baselines DIR") from error
+        return True
+
+    @classmethod
+    def file(cls, folder: Path, identity_key: str, case: str) -> Path:
+        """Where it is kept. Raises UsageError if a name, which may come from a file of others, would lead elsewhere."""
+        for name in (identity_key, case):
+            if not re.fullmatch(r"\w[\w.-]*", name):
+                hint = "this record was not written by adreno-bench"
+                raise UsageError(f"{name!r} cannot be part of a file name", hint=hint)
+        return folder / identity_key / f"{case}.json"
+
+    @classmethod
+    def find(cls: type[T], folder: Path, identity_key: str, case: str) -> T | None:
+        """That of a case on an identity; None if there is none. Raises UsageError for a file that is not good."""
+        file = cls.file(folder, identity_key, case)
+        return cls.read(file) if file.exists() else None
+
+    @classmethod
+    def read(cls: type[T], file: Path) -> T:
+        """The content of a file. Raises UsageError if it is not good, RigFailure if it cannot be read."""
+        hint = cls.mended_by
+        try:
+            with file.open("rb") as stream:
+                text = stream.read(LARGEST_BYTES + 1)
+            if len(text) > LARGEST_BYTES:
+                raise UsageError(f"{file} is larger than any {cls.what}", hint=hint)
+            facts = json.loads(text)
+            checksum = facts.pop("sha256", None) if isinstance(facts, dict) else None
+            read = cls.model_validate(facts)
+        except OSError as error:
+            raise RigFailure(f"cannot read {file}: {error.strerror}") from error
+        except ValidationError as error:
+            problem = error.errors()[0]
+            where = ".".join(map(str, problem["loc"])) or "content"
+            raise UsageError(
+                f"{file} is no {cls.what} of schema {SCHEMA} ({where}: {problem['msg']})", hint=hint
+            ) from None
+        except (ValueError, RecursionError) as error:
+            raise UsageError(f"{file} is no {cls.what} ({error})", hint=hint) from None
+        if checksum != _checksum(read.model_dump(mode="json", by_alias=True)):
+            raise UsageError(f"{file} was edited by hand since it was written", hint=hint)
+        if (read.identity_key, f"{read.case}.json") != (file.parent.name, file.name):
+            raise UsageError(f"{file} is the {cls.what} of {read.case} on {read.identity_key}", hint="move it back")
+        require_case_id(read.case)
+        return read
+
+
+def rounded(number: float) -> float:
+    """With as many digits as a file keeps."""
+    return float(f"{number:.{DIGITS}g}")
+
+
+def _checksum(facts: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _lines(facts: dict[str, Any]) -> str:
+    parts = [f" {json.dumps(name)}: {_value(value)}" for name, value in facts.items()]
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return "[\n" + ",\n".join(f"  {json.dumps(item)}" for item in value) + "\n ]"
+    return json.dumps(value, sort_keys=isinstance(value, dict))

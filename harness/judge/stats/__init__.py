@@ -1,0 +1,48 @@
+"""Statistics of latencies: pure functions on numbers. No I/O, no TVM, no clock; imports nothing else of ours.
+
+In the order of use, one file each: `samples` (is a session's data sound?), `session` (a session as one number), `pair`
+(base against head), `fdr` (a whole suite at once), `sequential` (confirm a suspect in fresh sessions), `history` (steps
+of a series), `noise` (what a series can show), `controls` (is this run fit?), `geomean` (one number for many).
+docs/verdicts.md tells what the verdicts mean, docs/power.md what they have been measured to detect.
+"""
+
+from harness.judge.stats.controls import Fitness, Probe, Probed, gauge
+from harness.judge.stats.fdr import hold
+from harness.judge.stats.geomean import Flip, Overall, flips, overall
+from harness.judge.stats.history import History, Step, segment, threshold
+from harness.judge.stats.noise import Certificate, certify
+from harness.judge.stats.pair import Change, Rules, Verdict, compare
+from harness.judge.stats.samples import Limits, Quality, check
+from harness.judge.stats.sequential import Decision, Plan, Side, State, decide
+from harness.judge.stats.session import Noise
+
+__all__ = [
+    "Certificate",
+    "Change",
+    "Decision",
+    "Fitness",
+    "Flip",
+    "History",
+    "Limits",
+    "Noise",
+    "Overall",
+    "Plan",
+    "Probe",
+    "Probed",
+    "Quality",
+    "Rules",
+    "Side",
+    "State",
+    "Step",
+    "Verdict",
+    "certify",
+    "check",
+    "compare",
+    "decide",
+    "flips",
+    "gauge",
+    "hold",
+    "overall",
+    "segment",
+    "threshold",
+]

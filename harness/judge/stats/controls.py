@@ -1,0 +1,128 @@
+"""Is this run fit to judge by? Cases whose artifact did not change must not look changed, and a slowed kernel must.
+
+A reference kernel belongs to no case, so it is the rig's own series: if it changed, the compiler is not to blame.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.judge.stats import robust
+from harness.judge.stats.fdr import adjusted
+from harness.judge.stats.pair import Change
+from harness.judge.stats.samples import Limits, as_numbers, invalid
+
+COMMON_SHIFT = 0.01
+"""Controls that move together by less than this (a fraction) make no run unfit."""
+COMMON_P = 0.01
+"""Sign test: controls that move one way this improbably move together."""
+MEDIAN_LOSS = 1.2533
+"""Standard error of the median over that of the mean, for normal noise: the root of pi / 2."""
+SURE = 1.645
+"""Standard errors of a one-sided bound at 95 %."""
+PROBE_LIMITS = Limits(fewest=3, independent=0, warm_up=1, drift=math.inf, modes_apart=math.inf)
+"""A handful of samples of many sessions: they only have to be times."""
+
+
+@dataclass(frozen=True)
+class Probed:
+    """A reference kernel and the same made slower on purpose, as measured in one session."""
+
+    kernel: str
+    """Which one; empty if none was measured. Only the same kernel can be compared."""
+    reference_ms: Sequence[float] = ()
+    slowed_ms: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A reference kernel and one made slower on purpose, both measured in this run."""
+
+    reference_ms: Sequence[float]
+    slowed_ms: Sequence[float]
+    factor: float
+    """How many times slower the second was made."""
+
+
+@dataclass(frozen=True)
+class Fitness:
+    """Whether a run may be judged by."""
+
+    fit: bool | None
+    """None if there was nothing to gauge by."""
+    shift: float
+    """Median relative change of the controls, a fraction; 0 if there are none."""
+    controls: int
+    reasons: tuple[str, ...] = ()
+
+
+def gauge(
+    controls: Mapping[str, Change],
+    probes: Mapping[str, Probe] | None = None,
+    references: Mapping[str, Change] | None = None,
+    rate: float = 0.05,
+) -> Fitness:
+    """Judge a run by its controls: changes of series whose artifact is the same on both sides, by name.
+
+    `probes` and `references` say of each part of the run (base, head, a device) how the reference kernels did, and how
+    the plain one changed between base and head. `rate` is the chance that a sound run is refused because a control
+    looks changed. Never raises for data.
+    """
+    probes, references = probes or {}, references or {}
+    tested = {name: change for name, change in controls.items() if change.p == change.p}
+    moves = [change.relative for change in tested.values()]
+    found = [_changed(tested, rate), _together(moves), _unmeasured(controls, tested)]
+    found += [_blind(where, probe) for where, probe in probes.items()]
+    found += [_moved(where, change) for where, change in references.items()]
+    reasons = tuple(reason for reason in found if reason)
+    fit = not reasons if tested or probes else None
+    if fit is None:
+        reasons = (*reasons, "no artifact stayed the same and no probe was run: nothing tells this run's noise")
+    return Fitness(fit, robust.median(moves) if moves else 0.0, len(tested), reasons)
+
+
+def _changed(tested: Mapping[str, Change], rate: float) -> str:
+    held = adjusted([change.p for change in tested.values()])
+    names = [name for name, p in zip(tested, held, strict=True) if p <= rate and tested[name].verdict.changed]
+    if not names:
+        return ""
+    return f"{len(names)} of {len(tested)} unchanged artifacts look changed: {', '.join(names[:3])}"
+
+
+def _together(moves: Sequence[float]) -> str:
+    from scipy.stats import binomtest
+
+    ups, downs = sum(move > 0 for move in moves), sum(move < 0 for move in moves)
+    if not ups + downs or binomtest(ups, ups + downs).pvalue > COMMON_P or abs(robust.median(moves)) < COMMON_SHIFT:
+        return ""
+    most, shift = max(ups, downs), robust.median(moves)
+    return f"{most} of {len(moves)} unchanged artifacts moved the same way, by {shift:+.1%}: the device changed"
+
+
+def _unmeasured(controls: Mapping[str, Change], tested: Mapping[str, Change]) -> str:
+    lost = len(controls) - len(tested)
+    return f"{lost} of {len(controls)} unchanged artifacts could not be measured" if 2 * lost > len(controls) else ""
+
+
+def _blind(where: str, probe: Probe) -> str:
+    """Complain if less than half of the slowing shows for certain; samples too noisy to tell prove nothing."""
+    for what, samples in (("reference", probe.reference_ms), ("slowed", probe.slowed_ms)):
+        if complaint := invalid(as_numbers(samples), PROBE_LIMITS):
+            return f"the {what} kernel could not be measured ({where}): {complaint}"
+    plain, slowed = (np.log(samples) for samples in (probe.reference_ms, probe.slowed_ms))
+    shown = robust.median(slowed) - robust.median(plain)
+    error = MEDIAN_LOSS * math.hypot(*(robust.spread(logs) / math.sqrt(len(logs)) for logs in (plain, slowed)))
+    if shown + SURE * error >= math.log1p((probe.factor - 1) / 2):
+        return ""
+    measured = f"measures {math.exp(shown):.2f} times"
+    return f"a kernel made {probe.factor:g} times slower {measured} ({where}): slowness is not seen"
+
+
+def _moved(where: str, change: Change) -> str:
+    if not change.verdict.changed:
+        return ""
+    return f"the reference kernel moved by {change.relative:+.1%} ({where}): the rig changed, not the compiler"

@@ -1,0 +1,79 @@
+"""Many series as one number, and the paths whose order changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from harness.judge.stats.pair import Change, Rules, Verdict, compare
+from harness.judge.stats.session import Noise, Samples
+
+
+@dataclass(frozen=True)
+class Overall:
+    """Geometric mean of head over base. Each series counts the same; NaN if there is none."""
+
+    ratio: float
+    low: float
+    high: float
+    """Interval at 95 % over the series, infinite for a single one: what another such suite might have shown."""
+    series: int
+    left_out: int
+    """Series whose change is not known."""
+
+
+@dataclass(frozen=True)
+class Flip:
+    """Two contestants whose order changed, for certain on both sides."""
+
+    was_faster: str
+    now_faster: str
+    before: float
+    """How much slower `now_faster` was, as a fraction of `was_faster`."""
+    after: float
+    """How much faster it is now, as a fraction below 0."""
+
+
+def overall(changes: Sequence[Change]) -> Overall:
+    """Average the relative changes of a suite. Inconclusive ones count too, if they have an estimate."""
+    logs = [math.log1p(change.relative) for change in changes if -1 < change.relative < math.inf]
+    left_out = len(changes) - len(logs)
+    if not logs:
+        return Overall(math.nan, math.nan, math.nan, 0, left_out)
+    mean = sum(logs) / len(logs)
+    half = _half_width(logs, mean)
+    return Overall(math.exp(mean), math.exp(mean - half), math.exp(mean + half), len(logs), left_out)
+
+
+def flips(
+    base: Mapping[str, Sequence[Samples]],
+    head: Mapping[str, Sequence[Samples]],
+    rules: Rules | None = None,
+    noise: Noise | None = None,
+) -> list[Flip]:
+    """Contestants (paths of one model) whose order flipped from base to head. Both orders have to be certain."""
+    found = []
+    for first, second in combinations(sorted(base.keys() & head.keys()), 2):
+        before = compare(base[first], base[second], rules, noise)
+        after = compare(head[first], head[second], rules, noise)
+        if (before.verdict, after.verdict) == (Verdict.SLOWER, Verdict.FASTER):
+            found.append(Flip(first, second, before.relative, after.relative))
+        if (before.verdict, after.verdict) == (Verdict.FASTER, Verdict.SLOWER):
+            found.append(Flip(second, first, _turned(before.relative), _turned(after.relative)))
+    return found
+
+
+def _half_width(logs: Sequence[float], mean: float) -> float:
+    from scipy.stats import t
+
+    if len(logs) < 2:
+        return math.inf
+    variance = sum((value - mean) ** 2 for value in logs) / (len(logs) - 1)
+    return float(t.isf(0.025, len(logs) - 1)) * math.sqrt(variance / len(logs))
+
+
+def _turned(relative: float) -> float:
+    """The same change as a fraction of the other side."""
+    return 1 / (1 + relative) - 1

@@ -1,0 +1,96 @@
+"""What a series can show at all: the certificate made by running one artifact against itself over several sessions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.judge.stats import robust
+from harness.judge.stats.pair import Rules, compare_sessions, relative
+from harness.judge.stats.samples import Limits, effective_size
+from harness.judge.stats.session import Noise, Samples, Session, summarise
+
+FEWEST_SESSIONS = 4
+SPLITS = 200
+POWER = 0.95
+"""Chance with which a change has to be seen to count as detectable."""
+SURE = 0.9
+"""Confidence of the upper limit of the noise; a few sessions may lie close together by luck."""
+NO_NOISE = Noise(math.nan, 0.0)
+"""Nothing is known."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The noise of one series. Relative numbers are fractions; unknown ones are NaN."""
+
+    ok: bool
+    sessions: int = 0
+    noise: Noise = NO_NOISE
+    """To be handed to `compare` and `decide`."""
+    sd_upper: float = math.nan
+    """The noise is below this with 90 % confidence."""
+    false_alarm_rate: float = math.nan
+    """Share of alarms among splits of the sessions into halves. The splits overlap: a check, not a bound."""
+    splits: int = 0
+    reasons: tuple[str, ...] = ()
+
+    def smallest_detectable(self, sessions: int, rules: Rules | None = None) -> float:
+        """The change that `sessions` a side show with 95 % power. A threshold below it is not supported.
+
+        With the noise at its upper limit; approximates the noncentral t by two quantiles of Student's t.
+        """
+        from scipy.stats import t
+
+        alpha = (rules or Rules()).alpha
+        df = self.noise.df + 2 * sessions - 2
+        if not self.ok or sessions < 1:
+            return math.nan
+        error = robust.HODGES_LEHMANN_LOSS * self.sd_upper * math.sqrt(2 / sessions)
+        return relative(error * float(t.isf(alpha / 2, df) + t.ppf(POWER, df)))
+
+    def sessions_needed(self, relevant: float, rules: Rules | None = None, most: int = 64) -> int | None:
+        """Fewest sessions a side that support a threshold of `relevant` (a fraction); None if `most` do not."""
+        enough = (count for count in range(1, most + 1) if self.smallest_detectable(count, rules) <= relevant)
+        return next(enough, None)
+
+
+def certify(sessions: Sequence[Samples], rules: Rules | None = None, limits: Limits | None = None) -> Certificate:
+    """Learn the noise of a series from sessions of one artifact, in the order taken. Never raises for data."""
+    good, refused = summarise(sessions, limits)
+    if len(good) < FEWEST_SESSIONS:
+        reason = f"{len(good)} usable sessions; at least {FEWEST_SESSIONS} are needed"
+        return Certificate(False, sessions=len(good), reasons=(reason, *refused))
+    from scipy.stats import chi2
+
+    noise = between(good)
+    if not noise.known:
+        return Certificate(False, sessions=len(good), reasons=("all sessions agree to the last digit", *refused))
+    alarms, splits = _false_alarms(good, rules)
+    return Certificate(
+        True,
+        sessions=len(good),
+        noise=noise,
+        sd_upper=noise.sd * math.sqrt(noise.df / float(chi2.ppf(1 - SURE, noise.df))),
+        false_alarm_rate=alarms / splits,
+        splits=splits,
+        reasons=refused,
+    )
+
+
+def between(sessions: Sequence[Session]) -> Noise:
+    """Noise between at least two sessions of one artifact; sessions that follow each other count for less."""
+    logs = [one.log_ms for one in sessions]
+    within = math.sqrt(sum(one.error**2 for one in sessions) / len(sessions))
+    return Noise(max(float(np.std(logs, ddof=1)), within), max(1.0, effective_size(logs) - 1))
+
+
+def _false_alarms(good: Sequence[Session], rules: Rules | None) -> tuple[int, int]:
+    """Alarms among random splits into halves, the same ones each time."""
+    generator, half = np.random.default_rng(SPLITS), len(good) // 2
+    orders = [generator.permutation(len(good)) for _ in range(SPLITS)]
+    pairs = [([good[i] for i in order[:half]], [good[i] for i in order[half : 2 * half]]) for order in orders]
+    return sum(compare_sessions(base, head, rules).verdict.changed for base, head in pairs), SPLITS

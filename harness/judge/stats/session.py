@@ -1,0 +1,60 @@
+"""One session as one number: inferences of a session share its bias, so the session is the unit of every test here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.judge.stats import robust
+from harness.judge.stats.samples import Limits, as_numbers, check
+
+Samples = Sequence[float]
+"""Times of one session in ms, in the order taken."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a session says of its case. Logarithms turn relative changes into differences."""
+
+    log_ms: float
+    """Natural logarithm of the location in ms."""
+    error: float
+    """Standard error of `log_ms` from the noise within the session alone; the session's bias comes on top."""
+
+    @property
+    def location_ms(self) -> float:
+        """The location in ms."""
+        return math.exp(self.log_ms)
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How far sessions of one unchanged artifact lie apart, learnt beforehand (see harness/judge/stats/noise.py)."""
+
+    sd: float
+    """Standard deviation of the sessions' log locations: 0.01 is about 1 %."""
+    df: float
+    """Degrees of freedom that stand behind `sd`: sessions less one, for one series."""
+
+    @property
+    def known(self) -> bool:
+        """Whether it says anything."""
+        return math.isfinite(self.sd) and self.sd > 0 and math.isfinite(self.df) and self.df > 0
+
+
+def summarise(sessions: Sequence[Samples], limits: Limits | None = None) -> tuple[list[Session], tuple[str, ...]]:
+    """The sessions fit to be judged, and why the others are not ("session 2: ...")."""
+    good, reasons = [], []
+    for number, samples in enumerate(sessions, 1):
+        quality = check(samples, limits)
+        if quality.ok:
+            good.append(_session(as_numbers(samples), quality.effective))
+        else:
+            reasons.append(f"session {number}: {'; '.join(quality.reasons)}")
+    return good, tuple(reasons)
+
+
+def _session(samples_ms: list[float], effective: float) -> Session:
+    logs = [math.log(sample) for sample in samples_ms]
+    return Session(robust.location(logs), robust.HODGES_LEHMANN_LOSS * robust.spread(logs) / math.sqrt(effective))

@@ -1,0 +1,82 @@
+"""The installed pytest plugin. It does nothing unless `harness.pytest_plugin` is among what pytest is asked to run.
+
+Other people's suites may have a `--device` of their own, so the options are added only then; and nothing of the
+harness is imported before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+PACKAGE = "harness.pytest_plugin"
+ACTIVE = pytest.StashKey[bool]()
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Add our options if this run is ours."""
+    config = pluginmanager.get_plugin("pytestconfig")
+    if config and asks_for_gates([str(argument) for argument in config.invocation_params.args]):
+        config.stash[ACTIVE] = True
+        add_options(parser)
+
+
+def asks_for_gates(arguments: Sequence[str]) -> bool:
+    """Whether the command line names this package, as a module or by its path."""
+    here = Path(__file__).parent
+    names = [argument.split("::")[0] for argument in arguments if not argument.startswith("-")]
+    return any(name == PACKAGE or name.startswith(f"{PACKAGE}.") or _within(name, here) for name in names)
+
+
+def _within(name: str, folder: Path) -> bool:
+    path = Path(name).absolute()
+    return path == folder or folder in path.parents
+
+
+def add_options(parser: pytest.Parser) -> None:
+    """The options of a gate; they mean what they mean to `adreno-bench run`."""
+    group = parser.getgroup("adreno-bench", "correctness gates of adreno-bench")
+    group.addoption("--suite", metavar="FILE", help="The suite file (default: adreno-bench.toml).")
+    group.addoption("--case", action="append", metavar="GLOB", help="Only cases whose id matches. May be repeated.")
+    group.addoption(
+        "--device",
+        action="append",
+        metavar="DEVICE",
+        help="virtual (default), local or an adb serial. Repeated with -n: each worker has one of them.",
+    )
+    group.addoption("--baselines", metavar="DIR", help="Folder of baselines (default: baselines).")
+    group.addoption("--as-shipped", action="store_true", help="Work round only what nothing would compile without.")
+    group.addoption("--with-quirk", action="append", metavar="QUIRK", help="With --as-shipped: and this one, too.")
+
+
+def devices(config: pytest.Config) -> tuple[str, ...]:
+    """The devices that were named, or the virtual one."""
+    return tuple(config.getoption("device", None) or ("virtual",))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Bring in the rest if this run is ours."""
+    if config.stash.get(ACTIVE, False):
+        from harness.pytest_plugin import fixtures, outcome
+
+        # Whatever this repository calls its tests, ours are called so.
+        config.addinivalue_line("python_files", "test_cases.py")
+        config.addinivalue_line("python_functions", "test_right")
+        config.addinivalue_line("markers", "timeout: of pytest-timeout, which may be missing")
+        config.pluginmanager.register(fixtures)
+        config.pluginmanager.register(outcome)
+        workers, count = config.getoption("numprocesses", None) or 0, len(devices(config))
+        if workers > count:
+            raise pytest.UsageError(
+                f"more workers ({workers}) than devices ({count}): give --device once for each worker"
+            )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """`-n auto`: one worker for each device."""
+    if not config.stash.get(ACTIVE, False):
+        return None
+    return len(devices(config))

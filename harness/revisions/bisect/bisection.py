@@ -1,0 +1,110 @@
+"""A bisection over real revisions: each in its own environment, all that is found kept in the cache."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.cases.case import Case
+from harness.cases.plan import model_digest
+from harness.cases.suite import load_suite
+from harness.failures import UsageError
+from harness.judge.confirm import confirmation
+from harness.judge.stats.pair import Rules
+from harness.revisions.bisect.judging import NOT_INSTALLABLE, Bench, Judge, Look, Open, Reason, reason_of, state_of
+from harness.revisions.bisect.kernels import kernels_diff
+from harness.revisions.bisect.question import DIFF, RECORDS, Kept, kept
+from harness.revisions.bisect.search import Search
+from harness.revisions.bisect.search_loop import Found, hunt
+from harness.revisions.sources import Revision
+from harness.revisions.toolchain import Asked, Toolchain, kernels
+from harness.run.outcome import Outcome
+from harness.run.record import RecordFile
+from harness.store import sha256_of
+
+MORE_LOOKS = 2
+"""That may find a revision slower by mistake: the bad end, and one for what was skipped."""
+
+
+@dataclass(frozen=True)
+class Bisection:
+    """What is asked: since which of these revisions, oldest first, is the case bad?"""
+
+    case: str
+    line: Sequence[Revision]
+    asked: Asked
+    reason: Reason | None
+    """What it is bad by; None for what the bad end turns out to be."""
+    rules: Rules
+    most_sessions: int
+    cache: Path
+
+    @property
+    def question(self) -> dict[str, object]:
+        """All that decides the answer, but for what is installed."""
+        model = model_digest(load_suite(self.asked.suite), Case.parse(self.case).model, self.cache)
+        facts = {**dataclasses.asdict(self.asked), "suite": sha256_of(self.asked.suite), "model": model}
+        rules = {"relevant": self.rules.relevant, "floor_ms": self.rules.floor_ms, "most_sessions": self.most_sessions}
+        ends = {"good": self.line[0].commit, "bad": self.line[-1].commit}
+        return {**facts, **rules, **ends, "case": self.case, "reason": self.reason.value if self.reason else ""}
+
+    def run(self, say: Callable[[str], None], *, fresh: bool = False) -> Answer:
+        """Find it, going on from what an ended run of the same question found. Raises UsageError, RigFailure."""
+        names = [revision.name for revision in self.line]
+        with kept(self.cache, self.question, fresh=fresh) as known:
+            if known.looks:
+                say(f"going on with {len(known.looks)} revisions looked at before (--fresh forgets them)")
+            judge = self._judge(known, self._open(say), Search(names).looks_left + MORE_LOOKS)
+            found = hunt(names, judge, known, say)
+            return Answer(found, known.folder, self._diff(found, known.folder))
+
+    def _open(self, say: Callable[[str], None]) -> Open:
+        revisions = {revision.name: revision for revision in self.line}
+
+        @functools.cache
+        def opened(name: str) -> Bench:
+            return Toolchain.of(revisions[name], self.cache, self.asked, say)
+
+        return opened
+
+    def _judge(self, known: Kept, open_: Open, looks: int) -> Judge:
+        records = RecordFile(known.folder / RECORDS)
+        plan = confirmation(self.rules, self.most_sessions, looks)
+        judge = Judge(self.case, self.reason or Reason.WRONG, self.line[0].name, open_, plan, records.append)
+        return judge if self.reason else dataclasses.replace(judge, reason=_inferred(judge, self.line[-1].name, known))
+
+    def _diff(self, found: Found, folder: Path) -> list[str]:
+        """What changed in the kernels, also written into the folder."""
+        artifacts = {look.name: look.artifact for look in found.looks}
+        old, new = (kernels(self.cache, artifacts.get(name, "")) for name in (found.good, found.bad))
+        lines = kernels_diff(old, new, (found.good, found.bad))
+        (folder / DIFF).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        return lines
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was found, where its evidence is, and the difference of the kernels on both sides."""
+
+    found: Found
+    folder: Path
+    diff: list[str]
+
+
+def _inferred(judge: Judge, bad: str, known: Kept) -> Reason:
+    """What the bad end is bad by. What was looked at for it is not looked at again, if one session decides."""
+    look = known.looks.get(bad) or judge.look(bad, [])
+    if look.outcome == NOT_INSTALLABLE:
+        raise UsageError(f"--bad {bad} does not build: {look.why}", hint="name another revision")
+    outcome = Outcome(look.outcome)
+    reason = reason_of(outcome)
+    if reason is not Reason.SLOWER:
+        known.add(_as(look, reason, outcome))
+    return reason
+
+
+def _as(look: Look, reason: Reason, outcome: Outcome) -> Look:
+    return dataclasses.replace(look, state=state_of(reason, outcome))

@@ -1,0 +1,83 @@
+"""What was asked, and what is known so far: kept in a file, so that a killed bisection goes on where it ended.
+
+<cache>/bisect/<key>/state.json      the question, and every look
+<cache>/bisect/<key>/records.jsonl   the record of every session
+<cache>/bisect/<key>/kernels.diff    in the end: what the compiler made on both sides
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from device_runner.failures import RigFailure
+from harness.revisions.bisect.judging import Look
+from harness.revisions.bisect.search import State
+from harness.store import key_of
+
+STATE, RECORDS, DIFF = "state.json", "records.jsonl", "kernels.diff"
+
+
+@dataclass
+class Kept:
+    """The looks of one question, on disk after each."""
+
+    folder: Path
+    question: dict[str, Any]
+    looks: dict[str, Look]
+
+    def add(self, look: Look) -> None:
+        """Keep one more look."""
+        self.looks[look.name] = look
+        facts = {"question": self.question, "looks": [_plain(look) for look in self.looks.values()]}
+        scratch = self.folder / f".{STATE}"
+        scratch.write_text(json.dumps(facts, indent=1), encoding="utf-8")
+        scratch.rename(self.folder / STATE)
+
+
+@contextlib.contextmanager
+def kept(cache: Path, question: dict[str, Any], *, fresh: bool) -> Iterator[Kept]:
+    """What is known of a question, none of it if `fresh`; nobody else works on it meanwhile. Raises RigFailure."""
+    folder = cache / "bisect" / key_of(question)
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder.with_suffix(".lock"), timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise RigFailure("another bisection asks the same", hint="wait for it, or end it") from None
+    try:
+        if fresh:
+            shutil.rmtree(folder)
+            folder.mkdir()
+        (folder / "title").write_text(f"bisection of {question.get('case')}\n", encoding="utf-8")
+        yield Kept(folder, question, _load(folder / STATE))
+    finally:
+        lock.release()
+
+
+def _load(file: Path) -> dict[str, Look]:
+    if not file.exists():
+        return {}
+    try:
+        looks = [_look(plain) for plain in json.loads(file.read_text(encoding="utf-8"))["looks"]]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RigFailure(
+            f"{file} is damaged ({type(error).__name__}: {error})", hint="--fresh starts the bisection anew"
+        ) from error
+    return {look.name: look for look in looks}
+
+
+def _plain(look: Look) -> dict[str, Any]:
+    return {**dataclasses.asdict(look), "state": look.state.value}
+
+
+def _look(plain: dict[str, Any]) -> Look:
+    return Look(**{**plain, "state": State(plain["state"])})

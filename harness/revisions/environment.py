@@ -1,0 +1,109 @@
+"""The Python environment that holds one revision of the compiler: made once, kept in the cache under what went in.
+
+<cache>/toolchains/<key>/            made by asv (`harness.revisions.install`)
+<cache>/toolchains/<key>/made.json   written last; a folder without it was torn, and is made anew
+<cache>/toolchains/<key>.log         what making it printed
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from device_runner.failures import RigFailure
+from harness.history.runs import configuration
+from harness.process import bound, end_family
+from harness.revisions.sources import Revision
+from harness.store import Store, key_of
+
+KIND = "toolchains"
+MADE = "made.json"
+LOG_TAIL_BYTES = 8_192
+_INSTALL = "import sys; from harness.revisions.install import main; main(*sys.argv[1:])"
+_COMMANDS = 6
+"""How many deadlines of the configuration making may take: environment, tools, uninstall, build, install."""
+
+
+class NotInstallable(RigFailure):
+    """A revision could not be built or installed; the end of what was printed is the evidence."""
+
+
+def environment(revision: Revision, cache: Path, say: Callable[[str], None] = lambda _: None) -> Path:
+    """The interpreter of a revision's environment, which is made if it is not there. Raises NotInstallable."""
+    store = Store(cache, KIND)
+    conf = configuration(revision.source.config)
+    key = _key(revision, conf)
+    folder = (store.folder / key).resolve()  # what is compiled against an environment is kept under its path
+    if found := _made(folder):
+        store.find(key)  # used now
+        return found
+    (store.folder / ".locks").mkdir(parents=True, exist_ok=True)
+    deadline_s = _COMMANDS * float(conf.install_timeout)
+    try:
+        with FileLock(store.folder / ".locks" / f"{key}.lock", timeout=deadline_s):
+            if found := _made(folder):  # another run may have made it while this one waited
+                return found
+            say(f"{revision}: installing it")
+            return _make(revision, folder, deadline_s)
+    except Timeout:
+        raise RigFailure(f"another run has been making {revision} for {deadline_s:.0f} s", hint="end it") from None
+
+
+def _key(revision: Revision, conf: Any) -> str:
+    said = ("build_command", "install_command", "environment_type", "pythons", "matrix", "repo_subdir")
+    facts = {name: getattr(conf, name, None) for name in said}
+    return key_of({**facts, "commit": revision.commit, "python": sys.version, "mark": not revision.source.released})
+
+
+def _made(folder: Path) -> Path | None:
+    try:
+        python = folder / json.loads((folder / MADE).read_text(encoding="utf-8"))["python"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return python if python.exists() else None
+
+
+def _make(revision: Revision, folder: Path, deadline_s: float) -> Path:
+    shutil.rmtree(folder, ignore_errors=True)
+    log = folder.with_suffix(".log")
+    mark = "" if revision.source.released else revision.commit
+    command = [sys.executable, *bound(_INSTALL), str(revision.source.config), revision.commit, str(folder), mark]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            process.wait(deadline_s)
+        except subprocess.TimeoutExpired:
+            raise NotInstallable(
+                f"{revision} was not installed within {deadline_s:.0f} s", hint=f"read {log}", evidence=_tail(log)
+            ) from None
+        finally:
+            if process.poll() is None:
+                end_family(process.pid)
+                process.wait()
+    python = _made(folder)
+    if process.returncode or python is None:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise NotInstallable(
+            f"{revision} cannot be built or installed: {_complaint(log)}", hint=f"read {log}", evidence=_tail(log)
+        )
+    (folder / "title").write_text(f"{revision}\n", encoding="utf-8")
+    return python
+
+
+def _complaint(log: Path) -> str:
+    """The last line, in which `harness.revisions.install` says what was wrong."""
+    lines = [line.strip() for line in _tail(log).splitlines() if line.strip()]
+    return lines[-1] if lines else "nothing was printed"
+
+
+def _tail(log: Path) -> str:
+    return log.read_bytes()[-LOG_TAIL_BYTES:].decode(errors="replace")

@@ -1,0 +1,160 @@
+"""What a revision of the compiler is.
+
+Releases and commits are one thing: commits of a repository that an asv configuration tells how to install. The
+repository of the releases (`harness.history.releases`) is made in the cache; its commits are the same on every machine.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.cases.suite import nearest
+from harness.failures import UsageError
+from harness.history.releases import PINS, RELEASED, pins, repository
+from harness.history.runs import configuration
+from harness.revisions.git import GitFailure, git
+from harness.store import Store, key_of
+
+CONFIG = "asv.conf.json"
+REPOSITORY_TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True)
+class Source:
+    """A repository of the compiler and the asv configuration that installs its commits. Both paths are absolute."""
+
+    config: Path
+    repo: Path
+    released: bool
+    """Whether its commits are releases, which the installed packages name for themselves."""
+
+
+@dataclass(frozen=True)
+class Revision:
+    """One revision of the compiler."""
+
+    name: str
+    """As a person says it: a release, or the first digits of a commit."""
+    commit: str
+    source: Source
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def revision(word: str, config: Path, cache: Path) -> Revision:
+    """What a word means: a known release, else a revision of the repository that `config` names.
+
+    Raises UsageError if it is neither.
+    """
+    if word in RELEASED:
+        source = releases(cache)
+        return Revision(word, git(source.repo, "rev-parse", f"{word}^{{commit}}").strip(), source)
+    known = [*RELEASED]
+    try:
+        found = commits(config)
+        known += git(found.repo, "tag", "--list").split()
+        asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{word}^{{commit}}")
+        return _commit(git(found.repo, *asked).strip(), found)
+    except GitFailure:
+        why = f"no revision of {found.repo}"
+    except UsageError as error:
+        why = f"no commit ({error.message})"
+    raise UsageError(f"{word!r} is no file, no known release of TVM and {why}", hint=_nearest(word, known))
+
+
+def _nearest(word: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(word, known, n=1)
+    return nearest(word, close or [*RELEASED])
+
+
+def between(good: Revision, bad: Revision) -> list[Revision]:
+    """All revisions from `good` to `bad`, both included, along the first parents. Raises UsageError."""
+    if good.source != bad.source:
+        raise UsageError(f"{good} and {bad} are not of one repository", hint="name two releases, or two commits")
+    if good.commit == bad.commit:
+        raise UsageError(f"{good} and {bad} are the same revision", hint="name two that differ")
+    repo = good.source.repo
+    line = git(repo, "rev-list", "--first-parent", "--reverse", f"{good.commit}..{bad.commit}").split()
+    if not line or git(repo, "rev-list", "--first-parent", "--max-count=1", f"{line[0]}^").strip() != good.commit:
+        raise UsageError(
+            f"{bad} does not descend from {good} along first parents",
+            hint="--good is the earlier of the two, and both lie on one branch",
+        )
+    return [good, *(_commit(commit, good.source) for commit in line[:-1]), bad]
+
+
+def describe(revision: Revision) -> str:
+    """One line on a revision, as its repository has it."""
+    return git(
+        revision.source.repo, "show", "--no-patch", "--format=%h %ad %an: %s", "--date=short", revision.commit
+    ).strip()
+
+
+def _commit(commit: str, source: Source) -> Revision:
+    tags = git(source.repo, "tag", "--points-at", commit).split() if source.released else []
+    return Revision(tags[0] if tags else commit[:10], commit, source)
+
+
+def commits(config: Path) -> Source:
+    """The repository that an asv configuration names. Raises UsageError if it is not there."""
+    if not config.exists():
+        raise UsageError(f"there is no {config}", hint="pass --config FILE")
+    repo = (config.resolve().parent / str(configuration(config).repo)).resolve()
+    if not (repo / ".git").exists() and not (repo / "objects").is_dir():
+        raise UsageError(f"{config} names {repo}, which is no repository here", hint="clone it there, or pass --config")
+    return Source(config.resolve(), repo, released=False)
+
+
+def releases(cache: Path) -> Source:
+    """Every known release, made once for what is known of them."""
+    requirements = _requirements()
+    key = key_of({"pins": {release: pins(release) for release in RELEASED}, "requirements": requirements})
+    store = Store(cache, "releases")
+    if store.find(key) is None:
+        with store.making(key, REPOSITORY_TIMEOUT_S) as scratch:
+            if store.find(key) is None:
+                repository(scratch / "repo")
+                _configure(scratch, requirements)
+    folder = store.folder / key
+    return Source(folder / CONFIG, folder / "repo", released=True)
+
+
+def _configure(folder: Path, requirements: list[str]) -> None:
+    """The repository's path is relative, for asv and we read it beside the configuration."""
+    config = {
+        "version": 1,
+        "project": "apache-tvm",
+        "repo": "repo",
+        "dvcs": "git",
+        "branches": ["main"],
+        "environment_type": "virtualenv",
+        "build_command": [],
+        "install_command": [
+            f"in-dir={{env_dir}} python -m pip install {' '.join(requirements)} -r {{build_dir}}/{PINS}"
+        ],
+        "uninstall_command": [],
+        "install_timeout": 1800,
+    }
+    (folder / CONFIG).write_text(json.dumps(config, indent=4) + "\n", encoding="utf-8")
+
+
+def _requirements() -> list[str]:
+    """What this harness needs beside TVM, as it is installed here, so that nothing but TVM differs between releases."""
+    from importlib.metadata import PackageNotFoundError, requires, version
+
+    from packaging.requirements import Requirement
+
+    found = []
+    for text in requires("adreno-bench") or ():
+        wanted = Requirement(text)
+        if wanted.name.startswith("apache-tvm") or (wanted.marker and not wanted.marker.evaluate({"extra": ""})):
+            continue
+        try:
+            found.append(f"{wanted.name}=={version(wanted.name)}")
+        except PackageNotFoundError:  # newer than what is installed here: as good as we run ourselves
+            continue
+    return sorted(found)

@@ -1,0 +1,203 @@
+"""Build and run cases with one revision of the compiler: the command line of its own environment, each time afresh.
+
+So every session is a fresh process, server and connection, whichever revision's turn it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from device_runner.failures import RigFailure
+from harness.build.compile import KERNELS
+from harness.cases.suite import load_suite
+from harness.failures import UsageError
+from harness.history.measured import longest_s
+from harness.process import bound, end
+from harness.revisions.environment import environment
+from harness.revisions.snapshot import snapshot
+from harness.revisions.sources import Revision
+from harness.run.outcome import ExitCode, Outcome
+from harness.run.record import Record, RecordFile
+from harness.store import Store
+
+ATTEMPTS = 3
+"""Sessions that a case may take until the device or the rig is not to blame for what came of it."""
+OPENING_S = 900.0
+"""For opening a device: the first time with a release of TVM, this compiles the runtimes that its wheel lacks."""
+_CODE = "from harness.cli import main; main()"
+_CLOCK = re.compile(r"^\[ *[\d.]+ s\] ")
+_NOT_PASSED_ON = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be built and run, whatever the revision."""
+
+    suite: Path
+    device: str = "virtual"
+    as_shipped: bool = False
+    but_for: tuple[str, ...] = ()
+
+    @property
+    def options(self) -> list[str]:
+        """As the command line takes it."""
+        shipped = ["--as-shipped"] if self.as_shipped else []
+        quirks = [part for quirk in self.but_for for part in ("--with-quirk", quirk)]
+        return ["--suite", str(self.suite.absolute()), "--device", self.device, *shipped, *quirks]
+
+
+@dataclass(frozen=True)
+class Build:
+    """What a revision made of a case."""
+
+    case: str
+    identity: str
+    artifact: str
+    library: str
+    """SHA-256 of the library, empty if there is none."""
+    outcome: Outcome
+    message: str = ""
+    quirks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """One revision, ready to be used."""
+
+    revision: Revision
+    python: Path
+    harness: Path
+    """Snapshot of this harness."""
+    cache: Path
+    asked: Asked
+    say: Callable[[str], None] = lambda _: None
+
+    @classmethod
+    def of(cls, revision: Revision, cache: Path, asked: Asked, say: Callable[[str], None]) -> Toolchain:
+        """Install the revision if it is not there. Raises NotInstallable."""
+        return cls(revision, environment(revision, cache, say), snapshot(cache), cache, asked, say)
+
+    def build(self, cases: Sequence[str]) -> dict[str, Build]:
+        """Compile cases; run nothing. Raises UsageError, RigFailure."""
+        told = self._tell(["build", "--json"], cases)
+        return {case: _build(told["identity"], found) for found in told["cases"] for case in [found["case"]]}
+
+    def run(self, cases: Sequence[str]) -> list[Record]:
+        """Run each case in a fresh session, and again, if the device or the rig is to blame for what came of it.
+
+        Raises RigFailure if a case has no record in the end.
+        """
+        records: dict[str, Record] = {}
+        pending, said = list(cases), ""
+        for _ in range(ATTEMPTS):
+            made, said = self._session(pending)
+            records |= {record.case: record for record in made}
+            pending = [case for case in cases if case not in records or not records[case].outcome.settled]
+            if not pending:
+                break
+        if lost := [case for case in cases if case not in records]:
+            raise RigFailure(f"{self.revision} left no record of {', '.join(lost)}: {said}", hint="run it again")
+        return [records[case] for case in cases]
+
+    def _session(self, cases: Sequence[str]) -> tuple[list[Record], str]:
+        with tempfile.TemporaryDirectory() as scratch:
+            file = Path(scratch) / "records.jsonl"
+            _, _, said = self._call(["run", "--records", str(file)], cases)
+            return RecordFile(file).load().records, said
+
+    def _tell(self, command: Sequence[str], cases: Sequence[str]) -> dict[str, Any]:
+        for _ in range(ATTEMPTS):
+            code, text, said = self._call(command, cases)
+            try:
+                told: dict[str, Any] = json.loads(text)
+                return told
+            except ValueError:
+                continue
+        raise RigFailure(f"{self.revision} ended with code {code}: {said}", hint="run it again")
+
+    def _call(self, command: Sequence[str], cases: Sequence[str]) -> tuple[int, str, str]:
+        """Exit code, standard output, and the last line of the error stream. Raises UsageError for what is ours."""
+        globs = [part for case in cases for part in ("--case", case)]
+        deadline_s = OPENING_S + len(cases) * longest_s(load_suite(self.asked.suite))
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
+            process = subprocess.Popen(
+                [str(self.python), *bound(_CODE), *command, *self.asked.options, *globs],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.PIPE,
+                env=self._environment(),
+                start_new_session=True,
+                text=True,
+            )
+            assert process.stderr
+            heard = _Listener(process.stderr, self._report)
+            try:
+                code = process.wait(deadline_s)
+            except subprocess.TimeoutExpired:
+                why = f"{self.revision} did not end within {deadline_s:.0f} s"
+                raise RigFailure(why, hint="run it again", evidence=heard.last) from None
+            finally:
+                end(process)
+                heard.join()
+            output.seek(0)
+            if code == ExitCode.USAGE:
+                raise UsageError(heard.last.removeprefix("adreno-bench: "))
+            return code, output.read(), heard.last
+
+    def _report(self, line: str) -> None:
+        """What it says of itself, less its own clock and what it says each time."""
+        text = _CLOCK.sub("", line)
+        if not text.startswith("opening "):
+            self.say(f"{self.revision}: {text}")
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED_ON}
+        return {**kept, "PYTHONPATH": str(self.harness), "ADRENO_BENCH_CACHE": str(self.cache)}
+
+
+def kernels(cache: Path, artifact: str) -> str:
+    """OpenCL source of an artifact in the store, empty if the compiler got not so far or the store has it no more."""
+    folder = Store(cache, "artifacts").find(artifact) if artifact else None
+    file = folder / KERNELS if folder else None
+    return file.read_text(encoding="utf-8") if file and file.exists() else ""
+
+
+class _Listener:
+    """Hands on the lines of an error stream, and keeps the last."""
+
+    def __init__(self, stream: IO[str], say: Callable[[str], None]) -> None:
+        self.last = ""
+        self._thread = threading.Thread(target=self._listen, args=(stream, say), daemon=True)
+        self._thread.start()
+
+    def _listen(self, stream: IO[str], say: Callable[[str], None]) -> None:
+        with stream:
+            for line in stream:
+                if text := line.strip():
+                    self.last = text
+                    say(text)
+
+    def join(self) -> None:
+        """Wait for the stream's end; something may still hold it open."""
+        self._thread.join(5.0)
+
+
+def _build(identity: str, found: dict[str, Any]) -> Build:
+    return Build(
+        case=found["case"],
+        identity=identity,
+        artifact=found["artifact"],
+        library=found["library"],
+        outcome=Outcome(found["outcome"]),
+        message=found["message"],
+        quirks=tuple(found["quirks"]),
+    )

@@ -1,0 +1,61 @@
+"""What a run tells whoever watches it. The command line draws it; a test may collect it; nobody has to listen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from harness.run.record import Record
+
+
+class Progress(Protocol):
+    """Told what happens, as it happens. Called from several threads while building."""
+
+    def build(self, title: str, state: str, seconds: float) -> None:
+        """A build is `building`, or has been `built`, `reused` or `failed` after `seconds`."""
+
+    def step(self, case_id: str, step: str) -> None:
+        """A case has come to a step: `loading`, `first run`, `sampling`."""
+
+    def done(self, record: Record) -> None:
+        """A case has its outcome."""
+
+
+def on_device(case_id: str, device: str) -> str:
+    """What a case is called while several devices are at work."""
+    return f"{case_id} on {device}"
+
+
+class Silent:
+    """Listens to nothing."""
+
+    def build(self, title: str, state: str, seconds: float) -> None:
+        """Ignore it."""
+
+    def step(self, case_id: str, step: str) -> None:
+        """Ignore it."""
+
+    def done(self, record: Record) -> None:
+        """Ignore it."""
+
+
+class Noted:
+    """Passes everything on, and tells somebody else the steps: whoever looks who uses a device, say."""
+
+    def __init__(self, progress: Progress, tell: Callable[[str, str], None]) -> None:
+        self._progress = progress
+        self._tell = tell
+
+    def build(self, title: str, state: str, seconds: float) -> None:
+        """Pass it on."""
+        self._progress.build(title, state, seconds)
+
+    def step(self, case_id: str, step: str) -> None:
+        """Pass it on, and tell it."""
+        self._tell(case_id, step)
+        self._progress.step(case_id, step)
+
+    def done(self, record: Record) -> None:
+        """Pass it on; nothing is done between two cases."""
+        self._tell("", "")
+        self._progress.done(record)

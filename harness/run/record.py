@@ -1,0 +1,173 @@
+"""One case, run once: the record, and the JSON-lines file it is kept in.
+
+A record is one line, appended with a single write, so that a kill at any moment loses at most the case in flight.
+docs/records.md lists the fields; `SCHEMA` changes when one of them changes its meaning.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import Field as field
+
+from device_runner.device import Identity
+from device_runner.failures import RigFailure
+from device_runner.recovery import Step
+from harness.run.correctness import Accuracy
+from harness.run.outcome import Outcome
+
+SCHEMA: Literal[1] = 1
+LONGEST_LINE_BYTES = 4 << 20
+
+
+class Record(BaseModel):
+    """What one case came to on one device. Times in ms; samples in the order taken."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, ser_json_inf_nan="strings")
+
+    schema_version: Literal[1] = field(SCHEMA, alias="schema")
+    case: str
+    model: str
+    path: str
+    precision: str
+    tuning: str
+    device: str
+    """What was typed after `--device`."""
+    identity: Identity
+    identity_key: str
+    emulated: tuple[str, ...]
+    """What was not the real thing on this device. Never compare such a latency with a phone's."""
+    outcome: Outcome
+    message: str = ""
+    """One line: what went wrong. Empty for `ok`."""
+    hint: str = ""
+    evidence: str = ""
+    """Tail of the log that proves it."""
+    artifact: str = ""
+    """Key of the artifact in the store."""
+    quirks: tuple[str, ...] = ()
+    """Upstream defects that were worked round in this build."""
+    as_shipped: bool = False
+    toggles: dict[str, str] = {}
+    wall_ms: list[float] = []
+    device_ms: list[float] = []
+    ramp_ms: list[float] = []
+    settled: bool | None = None
+    steadiness: dict[str, Any] = {}
+    """Temperatures, clocks and battery around the samples, and what was set to hold them; docs/phones.md."""
+    throttled_ms: list[float] = []
+    """Samples of wall time of a run that the device did not hold its pace in; only with outcome `throttled`."""
+    reference: str = ""
+    """Which reference kernel was timed in this session; empty if none was."""
+    reference_ms: list[float] = []
+    """Times of the reference kernel, by the device's timer."""
+    slowed_ms: list[float] = []
+    """The same with 1.3 times the turns, which has to look slower."""
+    init_ms: float | None = None
+    first_run_ms: float | None = None
+    max_abs_err: float | None = None
+    tolerance: float | None = None
+    accuracy: Accuracy | None = None
+    library_bytes: int | None = None
+    compile_s: float | None = None
+    facts: dict[str, int] = {}
+    """Noise-free numbers of the build: kernels, source bytes, texture tensors..."""
+    offload: dict[str, Any] | None = None
+    """What went to CLML and what stayed outside, and why; only on the path that offloads."""
+    proofs: dict[str, Any] = {}
+    """What the run's own process said of itself: programs built from binary or source, CLML's cache hits and misses."""
+    reused: bool | None = None
+    """Whether the artifact came from the store."""
+    sent_bytes: int | None = None
+    """Bytes pushed for this case; 0 if the device had the library already."""
+    tvm: str
+    ffi: str
+    harness: str
+    started_at: str
+    """UTC, ISO 8601."""
+    recovery: list[Step] = []
+    """What was done to bring the device back while this case ran, in order; docs/phones.md."""
+    run: str
+    """Text common to all records of one run."""
+
+    def line(self) -> str:
+        """The record as one line of JSON, without the newline."""
+        return self.model_dump_json(by_alias=True)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a records file holds, and the lines that could not be read (torn by a kill, or foreign)."""
+
+    records: list[Record]
+    skipped: list[str]
+
+
+class RecordFile:
+    """An append-only file of records."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def append(self, record: Record) -> None:
+        """Write one record durably. Raises RigFailure if the disk refuses it."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                _write_whole(file, self._separator(file) + record.line().encode() + b"\n")
+                os.fsync(file)
+            finally:
+                os.close(file)
+        except OSError as error:
+            raise RigFailure(
+                f"cannot write the record to {self.path}: {error.strerror}", hint="free some space or pass --records"
+            ) from error
+
+    @staticmethod
+    def _separator(file: int) -> bytes:
+        """A newline if the last line was torn by a kill, so that it spoils no other."""
+        end = os.fstat(file).st_size
+        return b"\n" if end and os.pread(file, 1, end - 1) != b"\n" else b""
+
+    def load(self) -> Loaded:
+        """Read all records. A line that is not one is skipped and named, never fatal. Raises RigFailure."""
+        if not self.path.exists():
+            return Loaded([], [])
+        records, skipped = [], []
+        for number, line in self._lines():
+            try:
+                records.append(Record.model_validate_json(line))
+            except ValidationError as error:
+                problem = error.errors()[0]
+                where = ".".join(str(part) for part in problem["loc"])
+                reason = f"{where or 'line'}: {problem['msg']}"
+                skipped.append(f"{self.path}:{number}: not a record of schema {SCHEMA} ({reason})")
+        return Loaded(records, skipped)
+
+    def _lines(self) -> Iterator[tuple[int, bytes]]:
+        try:
+            with self.path.open("rb") as file:
+                number = 0
+                while line := file.readline(LONGEST_LINE_BYTES):
+                    number += 1
+                    if line.strip():
+                        yield number, line
+        except OSError as error:
+            raise RigFailure(f"cannot read {self.path}: {error.strerror}") from error
+
+
+def _write_whole(file: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
+
+
+def series_key(record: Record) -> tuple[Any, ...]:
+    """What has to be equal for a run of the same case to tell nothing new."""
+    return record.case, record.identity_key, record.artifact, record.as_shipped

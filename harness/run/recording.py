@@ -1,0 +1,184 @@
+"""Collects what becomes known of a case, and turns whatever goes wrong into its outcome."""
+
+from __future__ import annotations
+
+import traceback
+from datetime import datetime, timezone
+from importlib.metadata import version
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from device_runner.failures import DeviceFailure, DeviceLost, Failure, LinkFailure, PathFailure, RigFailure, Unsupported
+from harness.build.pool import Artifact, versions
+from harness.run.outcome import Outcome
+from harness.run.record import Record
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from device_runner.device import Array, Identity, Program, Steadiness
+    from harness.cases.plan import Plan
+    from harness.run.correctness import Accuracy
+    from harness.run.reference import Reference
+    from harness.run.runner import Run
+    from harness.run.timing import Timing
+    from harness.run.tuning import Prepared, Proof
+
+
+class WrongResult(PathFailure):
+    """The path's answer is not the oracle's."""
+
+    outcome = "wrong-result"
+
+
+class Unproved(PathFailure):
+    """The run was to be tuned, and its own evidence does not say that it was."""
+
+    outcome = "inconclusive"
+
+
+class Throttled(DeviceFailure):
+    """The device did not hold its pace while it was measured."""
+
+    outcome = "throttled"
+
+
+class Recording:
+    """Collects what becomes known of a case, turns any failure into its outcome, and always ends with a record.
+
+    Ctrl-C and the like pass through: a case that was interrupted has no outcome.
+    """
+
+    def __init__(self, plan: Plan, run: Run) -> None:
+        identity = run.device.identity
+        self._known: dict[str, Any] = {
+            **vars(plan.case),
+            "case": plan.case.id,
+            "device": run.device.name,
+            "identity": identity,
+            "identity_key": identity.key,
+            "emulated": identity.emulated,
+            "artifact": plan.compile.key,
+            "quirks": plan.quirks,
+            "as_shipped": run.as_shipped,
+            **versions(),
+            "harness": version("adreno-bench"),
+            "started_at": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+            "run": run.id,
+            "outcome": Outcome.OK,
+        }
+        self.lost: Failure | None = None
+        """The loss of the device or of what leads to it, if that is what ended the case."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def note(self, **facts: Any) -> None:
+        """Add facts under their names in the record."""
+        self._known.update(facts)
+
+    def built(self, artifact: Artifact) -> Artifact:
+        """Add what is known of the build, and hand it on."""
+        self.note(
+            library_bytes=artifact.size_bytes,
+            compile_s=artifact.compiled.compile_s,
+            facts=artifact.compiled.facts,
+            offload=artifact.compiled.offload,
+            reused=artifact.reused,
+        )
+        return artifact
+
+    def prepared(self, tuning: Prepared) -> Prepared:
+        """Add the environment of the measured process, and hand it on."""
+        self.note(toggles=dict(tuning.toggles))
+        return tuning
+
+    def loaded(self, program: Program) -> Program:
+        """Add what loading cost, and hand the program on."""
+        self.note(init_ms=program.init_ms, sent_bytes=program.pushed.sent_bytes)
+        return program
+
+    def ran(self, outputs: list[Array], first_run_ms: float) -> list[Array]:
+        """Add the time of the first inference, and hand its outputs on."""
+        self.note(first_run_ms=first_run_ms)
+        return outputs
+
+    def judged(self, accuracy: Accuracy) -> None:
+        """Add the judgement. Raises WrongResult if the answer is not right."""
+        self.note(accuracy=accuracy, max_abs_err=accuracy.max_abs_err, tolerance=accuracy.tolerance)
+        if not accuracy.right:
+            raise WrongResult(accuracy.complaint)
+
+    def proved(self, proof: Proof) -> bool:
+        """Add what the run says of itself; whether its path was emulated, so that its time means nothing.
+
+        Raises Unproved if the run claims more than it shows.
+        """
+        self.note(proofs=proof.facts)
+        if proof.emulated:
+            self.note(emulated=(*self._known["emulated"], self._known["path"]), init_ms=None, first_run_ms=None)
+        if proof.complaint:
+            raise Unproved(proof.complaint)
+        return proof.emulated
+
+    def measured(self, timing: Timing, reference: Reference | None, steadiness: Steadiness) -> None:
+        """Add the samples, and the reference kernel's if there are any.
+
+        Raises Throttled, with the samples kept apart, if the device did not hold its pace.
+        """
+        self.note(steadiness=dict(steadiness.facts))
+        if steadiness.throttled:
+            self.note(throttled_ms=timing.wall_ms)
+            raise Throttled(steadiness.why, hint="let it cool, or raise its `wait_s` under [steady] in the suite")
+        self.note(**vars(timing), **(vars(reference) if reference else {}))
+
+    @property
+    def record(self) -> Record:
+        """The record of what is known."""
+        return Record.model_validate(self._known)
+
+    def _has(self) -> str:
+        """What the device does have, for whoever wonders why a case is unsupported."""
+        identity: Identity = self._known["identity"]
+        return (
+            f"driver: {identity.driver}; CLML: {identity.clml or 'none'}; extensions: {' '.join(identity.extensions)}"
+        )
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if not isinstance(error, Exception):
+            return False
+        failure = error if isinstance(error, Failure) else _our_fault(error)
+        self.lost = failure if isinstance(failure, (DeviceLost, LinkFailure)) else None
+        evidence = failure.evidence
+        if isinstance(failure, Unsupported):
+            evidence = f"{self._has()}\n{evidence}"
+        self.note(outcome=_outcome(failure), message=failure.message, hint=failure.hint, evidence=evidence)
+        _release(error)
+        return True
+
+
+def _release(error: BaseException | None) -> None:
+    """Let go of the frames that an error and its causes came through.
+
+    They hold the session and its remote objects, in a cycle: those would be freed in the middle of some later case.
+    """
+    while error:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
+
+
+def _outcome(failure: Failure) -> Outcome:
+    try:
+        return Outcome(failure.outcome)
+    except ValueError:
+        return Outcome.INFRA_ERROR
+
+
+def _our_fault(error: Exception) -> Failure:
+    return RigFailure(
+        f"{type(error).__name__}: {error}",
+        hint="this looks like a fault of adreno-bench; please report it with the record",
+        evidence="".join(traceback.format_exception(error)),
+    )

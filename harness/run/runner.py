@@ -1,0 +1,152 @@
+"""One case, from plan to record: the only place that sees the whole way.
+
+Correctness is judged before speed: a wrong answer gets no latency.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from device_runner.device import Device, Identity, Program, Session
+from device_runner.failures import Failure, Unsupported
+from device_runner.recovery import Recovery, Rung
+from harness.build.oracle import INPUTS, OUTPUTS, load_arrays
+from harness.build.pool import Answers, Artifact, Builder
+from harness.cases.case import Precision
+from harness.cases.plan import Plan
+from harness.run.correctness import judge
+from harness.run.progress import Progress, Silent
+from harness.run.record import Record, RecordFile, series_key
+from harness.run.recording import Recording
+from harness.run.reference import Reference, ReferenceKernel, prepare_reference
+from harness.run.timing import Timing, measure
+from harness.run.tuning import TuningStore
+
+Built = Mapping[str, Artifact | Answers | Failure]
+T = TypeVar("T")
+
+
+def new_id() -> str:
+    """Text common to all records of one run and to those of no other."""
+    return uuid.uuid4().hex[:12]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What all records of one run have in common."""
+
+    device: Device
+    tunings: TuningStore
+    as_shipped: bool = False
+    timed: bool = True
+    """Whether right answers are also timed. A correctness gate has no use for it."""
+    allow_reboot: bool = False
+    """Whether a lost device may be rebooted."""
+    id: str = field(default_factory=new_id)
+    recovery: Recovery = field(default_factory=Recovery)
+    """What is remembered of the device from case to case."""
+
+    @property
+    def rungs(self) -> Sequence[Rung]:
+        """What may be done to bring the device back, gentlest first."""
+        return [rung for rung in self.device.rungs if self.allow_reboot or not rung.drastic]
+
+
+def run_suite(
+    plans: Sequence[Plan],
+    run: Run,
+    builder: Builder,
+    records: RecordFile | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Record]:
+    """Build everything, then run case by case, keeping each record before it is yielded."""
+    progress = progress or Silent()
+    built = builder.build(job for plan in plans for job in plan.jobs)
+    for plan in plans:
+        record = settle(plan, built, run, progress)
+        if records:
+            records.append(record)
+        progress.done(record)
+        yield record
+
+
+def missing(plans: Sequence[Plan], run: Run, kept: Sequence[Record]) -> list[Plan]:
+    """The plans that no kept record has settled on this device with this artifact: what `--resume` still has to run."""
+    return unsettled(plans, run.device.identity, run.as_shipped, kept)
+
+
+def unsettled(plans: Sequence[Plan], identity: Identity, as_shipped: bool, kept: Sequence[Record]) -> list[Plan]:
+    """`missing`, on whichever device of an identity."""
+    settled = {series_key(record) for record in kept if record.outcome.settled}
+    return [plan for plan in plans if (plan.case.id, identity.key, plan.compile.key, as_shipped) not in settled]
+
+
+def settle(plan: Plan, built: Built, run: Run, progress: Progress) -> Record:
+    """Carry one case to its record; while the device is lost, bring it back and try again.
+
+    Afterwards `run.recovery.quarantine` says whether the device was given up. What the path itself does wrong is never
+    tried again. Never raises for what the case or the device does wrong.
+    """
+
+    def attempt() -> tuple[Record, Failure | None]:
+        recording = _attempt(plan, built, run, progress)
+        return recording.record, recording.lost
+
+    def climbing(rung: str) -> None:
+        progress.step(plan.case.id, f"device lost: {rung}")
+
+    record, steps = run.recovery.settle(attempt, run.rungs, climbing)
+    return record.model_copy(update={"recovery": steps})
+
+
+def run_case(plan: Plan, built: Built, run: Run, progress: Progress) -> Record:
+    """Carry one case from its artifact to its record, in one attempt."""
+    return _attempt(plan, built, run, progress).record
+
+
+def _attempt(plan: Plan, built: Built, run: Run, progress: Progress) -> Recording:
+    case, timeout_s = plan.case, plan.budget.timeout_s
+    with Recording(plan, run) as recording:
+        artifact = recording.built(_expect(built[plan.compile.key], Artifact))
+        answers = _expect(built[plan.oracle.key], Answers)
+        _require_support(plan, run.device.identity)
+        run.recovery.admit(run.rungs)
+        inputs, expected = load_arrays(answers.folder / INPUTS), load_arrays(answers.folder / OUTPUTS)
+        progress.step(case.id, "preparing")
+        tuning = recording.prepared(run.tunings.prepare(case, artifact, run.device, inputs, timeout_s))
+        kernel = prepare_reference(plan, built, run)
+        with run.device.session(tuning.toggles, timeout_s=timeout_s) as session:
+            progress.step(case.id, "loading")
+            program = recording.loaded(session.load(artifact.loadable, timeout_s=timeout_s))
+            tuning.use(program)
+            progress.step(case.id, "first run")
+            outputs = recording.ran(*program.run(inputs, timeout_s=timeout_s))
+            recording.judged(judge(outputs, expected, plan.relative_tolerance))
+            emulated = recording.proved(tuning.proof(session))
+            if run.timed and not emulated:
+                progress.step(case.id, "sampling")
+                times, steadiness = run.device.steadily(lambda: _times(program, session, plan, kernel), plan.gate)
+                recording.measured(*times, steadiness)
+    return recording
+
+
+def _times(
+    program: Program, session: Session, plan: Plan, kernel: ReferenceKernel | None
+) -> tuple[Timing, Reference | None]:
+    return measure(program, plan.budget), kernel.measure(session) if kernel else None
+
+
+def _expect(built: Artifact | Answers | Failure, kind: type[T]) -> T:
+    if isinstance(built, Failure):
+        raise built
+    if not isinstance(built, kind):
+        raise TypeError(f"expected {kind.__name__}, found {type(built).__name__}")
+    return built
+
+
+def _require_support(plan: Plan, identity: Identity) -> None:
+    if plan.case.precision is not Precision.FLOAT32 and not identity.fp16:
+        raise Unsupported(f"{identity.gpu or identity.serial} cannot compute in half precision (no cl_khr_fp16)")

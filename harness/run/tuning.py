@@ -1,0 +1,254 @@
+"""Tuning: what is made once, kept, and given to later runs; and the evidence that a run really used it.
+
+* `opencl`, `texture`: the program binaries that the device's OpenCL compiler made
+  (TVM: `opencl.GetPreCompiledPrograms`, `opencl.SetPreCompiledPrograms`).
+* `clml`: the tuning cache that CLML writes when its process is started for it (`CLML_IS_TUNING_RUN`). TVM's runtime
+  reads these switches once per process, only appends to the file, takes its first match, and says no more of a miss
+  than a line in its log (apache/tvm src/runtime/extra/contrib/clml/clml_runtime.cc).
+
+So a tuned case is two server processes: one that tunes into a file that is new, and one that is measured. What the
+first made is kept under the artifact and the device's identity, so another build or driver never meets it. And a case
+counts as tuned only if its own run says so.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from device_runner.failures import RigFailure
+from harness.cases.case import Case, Tuning
+from harness.store import Store, key_of, sha256_of
+
+if TYPE_CHECKING:
+    from device_runner.device import Array, Device, Loadable, Program, Session
+    from harness.build.pool import Artifact
+
+BLOB = "tuning.bin"
+SHA256 = "sha256"
+LOCK_WAIT_S = 600.0
+LARGEST_BLOB_BYTES = 256 << 20
+
+PROGRAM_COUNTS = "adreno_bench.opencl_counts"
+FROM_BINARY, FROM_SOURCE = "programs_from_binary", "programs_from_source"
+SLOWED = "slowed_kernels"
+"""How many kernels of the virtual device were slowed on purpose, when it told; docs/virtual-device.md."""
+CLML_INFO = "adreno_bench.clml_info"
+
+CACHE_VARIABLE = "CLML_TUNING_CACHE"
+TUNING_VARIABLE = "CLML_IS_TUNING_RUN"
+RECORD_MAGIC = 0x434C4D4C54554E45
+
+_HIT = re.compile(r"Loading tuning cache for symbol\s*:\s*(\S+)")
+_MISS = re.compile(r"Tuning cache not cound for symbol\s*:\s*(\S+)")
+_VERSION = re.compile(r"CLML Target Version\s*:\s*(\S+)")
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What a run's own evidence says."""
+
+    facts: dict[str, Any] = field(default_factory=dict)
+    complaint: str = ""
+    """Why the run does not count as tuned; empty if it does."""
+    emulated: bool = False
+    """Whether the path's library was a model of itself, so that its time means nothing."""
+
+
+class Tuner(Protocol):
+    """How one path is tuned."""
+
+    def tune(self, device: Device, loadable: Loadable, inputs: Sequence[Array], timeout_s: float) -> bytes:
+        """Run a tuning session and return what it left. Raises what the device raises."""
+
+    def toggles(self, device: Device, blob: Path, timeout_s: float) -> dict[str, str]:
+        """Environment of the measured process; brings the blob to the device where it is read from there."""
+
+    def use(self, program: Program, blob: Path, timeout_s: float) -> None:
+        """Give the blob to a loaded program that takes it itself."""
+
+    def proof(self, session: Session, *, tuned: bool, timeout_s: float) -> Proof:
+        """What the session's process says of itself, after it ran."""
+
+
+class ProgramBinaries:
+    """Programs that the device's OpenCL compiler need not compile again."""
+
+    def tune(self, device: Device, loadable: Loadable, inputs: Sequence[Array], timeout_s: float) -> bytes:
+        """Run once, which compiles every kernel, and take the binaries."""
+        with device.session({}, timeout_s=timeout_s) as session:
+            program = session.load(loadable, timeout_s=timeout_s)
+            program.run(inputs, timeout_s=timeout_s)
+            return program.binaries(timeout_s=timeout_s)
+
+    def toggles(self, device: Device, blob: Path, timeout_s: float) -> dict[str, str]:
+        """None: the program takes them itself."""
+        return {}
+
+    def use(self, program: Program, blob: Path, timeout_s: float) -> None:
+        """Must happen before the first inference."""
+        program.use_binaries(blob.read_bytes(), timeout_s=timeout_s)
+
+    def proof(self, session: Session, *, tuned: bool, timeout_s: float) -> Proof:
+        """How many programs were built from binary and from source."""
+        counts = _told(session, PROGRAM_COUNTS, timeout_s)
+        facts: dict[str, Any] = {name: counts[name] for name in (FROM_BINARY, FROM_SOURCE) if name in counts}
+        if counts.get(SLOWED):
+            facts[SLOWED] = counts[SLOWED]
+        if not tuned:
+            return Proof(facts)
+        if FROM_SOURCE not in facts:
+            return Proof(facts, "the device's OpenCL runtime does not tell how its programs were built")
+        if facts[FROM_SOURCE]:
+            return Proof(facts, f"{facts[FROM_SOURCE]} programs were built from source all the same")
+        return Proof(facts, "" if facts[FROM_BINARY] else "no program was built from a binary")
+
+
+class ClmlCache:
+    """The file in which CLML keeps what it found while tuning."""
+
+    def tune(self, device: Device, loadable: Loadable, inputs: Sequence[Array], timeout_s: float) -> bytes:
+        """Run once in a process that tunes into a file that is new."""
+        with device.scratch("clml-tuning") as path:
+            toggles = {CACHE_VARIABLE: path, TUNING_VARIABLE: "1"}
+            with device.session(toggles, timeout_s=timeout_s) as session:
+                session.load(loadable, timeout_s=timeout_s).run(inputs, timeout_s=timeout_s)
+                blob = session.download(path, timeout_s=timeout_s)
+        tuning_symbols(blob)
+        return blob
+
+    def toggles(self, device: Device, blob: Path, timeout_s: float) -> dict[str, str]:
+        """Where the file lies on the device, under the hash of its content."""
+        tuning_symbols(blob.read_bytes())
+        return {CACHE_VARIABLE: device.push(blob, sha256_of(blob), timeout_s=timeout_s).path}
+
+    def use(self, program: Program, blob: Path, timeout_s: float) -> None:
+        """Nothing: the process read it when it started."""
+
+    def proof(self, session: Session, *, tuned: bool, timeout_s: float) -> Proof:
+        """Hits and misses per symbol, from the log: TVM's runtime tells them nowhere else."""
+        log = session.log()
+        hits, misses = sorted(set(_HIT.findall(log))), sorted(set(_MISS.findall(log)))
+        version = _VERSION.search(log)
+        told = _told(session, CLML_INFO, timeout_s)
+        facts = {
+            "clml_version": version.group(1) if version else "",
+            "clml_hits": hits,
+            "clml_misses": misses,
+            **({"clml_recordable_queue": told["recordable_queue"]} if "recordable_queue" in told else {}),
+        }
+        stale = _stale(told.get("symbols", {}))
+        complaint = _clml_complaint(hits, misses, stale) if tuned else ""
+        return Proof({**facts, "clml_stale": stale}, complaint, emulated=bool(told.get("emulated")))
+
+
+def _stale(symbols: Mapping[str, Mapping[str, int]]) -> list[str]:
+    """Parts whose record was found and does not fit their operators. Only our model of CLML can tell."""
+    return sorted(name for name, counts in symbols.items() if counts["hits"] and counts["tuned"] < counts["tunable"])
+
+
+def _clml_complaint(hits: Sequence[str], misses: Sequence[str], stale: Sequence[str]) -> str:
+    if misses:
+        return f"CLML found no tuning for {len(misses)} of its parts, first {misses[0]}"
+    if stale:
+        return f"CLML found tuning that does not fit {len(stale)} of its parts, first {stale[0]}"
+    return "" if hits else "CLML did not say that it loaded any tuning"
+
+
+TUNERS: Mapping[str, Tuner] = {"opencl": ProgramBinaries(), "texture": ProgramBinaries(), "clml": ClmlCache()}
+"""By path."""
+
+
+def tuning_symbols(blob: bytes) -> list[str]:
+    """The symbols that a CLML tuning file has records of, in order.
+
+    Format: u64 magic, u64 0, u64 length and symbol, u64 length and content, little-endian, repeated. Raises RigFailure
+    for anything else: TVM's runtime would stop reading there without a word.
+    """
+    symbols, at = [], 0
+    try:
+        while at < len(blob):
+            magic, _, length = struct.unpack_from("<QQQ", blob, at)
+            symbol, at = _piece(blob, at + 24, length)
+            (length,) = struct.unpack_from("<Q", blob, at)
+            _, at = _piece(blob, at + 8, length)
+            if magic != RECORD_MAGIC:
+                raise ValueError
+            symbols.append(symbol.decode())
+    except (struct.error, ValueError):
+        raise RigFailure(
+            f"the CLML tuning file is damaged after {len(symbols)} records", hint="`adreno-bench cache --prune --all`"
+        ) from None
+    return symbols
+
+
+def _piece(blob: bytes, start: int, length: int) -> tuple[bytes, int]:
+    if length > len(blob) - start:
+        raise ValueError
+    return blob[start : start + length], start + length
+
+
+def _told(session: Session, function: str, timeout_s: float) -> dict[str, Any]:
+    text = session.call(function, timeout_s=timeout_s)
+    told = json.loads(text) if text else {}
+    return told if isinstance(told, dict) else {}
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """How the measured session of a case is tuned; of an untuned one nothing is."""
+
+    tuner: Tuner
+    timeout_s: float
+    blob: Path | None = None
+    toggles: Mapping[str, str] = field(default_factory=dict)
+    """Environment of the measured process."""
+
+    def use(self, program: Program) -> None:
+        """Give a loaded program its tuning, before its first run."""
+        if self.blob:
+            self.tuner.use(program, self.blob, self.timeout_s)
+
+    def proof(self, session: Session) -> Proof:
+        """What the session says of itself, after it ran."""
+        return self.tuner.proof(session, tuned=self.blob is not None, timeout_s=self.timeout_s)
+
+
+class TuningStore:
+    """What tuning made, by artifact and device identity."""
+
+    def __init__(self, root: Path) -> None:
+        self._store = Store(root, "tunings")
+
+    def prepare(
+        self, case: Case, artifact: Artifact, device: Device, inputs: Sequence[Array], timeout_s: float
+    ) -> Prepared:
+        """Make ready what the case's measured session needs; a tuned case may need a tuning session first."""
+        tuner = TUNERS[case.path]
+        if case.tuning is Tuning.UNTUNED:
+            return Prepared(tuner, timeout_s)
+        blob = self.tuned(case.path, artifact.key, device, artifact.loadable, inputs, timeout_s)
+        return Prepared(tuner, timeout_s, blob, tuner.toggles(device, blob, timeout_s))
+
+    def tuned(
+        self, path: str, artifact: str, device: Device, loadable: Loadable, inputs: Sequence[Array], timeout_s: float
+    ) -> Path:
+        """The blob of this artifact on this device, made by a tuning session if there is none.
+
+        Raises RigFailure if a kept one is not what was kept.
+        """
+        key = key_of({"path": path, "artifact": artifact, "identity": device.identity.key})
+        if self._store.find(key) is None:
+            with self._store.making(key, LOCK_WAIT_S) as scratch:
+                (scratch / BLOB).write_bytes(TUNERS[path].tune(device, loadable, inputs, timeout_s))
+                (scratch / SHA256).write_text(sha256_of(scratch / BLOB), encoding="utf-8")
+                (scratch / "title").write_text(f"{path} {artifact} on {device.identity.key}\n", encoding="utf-8")
+        folder = self._store.find(key)
+        if folder is None or sha256_of(folder / BLOB) != (folder / SHA256).read_text(encoding="utf-8").strip():
+            raise RigFailure(f"the kept tuning {key} is not what was kept", hint=f"remove {folder} and run again")
+        return folder / BLOB
