@@ -203,12 +203,12 @@ def delays(reported: np.ndarray, bar: float) -> np.ndarray:
 
 def recorded(path: Path) -> dict[str, RigMaker]:
     """Series of one artifact with at least eight sessions from a records file."""
-    from harness.run.record import RecordFile, series_key
+    from harness.run.record import RecordFile, resume_key
 
     series = defaultdict(list)
     for record in RecordFile(path).load().records:
         if record.wall_ms:
-            series[record.case, series_key(record)].append(record.wall_ms)
+            series[record.case, resume_key(record)].append(record.wall_ms)
     return {
         f"recorded {case}, {len(sessions)} sessions": partial(Recorded, sessions)
         for (case, _), sessions in series.items()

@@ -24,7 +24,7 @@ from harness.cases.case import Case
 from harness.cases.plan import plan_case
 from harness.cases.suite import Suite
 from harness.run.progress import Silent
-from harness.run.runner import Run, settle
+from harness.run.runner import Run, run_with_recovery
 from harness.run.tuning import TuningStore
 from harness.store import cache_root
 
@@ -55,12 +55,12 @@ def main(name: str = "tiny-opencl-float32-tuned", rounds: str = "10") -> None:
         plan = plan_case(suite, case, device.identity, cache, as_shipped=False)
         built = builder.build(plan.jobs)
         run = Run(device, TuningStore(cache))
-        settle(plan, built, run, Silent())  # pushes, and tunes if there is no tuning yet
+        run_with_recovery(plan, built, run, Silent())  # pushes, and tunes if there is no tuning yet
         for _ in range(int(rounds)):
             clock = Clock()
             clock.mark(FREE)
             with _first_sample(clock):
-                record = settle(plan, built, run, clock)
+                record = run_with_recovery(plan, built, run, clock)
             if record.sent_bytes or not record.wall_ms:
                 raise SystemExit(f"{record.outcome.value}: {record.message}")
             until = [what for what, _ in clock.seen].index(FIRST) + 1

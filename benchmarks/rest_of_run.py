@@ -15,14 +15,14 @@ from pathlib import Path
 
 from harness.run.record import Record, RecordFile
 
-RAMP_BATCH = 2
+WARM_UP_BATCH = 2
 
 
 def inferences_ms(record: Record) -> float:
     """All inferences of one record, in ms."""
     batches = (record.wall_ms, record.device_ms)
-    untimed = sum(samples[0] for samples in batches if samples) + sum(record.ramp_ms[::RAMP_BATCH])
-    return (record.first_run_ms or 0.0) + sum(record.ramp_ms) + sum(map(sum, batches)) + untimed
+    untimed = sum(samples[0] for samples in batches if samples) + sum(record.warm_up_ms[::WARM_UP_BATCH])
+    return (record.first_run_ms or 0.0) + sum(record.warm_up_ms) + sum(map(sum, batches)) + untimed
 
 
 def main(records: str, seconds: str) -> None:

@@ -39,7 +39,7 @@ from harness.cases.suite import Limits, Suite
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record, RecordFile
-from harness.run.runner import Built, Run, settle
+from harness.run.runner import Built, Run, run_with_recovery
 from harness.run.tuning import TuningStore
 from harness.store import cache_root
 
@@ -126,7 +126,7 @@ def soak(
     device = run.device
     assert isinstance(device, AdbDevice)
     for plan in plans[:WARM_UP]:
-        settle(plan, built, run, Silent())
+        run_with_recovery(plan, built, run, Silent())
     before = footprint(device)
     if chance:
         chance.begin(rate, seed)
@@ -134,7 +134,7 @@ def soak(
     spans: list[tuple[Record, float, float]] = []
     for plan in plans[WARM_UP:]:
         began = time.time()
-        record = settle(plan, built, run, Silent())
+        record = run_with_recovery(plan, built, run, Silent())
         spans.append((record, began, time.time()))
         yield record
     took_s = time.monotonic() - started

@@ -31,7 +31,7 @@ class Recovery:
     def __init__(self) -> None:
         self.quarantine: Quarantine | None = None
 
-    def settle(
+    def retry(
         self, attempt: Attempt[T], rungs: Sequence[Rung], tell: Callable[[str], object] = lambda rung: None
     ) -> tuple[T, list[Step]]:
         """Attempt, and climb while the device is lost: what the last attempt came to, and the rungs climbed.

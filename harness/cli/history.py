@@ -76,7 +76,7 @@ def run(
     made = runs.run(project, asked, identity)
     typer.echo(_summary(made, identity.key, config))
     broken = [Outcome.COMPILE_ERROR for _ in made.not_installed]
-    raise typer.Exit(_verdict([*runs.settled(made.records), *broken], findings_are_fine))
+    raise typer.Exit(_verdict([*runs.latest_outcomes(made.records), *broken], findings_are_fine))
 
 
 @app.command()

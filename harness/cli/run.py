@@ -107,9 +107,9 @@ class _Job:
 
     def missing(self, plans: Sequence[Plan], identity: Identity) -> list[Plan]:
         """The plans that no kept record has settled."""
-        from harness.run.runner import unsettled
+        from harness.run.runner import still_to_run
 
-        return unsettled(plans, identity, self.what.as_shipped, self.kept)
+        return still_to_run(plans, identity, self.what.as_shipped, self.kept)
 
     def builder(self) -> Builder:
         """What builds for it."""
@@ -163,7 +163,7 @@ def _on_one(name: str, job: _Job) -> _Came:
 def _on_many(names: Sequence[str], job: _Job, tracker: Address | None) -> _Came:
     from harness.fleet.messages import Orders
     from harness.fleet.run import FleetRun
-    from harness.fleet.worker_pool import Crew
+    from harness.fleet.worker_pool import WorkerPool
     from harness.run.runner import new_id
     from harness.workbench import make_ready
 
@@ -179,8 +179,8 @@ def _on_many(names: Sequence[str], job: _Job, tracker: Address | None) -> _Came:
         left_out += len(plans) - len(missing)
         return missing
 
-    with job.builder() as builder, Crew(names, orders) as crew:
-        fleet = FleetRun(orders, crew, builder, plan, job.file, job.screen, job.screen.say)
+    with job.builder() as builder, WorkerPool(names, orders) as workers:
+        fleet = FleetRun(orders, workers, builder, plan, job.file, job.screen, job.screen.say)
         done = list(fleet.run(names))
     return _Came(done, left_out, fleet.failures)
 

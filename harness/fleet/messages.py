@@ -26,7 +26,7 @@ class Orders:
 
 
 @dataclass(frozen=True)
-class Settle:
+class RunCase:
     """To a worker: carry this case to its record. The end of the pipe means that there are no more."""
 
     plan: Plan
@@ -56,7 +56,7 @@ class Stepped:
 
 
 @dataclass(frozen=True)
-class Settled:
+class CaseDone:
     """From a worker: a case has its record. `lost` says why the device was given up meanwhile; empty if it was not."""
 
     record: Record
@@ -82,4 +82,4 @@ class Gone:
     failure: Failure
 
 
-Message = Said | Opened | Stepped | Settled | Away | Back | Gone
+Message = Said | Opened | Stepped | CaseDone | Away | Back | Gone

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from harness.cases.plan import Plan
 
 
-class Ahead:
+class Prefetcher:
     """Builds for several devices. A context manager: leaving it drops what has not begun."""
 
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
-        self._pool = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="ahead")
+        self._pool = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="prefetcher")
         self._futures: dict[str, Future[Artifact | Answers | Failure]] = {}
 
     def __enter__(self) -> Self:

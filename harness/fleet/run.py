@@ -11,10 +11,10 @@ from device_runner.device import Device, Identity
 from device_runner.failures import DeviceLost, Failure
 from harness.build.pool import Builder
 from harness.cases.plan import Plan
-from harness.fleet.messages import Away, Back, Message, Opened, Orders, Said, Settle, Settled, Stepped
-from harness.fleet.prefetcher import Ahead
-from harness.fleet.task_queue import Board, Task
-from harness.fleet.worker_pool import Crew
+from harness.fleet.messages import Away, Back, CaseDone, Message, Opened, Orders, RunCase, Said, Stepped
+from harness.fleet.prefetcher import Prefetcher
+from harness.fleet.task_queue import Task, TaskQueue
+from harness.fleet.worker_pool import WorkerPool
 from harness.run.progress import Progress, on_device
 from harness.run.record import Record, RecordFile
 from harness.run.recording import Recording
@@ -62,7 +62,7 @@ class FleetRun:
     def __init__(
         self,
         orders: Orders,
-        crew: Crew,
+        workers: WorkerPool,
         builder: Builder,
         plan: Callable[[Identity], Sequence[Plan]],
         records: RecordFile | None,
@@ -70,13 +70,13 @@ class FleetRun:
         say: Callable[[str], None],
     ) -> None:
         self._orders = orders
-        self._crew = crew
+        self._workers = workers
         self._builder = builder
         self._plan = plan
         self._records = records
         self._progress = progress
         self._say = say
-        self._board: Board[Plan] = Board()
+        self._queue: TaskQueue[Plan] = TaskQueue()
         self._members: dict[str, _Member] = {}
         self._seen: dict[str, tuple[str, Identity]] = {}
         """By identity, the device that was last opened."""
@@ -90,15 +90,15 @@ class FleetRun:
     def run(self, names: Sequence[str]) -> Iterator[Record]:
         """Run until every case has its record; each is kept before it is yielded."""
         self._members = {name: _Member(name) for name in names}
-        with Ahead(self._builder) as ahead:
-            while self._opening or not self._board.done:
-                timeout_s = WHILE_BUILDING_S if ahead.busy else OTHERWISE_S
-                for name, message in self._crew.hear(timeout_s):
-                    yield from map(self._kept, self._heard(name, message, ahead))
+        with Prefetcher(self._builder) as prefetcher:
+            while self._opening or not self._queue.done:
+                timeout_s = WHILE_BUILDING_S if prefetcher.busy else OTHERWISE_S
+                for name, message in self._workers.hear(timeout_s):
+                    yield from map(self._kept, self._heard(name, message, prefetcher))
                 self._give_up_the_silent()
                 if not self._opening:
                     yield from map(self._kept, self._stranded())
-                self._hand_out(ahead)
+                self._hand_out(prefetcher)
         self.failures.update((self._members[name].name, why) for name, why in self._away.items())
 
     @property
@@ -111,7 +111,7 @@ class FleetRun:
         self._progress.done(record)
         return record
 
-    def _heard(self, name: str, message: Message, ahead: Ahead) -> Iterator[Record]:
+    def _heard(self, name: str, message: Message, prefetcher: Prefetcher) -> Iterator[Record]:
         member = self._members.get(name)
         if member is None:
             return  # it was given up
@@ -121,72 +121,72 @@ class FleetRun:
         elif isinstance(message, Opened):
             member.name, member.identity = message.name, message.identity
             self._seen[message.identity.key] = message.name, message.identity
-            self._join(name, message.identity, ahead)
+            self._join(name, message.identity, prefetcher)
         elif isinstance(message, Stepped):
-            if task := self._board.running(name):
+            if task := self._queue.running(name):
                 self._progress.step(on_device(task.work.case.id, member.name), message.step)
-        elif isinstance(message, Settled):
-            yield from self._settled(name, message)
+        elif isinstance(message, CaseDone):
+            yield from self._case_done(name, message)
         elif isinstance(message, Away):
-            if self._board.running(name):
+            if self._queue.running(name):
                 return  # an order crossed it, and what that comes to says more
             self._say(f"{member.name} does not answer any more: {message.why}")
             self._away[name] = DeviceLost(message.why)
-            if self._board.has_peer(name):  # without one, the next case brings it back or is lost
-                self._board.lose(name)
+            if self._queue.has_peer(name):  # without one, the next case brings it back or is lost
+                self._queue.lose(name)
         elif isinstance(message, Back):
             self._say(f"{member.name} answers again")
             self._away.pop(name, None)
             assert member.identity
-            self._join(name, member.identity, ahead)
+            self._join(name, member.identity, prefetcher)
         else:
             yield from self._gone(name, message.failure)
 
-    def _join(self, name: str, identity: Identity, ahead: Ahead) -> None:
+    def _join(self, name: str, identity: Identity, prefetcher: Prefetcher) -> None:
         def plans() -> Sequence[Plan]:
             made = self._plan(identity)
-            ahead.want(made)
+            prefetcher.want(made)
             return made
 
-        self._board.join(name, identity.key, plans)
+        self._queue.join(name, identity.key, plans)
 
-    def _settled(self, name: str, message: Settled) -> Iterator[Record]:
-        task = self._board.running(name)
+    def _case_done(self, name: str, message: CaseDone) -> Iterator[Record]:
+        task = self._queue.running(name)
         if task is None:
             return
         self._away.pop(name, None)
         if message.lost:
             self._away[name] = DeviceLost(message.lost)
-        if not message.lost or not self._board.has_peer(name):  # without a peer it goes on, in case it comes back
-            self._board.finish(name)
+        if not message.lost or not self._queue.has_peer(name):  # without a peer it goes on, in case it comes back
+            self._queue.finish(name)
             yield message.record
             return
         self._say(f"{self._members[name].name} is given up until it answers again: {message.lost}")
-        if self._board.lose(name):
+        if self._queue.lose(name):
             yield message.record
         else:
             self._lost[task] = message.record
 
     def _gone(self, name: str, failure: Failure) -> Iterator[Record]:
-        self._crew.dismiss(name)
+        self._workers.dismiss(name)
         shown = self._members.pop(name).name
         self._away.pop(name, None)
         self._say(f"{shown} is out: {failure}")
         self.failures[shown] = failure
-        if task := self._board.running(name):
+        if task := self._queue.running(name):
             self._lost[task] = self._record_of_loss(task, failure)
-        if ended := self._board.lose(name):
+        if ended := self._queue.lose(name):
             yield self._lost[ended]
 
     def _give_up_the_silent(self) -> None:
         now = time.monotonic()
         for name, member in self._members.items():
-            working = member.identity is None or self._board.running(name)
+            working = member.identity is None or self._queue.running(name)
             if working and now - member.heard > member.patience_s:
-                self._crew.kill(name)  # its death is heard like any other
+                self._workers.kill(name)  # its death is heard like any other
 
     def _stranded(self) -> Iterator[Record]:
-        for task in self._board.strand():
+        for task in self._queue.strand():
             name, _ = self._seen[task.identity]
             nobody = DeviceLost(
                 f"no device of identity {task.identity} is left", hint="`--resume` runs what is missing"
@@ -202,14 +202,14 @@ class FleetRun:
             raise DeviceLost(failure.message, hint=failure.hint, evidence=failure.evidence)
         return recording.record
 
-    def _hand_out(self, ahead: Ahead) -> None:
+    def _hand_out(self, prefetcher: Prefetcher) -> None:
         build_first = any(m.identity and m.identity.kind in HOST_KINDS for m in self._members.values())
-        if build_first and (ahead.busy or self._opening):
+        if build_first and (prefetcher.busy or self._opening):
             return
-        for name in self._board.idle:
-            if task := self._board.assign(name, ahead.has):
+        for name in self._queue.idle:
+            if task := self._queue.assign(name, prefetcher.has):
                 member = self._members[name]
                 member.heard = time.monotonic()
                 budget = task.work.budget
                 member.patience_s = SILENCE_S + 4 * budget.timeout_s + budget.seconds + task.work.gate.wait_s
-                self._crew.order(name, Settle(task.work, ahead.built(task.work)))
+                self._workers.order(name, RunCase(task.work, prefetcher.built(task.work)))

@@ -26,7 +26,7 @@ class Task(Generic[T]):
     identity: str
 
 
-class Board(Generic[T]):
+class TaskQueue(Generic[T]):
     """Hands out tasks to devices that have joined, and takes back those of devices that are lost.
 
     Every task ends once: by `finish`, by a `lose` that returns it, or by `strand`.

@@ -16,9 +16,9 @@ from typing import NoReturn
 
 from device_runner.device import Device
 from device_runner.failures import Failure
-from harness.fleet.messages import Away, Back, Gone, Message, Opened, Orders, Said, Settle, Settled, Stepped
+from harness.fleet.messages import Away, Back, CaseDone, Gone, Message, Opened, Orders, RunCase, Said, Stepped
 from harness.run.progress import Silent
-from harness.run.runner import Run, settle
+from harness.run.runner import Run, run_with_recovery
 from harness.run.tuning import TuningStore
 
 LOOK_EVERY_S = 2.0
@@ -51,22 +51,22 @@ def serve(pipe: Connection, name: str, orders: Orders, opened: Opener) -> None:
         try:
             with opened(name, orders, lambda text: send(Said(text))) as (device, tell):
                 send(Opened(device.identity, device.name))
-                _settle_all(pipe, device, orders, tell)
+                _run_all(pipe, device, orders, tell)
         except Failure as failure:
             send(Gone(failure))
 
 
-def _settle_all(pipe: Connection, device: Device, orders: Orders, tell: Tell) -> None:
+def _run_all(pipe: Connection, device: Device, orders: Orders, tell: Tell) -> None:
     run = Run(device, TuningStore(orders.cache), orders.as_shipped, allow_reboot=orders.allow_reboot, id=orders.run)
     while True:
         order = _next(pipe, run, tell)
-        record = settle(order.plan, order.built, run, _Told(pipe, tell))
+        record = run_with_recovery(order.plan, order.built, run, _Told(pipe, tell))
         quarantine = run.recovery.quarantine
         tell("", AWAY if quarantine else "")
-        pipe.send(Settled(record, quarantine.why if quarantine else ""))
+        pipe.send(CaseDone(record, quarantine.why if quarantine else ""))
 
 
-def _next(pipe: Connection, run: Run, tell: Tell) -> Settle:
+def _next(pipe: Connection, run: Run, tell: Tell) -> RunCase:
     """The next order. As long as there is none it looks after the device, and says when it goes and comes."""
     away = run.recovery.quarantine is not None
     while not pipe.poll(LOOK_EVERY_S):
@@ -76,7 +76,7 @@ def _next(pipe: Connection, run: Run, tell: Tell) -> Settle:
             tell("", AWAY if away else "")
             pipe.send(Away(why) if away else Back())
     order = pipe.recv()
-    if not isinstance(order, Settle):
+    if not isinstance(order, RunCase):
         raise TypeError(f"expected an order, found {type(order).__name__}")
     return order
 

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from device_runner.failures import RigFailure
-from harness.fleet.messages import Gone, Message, Orders, Settle
+from harness.fleet.messages import Gone, Message, Orders, RunCase
 from harness.fleet.worker import work
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ KILL_S = 5.0
 Work = Callable[[Connection, str, Orders], None]
 
 
-class Crew:
+class WorkerPool:
     """One worker for each device. A context manager: leaving it ends every worker, however it is left."""
 
     def __init__(self, names: Iterable[str], orders: Orders, work: Work = work) -> None:
@@ -68,10 +68,10 @@ class Crew:
                 process.kill()
                 process.join(KILL_S)
 
-    def order(self, name: str, settle: Settle) -> None:
+    def order(self, name: str, order: RunCase) -> None:
         """Give a worker a case. If it is dead, `hear` says so."""
         with suppress(OSError):
-            self._pipes[name].send(settle)
+            self._pipes[name].send(order)
 
     def hear(self, timeout_s: float) -> Iterator[tuple[str, Message]]:
         """What the workers have said, after at most `timeout_s` without a word. The death of one is a `Gone`."""

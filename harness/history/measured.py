@@ -73,7 +73,7 @@ def _kept(wanted: _Wanted) -> Record | None:
         return None
     key = (wanted.case.id, wanted.as_shipped)
     same = [record for record in file.load().records if (record.case, record.as_shipped) == key]
-    return same[-1] if same and same[-1].outcome.settled else None
+    return same[-1] if same and same[-1].outcome.conclusive else None
 
 
 def end_with_asv() -> None:

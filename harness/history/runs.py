@@ -98,7 +98,7 @@ def run(project: Project, asked: Asked, identity: Identity) -> Made:
         before = {file: len(RecordFile(file).load().records) for file in record_files(folder)}
         without = set(_without_records(folder))
         variables = _variables(asked, identity, folder)
-        if open_ones := unsettled(folder, asked.everywhere):
+        if open_ones := reopened(folder, asked.everywhere):
             with _hash_file(open_ones) as commits:
                 _asv(project, _arguments(machine, asked, commits), variables)
         code = _asv(project, _arguments(machine, asked, asked.commits), variables)
@@ -114,7 +114,7 @@ def _without_records(folder: Path) -> list[str]:
     return [file.name.split("-", 1)[0] for file in files]
 
 
-def unsettled(folder: Path, everywhere: Collection[str] = ()) -> list[str]:
+def reopened(folder: Path, everywhere: Collection[str] = ()) -> list[str]:
     """Commits of a machine some of whose cases met no device or have no record, made ready to be taken up again.
 
     asv skips what it has results of, failed ones too; so its file of such a commit goes, and our records stay: what
@@ -124,7 +124,7 @@ def unsettled(folder: Path, everywhere: Collection[str] = ()) -> list[str]:
     for file in record_files(folder):
         newest = latest(RecordFile(file).load().records)
         had = {(record.case, state_of_quirks(record)) for record in newest}
-        if all(record.outcome.settled for record in newest) and had >= set(itertools.product(everywhere, QUIRKS)):
+        if all(record.outcome.conclusive for record in newest) and had >= set(itertools.product(everywhere, QUIRKS)):
             continue
         with contextlib.suppress(FileNotFoundError):
             file.with_suffix(".json").unlink()
@@ -208,6 +208,6 @@ def asv(
             process.wait()
 
 
-def settled(records: Sequence[Record]) -> list[Outcome]:
+def latest_outcomes(records: Sequence[Record]) -> list[Outcome]:
     """The outcomes that a run's exit code follows from: the newest of each case."""
     return [record.outcome for record in latest(records)]

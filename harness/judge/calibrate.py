@@ -12,7 +12,7 @@ from harness.judge.noise_profile import NoiseCertificate, certificate_of
 from harness.judge.stats.pair import Rules
 from harness.run.outcome import ExitCode, Outcome, exit_code
 from harness.run.progress import Progress
-from harness.run.record import Record, RecordFile, series_key
+from harness.run.record import Record, RecordFile, resume_key
 from harness.run.runner import Run, run_suite
 
 
@@ -60,14 +60,14 @@ def unfinished(plans: Sequence[Plan], run: Run, kept: Sequence[Record], sessions
     identity, found = run.device.identity.key, {}
     for plan in plans:
         key = (plan.case.id, identity, plan.compile.key, run.as_shipped)
-        of_case = [record for record in kept if series_key(record) == key]
+        of_case = [record for record in kept if resume_key(record) == key]
         found[plan.case.id] = of_case[len(of_case) // sessions * sessions :]
     return found
 
 
 def _is_due(taken: Sequence[Record], sessions: int) -> bool:
     """Whether another session can tell more. What has no time once, for a reason of its own, never has."""
-    timeless = bool(taken) and taken[-1].outcome.settled and not taken[-1].wall_ms
+    timeless = bool(taken) and taken[-1].outcome.conclusive and not taken[-1].wall_ms
     return len(taken) < sessions and not timeless
 
 

@@ -14,7 +14,7 @@ from harness.judge.confirm import Measure
 from harness.judge.stats.sequential import Side
 from harness.run.progress import Progress
 from harness.run.record import Record, RecordFile
-from harness.run.runner import Run, settle
+from harness.run.runner import Run, run_with_recovery
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Remeasure:
         was = replace(plan, compile=replace(plan.compile, key=old.key), quirks=blessed.quirks)
 
         def measure(side: Side) -> Record:
-            record = settle(plan if side is Side.HEAD else was, built, self.run, self.progress)
+            record = run_with_recovery(plan if side is Side.HEAD else was, built, self.run, self.progress)
             if side is Side.BASE:
                 record = record.model_copy(update={"tvm": blessed.tvm, "ffi": blessed.ffi})
             self.records.append(record)

@@ -13,7 +13,7 @@ from harness.judge.baseline import Baseline
 from harness.pytest_plugin.options import Options
 from harness.run.progress import Silent
 from harness.run.record import Record
-from harness.run.runner import Built, Run, settle
+from harness.run.runner import Built, Run, run_with_recovery
 from harness.run.tuning import TuningStore
 from harness.workbench import prepared
 
@@ -31,7 +31,7 @@ class Bench:
 
     def record(self, case: str) -> Record:
         """Run a case and judge it; it is not timed."""
-        return settle(self.plans[case], self.built, self.run, Silent())
+        return run_with_recovery(self.plans[case], self.built, self.run, Silent())
 
     def baseline(self, case: str) -> Baseline | None:
         """What was blessed of a case on this identity. Raises UsageError for a file that is not good."""

@@ -101,7 +101,7 @@ class Toolchain:
         for _ in range(ATTEMPTS):
             made, said = self._session(pending)
             records |= {record.case: record for record in made}
-            pending = [case for case in cases if case not in records or not records[case].outcome.settled]
+            pending = [case for case in cases if case not in records or not records[case].outcome.conclusive]
             if not pending:
                 break
         if lost := [case for case in cases if case not in records]:

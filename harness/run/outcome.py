@@ -40,7 +40,7 @@ class Outcome(str, Enum):
         return _OWNERS[self]
 
     @property
-    def settled(self) -> bool:
+    def conclusive(self) -> bool:
         """Whether running the same artifact again would tell nothing new about the path (what `--resume` skips)."""
         return self.owner not in (Owner.DEVICE, Owner.RIG)
 

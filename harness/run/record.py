@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, ValidationError
 from pydantic import Field as field
 
 from device_runner.device import Identity
@@ -56,8 +56,10 @@ class Record(BaseModel):
     toggles: dict[str, str] = {}
     wall_ms: list[float] = []
     device_ms: list[float] = []
-    ramp_ms: list[float] = []
-    settled: bool | None = None
+    warm_up_ms: list[float] = field([], validation_alias=AliasChoices("warm_up_ms", "ramp_ms"))
+    """Inferences before the samples, thrown away. Records of earlier versions call it `ramp_ms`."""
+    warmed_up: bool | None = field(None, validation_alias=AliasChoices("warmed_up", "settled"))
+    """Whether two consecutive inferences of the warm-up agreed. Records of earlier versions call it `settled`."""
     steadiness: dict[str, Any] = {}
     """Temperatures, clocks and battery around the samples, and what was set to hold them; docs/phones.md."""
     throttled_ms: list[float] = []
@@ -168,6 +170,6 @@ def _write_whole(file: int, data: bytes) -> None:
         view = view[os.write(file, view) :]
 
 
-def series_key(record: Record) -> tuple[Any, ...]:
+def resume_key(record: Record) -> tuple[Any, ...]:
     """What has to be equal for a run of the same case to tell nothing new."""
     return record.case, record.identity_key, record.artifact, record.as_shipped

@@ -19,7 +19,7 @@ from harness.cases.case import Precision
 from harness.cases.plan import Plan
 from harness.run.correctness import judge
 from harness.run.progress import Progress, Silent
-from harness.run.record import Record, RecordFile, series_key
+from harness.run.record import Record, RecordFile, resume_key
 from harness.run.recording import Recording
 from harness.run.reference import Reference, ReferenceKernel, prepare_reference
 from harness.run.timing import Timing, measure
@@ -66,7 +66,7 @@ def run_suite(
     progress = progress or Silent()
     built = builder.build(job for plan in plans for job in plan.jobs)
     for plan in plans:
-        record = settle(plan, built, run, progress)
+        record = run_with_recovery(plan, built, run, progress)
         if records:
             records.append(record)
         progress.done(record)
@@ -75,16 +75,16 @@ def run_suite(
 
 def missing(plans: Sequence[Plan], run: Run, kept: Sequence[Record]) -> list[Plan]:
     """The plans that no kept record has settled on this device with this artifact: what `--resume` still has to run."""
-    return unsettled(plans, run.device.identity, run.as_shipped, kept)
+    return still_to_run(plans, run.device.identity, run.as_shipped, kept)
 
 
-def unsettled(plans: Sequence[Plan], identity: Identity, as_shipped: bool, kept: Sequence[Record]) -> list[Plan]:
+def still_to_run(plans: Sequence[Plan], identity: Identity, as_shipped: bool, kept: Sequence[Record]) -> list[Plan]:
     """`missing`, on whichever device of an identity."""
-    settled = {series_key(record) for record in kept if record.outcome.settled}
+    settled = {resume_key(record) for record in kept if record.outcome.conclusive}
     return [plan for plan in plans if (plan.case.id, identity.key, plan.compile.key, as_shipped) not in settled]
 
 
-def settle(plan: Plan, built: Built, run: Run, progress: Progress) -> Record:
+def run_with_recovery(plan: Plan, built: Built, run: Run, progress: Progress) -> Record:
     """Carry one case to its record; while the device is lost, bring it back and try again.
 
     Afterwards `run.recovery.quarantine` says whether the device was given up. What the path itself does wrong is never
@@ -98,7 +98,7 @@ def settle(plan: Plan, built: Built, run: Run, progress: Progress) -> Record:
     def climbing(rung: str) -> None:
         progress.step(plan.case.id, f"device lost: {rung}")
 
-    record, steps = run.recovery.settle(attempt, run.rungs, climbing)
+    record, steps = run.recovery.retry(attempt, run.rungs, climbing)
     return record.model_copy(update={"recovery": steps})
 
 

@@ -33,7 +33,7 @@ from device_runner.virtual import VirtualPhone
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record, RecordFile
-from harness.run.runner import Run, missing, run_suite, settle
+from harness.run.runner import Run, missing, run_suite, run_with_recovery
 from harness.run.tuning import TuningStore
 
 pytestmark = pytest.mark.device
@@ -56,7 +56,7 @@ class Watched(Recovery):
         super().__init__()
         self.ended: list[float] = []
 
-    def settle(
+    def retry(
         self, attempt: Attempt[T], rungs: Sequence[Rung], tell: Callable[[str], object] = lambda rung: None
     ) -> tuple[T, list[Step]]:
         def watched() -> tuple[T, Failure | None]:
@@ -65,7 +65,7 @@ class Watched(Recovery):
             finally:
                 self.ended.append(time.monotonic())
 
-        return super().settle(watched, rungs, tell)
+        return super().retry(watched, rungs, tell)
 
 
 @dataclass(frozen=True)
@@ -353,7 +353,7 @@ def test_a_fault_has_its_outcome_and_the_rest_goes_on(
     record_property: Callable[[str, object], None],
 ) -> None:
     def settled(name: str, program: Loadable, given: list[int]) -> Record:
-        return settle(suites.plan(name), suites.built(name, program, given, tmp_path), run, striker)
+        return run_with_recovery(suites.plan(name), suites.built(name, program, given, tmp_path), run, striker)
 
     striker = Striker(row, scene)
     naps = [NAP_US, 0, 0]
@@ -384,7 +384,9 @@ def test_a_device_that_stays_away_is_given_up_and_used_again_when_it_is_back(
     record_property: Callable[[str, object], None],
 ) -> None:
     def settled(name: str) -> Record:
-        return settle(suites.plan(name), suites.built(name, misbehaving, [NAP_US, 0, 0], tmp_path), run, Silent())
+        return run_with_recovery(
+            suites.plan(name), suites.built(name, misbehaving, [NAP_US, 0, 0], tmp_path), run, Silent()
+        )
 
     monkeypatch.setattr(rungs, "RECONNECT_S", 1.0)
     monkeypatch.setattr(rungs, "RESTART_S", 1.0)
@@ -448,7 +450,7 @@ def test_resuming_completes_exactly_what_faults_left_open(
     left = missing(plans, run, file.load().records)
     assert left == plans[2:]
     assert [record.outcome for record in run_suite(left, run, suites.Prebuilt(built), file)] == [Outcome.OK] * 2
-    settled = [record.model for record in file.load().records if record.outcome.settled]
+    settled = [record.model for record in file.load().records if record.outcome.conclusive]
     assert sorted(settled) == sorted(names)
     assert missing(plans, run, file.load().records) == []
 

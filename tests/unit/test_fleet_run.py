@@ -21,9 +21,9 @@ from device_runner.device import Identity
 from device_runner.failures import DeviceLost, Failure, RigFailure
 from harness.build.pool import Builder
 from harness.cases.plan import Plan
-from harness.fleet.messages import Away, Back, Gone, Message, Opened, Orders, Said, Settle, Settled, Stepped
+from harness.fleet.messages import Away, Back, CaseDone, Gone, Message, Opened, Orders, RunCase, Said, Stepped
 from harness.fleet.run import FleetRun
-from harness.fleet.worker_pool import Crew
+from harness.fleet.worker_pool import WorkerPool
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record, RecordFile
@@ -39,17 +39,17 @@ class NothingToBuild:
 
 @dataclass
 class Script:
-    """A crew whose members live through the events that are drawn for them; when these run out, all goes well."""
+    """A workers whose members live through the events that are drawn for them; when these run out, all goes well."""
 
     draw: Callable[[], str]
     open: dict[str, bool] = field(default_factory=lambda: dict.fromkeys(PHONES, False))
-    orders: dict[str, Settle] = field(default_factory=dict)
+    orders: dict[str, RunCase] = field(default_factory=dict)
     away: set[str] = field(default_factory=set)
     dismissed: set[str] = field(default_factory=set)
     ordered: list[tuple[str, str]] = field(default_factory=list)
     comes_back: bool = True
 
-    def order(self, name: str, settle: Settle) -> None:
+    def order(self, name: str, settle: RunCase) -> None:
         assert name not in self.dismissed
         assert name not in self.orders, "a worker got a second case before it was done with the first"
         self.orders[name] = settle
@@ -76,8 +76,8 @@ class Script:
             self.away.discard(name)
             if event == "lost":
                 self.away.add(name)
-                return Settled(self._record(name, order, Outcome.DEVICE_LOST), "unplugged")
-            return Settled(self._record(name, order, Outcome.OK))
+                return CaseDone(self._record(name, order, Outcome.DEVICE_LOST), "unplugged")
+            return CaseDone(self._record(name, order, Outcome.OK))
         if name in self.away and self.comes_back:
             self.away.discard(name)
             return Back()
@@ -87,7 +87,7 @@ class Script:
         return None
 
     @staticmethod
-    def _record(name: str, order: Settle, outcome: Outcome) -> Record:
+    def _record(name: str, order: RunCase, outcome: Outcome) -> Record:
         return a_record(order.plan.case.id, device=name, identity=PHONES[name], outcome=outcome)
 
 
@@ -97,7 +97,7 @@ def fleet(script: Script, records: RecordFile | None = None, said: list[str] | N
 
     say = (said if said is not None else []).append
     orders = Orders(Path("/nowhere"), "run")
-    return FleetRun(orders, cast(Crew, script), cast(Builder, NothingToBuild()), plan, records, Silent(), say)
+    return FleetRun(orders, cast(WorkerPool, script), cast(Builder, NothingToBuild()), plan, records, Silent(), say)
 
 
 def events(*drawn: str) -> Script:

@@ -7,81 +7,81 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.fleet.task_queue import MOST_LOSSES, Board
+from harness.fleet.task_queue import MOST_LOSSES, TaskQueue
 
 
-def a_board(**identities: str) -> Board[str]:
-    board: Board[str] = Board()
+def a_queue(**identities: str) -> TaskQueue[str]:
+    queue: TaskQueue[str] = TaskQueue()
     for device, identity in identities.items():
-        board.join(device, identity, lambda: ["x", "y", "z"])
-    return board
+        queue.join(device, identity, lambda: ["x", "y", "z"])
+    return queue
 
 
-def assigned(board: Board[str], device: str) -> str | None:
-    task = board.assign(device, lambda _: True)
+def assigned(queue: TaskQueue[str], device: str) -> str | None:
+    task = queue.assign(device, lambda _: True)
     return task.work if task else None
 
 
 def test_devices_of_one_identity_share_its_cases() -> None:
-    board = a_board(a="I", b="I")
-    assert [assigned(board, device) for device in "ab"] == ["x", "y"]
-    board.finish("a")
-    assert [assigned(board, "a"), board.idle] == ["z", []]
-    board.finish("b")
-    assert assigned(board, "b") is None
-    board.finish("a")
-    assert board.done
+    queue = a_queue(a="I", b="I")
+    assert [assigned(queue, device) for device in "ab"] == ["x", "y"]
+    queue.finish("a")
+    assert [assigned(queue, "a"), queue.idle] == ["z", []]
+    queue.finish("b")
+    assert assigned(queue, "b") is None
+    queue.finish("a")
+    assert queue.done
 
 
 def test_each_identity_gets_every_case() -> None:
-    board = a_board(a="I", b="J")
+    queue = a_queue(a="I", b="J")
     for device in "ab":
         for case in "xyz":
-            assert assigned(board, device) == case
-            board.finish(device)
-    assert board.done
+            assert assigned(queue, device) == case
+            queue.finish(device)
+    assert queue.done
 
 
 def test_a_device_takes_the_first_case_that_is_built() -> None:
-    board = a_board(a="I")
-    task = board.assign("a", lambda case: case == "y")
+    queue = a_queue(a="I")
+    task = queue.assign("a", lambda case: case == "y")
     assert task
     assert task.work == "y"
-    assert board.idle == []
+    assert queue.idle == []
 
 
 def test_the_case_of_a_lost_device_goes_next_to_another_of_its_identity() -> None:
-    board = a_board(a="I", b="I", c="J")
-    assert assigned(board, "a") == "x"
-    assert board.lose("a") is None
-    assert [assigned(board, device) for device in "cb"] == ["x", "x"]
-    assert not board.has_peer("b")
+    queue = a_queue(a="I", b="I", c="J")
+    assert assigned(queue, "a") == "x"
+    assert queue.lose("a") is None
+    assert [assigned(queue, device) for device in "cb"] == ["x", "x"]
+    assert not queue.has_peer("b")
 
 
 def test_a_case_that_may_kill_devices_is_not_tried_on_all_of_them() -> None:
-    board = a_board(a="I", b="I", c="I")
+    queue = a_queue(a="I", b="I", c="I")
     for device, ended in zip("ab", [None, "x"], strict=True):
-        assert assigned(board, device) == "x"
-        task = board.lose(device)
+        assert assigned(queue, device) == "x"
+        task = queue.lose(device)
         assert (task.work if task else None) == ended
     assert MOST_LOSSES == 2
-    assert assigned(board, "c") == "y"
+    assert assigned(queue, "c") == "y"
 
 
 def test_what_waits_for_nobody_is_ended() -> None:
-    board = a_board(a="I", b="J")
-    assert assigned(board, "a") == "x"
-    board.lose("a")
-    assert [task.work for task in board.strand()] == ["x", "y", "z"]
-    assert list(board.strand()) == []
-    assert not board.done
+    queue = a_queue(a="I", b="J")
+    assert assigned(queue, "a") == "x"
+    queue.lose("a")
+    assert [task.work for task in queue.strand()] == ["x", "y", "z"]
+    assert list(queue.strand()) == []
+    assert not queue.done
 
 
 def test_a_device_that_comes_back_goes_on() -> None:
-    board = a_board(a="I", b="I")
-    board.lose("a")
-    board.join("a", "I", lambda: ["never asked for"])
-    assert assigned(board, "a") == "x"
+    queue = a_queue(a="I", b="I")
+    queue.lose("a")
+    queue.join("a", "I", lambda: ["never asked for"])
+    assert assigned(queue, "a") == "x"
 
 
 EVENT = st.tuples(st.sampled_from(["assign", "finish", "lose", "join", "strand"]), st.sampled_from("abcd"))
@@ -91,29 +91,29 @@ EVENT = st.tuples(st.sampled_from(["assign", "finish", "lose", "join", "strand"]
 def test_whatever_happens_every_task_ends_exactly_once(
     identities: dict[str, str], events: list[tuple[str, str]]
 ) -> None:
-    board = a_board(**identities)
+    queue = a_queue(**identities)
     ended: list[tuple[str, str]] = []
     lost: set[str] = set()
 
     def act(what: str, device: str) -> None:
-        if what == "assign" and device in board.idle:
-            board.assign(device, lambda _: True)
-        elif what == "finish" and board.running(device):
-            task = board.finish(device)
+        if what == "assign" and device in queue.idle:
+            queue.assign(device, lambda _: True)
+        elif what == "finish" and queue.running(device):
+            task = queue.finish(device)
             ended.append((task.identity, task.work))
         elif what == "lose" and device in identities and device not in lost:
             lost.add(device)
-            if gone := board.lose(device):
+            if gone := queue.lose(device):
                 ended.append((gone.identity, gone.work))
         elif what == "join" and device in lost:
             lost.discard(device)
-            board.join(device, identities[device], list)
+            queue.join(device, identities[device], list)
         elif what == "strand":
-            ended.extend((task.identity, task.work) for task in board.strand())
+            ended.extend((task.identity, task.work) for task in queue.strand())
 
     for event in events:
         act(*event)
-    while not board.done:  # let whoever is left finish
+    while not queue.done:  # let whoever is left finish
         for device in "abcd":
             act("assign", device)
             act("finish", device)

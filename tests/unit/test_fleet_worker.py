@@ -21,8 +21,8 @@ from fake_device import FakeDevice, a_plan, things
 from device_runner.failures import DeviceBusy, DeviceLost, Failure
 from device_runner.recovery import Rung
 from harness.fleet import worker
-from harness.fleet import worker_pool as crew
-from harness.fleet.messages import Away, Back, Gone, Message, Opened, Orders, Said, Settle, Settled, Stepped
+from harness.fleet import worker_pool as workers
+from harness.fleet.messages import Away, Back, CaseDone, Gone, Message, Opened, Orders, RunCase, Said, Stepped
 from harness.run.outcome import Outcome
 
 WAIT_S = 20
@@ -51,7 +51,7 @@ class Rig:
             worker.serve(theirs, "fake", orders, opened)
 
     def order(self) -> None:
-        self.pipe.send(Settle(self.plan, self.built))
+        self.pipe.send(RunCase(self.plan, self.built))
 
     def said(self) -> Any:
         assert self.pipe.poll(WAIT_S)
@@ -79,7 +79,7 @@ def test_a_worker_settles_cases_until_nobody_wants_more(tmp_path: Path) -> None:
             steps.append(message.step)
         assert steps[0] == "preparing"
         assert steps[-1] == "sampling"
-        assert isinstance(message, Settled)
+        assert isinstance(message, CaseDone)
         assert (message.record.outcome, message.record.run, message.lost) == (Outcome.OK, "the run", "")
     rig.end()
     assert ("tiny-opencl-float32-untuned", "sampling") in rig.told
@@ -128,7 +128,7 @@ def test_a_device_that_is_lost_in_a_case_is_given_up_with_the_reason(tmp_path: P
     cable.is_in = False
     while isinstance(message := rig.said(), Stepped):
         pass
-    assert isinstance(message, Settled)
+    assert isinstance(message, CaseDone)
     assert message.record.outcome is Outcome.DEVICE_LOST
     assert message.lost == "unplugged in a sample"
     rig.end()
@@ -167,11 +167,11 @@ def _crash(pipe: Connection, name: str, _orders: Orders) -> None:
 def test_the_death_of_a_worker_is_heard_and_one_that_hangs_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crew, "END_S", 0.2)
+    monkeypatch.setattr(workers, "END_S", 0.2)
     heard: dict[str, Message] = {}
 
     def listen_and_leave() -> None:
-        with crew.Crew("abc", Orders(tmp_path, "run"), _crash) as three:
+        with workers.WorkerPool("abc", Orders(tmp_path, "run"), _crash) as three:
             while len(heard) < 3:
                 for name, message in three.hear(WAIT_S):
                     heard[name] = message

@@ -14,7 +14,7 @@ from harness.history import asv_plugin
 from harness.history.codes import CODES, code_of, outcome_of
 from harness.history.events import Kind, State, change, events, state_of, vanished
 from harness.history.results import load
-from harness.history.runs import unsettled
+from harness.history.runs import reopened
 from harness.run.outcome import Outcome
 from harness.run.record import RecordFile
 
@@ -175,18 +175,18 @@ def test_what_met_no_device_is_taken_up_again_and_nothing_else(folder: Folder) -
     settled = folder.commit(both(CASE, 10.0, Outcome.WRONG_RESULT))
     lost = folder.commit(both(CASE, 10.0, Outcome.DEVICE_LOST))
     machine = folder.path / IDENTITY.key
-    assert unsettled(machine) == [folder.commits[1][:8]]
+    assert reopened(machine) == [folder.commits[1][:8]]
     assert settled.exists()
     assert not lost.exists()
     RecordFile(lost.with_suffix(".jsonl")).append(a_record(CASE, "as-shipped", 10.0))
-    assert unsettled(machine) == []
+    assert reopened(machine) == []
 
 
 def test_a_case_that_is_new_in_the_suite_opens_the_commits_that_lack_it(folder: Folder) -> None:
     folder.commit(both(CASE, 10.0, 11.0))
     machine = folder.path / folder.machine
-    assert unsettled(machine, [CASE]) == []
-    assert unsettled(machine, [CASE, "resnet18-opencl-float32-untuned"]) == [folder.commits[0][:8]]
+    assert reopened(machine, [CASE]) == []
+    assert reopened(machine, [CASE, "resnet18-opencl-float32-untuned"]) == [folder.commits[0][:8]]
     assert not list(machine.glob("00000000-*.json"))
     assert list(machine.glob("00000000-*.jsonl"))
 

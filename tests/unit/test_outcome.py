@@ -28,5 +28,5 @@ def test_the_exit_code_keeps_the_owners_apart(outcomes: list[Outcome], code: Exi
 
 
 def test_only_what_the_device_or_the_rig_spoilt_is_worth_running_again() -> None:
-    again = {outcome for outcome in Outcome if not outcome.settled}
+    again = {outcome for outcome in Outcome if not outcome.conclusive}
     assert again == {Outcome.THROTTLED, Outcome.DEVICE_LOST, Outcome.INFRA_ERROR}

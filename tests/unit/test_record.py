@@ -1,5 +1,6 @@
 """Records and their file."""
 
+import json
 import os
 import subprocess
 import sys
@@ -40,8 +41,6 @@ def make(**facts: Any) -> Record:
 
 
 def test_a_record_is_one_line_of_json_with_the_documented_keys() -> None:
-    import json
-
     line = make(message="two\nlines", wall_ms=[1.5, 2.5]).line()
     assert "\n" not in line
     assert set(REQUIRED_KEYS) <= set(json.loads(line))
@@ -117,3 +116,11 @@ def test_two_writers_mix_no_lines(tmp_path: Path) -> None:
         writer.communicate(line, timeout=60)
     loaded = RecordFile(path).load()
     assert (len(loaded.records), loaded.skipped) == (100, [])
+
+
+def test_a_record_of_an_earlier_version_is_read_by_its_old_names() -> None:
+    facts = json.loads(make(warm_up_ms=[3.0, 2.0], warmed_up=True).line())
+    old = {{"warm_up_ms": "ramp_ms", "warmed_up": "settled"}.get(name, name): value for name, value in facts.items()}
+    read = Record.model_validate_json(json.dumps(old))
+    assert (read.warm_up_ms, read.warmed_up) == ([3.0, 2.0], True)
+    assert {"warm_up_ms", "warmed_up"} <= set(json.loads(read.line()))

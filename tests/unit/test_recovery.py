@@ -18,7 +18,7 @@ from harness.failures import CompilerCrash
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record
-from harness.run.runner import Run, settle
+from harness.run.runner import Run, run_with_recovery
 from harness.run.tuning import TuningStore
 
 NAMES = ("retry", "reconnect", "restart", "reboot")
@@ -139,7 +139,7 @@ class Attempts:
     rungs: Sequence[Rung]
     made: int = 0
 
-    def settle(self, *lost: bool) -> tuple[Failure | None, list[Step]]:
+    def retry(self, *lost: bool) -> tuple[Failure | None, list[Step]]:
         script = iter(lost)
 
         def attempt() -> tuple[Failure | None, Failure | None]:
@@ -151,7 +151,7 @@ class Attempts:
             failure = DeviceLost("gone") if next(script) else None
             return failure, failure
 
-        return self.recovery.settle(attempt, self.rungs)
+        return self.recovery.retry(attempt, self.rungs)
 
 
 def test_a_device_given_up_is_looked_at_once_for_each_case() -> None:
@@ -162,11 +162,11 @@ def test_a_device_given_up_is_looked_at_once_for_each_case() -> None:
         raise DeviceLost("still gone")
 
     attempts = Attempts(Recovery(), [Rung("retry", 2.0, look), Rung("reconnect", 9.0, broken)])
-    attempts.settle(True)
+    attempts.retry(True)
     assert attempts.recovery.quarantine
     since = attempts.recovery.quarantine.since
     for _ in range(3):
-        failure, steps = attempts.settle()
+        failure, steps = attempts.retry()
         assert str(failure) == f"the device is lost since {since}: gone"
         assert steps == []
     assert looks == [2.0] * 4
@@ -175,20 +175,20 @@ def test_a_device_given_up_is_looked_at_once_for_each_case() -> None:
 
 def test_a_device_that_comes_back_is_used_again() -> None:
     attempts = Attempts(Recovery(), [Rung("retry", 2.0, broken)])
-    attempts.settle(True)
+    attempts.retry(True)
     attempts.rungs = [Rung("retry", 2.0, well)]
-    assert attempts.settle(False) == (None, [])
+    assert attempts.retry(False) == (None, [])
     assert attempts.recovery.quarantine is None
-    failure, steps = attempts.settle(True, False)
+    failure, steps = attempts.retry(True, False)
     assert failure is None
     assert [step.rung for step in steps] == ["retry"]
 
 
 def test_a_device_that_comes_and_goes_costs_one_attempt_for_each_case() -> None:
     attempts = Attempts(Recovery(), [Rung("retry", 2.0, well), Rung("reconnect", 2.0, well)])
-    attempts.settle(True, True, True)
+    attempts.retry(True, True, True)
     for _ in range(4):
-        attempts.settle(True)
+        attempts.retry(True)
         assert attempts.recovery.quarantine
     assert attempts.made == 3 + 4
 
@@ -203,7 +203,7 @@ def a_run(device: FakeDevice) -> Run:
 
 
 def settled(device: FakeDevice, built: Things, run: Run | None = None) -> Record:
-    return settle(a_plan(), built, run or a_run(device), Silent())
+    return run_with_recovery(a_plan(), built, run or a_run(device), Silent())
 
 
 def healing(device: FakeDevice, step: str) -> list[Rung]:
@@ -257,7 +257,7 @@ def test_who_watches_hears_what_is_done_for_a_lost_device(built: Things) -> None
 
     device = FakeDevice(fails={"session": DeviceLost("unplugged")})
     device.rungs = healing(device, "session")
-    settle(a_plan(), built, a_run(device), Listener())
+    run_with_recovery(a_plan(), built, a_run(device), Listener())
     assert ("tiny-opencl-float32-untuned", "device lost: retry") in heard
 
 

@@ -65,7 +65,7 @@ def test_a_run_that_only_judges_takes_no_samples(built: Built) -> None:
     record = run_case(a_plan(), built, replace(a_run(device), timed=False), Silent())
     assert record.outcome is Outcome.OK
     assert record.accuracy
-    assert record.wall_ms == record.ramp_ms == []
+    assert record.wall_ms == record.warm_up_ms == []
     assert "wall" not in device.steps
 
 
@@ -101,7 +101,7 @@ def test_a_throttled_run_has_samples_that_nothing_compares(built: Built) -> None
     assert record.wall_ms == record.device_ms == []
     assert set(record.throttled_ms) == {2.0}
     assert record.steadiness == {"after": {"thermal_pwrlevel": 2}}
-    assert not record.outcome.settled
+    assert not record.outcome.conclusive
     assert device.steps[-1] == "closed"
 
 

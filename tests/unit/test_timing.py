@@ -41,14 +41,14 @@ def run(steady_ms: float, times: list[float], budget: Budget):  # type: ignore[n
 
 def test_nothing_is_kept_before_two_consecutive_times_agree() -> None:
     timing, _ = run(10.0, [90.0, 50.0, 30.0, 20.0, 12.0, 10.0], Budget(seconds=20))
-    assert timing.ramp_ms[:6] == [90.0, 50.0, 30.0, 20.0, 12.0, 10.0]
-    assert timing.settled
+    assert timing.warm_up_ms[:6] == [90.0, 50.0, 30.0, 20.0, 12.0, 10.0]
+    assert timing.warmed_up
     assert set(timing.wall_ms) == {10.0}
 
 
 def test_a_program_that_never_settles_is_sampled_all_the_same_and_says_so() -> None:
     timing, _ = run(10.0, [10.0, 20.0] * 1000, Budget(seconds=1))
-    assert not timing.settled
+    assert not timing.warmed_up
     assert len(timing.wall_ms) >= FEWEST_SAMPLES
 
 

@@ -129,7 +129,7 @@ class Judge:
     def _built(self, bench: Bench) -> Build:
         for _ in range(ATTEMPTS):
             build = bench.build([self.case])[self.case]
-            if build.outcome.settled:
+            if build.outcome.conclusive:
                 return build
         raise RigFailure(f"{self.case} could not be built: {build.message}", hint="run the same command to go on")
 
@@ -137,7 +137,7 @@ class Judge:
         (record,) = bench.run([self.case])
         self.keep(record)
         _require_same(record.identity_key, [identity])
-        if not record.outcome.settled:
+        if not record.outcome.conclusive:
             why = f"{self.case} could not be judged: {record.outcome.value}: {record.message}"
             raise RigFailure(why, hint="run the same command to go on where this ended")
         return record
