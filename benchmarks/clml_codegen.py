@@ -3,7 +3,7 @@
     python -m benchmarks.clml_codegen [LAYERS]
 
 Takes a network of residual blocks with LAYERS convolutions (50) through TVM's own offload passes up to code generation,
-and through ours, with the quirks' work-rounds, the offload report and the code generator. Processor time, pass by pass,
+and through ours, with the quirks' workarounds, the offload report and the code generator. Processor time, pass by pass,
 so that neither a busy machine nor constant folding, which is the same in both and the longest of all, hides anything.
 Goal: at most 1 s more for 50 layers.
 """

@@ -68,7 +68,7 @@ def wanted(
 ) -> Wanted:
     """Read the suite and choose its cases. Raises UsageError before any device is touched.
 
-    `but_for` names quirks that are worked round although the rest is as shipped.
+    `but_for` names quirks that are worked around although the rest is as shipped.
     """
     from harness.build.pool import versions
     from harness.cases.plan import check
@@ -133,9 +133,9 @@ def prepared(
 
 
 def require_choice(as_shipped: bool, but_for: Sequence[str]) -> None:
-    """Raise UsageError for quirks that there are not, or that are worked round anyway."""
+    """Raise UsageError for quirks that there are not, or that are worked around anyway."""
     from harness.quirks import require_known
 
     require_known(but_for)
     if but_for and not as_shipped:
-        raise UsageError("--with-quirk goes with --as-shipped", hint="without it all quirks are worked round")
+        raise UsageError("--with-quirk goes with --as-shipped", hint="without it all quirks are worked around")

@@ -1,4 +1,4 @@
-"""What all suites share: a case, as shipped or worked round, and the record that tells of it."""
+"""What all suites share: a case, as shipped or worked around, and the record that tells of it."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class CompileRequest:
     linker: str = ""
     """Which one links for that CPU; empty for this machine's own."""
     but_for: Sequence[str] = ()
-    """Quirks that are worked round although it is to be as shipped."""
+    """Quirks that are worked around although it is to be as shipped."""
 
 
 @dataclass(frozen=True)

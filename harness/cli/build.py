@@ -66,7 +66,7 @@ def _table(plans: Sequence[Plan], built: Mapping[str, Artifact | Answers | Failu
             rows.append((plan.case.id, state, size(result.size_bytes), quirks, facts))
         elif isinstance(result, Failure):
             rows.append((plan.case.id, result.outcome, "-", quirks, str(result)))
-    return plain_table(rows, ("case", "built", "library", "quirks worked round", "what it is made of"))
+    return plain_table(rows, ("case", "built", "library", "quirks worked around", "what it is made of"))
 
 
 def _as_json(work: Work, built: Mapping[str, Artifact | Answers | Failure]) -> str:

@@ -33,12 +33,12 @@ TrackerAddress = Annotated[
 RecordsFile = Annotated[Path, typer.Option("--records", help="File of records (JSON lines).")]
 AsShipped = Annotated[
     bool,
-    typer.Option("--as-shipped", help="Work round only those upstream defects without which nothing compiles."),
+    typer.Option("--as-shipped", help="Work around only those upstream defects without which nothing compiles."),
 ]
 WithQuirks = Annotated[
     list[str] | None,
     typer.Option(
-        "--with-quirk", metavar="QUIRK", help="With --as-shipped: work round this defect all the same. Repeatable."
+        "--with-quirk", metavar="QUIRK", help="With --as-shipped: work around this defect all the same. Repeatable."
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]

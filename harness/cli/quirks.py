@@ -9,7 +9,7 @@ import typer
 from harness.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from harness.quirks import Answer, Quirk
+    from harness.quirks import ProbeAnswer, Quirk
 
 
 def register(app: typer.Typer) -> None:
@@ -18,9 +18,9 @@ def register(app: typer.Typer) -> None:
 
 
 def quirks(as_json: AsJson = False) -> None:
-    """List the known defects of TVM that the harness works round, and probe the installed TVM for each.
+    """List the known defects of TVM that the harness works around, and probe the installed TVM for each.
 
-    A quirk marked essential is worked round also with --as-shipped, because nothing would run without. docs/quirks.md
+    A quirk marked essential is worked around also with --as-shipped, because nothing would run without. docs/quirks.md
     tells how each was found.
     """
     import json
@@ -42,7 +42,7 @@ def quirks(as_json: AsJson = False) -> None:
     out("\n\n".join(_paragraph(q, a) for q, a in zip(QUIRKS, answers, strict=True)))
 
 
-def _paragraph(quirk: Quirk, answer: Answer) -> str:
+def _paragraph(quirk: Quirk, answer: ProbeAnswer) -> str:
     essential = ", essential" if quirk.essential else ""
     return "\n".join(
         [
@@ -55,7 +55,7 @@ def _paragraph(quirk: Quirk, answer: Answer) -> str:
     )
 
 
-def _plain(quirk: Quirk, answer: Answer) -> dict[str, object]:
+def _plain(quirk: Quirk, answer: ProbeAnswer) -> dict[str, object]:
     told = {"id": quirk.id, "title": quirk.title, "upstream": quirk.upstream, "releases": quirk.releases}
     more = {"paths": quirk.paths, "essential": quirk.essential, "workaround": quirk.workaround}
     return {**told, **more, "probe": answer.state.value, "seen": answer.seen}

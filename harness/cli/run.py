@@ -200,7 +200,7 @@ def _summary(done: Sequence[Record], records: Path) -> list[str]:
     quirks = sorted({quirk for record in done for quirk in record.quirks})
     if quirks:
         explained = "`adreno-bench quirks` explains them, each record names its own"
-        lines.append(f"{len(quirks)} upstream defects were worked round ({explained})")
+        lines.append(f"{len(quirks)} upstream defects were worked around ({explained})")
     emulated = dict.fromkeys(part for record in done for part in record.emulated)
     if emulated:
         names = ", ".join(emulated)

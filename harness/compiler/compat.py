@@ -151,7 +151,7 @@ def _last(passes: Passes, name: str) -> int:
     names = [str(p.info.name).rpartition(".")[2] for p in passes]
     if name not in names:
         raise RigFailure(
-            f"TVM {tvm_version()} has no pass {name} where a work-round of ours belongs",
+            f"TVM {tvm_version()} has no pass {name} where a workaround of ours belongs",
             hint="use --as-shipped, or mend the quirk for this release",
             evidence=" ".join(names),
         )

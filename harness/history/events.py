@@ -80,7 +80,7 @@ Noise = Mapping[tuple[str, str], float]
 
 
 def noise(history: History) -> Noise:
-    """Where a case is the same library as shipped and worked round, its two latencies differ by nothing but noise."""
+    """Where a case is the same library as shipped and worked around, its two latencies differ by nothing but noise."""
     twins: dict[tuple[str, str, str], list[float]] = {}
     for series in history.series:
         for point in series.points:

@@ -31,8 +31,8 @@ from harness.run.runner import Run, run_suite
 from harness.run.tuning import TuningStore
 from harness.store import cache_root
 
-WORKED_ROUND, AS_SHIPPED = "worked-round", "as-shipped"
-QUIRKS = (WORKED_ROUND, AS_SHIPPED)
+WITH_WORKAROUNDS, AS_SHIPPED = "worked-round", "as-shipped"
+QUIRKS = (WITH_WORKAROUNDS, AS_SHIPPED)
 """The two states that a release is measured in: at its best, and as its users meet it."""
 
 

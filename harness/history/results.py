@@ -18,7 +18,7 @@ from typing import Any
 
 from harness.cases.case import Case
 from harness.history.codes import outcome_of
-from harness.history.measured import AS_SHIPPED, WORKED_ROUND
+from harness.history.measured import AS_SHIPPED, WITH_WORKAROUNDS
 from harness.run.outcome import Outcome
 from harness.run.record import Record, RecordFile
 
@@ -173,7 +173,7 @@ def _by_case(row: Mapping[str, Any] | None, column: str) -> dict[tuple[str, str]
 
 def state_of_quirks(record: Record) -> str:
     """Which of the two states of quirks a record was taken in."""
-    return AS_SHIPPED if record.as_shipped else WORKED_ROUND
+    return AS_SHIPPED if record.as_shipped else WITH_WORKAROUNDS
 
 
 def _from_record(commit: str, date_ms: int, record: Record, low: float | None, high: float | None) -> Point:

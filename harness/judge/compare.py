@@ -286,7 +286,7 @@ def _remarks(base: Side, head: Side, verdict: Verdict) -> tuple[str, ...]:
     if base.artifact == head.artifact:
         return ("the artifact is the same: the device changed, not the compiler",)
     other = sorted({*base.quirks} ^ {*head.quirks})
-    return (f"worked round on one side only: {', '.join(other)}",) if other else ()
+    return (f"worked around on one side only: {', '.join(other)}",) if other else ()
 
 
 def exit_code(result: Result) -> ExitCode:

@@ -52,7 +52,7 @@ class PathFacts:
     """Memory planned for intermediate tensors, without the row padding that a device may add to images."""
 
 
-class Path(Protocol):
+class CompilationPath(Protocol):
     """One way to reach the device. A path is one file, registered in `harness.paths.PATHS`."""
 
     @property

@@ -36,7 +36,7 @@ class OpenCLPath:
         return Target(attributes, host=host_target(host_triple))
 
     def lower(self, mod: Any, target: Any, quirks: Sequence[Quirk]) -> Any:
-        """TVM's own Relax passes for this target, edited by the quirks' work-rounds."""
+        """TVM's own Relax passes for this target, edited by the quirks' workarounds."""
         import tvm
 
         passes = tvm_compat.adreno_relax_passes(target)
@@ -46,7 +46,7 @@ class OpenCLPath:
             return tvm.transform.Sequential(passes)(mod)
 
     def build(self, lowered: Any, target: Any, quirks: Sequence[Quirk]) -> Any:
-        """TVM's own TIR passes for this target, edited by the quirks' work-rounds, then code generation."""
+        """TVM's own TIR passes for this target, edited by the quirks' workarounds, then code generation."""
         from tvm import relax
 
         passes = tvm_compat.adreno_tir_passes()

@@ -47,7 +47,7 @@ def add_options(parser: pytest.Parser) -> None:
         help="virtual (default), local or an adb serial. Repeated with -n: each worker has one of them.",
     )
     group.addoption("--baselines", metavar="DIR", help="Folder of baselines (default: baselines).")
-    group.addoption("--as-shipped", action="store_true", help="Work round only what nothing would compile without.")
+    group.addoption("--as-shipped", action="store_true", help="Work around only what nothing would compile without.")
     group.addoption("--with-quirk", action="append", metavar="QUIRK", help="With --as-shipped: and this one, too.")
 
 

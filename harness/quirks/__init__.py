@@ -42,9 +42,9 @@ from harness.quirks import (
     tir_pipeline_tuple,
     vectorized_alloc,
 )
-from harness.quirks.base import Answer, Quirk, State
+from harness.quirks.base import Presence, ProbeAnswer, Quirk
 
-__all__ = ["QUIRKS", "Answer", "Quirk", "State", "quirks_for", "require_known"]
+__all__ = ["QUIRKS", "ProbeAnswer", "Quirk", "Presence", "quirks_for", "require_known"]
 
 QUIRKS: tuple[Quirk, ...] = (
     tir_pipeline_tuple.QUIRK,
@@ -77,13 +77,13 @@ QUIRKS: tuple[Quirk, ...] = (
     clml_untuned_conv.QUIRK,
     clml_runtime_name.QUIRK,
 )
-"""In the order in which their work-rounds are applied."""
+"""In the order in which their workarounds are applied."""
 
 
 def quirks_for(
     path: str, precision: Precision, *, as_shipped: bool, but_for: Collection[str] = (), tvm: str = ""
 ) -> tuple[Quirk, ...]:
-    """The quirks that are worked round for a case, by TVM's version (the installed one unless told): no probe is run.
+    """The quirks that are worked around for a case, by TVM's version (the installed one unless told): no probe is run.
 
     `as_shipped` leaves only those without which nothing could run, and those whose ids are in `but_for`.
     """

@@ -1,6 +1,6 @@
-"""What a quirk is: a known defect of some TVM releases, how to find out whether it is still there, and its work-round.
+"""What a quirk is: a known defect of some TVM releases, how to find out whether it is still there, and its workaround.
 
-A work-round is an edit of TVM's own ordered list of passes, so everything else stays as the release has it. When a pass
+A workaround is an edit of TVM's own ordered list of passes, so everything else stays as the release has it. When a pass
 that it hangs on is gone, the edit fails loudly.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Edit = Callable[[Passes], Passes]
 
 
-class State(str, Enum):
+class Presence(str, Enum):
     """What a probe found on the installed TVM."""
 
     PRESENT = "present"
@@ -29,10 +29,10 @@ class State(str, Enum):
 
 
 @dataclass(frozen=True)
-class Answer:
+class ProbeAnswer:
     """A probe's answer, with one line of what it saw."""
 
-    state: State
+    state: Presence
     seen: str
 
 
@@ -46,15 +46,15 @@ class Quirk:
     """Where it can be read: file, issue or pull request of apache/tvm."""
     since: str
     paths: tuple[str, ...]
-    probe: Callable[..., Answer]
-    """Takes the quirks whose work-rounds are applied, none for TVM as it is. Cheap, but it may raise or crash, so
+    probe: Callable[..., ProbeAnswer]
+    """Takes the quirks whose workarounds are applied, none for TVM as it is. Cheap, but it may raise or crash, so
     `ask` runs it in a process of its own."""
     workaround: str
     """One line of what is done instead."""
     until: str = ""
     precisions: tuple[Precision, ...] = tuple(Precision)
     essential: bool = False
-    """Without its work-round nothing that this path builds could run, so `--as-shipped` applies it too."""
+    """Without its workaround nothing that this path builds could run, so `--as-shipped` applies it too."""
     relax: Edit | None = None
     tir: Edit | None = None
     model: Callable[[Any], Any] | None = None
@@ -76,13 +76,13 @@ class Quirk:
         return late_enough and early_enough and path in self.paths and precision in self.precisions
 
     def edit_model(self, mod: Any) -> Any:
-        """The imported module with the work-round."""
+        """The imported module with the workaround."""
         return self.model(mod) if self.model else mod
 
     def edit_relax(self, passes: Passes) -> Passes:
-        """The Relax passes with the work-round."""
+        """The Relax passes with the workaround."""
         return self.relax(passes) if self.relax else passes
 
     def edit_tir(self, passes: Passes) -> Passes:
-        """The TIR passes with the work-round."""
+        """The TIR passes with the workaround."""
         return self.tir(passes) if self.tir else passes

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from harness.compiler.compat import Passes, insert_before, type_of
-from harness.quirks.base import Answer, Quirk, State
+from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.clml_sample import batch_norm, network, parts
 
 
-def probe(*applied: Quirk) -> Answer:
+def probe(*applied: Quirk) -> ProbeAnswer:
     """Partition a batch norm without scaling, and look whether that is still all that says so."""
     mod = network(lambda emit, x: emit(batch_norm(emit, x, scale=False)))
-    state = State.PRESENT if "scale=False" in parts(mod, applied).script() else State.ABSENT
-    return Answer(state, f"offloaded with {'an unused gamma' if state is State.PRESENT else 'a gamma of one'}")
+    state = Presence.PRESENT if "scale=False" in parts(mod, applied).script() else Presence.ABSENT
+    return ProbeAnswer(state, f"offloaded with {'an unused gamma' if state is Presence.PRESENT else 'a gamma of one'}")
 
 
 def spell_out_flags(passes: Passes) -> Passes:

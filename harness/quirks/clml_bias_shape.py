@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from harness.compiler.compat import is_constant, type_of
 from harness.paths.clml.codegen import shape_of
-from harness.quirks.base import Answer, Quirk
+from harness.quirks.base import ProbeAnswer, Quirk
 from harness.quirks.clml_sample import constant, conv, network, offers
 
 if TYPE_CHECKING:
     from harness.paths.clml.patterns import Match
 
 
-def probe(*applied: Quirk) -> Answer:
+def probe(*applied: Quirk) -> ProbeAnswer:
     """Partition a convolution plus a whole tensor."""
     from tvm import relax
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.quirks.base import Answer, Quirk
+from harness.quirks.base import ProbeAnswer, Quirk
 from harness.quirks.clml_sample import batch_norm, conv_transpose, network, offers
 
 if TYPE_CHECKING:
     from harness.paths.clml.patterns import Match
 
 
-def probe(*applied: Quirk) -> Answer:
+def probe(*applied: Quirk) -> ProbeAnswer:
     """Partition a transposed convolution with batch norm."""
     mod = network(lambda emit, x: emit(batch_norm(emit, emit(conv_transpose(x)))))
     return offers("openclml.bn.nn.conv2d_transpose", mod, applied)

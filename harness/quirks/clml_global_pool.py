@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from harness.compiler.compat import type_of
 from harness.paths.clml.codegen import shape_of
-from harness.quirks.base import Answer, Quirk, State
+from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.clml_sample import network, offers, runtime_source
 
 if TYPE_CHECKING:
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 _SWAPPED = "{in_dims.w, in_dims.h}"
 
 
-def probe(*applied: Quirk) -> Answer:
+def probe(*applied: Quirk) -> ProbeAnswer:
     """Partition the mean over 4 x 8, and look at the window in TVM's runtime."""
     from tvm import relax
 
     source = runtime_source()
     if source and _SWAPPED not in source:
-        return Answer(State.ABSENT, f"TVM's runtime has no window {_SWAPPED} any more")
+        return ProbeAnswer(Presence.ABSENT, f"TVM's runtime has no window {_SWAPPED} any more")
     mod = network(lambda emit, x: emit(relax.op.mean(x, [2, 3], keepdims=True)), (1, 4, 4, 8))
     return offers("openclml.nn.global_avg_pool2d", mod, applied)
 

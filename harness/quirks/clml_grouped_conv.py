@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.quirks.base import Answer, Quirk
+from harness.quirks.base import ProbeAnswer, Quirk
 from harness.quirks.clml_sample import conv, network, offers
 
 if TYPE_CHECKING:
     from harness.paths.clml.patterns import Match
 
 
-def probe(*applied: Quirk) -> Answer:
+def probe(*applied: Quirk) -> ProbeAnswer:
     """Partition a depthwise convolution."""
     return offers("openclml.nn.conv2d", network(lambda emit, x: emit(conv(x, groups=4))), applied)
 

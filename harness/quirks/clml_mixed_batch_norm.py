@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from harness.cases.case import Precision
-from harness.quirks.base import Answer, Quirk, State
+from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.clml_sample import batch_norm, conv, network, offloaded
 
 
-def probe(*applied: Quirk) -> Answer:
+def probe(*applied: Quirk) -> ProbeAnswer:
     """Partition convolution, batch norm and activation in mixed precision."""
     import tvm
     from tvm import relax
@@ -19,8 +19,8 @@ def probe(*applied: Quirk) -> Answer:
         mod = quirk.edit_model(mod)
     mod = tvm.transform.Sequential([relax.transform.ToMixedPrecision("float16"), relax.transform.FoldConstant()])(mod)
     found = offloaded(mod, applied)
-    state = State.ABSENT if set(found) == {"openclml.relu.bias.nn.conv2d"} else State.PRESENT
-    return Answer(state, f"one block becomes {', '.join(found) or 'nothing'}")
+    state = Presence.ABSENT if set(found) == {"openclml.relu.bias.nn.conv2d"} else Presence.PRESENT
+    return ProbeAnswer(state, f"one block becomes {', '.join(found) or 'nothing'}")
 
 
 def fold_first(mod: Any) -> Any:

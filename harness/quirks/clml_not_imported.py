@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from harness.quirks.base import Answer, Quirk, State
+from harness.quirks.base import Presence, ProbeAnswer, Quirk
 
 
-def probe(*_applied: Quirk) -> Answer:
+def probe(*_applied: Quirk) -> ProbeAnswer:
     """Read whether the Adreno backend imports its CLML module."""
     import inspect
 
     from tvm.relax.backend import adreno
 
     imported = "clml" in inspect.getsource(adreno)
-    return Answer(
-        State.ABSENT if imported else State.PRESENT,
+    return ProbeAnswer(
+        Presence.ABSENT if imported else Presence.PRESENT,
         f"relax/backend/adreno/__init__.py {'mentions' if imported else 'does not mention'} clml",
     )
 
@@ -28,4 +28,4 @@ QUIRK = Quirk(
     probe=probe,
     workaround="the module is imported before the pipeline is asked for",
 )
-"""Its work-round is the import in `harness.paths.clml.register`, so there is no edit."""
+"""Its workaround is the import in `harness.paths.clml.register`, so there is no edit."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.compiler.compat import dtype_of
-from harness.quirks.base import Answer, Quirk
+from harness.quirks.base import ProbeAnswer, Quirk
 from harness.quirks.clml_sample import network, offers
 
 if TYPE_CHECKING:
     from harness.paths.clml.patterns import Match
 
 
-def probe(*applied: Quirk) -> Answer:
+def probe(*applied: Quirk) -> ProbeAnswer:
     """Partition a reshape of int64."""
     from tvm import relax
 

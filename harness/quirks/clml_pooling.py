@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from harness.compiler.compat import type_of
 from harness.paths.clml.codegen import shape_of
-from harness.quirks.base import Answer, Quirk
+from harness.quirks.base import ProbeAnswer, Quirk
 from harness.quirks.clml_sample import network, offers
 
 if TYPE_CHECKING:
     from harness.paths.clml.patterns import Match
 
 
-def probe(*applied: Quirk) -> Answer:
+def probe(*applied: Quirk) -> ProbeAnswer:
     """Partition a max pool in NHWC."""
     from tvm import relax
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.quirks.base import Answer, Quirk, State
+from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.clml_sample import network, offloaded
 
 _COMPOSITE = "openclml.relax.nn.relu6"
 """The runtime goes by how a name ends, and `nn.relu6` is an activation of CLML's."""
 
 
-def probe(*applied: Quirk) -> Answer:
+def probe(*applied: Quirk) -> ProbeAnswer:
     """Partition a ReLU6."""
     from tvm import relax
 
     found = offloaded(network(lambda emit, x: emit(relax.op.clip(x, 0, 6))), applied)
-    state = State.ABSENT if found else State.PRESENT
-    return Answer(state, f"of clip(x, 0, 6) are offloaded: {', '.join(found) or 'nothing'}")
+    state = Presence.ABSENT if found else Presence.PRESENT
+    return ProbeAnswer(state, f"of clip(x, 0, 6) are offloaded: {', '.join(found) or 'nothing'}")
 
 
 def patterns() -> list[Any]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from harness.quirks.base import Answer, Quirk, State
+from harness.quirks.base import Presence, ProbeAnswer, Quirk
 
 
-def probe(*_applied: Quirk) -> Answer:
+def probe(*_applied: Quirk) -> ProbeAnswer:
     """Read which name is asked for."""
     import inspect
 
     from tvm.relax.backend.adreno import clml
 
     source = inspect.getsource(clml.is_clml_runtime_enabled)
-    state = State.PRESENT if "relax.op.is_openclml_runtime_enabled" in source else State.ABSENT
-    return Answer(state, f"is_clml_runtime_enabled() answers {clml.is_clml_runtime_enabled()}")
+    state = Presence.PRESENT if "relax.op.is_openclml_runtime_enabled" in source else Presence.ABSENT
+    return ProbeAnswer(state, f"is_clml_runtime_enabled() answers {clml.is_clml_runtime_enabled()}")
 
 
 QUIRK = Quirk(

@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.compiler.compat import dtype_of, tensor_type, type_of
 from harness.paths.base import DeviceLimits
-from harness.quirks.base import Answer, Quirk, State
+from harness.quirks.base import Presence, ProbeAnswer, Quirk
 
 Emit = Callable[[Any], Any]
 """Adds an expression to the network and returns the variable that holds it."""
@@ -62,26 +62,26 @@ def batch_norm(emit: Emit, data: Any, **attributes: Any) -> Any:
 
 
 def parts(mod: Any, applied: Sequence[Quirk]) -> Any:
-    """The module as TVM cuts it for CLML, with these work-rounds."""
+    """The module as TVM cuts it for CLML, with these workarounds."""
     from harness.paths.clml import ClmlPath, partitioned
 
     return partitioned(mod, ClmlPath().target(DeviceLimits(), None), applied)
 
 
 def offloaded(mod: Any, applied: Sequence[Quirk]) -> Counter[str]:
-    """The composites that TVM would hand to CLML, with these work-rounds."""
+    """The composites that TVM would hand to CLML, with these workarounds."""
     from harness.paths.clml.offload import offload_of
 
     report = offload_of(parts(mod, applied)) or {"subgraphs": []}
     return sum((Counter(part["composites"]) for part in report["subgraphs"]), Counter())
 
 
-def offers(composite: str, mod: Any, applied: Sequence[Quirk]) -> Answer:
+def offers(composite: str, mod: Any, applied: Sequence[Quirk]) -> ProbeAnswer:
     """PRESENT if this composite is offloaded, which the runtime refuses or computes differently."""
     found = offloaded(mod, applied)
     if found[composite]:
-        return Answer(State.PRESENT, f"{composite} is offloaded")
-    return Answer(State.ABSENT, f"offloaded: {', '.join(found) or 'nothing'}")
+        return ProbeAnswer(Presence.PRESENT, f"{composite} is offloaded")
+    return ProbeAnswer(Presence.ABSENT, f"offloaded: {', '.join(found) or 'nothing'}")
 
 
 def runtime_source() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.paths.clml.codegen import shape_of
-from harness.quirks.base import Answer, Quirk
+from harness.quirks.base import ProbeAnswer, Quirk
 from harness.quirks.clml_sample import conv, network, offers
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _DIMENSIONS = 4
 
 
-def probe(*applied: Quirk) -> Answer:
+def probe(*applied: Quirk) -> ProbeAnswer:
     """Partition a convolution of two images."""
     return offers("openclml.nn.conv2d", network(lambda emit, x: emit(conv(x)), (2, 4, 8, 8)), applied)
 

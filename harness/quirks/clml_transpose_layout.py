@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from harness.compiler.compat import Passes, insert_before
-from harness.quirks.base import Answer, Quirk, State
+from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.clml_sample import conv_transpose, network, parts
 
 
-def probe(*applied: Quirk) -> Answer:
+def probe(*applied: Quirk) -> ProbeAnswer:
     """Partition a transposed convolution of float64, which is not offloaded, and legalise it."""
     import tvm
     from tvm import relax
@@ -17,7 +17,7 @@ def probe(*applied: Quirk) -> Answer:
     for quirk in applied:
         passes = quirk.edit_relax(passes)
     left = "relax.nn.conv2d_transpose" if _left(tvm.transform.Sequential(passes)(mod)) else ""
-    return Answer(State.PRESENT if left else State.ABSENT, f"not legalised: {left or 'nothing'}")
+    return ProbeAnswer(Presence.PRESENT if left else Presence.ABSENT, f"not legalised: {left or 'nothing'}")
 
 
 def _left(mod: object) -> bool:

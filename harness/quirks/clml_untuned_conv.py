@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 
-from harness.quirks.base import Answer, Quirk, State
+from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.clml_sample import runtime_source
 
 _CREATE = re.compile(r"CLML_CALL\(clCreateMLOpConvolutionForwardQCOM,(.*?)\);", re.DOTALL)
 
 
-def probe(*_applied: Quirk) -> Answer:
+def probe(*_applied: Quirk) -> ProbeAnswer:
     """Look what TVM's runtime passes for the tuning cache."""
     calls = _CREATE.findall(runtime_source())
     if not calls:
-        return Answer(State.CANNOT_TELL, "this TVM does not ship the source of its CLML runtime")
+        return ProbeAnswer(Presence.CANNOT_TELL, "this TVM does not ship the source of its CLML runtime")
     passed = calls[0].rpartition(",")[2].strip()
-    return Answer(State.PRESENT if passed == "nullptr" else State.ABSENT, f"the tuning cache is given as {passed}")
+    return ProbeAnswer(
+        Presence.PRESENT if passed == "nullptr" else Presence.ABSENT, f"the tuning cache is given as {passed}"
+    )
 
 
 QUIRK = Quirk(

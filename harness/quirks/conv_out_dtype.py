@@ -6,18 +6,18 @@ from typing import Any
 
 from harness.cases.case import Precision
 from harness.compiler.compat import Passes, dtype_of, replace_last, type_of
-from harness.quirks.base import Answer, Quirk, State
+from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.sample import conv, lower
 
 
-def probe(*applied: Quirk) -> Answer:
+def probe(*applied: Quirk) -> ProbeAnswer:
     """Lower a float16 convolution with TVM's own passes."""
     mod = conv(dtype="float16")
     try:
         lower(mod, applied)
     except Exception as error:  # whatever TVM raises is the answer
-        return Answer(State.PRESENT, str(error).strip().splitlines()[-1])
-    return Answer(State.ABSENT, "a float16 convolution is lowered")
+        return ProbeAnswer(Presence.PRESENT, str(error).strip().splitlines()[-1])
+    return ProbeAnswer(Presence.ABSENT, "a float16 convolution is lowered")
 
 
 def legalize(builder: Any, call: Any) -> Any:

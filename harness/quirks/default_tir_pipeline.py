@@ -5,11 +5,11 @@ from __future__ import annotations
 from harness.compiler.compat import opencl_source
 from harness.failures import InvalidKernel
 from harness.paths.kernels import check_images
-from harness.quirks.base import Answer, Quirk, State
+from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.sample import conv, lower, texture_target
 
 
-def probe(*applied: Quirk) -> Answer:
+def probe(*applied: Quirk) -> ProbeAnswer:
     """Build an image kernel with the default argument and look at its source."""
     from tvm import relax
 
@@ -17,8 +17,8 @@ def probe(*applied: Quirk) -> Answer:
     try:
         check_images(opencl_source(executable))
     except InvalidKernel as invalid:
-        return Answer(State.PRESENT, invalid.message)
-    return Answer(State.ABSENT, "the image kernels are accessed as they are declared")
+        return ProbeAnswer(Presence.PRESENT, invalid.message)
+    return ProbeAnswer(Presence.ABSENT, "the image kernels are accessed as they are declared")
 
 
 QUIRK = Quirk(
@@ -31,4 +31,4 @@ QUIRK = Quirk(
     probe=probe,
     workaround="name the target's own pipeline; every built kernel is checked for images that are accessed as declared",
 )
-"""Its work-round is that the paths always build with the Adreno passes, so there is no edit."""
+"""Its workaround is that the paths always build with the Adreno passes, so there is no edit."""

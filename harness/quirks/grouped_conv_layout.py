@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.compiler.compat import Passes, replace_last
-from harness.quirks.base import Answer, Quirk, State
+from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.sample import conv, lower
 
 _CONV = "relax.nn.conv2d"
@@ -13,14 +13,14 @@ _TEXTURE = {_CONV: ["NCHW4c", "OIHW4o", "NCHW4c"]}
 _PLAIN = {_CONV: ["NCHW", "OIHW", "NCHW"]}
 
 
-def probe(*applied: Quirk) -> Answer:
+def probe(*applied: Quirk) -> ProbeAnswer:
     """Lower a depthwise convolution with TVM's own passes."""
     mod = conv(groups=8)
     try:
         lower(mod, applied)
     except Exception as error:  # whatever TVM raises is the answer
-        return Answer(State.PRESENT, str(error).strip().splitlines()[-1])
-    return Answer(State.ABSENT, "a depthwise convolution is lowered")
+        return ProbeAnswer(Presence.PRESENT, str(error).strip().splitlines()[-1])
+    return ProbeAnswer(Presence.ABSENT, "a depthwise convolution is lowered")
 
 
 def keep_grouped_plain(passes: Passes) -> Passes:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from harness.compiler.compat import Passes, insert_before
-from harness.quirks.base import Answer, Quirk, State
+from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.sample import average_pool, lower
 
 
-def probe(*applied: Quirk) -> Answer:
+def probe(*applied: Quirk) -> ProbeAnswer:
     """Lower an average pool in NCHW4c with TVM's own passes."""
     mod = average_pool()
     try:
         lower(mod, applied)
     except Exception as error:  # whatever TVM raises is the answer
-        return Answer(State.PRESENT, str(error).strip().splitlines()[0])
-    return Answer(State.ABSENT, "an average pool in NCHW4c is scheduled")
+        return ProbeAnswer(Presence.PRESENT, str(error).strip().splitlines()[0])
+    return ProbeAnswer(Presence.ABSENT, "an average pool in NCHW4c is scheduled")
 
 
 class UnlessReductionRaises:

@@ -64,14 +64,14 @@ def texture_target() -> Any:
 
 
 def lower(mod: Any, quirks: Sequence[Quirk]) -> Any:
-    """TVM's own Relax passes of the texture path, with these work-rounds."""
+    """TVM's own Relax passes of the texture path, with these workarounds."""
     from harness.paths import PATHS
 
     return PATHS["texture"].lower(mod, texture_target(), quirks)
 
 
 def source(mod: Any, quirks: Sequence[Quirk]) -> str:
-    """OpenCL source of the texture path, with these work-rounds."""
+    """OpenCL source of the texture path, with these workarounds."""
     from harness.paths import PATHS
 
     return opencl_source(PATHS["texture"].build(lower(mod, quirks), texture_target(), quirks))

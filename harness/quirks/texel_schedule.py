@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from harness.compiler.compat import Passes, insert_before, memory_scope
-from harness.quirks.base import Answer, Quirk, State
+from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.sample import concat, lower
 
 
-def probe(*applied: Quirk) -> Answer:
+def probe(*applied: Quirk) -> ProbeAnswer:
     """Look whether the schedule of a concatenation into an image has a loop over lanes."""
     functions = {name.name_hint: func for name, func in lower(concat(), applied).functions.items()}
     func = functions.get("concatenate")
     if func is None or not _writes_texture(func):
-        return Answer(State.CANNOT_TELL, "no concatenation is written into an image")
+        return ProbeAnswer(Presence.CANNOT_TELL, "no concatenation is written into an image")
     if "T.vectorized" in func.script():
-        return Answer(State.ABSENT, "a concatenation stores four lanes at a time")
-    return Answer(State.PRESENT, "a concatenation into an image has no loop over its four lanes")
+        return ProbeAnswer(Presence.ABSENT, "a concatenation stores four lanes at a time")
+    return ProbeAnswer(Presence.PRESENT, "a concatenation into an image has no loop over its four lanes")
 
 
 class TexelRule:

@@ -6,21 +6,23 @@ import re
 from typing import Any
 
 from harness.compiler.compat import Passes, insert_before, map_children, statement_pass
-from harness.quirks.base import Answer, Quirk, State
+from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.sample import conv, source
 
 _STORE = "tirx.texture2d_store"
 _SERIAL_STORE = re.compile(r"for \(int (\w+) = 0; \1 < 4; \+\+\1\) \{[^{}]*write_image")
 
 
-def probe(*applied: Quirk) -> Answer:
+def probe(*applied: Quirk) -> ProbeAnswer:
     """Look whether the lanes of a texel are stored one after the other, each over the whole texel."""
     text = source(conv(), applied)
     if _SERIAL_STORE.search(text):
-        return Answer(State.PRESENT, "a loop over four lanes stores a whole texel each time; the last lane wins")
+        return ProbeAnswer(
+            Presence.PRESENT, "a loop over four lanes stores a whole texel each time; the last lane wins"
+        )
     if "write_image" in text:
-        return Answer(State.ABSENT, "each texel is stored once")
-    return Answer(State.CANNOT_TELL, "no kernel stores into an image")
+        return ProbeAnswer(Presence.ABSENT, "each texel is stored once")
+    return ProbeAnswer(Presence.CANNOT_TELL, "no kernel stores into an image")
 
 
 def give_stores_a_number_type(passes: Passes) -> Passes:

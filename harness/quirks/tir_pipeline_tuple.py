@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from harness.quirks.base import Answer, Quirk, State
+from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.sample import texture_target
 
 
-def probe(*_applied: Quirk) -> Answer:
+def probe(*_applied: Quirk) -> ProbeAnswer:
     """Ask for the target's default pipeline, as `tirx.build` does."""
     from tvm import tirx
 
     pipeline = tirx.get_default_tir_pipeline(texture_target())
     if isinstance(pipeline, tuple):
-        return Answer(State.ABSENT, f"the pipeline is a tuple of {len(pipeline)}")
-    return Answer(State.PRESENT, f"the pipeline is one {type(pipeline).__name__}, the build unpacks three")
+        return ProbeAnswer(Presence.ABSENT, f"the pipeline is a tuple of {len(pipeline)}")
+    return ProbeAnswer(Presence.PRESENT, f"the pipeline is one {type(pipeline).__name__}, the build unpacks three")
 
 
 QUIRK = Quirk(
@@ -26,4 +26,4 @@ QUIRK = Quirk(
     probe=probe,
     workaround="register the pipeline's passes together with the finalising passes that all targets share",
 )
-"""Its work-round is how `tvm_compat.tir_pipeline` registers passes, so there is no edit."""
+"""Its workaround is how `tvm_compat.tir_pipeline` registers passes, so there is no edit."""

@@ -16,19 +16,19 @@ from harness.compiler.compat import (
     with_body,
 )
 from harness.paths.kernels import kernels
-from harness.quirks.base import Answer, Quirk, State
+from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.sample import max_pool, source
 
 
-def probe(*applied: Quirk) -> Answer:
+def probe(*applied: Quirk) -> ProbeAnswer:
     """Look whether a max pool in NCHW4c accumulates four lanes in one number."""
     pool = "".join(k.body for k in kernels(source(max_pool(), applied)) if k.name.startswith("max_pool2d"))
     buffer = re.search(r"(float4?) \w+_local\w*\[(\d+)\];", pool)
     if not buffer:
-        return Answer(State.CANNOT_TELL, "the max pool has no local buffer")
+        return ProbeAnswer(Presence.CANNOT_TELL, "the max pool has no local buffer")
     lanes = (4 if buffer.group(1) == "float4" else 1) * int(buffer.group(2))
-    state = State.ABSENT if lanes >= 4 else State.PRESENT
-    return Answer(state, f"four lanes of a max pool accumulate in `{buffer.group()}`")
+    state = Presence.ABSENT if lanes >= 4 else Presence.PRESENT
+    return ProbeAnswer(state, f"four lanes of a max pool accumulate in `{buffer.group()}`")
 
 
 def allocate_outside(passes: Passes) -> Passes:

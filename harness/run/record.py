@@ -51,7 +51,7 @@ class Record(BaseModel):
     artifact: str = ""
     """Key of the artifact in the store."""
     quirks: tuple[str, ...] = ()
-    """Upstream defects that were worked round in this build."""
+    """Upstream defects that were worked around in this build."""
     as_shipped: bool = False
     toggles: dict[str, str] = {}
     wall_ms: list[float] = []

@@ -112,7 +112,7 @@ def kernel_of(artifact: Artifact) -> str:
 
 
 def compile_reference(request: Mapping[str, Any], out_dir: Path) -> Compiled:
-    """Compile the reference kernel for the device of a `CompileRequest` on TVM's plain path, without any work-round."""
+    """Compile the reference kernel for the device of a `CompileRequest` on TVM's plain path, without any workaround."""
     from harness.build.compile import LIBRARY, Compiled
     from harness.build.link import exporter
     from harness.compiler.compat import opencl_source

@@ -1,4 +1,4 @@
-"""Every path computes the right answer on an OpenCL device, and without its work-rounds the wrong one."""
+"""Every path computes the right answer on an OpenCL device, and without its workarounds the wrong one."""
 
 from __future__ import annotations
 
@@ -89,11 +89,11 @@ def test_several_outputs_keep_their_order(answer: Answer, path: str, entry: str)
     np.testing.assert_allclose(np.stack(got), np.stack([np.add(a, b), np.multiply(a, b)]), rtol=1e-6)
 
 
-def test_stores_and_pools_in_images_are_right_only_when_worked_round(answer: Answer) -> None:
+def test_stores_and_pools_in_images_are_right_only_when_worked_around(answer: Answer) -> None:
     (right,) = answer(small(), "cpu")
-    (worked_round,) = answer(small(), "texture")
+    (worked_around,) = answer(small(), "texture")
     (as_shipped,) = answer(small(), "texture", as_shipped=True)
-    np.testing.assert_allclose(worked_round, right, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(worked_around, right, rtol=0, atol=1e-5)
     assert np.abs(as_shipped - right).max() > 0.1 * np.abs(right).max()
 
 

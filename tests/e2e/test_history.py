@@ -93,7 +93,7 @@ def test_the_releases_history_says_that_the_texture_path_is_wrong_since_0_26(hom
     assert "Broken (0)" in page
     front = (published / "html" / "index.html").read_text(encoding="utf-8")
     assert "✗ wrong" in front
-    assert front.count("✓ right") == 2  # worked round, and the legend
+    assert front.count("✓ right") == 2  # worked around, and the legend
     summary = bench(home, "history", "summary", "--markdown", "--config", str(published / "asv.conf.json"))
     assert "1 right, 1 wrong" in summary.stdout or "1 wrong, 1 right" in summary.stdout
 

@@ -42,7 +42,7 @@ CHANGED = {
     "pad_conv2d_reflect": "nn.conv2d",
     "reshape_batch2": "",
 }
-"""What is offloaded of a golden case with the quirks worked round, where that differs from TVM's own choice."""
+"""What is offloaded of a golden case with the quirks worked around, where that differs from TVM's own choice."""
 
 PARTITIONED = {
     case.stem: facts["offloaded"]

@@ -10,7 +10,7 @@ from device_runner.failures import RigFailure
 from harness.cases.case import Precision
 from harness.compiler.compat import insert_before, release, replace_last, tvm_version
 from harness.failures import UsageError
-from harness.quirks import QUIRKS, Answer, Quirk, State, quirks_for, require_known
+from harness.quirks import QUIRKS, Presence, ProbeAnswer, Quirk, quirks_for, require_known
 from harness.quirks.ask import ask
 from harness.workbench import require_choice
 
@@ -77,12 +77,12 @@ def test_release_reads_versions() -> None:
 @pytest.mark.parametrize("quirk", QUIRKS, ids=lambda quirk: quirk.id)
 def test_probe_agrees_with_the_releases(quirk: Quirk) -> None:
     affected = any(quirk.affects(tvm_version(), path, p) for path in quirk.paths for p in quirk.precisions)
-    assert quirk.probe().state is (State.PRESENT if affected else State.ABSENT)
+    assert quirk.probe().state is (Presence.PRESENT if affected else Presence.ABSENT)
 
 
 @pytest.mark.parametrize("quirk", FIXED, ids=lambda quirk: quirk.id)
 def test_work_round_removes_the_defect(quirk: Quirk) -> None:
-    assert quirk.probe(quirk).state is State.ABSENT
+    assert quirk.probe(quirk).state is Presence.ABSENT
 
 
 def test_work_round_without_its_pass_fails_loudly() -> None:
@@ -98,5 +98,5 @@ def test_probe_in_a_process_of_its_own() -> None:
 
 def test_probe_that_dies_or_hangs_cannot_tell() -> None:
     nobody = dataclasses.replace(QUIRKS[0], id="no-such-quirk")
-    assert ask(nobody).state is State.CANNOT_TELL
-    assert ask(nobody, limit_s=0.01) == Answer(State.CANNOT_TELL, "the probe did not end within 0.01 s")
+    assert ask(nobody).state is Presence.CANNOT_TELL
+    assert ask(nobody, limit_s=0.01) == ProbeAnswer(Presence.CANNOT_TELL, "the probe did not end within 0.01 s")

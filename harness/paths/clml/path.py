@@ -47,7 +47,7 @@ class ClmlPath(OpenCLPath):
     keys: ClassVar[tuple[str, ...]] = (*OpenCLPath.keys, "clml")
 
     def lower(self, mod: Any, target: Any, quirks: Sequence[Quirk]) -> Any:
-        """TVM's own passes that offload, then those of path `opencl`, all edited by the quirks' work-rounds."""
+        """TVM's own passes that offload, then those of path `opencl`, all edited by the quirks' workarounds."""
         register()
         return _run(relax_passes(target, quirks), mod, target)
 
@@ -78,7 +78,7 @@ def partitioned(mod: Any, target: Any, quirks: Sequence[Quirk]) -> Any:
 
 
 def relax_passes(target: Any, quirks: Sequence[Quirk]) -> tvm_compat.Passes:
-    """The release's own passes with the quirks' work-rounds; one more leaves the report in the module."""
+    """The release's own passes with the quirks' workarounds; one more leaves the report in the module."""
     refusals = Refusals()
     table = pattern_table(quirks, refusals)
     offload = tvm_compat.clml_offload_passes(table, target)
