@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from device_runner.failures import DeviceBusy
+from device_runner.files import write_whole
 
 POLL_S = 0.2
 GLANCE_S = 0.02
@@ -110,9 +111,7 @@ def _now() -> str:
 
 
 def _write(note: Path, owner: Owner) -> None:
-    temporary = note.with_suffix(f".{os.getpid()}")
-    temporary.write_text(json.dumps(asdict(owner)), encoding="utf-8")
-    temporary.replace(note)
+    write_whole(note, json.dumps(asdict(owner)))
 
 
 def _read(note: Path) -> Owner | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ from device_runner.device import Device, DeviceEntry
 from device_runner.failures import Failure
 from device_runner.lease import lease, owner_of
 from device_runner.lease import tell as lease_note
+from device_runner.names import suggestion
 
 if TYPE_CHECKING:
     from device_runner.transport.adb_server import AdbEntry
@@ -172,12 +172,7 @@ def _require_known(name: str) -> None:
 
 def unknown(name: str, names: Sequence[str]) -> UnknownDevice:
     """What to raise if a name is none of these."""
-    return UnknownDevice(f"there is no device {name!r}", hint=_suggestion(name, names))
-
-
-def _suggestion(name: str, names: Sequence[str]) -> str:
-    nearest = difflib.get_close_matches(name, names, n=1)
-    return f"did you mean {nearest[0]!r}?" if nearest else f"there are: {', '.join(names)}"
+    return UnknownDevice(f"there is no device {name!r}", hint=suggestion(name, names, otherwise="there are:"))
 
 
 def _state(entry: AdbEntry) -> str:

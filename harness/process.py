@@ -13,7 +13,7 @@ UNWIND_TIMEOUT_S = 30.0
 
 def bound(code: str) -> tuple[str, str]:
     """Arguments that make Python run `code` in a process that is asked to end as soon as we are gone, even killed."""
-    first = "import signal; from device_runner.virtual.lifetime import die_with_parent; die_with_parent(signal.SIGTERM)"
+    first = "import signal; from device_runner.lifetime import die_with_parent; die_with_parent(signal.SIGTERM)"
     return "-c", f"{first}; {code}"
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from device_runner.names import suggestion
 from harness.cases.case import Case
-from harness.cases.suite import Suite, load_suite, nearest
+from harness.cases.suite import Suite, load_suite
 from harness.failures import UsageError
 from harness.store import cache_root
 
@@ -43,7 +44,7 @@ def _matching(suite: Suite, glob: str) -> list[Case]:
         if found := [case for case in cases if case.matches(glob)]:
             return found
     globs_that_match = sorted({f"{c.model}-*" for c in suite.cases} | {f"*-{c.path}-*" for c in suite.cases})
-    raise UsageError(f"no case matches {glob!r}", hint=nearest(glob, globs_that_match))
+    raise UsageError(f"no case matches {glob!r}", hint=suggestion(glob, globs_that_match))
 
 
 @dataclass(frozen=True)

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import quote
 
 from device_runner.device import Identity
+from device_runner.files import write_whole
 
 
 def remember(name: str, identity: Identity, cache: Path) -> None:
     """Keep who a device is. Atomic, and written only if it changed."""
     if recall(name, cache) == identity:
         return
-    file = _file(name, cache)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_suffix(f".{os.getpid()}")
-    temporary.write_text(json.dumps(asdict(identity)), encoding="utf-8")
-    temporary.replace(file)
+    write_whole(_file(name, cache), json.dumps(asdict(identity)))
 
 
 def recall(name: str, cache: Path) -> Identity | None:

@@ -13,7 +13,8 @@ import signal
 import sys
 from pathlib import Path
 
-from device_runner.virtual import daemon, lifetime
+from device_runner.lifetime import die_with_parent
+from device_runner.virtual import daemon, processes
 from device_runner.virtual.fault_file import FaultFile
 from device_runner.virtual.phone import FAULTS_JSON, read_properties
 from device_runner.virtual.transport import Phone
@@ -28,7 +29,7 @@ def main() -> None:
     parser.add_argument("--root", type=Path, required=True, help="folder that stands for / of the phone")
     root = parser.parse_args().root
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    lifetime.die_with_parent(signal.SIGTERM)
+    die_with_parent(signal.SIGTERM)
     properties = read_properties(root)
     phone = Phone(
         root=str(root),
@@ -40,7 +41,7 @@ def main() -> None:
     try:
         asyncio.run(_serve(phone))
     finally:
-        lifetime.end_all_of(os.environ[lifetime.PHONE_ID])
+        processes.end_all_of(os.environ[processes.PHONE_ID])
 
 
 def tell(**facts: object) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
@@ -14,18 +12,6 @@ from device_runner.failures import RigFailure
 
 TERM_DEADLINE_S = 2.0
 KILL_DEADLINE_S = 5.0
-
-_DIE_WITH_PARENT = """
-import ctypes, os, sys
-ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)
-if os.getppid() == int(sys.argv[1]):
-    os.execv(sys.argv[2], sys.argv[2:])
-"""
-
-
-def dying_with_parent(argv: Sequence[str]) -> list[str]:
-    """A command line that runs `argv` so that the kernel kills it with its parent (PR_SET_PDEATHSIG)."""
-    return [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid()), *argv]
 
 
 class Children:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from device_runner.failures import RigFailure
+from device_runner.files import write_whole
 from device_runner.virtual import typed
 
 FAULTS_VARIABLE = "ADRENO_BENCH_VIRTUAL_FAULTS"
@@ -148,9 +149,7 @@ class Faults(_Numbers):
 
 def write(path: Path, faults: Faults) -> None:
     """Make these the faults of the phone whose file this is. Atomic."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(json.dumps(asdict(faults), indent=1) + "\n")
-    partial.replace(path)
+    write_whole(path, json.dumps(asdict(faults), indent=1) + "\n")
 
 
 def read(path: Path) -> Faults:

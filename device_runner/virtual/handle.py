@@ -17,7 +17,7 @@ from typing import Any
 import device_runner
 from device_runner.failures import RigFailure
 from device_runner.transport.quoting import quoted
-from device_runner.virtual import faults, lifetime, phone, private_adb, sandbox
+from device_runner.virtual import faults, phone, private_adb, processes, sandbox
 from device_runner.virtual.children import Children
 from device_runner.virtual.events import Events
 from device_runner.virtual.faults import Faults
@@ -111,7 +111,7 @@ def virtual_phone(
     environment = {**_environment(root, runtimes), **(env or {})}
     with contextlib.ExitStack() as stack:
         if not sandboxed:
-            stack.callback(lifetime.end_all_of, environment[lifetime.PHONE_ID])
+            stack.callback(processes.end_all_of, environment[processes.PHONE_ID])
         log = stack.enter_context((home / "phone.log").open("wb"))
         children = stack.enter_context(Children())
         adb = private_adb.PrivateServer(children, home / "adb", log)
@@ -154,7 +154,7 @@ def _environment(root: Path, runtimes: Sequence[Path]) -> dict[str, str]:
         # A phone's OpenCL driver keeps no compiled kernels between processes (the reason for apache/tvm #13868), so
         # PoCL must not either: a first run would be cold once and warm ever after.
         "POCL_KERNEL_CACHE": "0",
-        lifetime.PHONE_ID: secrets.token_hex(8),
+        processes.PHONE_ID: secrets.token_hex(8),
         EXTRA_LIBRARIES: ":".join(map(str, runtimes)),
     }
 

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from device_runner.virtual import lifetime
+from device_runner.virtual import processes
 from device_runner.virtual.fault_file import POLL_S
 from device_runner.virtual.faults import Mishap
 from device_runner.virtual.phone import BOOT_COMPLETED
@@ -54,7 +54,7 @@ async def _freeze(phone: Phone, for_s: float) -> None:
 
 def kill_server(phone: Phone) -> None:
     """Kill every `tvm_rpc` and its workers."""
-    lifetime.end_all_of(phone.environment[lifetime.PHONE_ID], running=TVM_RPC)
+    processes.end_all_of(phone.environment[processes.PHONE_ID], running=TVM_RPC)
 
 
 async def _reset_gpu(phone: Phone, _: float) -> None:
@@ -73,7 +73,7 @@ async def _reboot(phone: Phone, for_s: float) -> None:
     phone.boots.append(this)
     with phone.faults.during(offline=True):
         await asyncio.sleep(2 * POLL_S)  # the host loses the connection before it could hear of killed commands
-        lifetime.end_all_of(phone.environment[lifetime.PHONE_ID])
+        processes.end_all_of(phone.environment[processes.PHONE_ID])
         for pattern in _FORGOTTEN:
             for path in (root / "data/property").glob(pattern):
                 path.unlink(missing_ok=True)

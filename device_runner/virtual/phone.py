@@ -9,7 +9,6 @@ ThermalManagerService and BatteryService.
 from __future__ import annotations
 
 import json
-import os
 import platform
 import shutil
 import threading
@@ -20,6 +19,7 @@ from typing import Any
 from uuid import uuid4
 
 from device_runner.failures import RigFailure
+from device_runner.files import write_whole
 
 STATE_JSON = "phone.json"
 BUILD_PROP = "system/build.prop"
@@ -119,11 +119,11 @@ def prepare(home: Path) -> State:
     state = load(home) if (home / STATE_JSON).exists() else State()
     save(home, state)
     for name, text in _tunables(state.gpu):
-        _write(home / name, text)
+        write_whole(home / name, text)
     (home / INJECTED_JSONL).write_text("")
     (home / BOOT_COMPLETED).unlink(missing_ok=True)
     if not (home / BOOT_ID).exists():
-        _write(home / BOOT_ID, f"{uuid4()}\n")
+        write_whole(home / BOOT_ID, f"{uuid4()}\n")
     return state
 
 
@@ -142,7 +142,7 @@ def reboot(home: Path) -> None:
         return replace(state, gpu=replace(state.gpu, resets=0, busy_us=(0,) * len(state.gpu.levels_mhz)))
 
     for name, text in _tunables(edit(home, booted).gpu):
-        _write(home / name, text)
+        write_whole(home / name, text)
     (home / BOOT_ID).write_text(f"{uuid4()}\n")  # in place: the sandbox shows this very file
 
 
@@ -157,9 +157,9 @@ def load(home: Path) -> State:
 
 def save(home: Path, state: State) -> None:
     """Write the state and all that is rendered from it. Each file changes at once."""
-    _write(home / STATE_JSON, json.dumps(asdict(state), indent=1) + "\n")
+    write_whole(home / STATE_JSON, json.dumps(asdict(state), indent=1) + "\n")
     for name, text in _rendered(state):
-        _write(home / name, text)
+        write_whole(home / name, text)
 
 
 def read_properties(root: Path) -> dict[str, str]:
@@ -183,13 +183,6 @@ def _merged(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
         both = isinstance(value, Mapping) and isinstance(old.get(key), Mapping)
         merged[key] = _merged(old[key], value) if both else value
     return merged
-
-
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_text(text)
-    partial.replace(path)
 
 
 def _rendered(state: State) -> Iterator[tuple[str, str]]:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import IO
 
 from device_runner.failures import Failure, RigFailure, SetupMissing
+from device_runner.lifetime import dying_with_parent
 from device_runner.transport.adb import Adb
-from device_runner.virtual.children import Children, dying_with_parent
+from device_runner.virtual.children import Children
 
 LOOPBACK = "127.0.0.1"
 PROBE_TIMEOUT_S = 2.0

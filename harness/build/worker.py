@@ -6,10 +6,8 @@ here and not in the harness. Its memory is limited by the kernel (RLIMIT_AS), an
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import json
-import os
 import resource
 import signal
 import sys
@@ -17,14 +15,15 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-PR_SET_PDEATHSIG = 1
+from device_runner.lifetime import die_with_parent
+
 RESULT = "result.json"
 
 
 def main(job_file: Path) -> int:
     """Do the job and write `result.json` beside what it made: `{"done": ...}` or `{"failure": ...}`."""
     job: dict[str, Any] = json.loads(job_file.read_text(encoding="utf-8"))
-    _bind_to_parent(job["parent_pid"])
+    die_with_parent(signal.SIGKILL, job["parent_pid"])  # where there is no such thing, our deadline ends us
     _limit_memory(job["memory_bytes"])
     out = Path(job["out"])
     try:
@@ -83,14 +82,6 @@ def _out_of_memory(limit_bytes: int, error: BaseException) -> dict[str, str]:
         "hint": "raise limits.build_memory_gb in the suite file",
         "evidence": f"{type(error).__name__}: {error}",
     }
-
-
-def _bind_to_parent(parent_pid: int) -> None:
-    """End with the harness, also when it is killed. Linux only; elsewhere the deadline ends us."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent_pid:  # it died before we asked
-            sys.exit(1)
 
 
 def _limit_memory(limit_bytes: int) -> None:

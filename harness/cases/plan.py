@@ -12,11 +12,12 @@ from functools import lru_cache
 from pathlib import Path
 
 from device_runner.device import Gate, Identity
+from device_runner.names import suggestion
 from harness.build.compile import CompileRequest
 from harness.build.link import host_triple, linker_version
 from harness.build.pool import Job, compile_job, oracle_job, reference_job
 from harness.cases.case import Case
-from harness.cases.suite import OnnxModel, Suite, model_name, nearest
+from harness.cases.suite import OnnxModel, Suite, model_name
 from harness.failures import UsageError
 from harness.models.sources import model_source
 from harness.models.spec import ModelSource
@@ -56,7 +57,7 @@ def check(suite: Suite, cases: Sequence[Case], cache: Path) -> None:
     """Raise UsageError for a path that does not exist or a model that cannot be used, before anything is started."""
     for case in cases:
         if case.path not in CONTESTANTS:
-            raise UsageError(f"there is no path {case.path!r}", hint=nearest(case.path, CONTESTANTS))
+            raise UsageError(f"there is no path {case.path!r}", hint=suggestion(case.path, CONTESTANTS))
     for name in dict.fromkeys(case.model for case in cases):
         _source(suite, name).onnx_file(cache / "models")
 

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from pydantic import Field as field
 
 from device_runner.device import Gate
+from device_runner.names import suggestion
 from harness.cases.case import Case, Precision, Tuning
 from harness.failures import UsageError
 from harness.run.correctness import RELATIVE_TOLERANCE
@@ -182,7 +183,7 @@ def _explain(file: Path, text: str, error: ValidationError) -> UsageError:
     line = _line_of(text, keys)
     if problem["type"] == "extra_forbidden":
         known = _known_keys(keys[:-1])
-        return UsageError(f"{file}:{line}: unknown key {where!r}", hint=nearest(keys[-1], known))
+        return UsageError(f"{file}:{line}: unknown key {where!r}", hint=suggestion(keys[-1], known))
     return UsageError(f"{file}:{line}: {where}: {problem['msg']} (got {problem['input']!r:.80})")
 
 
@@ -206,11 +207,3 @@ def _known_keys(parents: Sequence[str]) -> list[str]:
     if len(parents) > 1 and parents[0] == "steady":
         return list(GateLimits.model_fields)
     return list(sections.get(parents[0] if parents else "", Suite).model_fields)
-
-
-def nearest(word: str, known: Sequence[str]) -> str:
-    """A hint for a person who mistyped: the nearest known word, else all of them."""
-    import difflib
-
-    close = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known)}"

@@ -103,7 +103,7 @@ def _the_case(suite: Path, globs: list[str] | None) -> str:
 
 
 def _reason(text: str) -> Reason | None:
-    from harness.cases.suite import nearest
+    from device_runner.names import suggestion
     from harness.failures import UsageError
     from harness.revisions.bisect.judging import Reason
 
@@ -113,7 +113,7 @@ def _reason(text: str) -> Reason | None:
         return Reason(text)
     except ValueError:
         known = [reason.value for reason in Reason]
-        raise UsageError(f"there is no reason {text!r}", hint=nearest(text, known)) from None
+        raise UsageError(f"there is no reason {text!r}", hint=suggestion(text, known)) from None
 
 
 def _text(answer: Answer, case: str, line: Sequence[Revision]) -> str:

@@ -35,7 +35,7 @@ def show(
     import fnmatch
     import sys
 
-    from harness.cases.suite import nearest
+    from device_runner.names import suggestion
     from harness.cli.screen import out
     from harness.cli.table import json_array, results_table
     from harness.failures import UsageError
@@ -48,7 +48,7 @@ def show(
     if not chosen:
         known = sorted({record.case for record in loaded.records})
         what = f"no record of {glob!r} in {records}" if glob else f"there are no records in {records}"
-        raise UsageError(what, hint=nearest(glob, known) if glob and known else "`adreno-bench run` makes some")
+        raise UsageError(what, hint=suggestion(glob, known) if glob and known else "`adreno-bench run` makes some")
     if not every:
         latest = {(record.case, record.identity_key, record.as_shipped): record for record in chosen}
         chosen = list(latest.values())

@@ -16,6 +16,7 @@ from typing import NoReturn
 
 from device_runner.device import Device
 from device_runner.failures import Failure
+from device_runner.lifetime import die_with_parent
 from harness.fleet.messages import Away, Back, CaseDone, Gone, Message, Opened, Orders, RunCase, Said, Stepped
 from harness.run.progress import Silent
 from harness.run.runner import Run, run_with_recovery
@@ -35,12 +36,10 @@ Opener = Callable[[str, Orders, Callable[[str], None]], contextlib.AbstractConte
 
 def work(pipe: Connection, name: str, orders: Orders) -> None:
     """The whole life of a worker. Ends when the other end of the pipe is closed or its process dies."""
-    from device_runner.virtual import lifetime
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to us all; whoever started us ends us
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _stop)
-    lifetime.die_with_parent(signal.SIGTERM)
+    die_with_parent(signal.SIGTERM)
     serve(pipe, name, orders, _opened)
 
 

@@ -19,7 +19,8 @@ from pydantic import TypeAdapter
 
 from device_runner.device import Device, Identity
 from device_runner.failures import DeviceLost, Failure
-from device_runner.virtual.lifetime import die_with_parent
+from device_runner.files import write_whole
+from device_runner.lifetime import die_with_parent
 from harness.build.pool import Builder, versions
 from harness.cases.case import Case
 from harness.cases.plan import plan_case
@@ -53,9 +54,7 @@ def record_of(suite: Suite, case_id: str, quirks: str, shared: Path) -> Record:
         return Record.model_validate_json(file.read_bytes())
     wanted = _Wanted(suite, Case.parse(case_id), quirks == AS_SHIPPED)
     record = _kept(wanted) or _measured(wanted)
-    scratch = file.with_suffix(f".{os.getpid()}")
-    scratch.write_text(record.line(), encoding="utf-8")
-    scratch.rename(file)
+    write_whole(file, record.line())
     return record
 
 

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from device_runner.failures import RigFailure
-from harness.cases.suite import nearest
+from device_runner.names import suggestion
 from harness.compiler.releases import WORKING_PAIRS
 from harness.failures import UsageError
 from harness.history import asv_plugin
@@ -94,7 +94,7 @@ def _init(repo: Path) -> None:
 def _require_known(release: str) -> None:
     if release not in RELEASED:
         raise UsageError(
-            f"no tvm-ffi is known that works with apache-tvm {release}", hint=nearest(release, sorted(WORKING_PAIRS))
+            f"no tvm-ffi is known that works with apache-tvm {release}", hint=suggestion(release, sorted(WORKING_PAIRS))
         )
 
 

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic import Field as field
 
 from device_runner.failures import RigFailure
+from device_runner.files import write_whole
 from harness.failures import UsageError
 from harness.judge.compare import require_case_id
 
@@ -52,10 +53,7 @@ class Reviewed(BaseModel):
         try:
             if file.exists() and file.read_text(encoding="utf-8") == text:
                 return False
-            file.parent.mkdir(parents=True, exist_ok=True)
-            scratch = file.with_suffix(".new")
-            scratch.write_text(text, encoding="utf-8")
-            scratch.replace(file)
+            write_whole(file, text)
         except OSError as error:
             raise RigFailure(f"cannot write {file}: {error.strerror}", hint="pass --baselines DIR") from error
         return True

@@ -5,15 +5,16 @@ The file may come from anywhere, so nothing outside its own folder is ever read,
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from device_runner.files import write_whole
+from device_runner.names import suggestion
 from harness.failures import ModelError
-from harness.models.spec import InputSpec, write_whole
+from harness.models.spec import InputSpec
 
 Shapes = Mapping[str, Sequence[int]]
 """Static shapes by input name, as the suite gives them."""
@@ -62,8 +63,8 @@ def input_specs(model: Any, shapes: Shapes) -> tuple[InputSpec, ...]:
     names = [value.name for value in inputs]
     for name in shapes:
         if name not in names:
-            nearest = difflib.get_close_matches(name, names, n=1) or names
-            raise ModelError(f"the model has no input {name!r}", hint=f"its inputs: {', '.join(nearest)}")
+            hint = suggestion(name, names, otherwise="its inputs:")
+            raise ModelError(f"the model has no input {name!r}", hint=hint)
     return tuple(_input_spec(value, shapes.get(value.name)) for value in inputs)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from device_runner.names import suggestion
 from harness.failures import UsageError
 from harness.models.onnx_model import OnnxModel
 from harness.models.spec import ModelSource
@@ -21,7 +21,6 @@ def model_source(
         return OnnxModel(name, onnx, shapes or {})
     known = {model.name: model for model in ZOO}
     if name not in known:
-        close = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"the zoo has {', '.join(known)}"
+        hint = suggestion(name, known, otherwise="the zoo has")
         raise UsageError(f"there is no model {name!r}", hint=f"{hint} A file of your own ends in .onnx")
     return known[name]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,16 +52,3 @@ def seeded_inputs(specs: Iterable[InputSpec], seed: int) -> dict[str, Array]:
         return rng.integers(0, 2, spec.shape).astype(spec.dtype)
 
     return {spec.name: fill(spec) for spec in specs}
-
-
-def write_whole(file: Path, data: bytes) -> Path:
-    """Write `data` so that nobody ever sees half a file, also with two writers at once."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, partial = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    try:
-        with os.fdopen(handle, "wb") as out:
-            out.write(data)
-        Path(partial).replace(file)
-    finally:
-        Path(partial).unlink(missing_ok=True)
-    return file

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from device_runner.names import suggestion
 from harness.cases.case import Precision
-from harness.cases.suite import nearest
 from harness.compiler.compat import tvm_version
 from harness.failures import UsageError
 from harness.quirks import (
@@ -95,4 +95,4 @@ def require_known(ids: Collection[str]) -> None:
     """Raise UsageError for an id that no quirk has. One that the installed release has not got is no mistake."""
     known = [quirk.id for quirk in QUIRKS]
     for wrong in (one for one in ids if one not in known):
-        raise UsageError(f"there is no quirk {wrong!r}", hint=nearest(wrong, known))
+        raise UsageError(f"there is no quirk {wrong!r}", hint=suggestion(wrong, known))

@@ -10,6 +10,7 @@ import os
 import sys
 from pathlib import Path
 
+from device_runner.files import write_whole
 from harness.compiler.compat import REVISION_MARK
 from harness.revisions.environment import MADE
 
@@ -41,10 +42,8 @@ def main(config: str, commit: str, folder: str, mark: str) -> None:
     python = Path(environment.find_executable("python"))
     if mark:
         (python.parents[1] / REVISION_MARK).write_text(mark, encoding="utf-8")
-    scratch = Path(folder) / f".{MADE}"
     where = python.relative_to(folder)  # so that the cache may be moved
-    scratch.write_text(json.dumps({"python": str(where), "commit": commit}), encoding="utf-8")
-    scratch.rename(Path(folder) / MADE)
+    write_whole(Path(folder) / MADE, json.dumps({"python": str(where), "commit": commit}))
 
 
 def _complaint(printed: str) -> str:

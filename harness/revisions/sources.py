@@ -6,12 +6,11 @@ repository of the releases (`harness.history.releases`) is made in the cache; it
 
 from __future__ import annotations
 
-import difflib
 import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.cases.suite import nearest
+from device_runner.names import suggestion
 from harness.failures import UsageError
 from harness.history.releases import PINS, RELEASED, pins, repository
 from harness.history.runs import configuration
@@ -63,12 +62,8 @@ def revision(word: str, config: Path, cache: Path) -> Revision:
         why = f"no revision of {found.repo}"
     except UsageError as error:
         why = f"no commit ({error.message})"
-    raise UsageError(f"{word!r} is no file, no known release of TVM and {why}", hint=_nearest(word, known))
-
-
-def _nearest(word: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(word, known, n=1)
-    return nearest(word, close or [*RELEASED])
+    hint = suggestion(word, known, shown=RELEASED)
+    raise UsageError(f"{word!r} is no file, no known release of TVM and {why}", hint=hint)
 
 
 def between(good: Revision, bad: Revision) -> list[Revision]:

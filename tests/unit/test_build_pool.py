@@ -147,7 +147,7 @@ def test_a_worker_dies_with_the_harness(tmp_path: Path) -> None:
     script = (
         "import os, subprocess, sys\n"
         "child = subprocess.Popen([sys.executable, '-c', "
-        '\'import os, time; from harness.build.worker import _bind_to_parent; _bind_to_parent(int(os.environ["P"])); '
+        '\'import os, time; from device_runner.lifetime import die_with_parent as die; die(9, int(os.environ["P"])); '
         "print(os.getpid(), flush=True); time.sleep(60)'], env={**os.environ, 'P': str(os.getpid())})\n"
         "child.wait()\n"
     )

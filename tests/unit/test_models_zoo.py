@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 
-from harness.models.spec import InputSpec, seeded_inputs, write_whole
+from harness.models.spec import InputSpec, seeded_inputs
 from harness.models.zoo import ZOO
 
 MODELS = {model.name: model for model in ZOO}
@@ -78,13 +78,6 @@ def test_file_is_written_once_and_named_by_its_recipe(tmp_path: Path) -> None:
     assert MODELS["tiny"].onnx_file(tmp_path) == first
     assert first.stat().st_mtime_ns == stamp
     assert first.read_bytes() == MODELS["tiny"].build()
-
-
-def test_failed_write_leaves_nothing(tmp_path: Path) -> None:
-    (tmp_path / "taken").mkdir()
-    with pytest.raises(OSError, match="taken"):
-        write_whole(tmp_path / "taken", b"data")
-    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
 def test_inputs_are_seeded_by_name_and_seed() -> None:

@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from device_runner.failures import RigFailure
+from device_runner.lifetime import die_with_parent
 from device_runner.rpc_server import handshake
-from device_runner.virtual import faults, lifetime
+from device_runner.virtual import faults
 from device_runner.virtual.faults import Faults
 from device_runner.virtual.tvm_rpc import runtime
 from device_runner.virtual.tvm_rpc.tracker import Tracker
@@ -135,7 +136,7 @@ def _work(listener: socket.socket, connection: socket.socket, folder: Path, inje
     """The worker's life. Does not return."""
     code = 1
     try:
-        lifetime.die_with_parent(signal.SIGKILL)
+        die_with_parent(signal.SIGKILL)
         listener.close()
         runtime.serve(connection.fileno(), folder, injected)
         code = 0

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from device_runner.files import write_whole
 from harness.models import graph
-from harness.models.spec import write_whole
 from harness.models.zoo import mobilenet_v1, resnet18, squeezenet1_1, tiny
 
 

@@ -19,6 +19,7 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from device_runner.failures import RigFailure
+from device_runner.files import write_whole
 from harness.revisions.bisect.judging import Look
 from harness.revisions.bisect.search import State
 from harness.store import key_of
@@ -38,9 +39,7 @@ class Kept:
         """Keep one more look."""
         self.looks[look.name] = look
         facts = {"question": self.question, "looks": [_plain(look) for look in self.looks.values()]}
-        scratch = self.folder / f".{STATE}"
-        scratch.write_text(json.dumps(facts, indent=1), encoding="utf-8")
-        scratch.rename(self.folder / STATE)
+        write_whole(self.folder / STATE, json.dumps(facts, indent=1))
 
 
 @contextlib.contextmanager

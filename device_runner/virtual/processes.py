@@ -1,33 +1,17 @@
-"""What a process does about its own end, its parent's and its children's. Linux only."""
+"""The processes of a phone, found by what is in their environment. Linux only."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import time
 from pathlib import Path
 
-_PR_SET_PDEATHSIG = 1
 _ROUNDS = 50
 _ROUND_S = 0.02
 PHONE_ID = "ADRENO_BENCH_PHONE"
 """Environment of every process of a phone; the value is new each time a phone is started."""
-
-
-def _prctl(option: int, value: int) -> None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), f"prctl({option})")
-
-
-def die_with_parent(signum: int) -> None:
-    """Have the kernel send `signum` when the thread that started this process ends."""
-    parent = os.getppid()
-    _prctl(_PR_SET_PDEATHSIG, signum)
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signum)  # it died before we could ask
 
 
 def end_all_of(phone_id: str, *, running: bytes = b"") -> None:

@@ -1,0 +1,25 @@
+"""Writing a file so that nobody ever reads half of it."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+
+def write_whole(file: Path, content: str | bytes) -> Path:
+    """Write a file, and the folders above it, in one step: readers see the old content or the new, and nothing between.
+
+    Of several who write it at once the last one wins. Text is written as UTF-8. Returns `file`. Raises OSError, and
+    leaves what was there before as it was.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    # Beside the file, because a rename does not lead to another file system; hidden, so that no pattern finds it.
+    scratch = file.with_name(f".{secrets.token_hex(8)}.new")
+    try:
+        with scratch.open("xb") as out:
+            out.write(content.encode() if isinstance(content, str) else content)
+        scratch.replace(file)
+    except BaseException:
+        scratch.unlink(missing_ok=True)
+        raise
+    return file

@@ -1,0 +1,122 @@
+"""Files are written whole, whoever writes them at the same time, and nothing else is left in their folder."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from device_runner.files import write_whole
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_text_and_bytes_are_written_with_the_folders_above_them(tmp_path: Path) -> None:
+    assert write_whole(tmp_path / "a/b/text", "größer\n").read_bytes() == "größer\n".encode()
+    assert write_whole(tmp_path / "a/b/bytes", b"\xff\0").read_bytes() == b"\xff\0"
+    assert names(tmp_path / "a/b") == ["bytes", "text"]
+
+
+def test_a_file_has_the_permissions_that_any_other_file_would_have(tmp_path: Path) -> None:
+    """Baselines are kept in version control and read by others."""
+    (tmp_path / "plain").write_text("")
+    assert write_whole(tmp_path / "whole", "").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_name_may_be_as_long_as_the_file_system_allows(tmp_path: Path) -> None:
+    assert write_whole(tmp_path / ("n" * 255), "content").read_text() == "content"
+
+
+def test_failed_write_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(OSError, match="taken"):
+        write_whole(tmp_path / "taken", b"data")
+    assert names(tmp_path) == ["taken"]
+
+
+def test_a_write_that_is_interrupted_leaves_what_there_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write_whole(tmp_path / "file", "old")
+
+    def interrupted(_scratch: Path, _file: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_whole(file, "new")
+    assert (names(tmp_path), file.read_text()) == (["file"], "old")
+
+
+def test_a_full_disk_leaves_what_there_was(tmp_path: Path) -> None:
+    write_whole(tmp_path / "file", "old")
+    code = (
+        "import resource, signal, sys; from pathlib import Path; from device_runner.files import write_whole\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "write_whole(Path(sys.argv[1]), 'new' * 1000)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "file")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "OSError" in done.stderr
+    assert (names(tmp_path), (tmp_path / "file").read_text()) == (["file"], "old")
+
+
+def test_threads_that_write_one_file_at_once_never_show_half_of_it(tmp_path: Path) -> None:
+    """They share a process id, so a scratch file named by it would be the same."""
+    contents = [letter * 200_000 for letter in "abcd"]
+    file = write_whole(tmp_path / "file", contents[0])
+    stop, seen, failures = threading.Event(), set(), []
+
+    def write(content: str) -> None:
+        try:
+            while not stop.is_set():
+                write_whole(file, content)
+        except OSError as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=write, args=(content,)) for content in contents]
+    for thread in threads:
+        thread.start()
+    for _ in range(300):
+        seen.add(file.read_text())
+    stop.set()
+    for thread in threads:
+        thread.join(30)
+    assert seen <= set(contents)
+    assert not failures
+    assert names(tmp_path) == ["file"]
+
+
+def test_processes_that_write_one_file_at_once_never_show_half_of_it(tmp_path: Path) -> None:
+    file = write_whole(tmp_path / "file", "0" * 100_000)
+    code = (
+        "import sys; from pathlib import Path; from device_runner.files import write_whole\n"
+        "for _ in range(200): write_whole(Path(sys.argv[1]), sys.argv[2] * 100_000)"
+    )
+    writers = [subprocess.Popen([sys.executable, "-c", code, str(file), digit], env=os.environ) for digit in "12"]
+    while any(writer.poll() is None for writer in writers):
+        content = file.read_text()
+        assert content == content[0] * 100_000
+    assert [writer.wait(30) for writer in writers] == [0, 0]
+    assert names(tmp_path) == ["file"]
+
+
+def test_a_writer_that_is_asked_to_end_leaves_nothing(tmp_path: Path) -> None:
+    code = (
+        "import signal, sys; from pathlib import Path; from device_runner.files import write_whole\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n"
+        "print('ready', flush=True)\n"
+        "while True: write_whole(Path(sys.argv[1]), 'x' * 1_000_000)"
+    )
+    for _ in range(5):
+        command = [sys.executable, "-c", code, str(tmp_path / "file")]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, env=os.environ) as writer:
+            assert writer.stdout
+            writer.stdout.readline()
+            writer.send_signal(signal.SIGTERM)
+        assert names(tmp_path) in ([], ["file"])

@@ -1,0 +1,20 @@
+"""What a person probably meant."""
+
+from __future__ import annotations
+
+from device_runner.names import suggestion
+
+
+def test_the_nearest_word_is_suggested() -> None:
+    assert suggestion("textur", iter(["opencl", "texture"])) == "did you mean 'texture'?"
+
+
+def test_without_a_near_one_all_are_named() -> None:
+    assert suggestion("metal", ["opencl", "texture"]) == "known are opencl, texture"
+    assert suggestion("metal", iter(["opencl", "texture"]), otherwise="there are:") == "there are: opencl, texture"
+
+
+def test_words_that_are_too_many_to_name_are_still_suggested() -> None:
+    tags = ["v0.1", "v0.2", "0.26.0"]
+    assert suggestion("v0.3", tags, shown=["0.26.0"]) in ("did you mean 'v0.1'?", "did you mean 'v0.2'?")
+    assert suggestion("main", tags, shown=["0.26.0"]) == "known are 0.26.0"
