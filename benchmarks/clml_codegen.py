@@ -20,7 +20,7 @@ from typing import Any
 
 from harness.build.compile import import_model
 from harness.cases.case import Precision
-from harness.compiler.compat import clml_offload_passes, passes_before
+from harness.compiler.passes import clml_offload_passes, passes_before
 from harness.models.graph import GraphBuilder
 from harness.models.zoo.resnet18 import basic_block
 from harness.paths.base import DeviceLimits

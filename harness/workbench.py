@@ -71,8 +71,8 @@ def wanted(
 
     `but_for` names quirks that are worked around although the rest is as shipped.
     """
-    from harness.build.pool import versions
     from harness.cases.plan import check
+    from harness.compiler.installed import versions
     from harness.compiler.releases import require_working_pair
 
     require_working_pair(versions())

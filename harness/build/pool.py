@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import importlib.metadata
 import json
 import os
 import signal
@@ -28,13 +27,13 @@ from harness import failures
 from harness.build.compile import Compiled, CompileRequest
 from harness.build.worker import RESULT
 from harness.cases.suite import Limits
-from harness.compiler.compat import tvm_version
+from harness.compiler.installed import versions
 from harness.store import FAILURE, LIBRARY, MANIFEST, Store, key_of, sha256_of
 
 STDERR_TAIL_BYTES = 8_192
 GRACE_S = 5.0
 WORKER = (sys.executable, "-m", "harness.build.worker")
-PIPELINE_SOURCES = ("build/compile.py", "build/link.py", "compiler/compat.py", "quirks", "paths")
+PIPELINE_SOURCES = ("build/compile.py", "build/link.py", "compiler", "quirks", "paths")
 
 
 @dataclass(frozen=True)
@@ -65,12 +64,6 @@ class Job:
     key: str
     title: str
     payload: dict[str, Any]
-
-
-@functools.cache
-def versions() -> dict[str, str]:
-    """Installed releases of TVM and tvm-ffi, read without importing them."""
-    return {"tvm": tvm_version(), "ffi": importlib.metadata.version("apache-tvm-ffi")}
 
 
 @functools.cache

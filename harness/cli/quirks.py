@@ -27,8 +27,8 @@ def quirks(as_json: AsJson = False) -> None:
     import os
     from concurrent.futures import ThreadPoolExecutor
 
-    from harness.build.pool import versions
     from harness.cli.screen import out
+    from harness.compiler.installed import versions
     from harness.quirks import QUIRKS
     from harness.quirks.ask import ask
 

@@ -50,7 +50,7 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> str:
 
 def write_bundle(file: Path, name: str, findings: Sequence[Finding], cache: Path) -> None:
     """Write the report on a device. Raises OSError if the file cannot be written."""
-    from harness.build.pool import versions
+    from harness.compiler.installed import versions
 
     secrets = [name, *_host_names()] if name not in ("virtual", "local") else _host_names()
     sections = [

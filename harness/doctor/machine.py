@@ -65,7 +65,7 @@ def _python(_: Path) -> Iterator[Finding]:
 
 
 def _tvm(_: Path) -> Iterator[Finding]:
-    from harness.build.pool import versions
+    from harness.compiler.installed import versions
     from harness.compiler.releases import require_working_pair
 
     installed = versions()

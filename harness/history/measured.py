@@ -21,10 +21,11 @@ from device_runner.device import Device, Identity
 from device_runner.failures import DeviceLost, Failure
 from device_runner.files import write_whole
 from device_runner.lifetime import die_with_parent
-from harness.build.pool import Builder, versions
+from harness.build.pool import Builder
 from harness.cases.case import Case
 from harness.cases.plan import plan_case
 from harness.cases.suite import Suite, load_suite
+from harness.compiler.installed import versions
 from harness.history import environment
 from harness.run.outcome import Outcome
 from harness.run.record import Record, RecordFile

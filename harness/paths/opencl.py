@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from harness.compiler import compat as tvm_compat
+from harness.compiler.passes import adreno_relax_passes, adreno_tir_passes, tir_pipeline
 from harness.paths.base import Built, DeviceLimits, PathFacts, host_target
 from harness.paths.kernels import check_images
 from harness.paths.lowered import path_facts
@@ -39,7 +39,7 @@ class OpenCLPath:
         """TVM's own Relax passes for this target, edited by the quirks' workarounds."""
         import tvm
 
-        passes = tvm_compat.adreno_relax_passes(target)
+        passes = adreno_relax_passes(target)
         for quirk in quirks:
             passes = quirk.edit_relax(passes)
         with target:
@@ -49,10 +49,10 @@ class OpenCLPath:
         """TVM's own TIR passes for this target, edited by the quirks' workarounds, then code generation."""
         from tvm import relax
 
-        passes = tvm_compat.adreno_tir_passes()
+        passes = adreno_tir_passes()
         for quirk in quirks:
             passes = quirk.edit_tir(passes)
-        with tvm_compat.tir_pipeline(passes) as pipeline:
+        with tir_pipeline(passes) as pipeline:
             return relax.build(lowered, target, relax_pipeline=None, tir_pipeline=pipeline)
 
     def check(self, built: Built) -> None:

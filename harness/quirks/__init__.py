@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 from device_runner.names import suggestion
 from harness.cases.case import Precision
-from harness.compiler.compat import tvm_version
+from harness.compiler.installed import tvm_version
 from harness.failures import UsageError
 from harness.quirks import (
     clml_batch_norm_flags,

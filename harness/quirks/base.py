@@ -12,7 +12,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from harness.cases.case import Precision
-from harness.compiler.compat import Passes, release
+from harness.compiler.installed import release
+from harness.compiler.passes import Passes
 
 if TYPE_CHECKING:
     from harness.paths.clml.patterns import Match

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.compiler.compat import Passes, insert_before, type_of
+from harness.compiler.compat import type_of
+from harness.compiler.passes import Passes, insert_before
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.clml_sample import batch_norm, network, parts
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.compiler.compat import Passes, insert_before
+from harness.compiler.passes import Passes, insert_before
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.clml_sample import conv_transpose, network, parts
 

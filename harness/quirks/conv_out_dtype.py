@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from harness.cases.case import Precision
-from harness.compiler.compat import Passes, dtype_of, replace_last, type_of
+from harness.compiler.compat import dtype_of, type_of
+from harness.compiler.passes import Passes, replace_last
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.sample import conv, lower
 

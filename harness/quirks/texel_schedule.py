@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.compiler.compat import Passes, insert_before, memory_scope
+from harness.compiler.compat import memory_scope
+from harness.compiler.passes import Passes, insert_before
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.sample import concat, lower
 

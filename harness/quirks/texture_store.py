@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from harness.compiler.compat import Passes, insert_before, map_children, statement_pass
+from harness.compiler.passes import Passes, insert_before
+from harness.compiler.statements import map_children, statement_pass
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.sample import conv, source
 

@@ -26,4 +26,4 @@ QUIRK = Quirk(
     probe=probe,
     workaround="register the pipeline's passes together with the finalising passes that all targets share",
 )
-"""Its workaround is how `tvm_compat.tir_pipeline` registers passes, so there is no edit."""
+"""Its workaround is how `harness.compiler.passes.tir_pipeline` registers passes, so there is no edit."""

@@ -5,16 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from harness.compiler.compat import (
-    Passes,
-    insert_before,
-    is_block,
-    map_children,
-    new_block,
-    statement_pass,
-    with_block,
-    with_body,
-)
+from harness.compiler.passes import Passes, insert_before
+from harness.compiler.statements import is_block, map_children, new_block, statement_pass, with_block, with_body
 from harness.paths.kernels import kernels
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.sample import max_pool, source

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from device_runner.files import write_whole
-from harness.compiler.compat import REVISION_MARK
+from harness.compiler.installed import REVISION_MARK
 from harness.revisions.environment import MADE
 
 

@@ -9,7 +9,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from device_runner.failures import DeviceFailure, DeviceLost, Failure, LinkFailure, PathFailure, RigFailure, Unsupported
-from harness.build.pool import Artifact, versions
+from harness.build.pool import Artifact
+from harness.compiler.installed import versions
 from harness.run.outcome import Outcome
 from harness.run.record import Record
 

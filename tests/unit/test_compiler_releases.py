@@ -3,7 +3,7 @@
 import pytest
 
 from device_runner.failures import SetupMissing
-from harness.build.pool import versions
+from harness.compiler.installed import versions
 from harness.compiler.releases import WORKING_PAIRS, require_working_pair
 
 

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 
 from device_runner.failures import Failure, SetupMissing
 from harness.build.compile import Compiled, CompileRequest, compile_model
-from harness.compiler.compat import adreno_relax_passes, adreno_tir_passes
+from harness.compiler.passes import adreno_relax_passes, adreno_tir_passes
 from harness.failures import CompileFailure, UnsupportedOperator
 from harness.models.zoo import ZOO
 from harness.paths import PATHS

@@ -8,7 +8,8 @@ import pytest
 
 from device_runner.failures import RigFailure
 from harness.cases.case import Precision
-from harness.compiler.compat import insert_before, release, replace_last, tvm_version
+from harness.compiler.installed import release, tvm_version
+from harness.compiler.passes import insert_before, replace_last
 from harness.failures import UsageError
 from harness.quirks import QUIRKS, Presence, ProbeAnswer, Quirk, quirks_for, require_known
 from harness.quirks.ask import ask

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from harness.compiler import compat as tvm_compat
+from harness.compiler.compat import clml_symbols, root_operator
+from harness.compiler.passes import Passes, adreno_relax_passes, clml_offload_passes, insert_before, passes_before
 from harness.failures import InvalidKernel
 from harness.paths.base import Built, PathFacts
 from harness.paths.clml.offload import ATTRIBUTE, describe, offload_of
@@ -55,7 +56,7 @@ class ClmlPath(OpenCLPath):
         """Path `opencl`'s check, and every part that is called must be in the library. Raises `InvalidKernel`."""
         super().check(built)
         called = {part["symbol"] for part in _report(built)["subgraphs"]}
-        if missing := called - set(tvm_compat.clml_symbols(built.executable)):
+        if missing := called - set(clml_symbols(built.executable)):
             raise InvalidKernel(f"the compiler reported success, but left out the CLML part {min(missing)}")
 
     def facts(self, built: Built) -> ClmlFacts:
@@ -74,16 +75,16 @@ class ClmlPath(OpenCLPath):
 
 def partitioned(mod: Any, target: Any, quirks: Sequence[Quirk]) -> Any:
     """The module after TVM cut it into parts and before code is generated from them; it carries its report."""
-    return _run(tvm_compat.passes_before(relax_passes(target, quirks), "RunCodegen"), mod, target)
+    return _run(passes_before(relax_passes(target, quirks), "RunCodegen"), mod, target)
 
 
-def relax_passes(target: Any, quirks: Sequence[Quirk]) -> tvm_compat.Passes:
+def relax_passes(target: Any, quirks: Sequence[Quirk]) -> Passes:
     """The release's own passes with the quirks' workarounds; one more leaves the report in the module."""
     refusals = Refusals()
     table = pattern_table(quirks, refusals)
-    offload = tvm_compat.clml_offload_passes(table, target)
-    offload = tvm_compat.insert_before(offload, "RunCodegen", _description(refusals, table))
-    passes = [*offload, *tvm_compat.adreno_relax_passes(target)]
+    offload = clml_offload_passes(table, target)
+    offload = insert_before(offload, "RunCodegen", _description(refusals, table))
+    passes = [*offload, *adreno_relax_passes(target)]
     for quirk in quirks:
         passes = quirk.edit_relax(passes)
     return passes
@@ -95,7 +96,7 @@ def _report(built: Built) -> dict[str, Any]:
     return report
 
 
-def _run(passes: tvm_compat.Passes, mod: Any, target: Any) -> Any:
+def _run(passes: Passes, mod: Any, target: Any) -> Any:
     import tvm
 
     with target:
@@ -107,7 +108,7 @@ def _description(refusals: Refusals, table: Sequence[Any]) -> Any:
     import tvm
 
     def note(mod: Any, _ctx: Any) -> Any:
-        report = describe(mod, refusals, map(tvm_compat.root_operator, (entry[1] for entry in table)))
+        report = describe(mod, refusals, map(root_operator, (entry[1] for entry in table)))
         return mod.with_attr(ATTRIBUTE, json.dumps(report.to_json()))
 
     return tvm.transform.module_pass(note, opt_level=0, name="adreno_bench.DescribeOffload")

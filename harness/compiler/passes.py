@@ -1,0 +1,127 @@
+"""The release's own ordered lists of passes, read without a copy of them here, and how a list is edited.
+
+Everything here takes and returns TVM's objects, which carry no types of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from device_runner.failures import RigFailure
+from harness.compiler.installed import tvm_version
+
+Passes = list[Any]
+
+
+def adreno_relax_passes(target: Any) -> Passes:
+    """The release's own ordered Relax passes for Adreno, from a fresh import to what the VM's code generator takes."""
+    from tvm.relax.backend import adreno
+
+    with target:
+        return [
+            *adreno.legalize_passes(target),
+            *adreno.dataflow_lower_passes(target),
+            *adreno.finalize_passes(target),
+        ]
+
+
+def clml_offload_passes(table: Sequence[Any], target: Any) -> Passes:
+    """The release's own ordered passes that offload to CLML, with this pattern table instead of the release's.
+
+    The list is local to a pass of TVM's, which is run once on an empty module to take note of it.
+    """
+    import tvm
+    from tvm.relax.backend.adreno import clml
+
+    original = clml.clml_pattern_table
+    clml.clml_pattern_table = lambda: list(table)
+    try:
+        with _noted_sequential() as noted:
+            clml.OpenCLMLOffLoad()(tvm.IRModule({}))
+    finally:
+        clml.clml_pattern_table = original
+    return [clml.OpenCLMLOffLoadForLLM(target), *noted]
+
+
+def adreno_tir_passes() -> Passes:
+    """The release's own ordered TIR passes for Adreno.
+
+    The list is local to TVM's pipeline function, so the pipeline is run once on an empty module while the `Sequential`
+    that it ends in only takes note.
+    """
+    import tvm
+    from tvm.s_tir.backend.adreno import pipeline
+
+    with _noted_sequential() as noted:
+        made = pipeline.default_tir_pipeline()
+        run = made[0] if isinstance(made, tuple) else made
+        run(tvm.IRModule({}))
+    return noted
+
+
+@contextmanager
+def _noted_sequential() -> Iterator[Passes]:
+    """The passes of the `Sequential` that TVM makes and runs meanwhile, none of which really runs."""
+    import tvm
+
+    noted: Passes = []
+
+    def take_note(passes: Passes) -> Callable[[Any], Any]:
+        noted.extend(passes)
+        return lambda mod: mod
+
+    original = tvm.ir.transform.Sequential
+    tvm.ir.transform.Sequential = take_note
+    try:
+        yield noted
+    finally:
+        tvm.ir.transform.Sequential = original
+    if not noted:
+        raise RigFailure(f"TVM {tvm_version()} builds one of its Adreno pipelines in a way that is not known here")
+
+
+@contextmanager
+def tir_pipeline(passes: Passes) -> Iterator[str]:
+    """A name under which `relax.build` finds these passes, with the finalising passes that every target shares."""
+    import tvm
+    from tvm.s_tir import pipeline
+    from tvm.tirx import compilation_pipeline
+
+    name = "adreno-bench"
+    triple = (tvm.ir.transform.Sequential(passes), pipeline.finalize_host_passes, pipeline.finalize_device_passes)
+    compilation_pipeline.register_tir_pipeline(name, lambda: triple)
+    try:
+        yield name
+    finally:
+        compilation_pipeline.PIPELINE_MAP.pop(name, None)
+
+
+def replace_last(passes: Passes, name: str, new: Any) -> Passes:
+    """`passes` with `new` instead of the last pass of that name."""
+    index = _last(passes, name)
+    return [*passes[:index], new, *passes[index + 1 :]]
+
+
+def insert_before(passes: Passes, name: str, new: Any) -> Passes:
+    """`passes` with `new` before the last pass of that name."""
+    index = _last(passes, name)
+    return [*passes[:index], new, *passes[index:]]
+
+
+def passes_before(passes: Passes, name: str) -> Passes:
+    """Those before the last pass of that name."""
+    return passes[: _last(passes, name)]
+
+
+def _last(passes: Passes, name: str) -> int:
+    """Names are compared without their name space, which moved between releases."""
+    names = [str(p.info.name).rpartition(".")[2] for p in passes]
+    if name not in names:
+        raise RigFailure(
+            f"TVM {tvm_version()} has no pass {name} where a workaround of ours belongs",
+            hint="use --as-shipped, or mend the quirk for this release",
+            evidence=" ".join(names),
+        )
+    return len(names) - 1 - names[::-1].index(name)
