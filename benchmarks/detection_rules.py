@@ -13,8 +13,20 @@ from functools import cached_property
 from statistics import mean, median
 
 from benchmarks.detection_rigs import Rig
-from harness.judge.stats import Decision, Noise, Plan, Rules, Side, State, Verdict, compare, decide, segment, threshold
+from harness.judge.stats import (
+    Arm,
+    ConfirmationPlan,
+    Decision,
+    Noise,
+    Rules,
+    Stage,
+    compare,
+    decide,
+    segment,
+    threshold,
+)
 from harness.judge.stats.pair import Change
+from harness.judge.verdict import Verdict
 
 Sessions = list[list[float]]
 SCREEN_P = 0.05
@@ -132,7 +144,7 @@ PAIR_RULES: dict[str, PairRule] = {
 def history_gate(look: Look) -> float:
     """The last commit screened against the ten before, a suspect confirmed in fresh sessions: what `gate` does."""
     seen = compare(look.series[-11:-1], look.series[-1:])
-    return confirm(look.rig, look.step, Plan(), None)[0].relative if _suspect(seen) else 0.0
+    return confirm(look.rig, look.step, ConfirmationPlan(), None)[0].relative if _suspect(seen) else 0.0
 
 
 def history_ours(look: Look) -> float:
@@ -182,21 +194,21 @@ HISTORY_RULES: dict[str, HistoryRule] = {
 }
 
 
-def confirm(rig: Rig, step: float, plan: Plan, noise: Noise | None) -> tuple[Decision, int]:
+def confirm(rig: Rig, step: float, plan: ConfirmationPlan, noise: Noise | None) -> tuple[Decision, int]:
     """Confirm a slowdown in fresh sessions, and say how many it took. What is not confirmed has no change."""
     base, head = list[list[float]](), list[list[float]]()
     while (decision := decide(base, head, Verdict.SLOWER, plan, noise)).next:
-        on_base = decision.next is Side.BASE
+        on_base = decision.next is Arm.BASE
         (base if on_base else head).append(rig.session(0.0 if on_base else step))
-    confirmed = decision.state is State.CONFIRMED
+    confirmed = decision.stage is Stage.CONFIRMED
     return (decision if confirmed else replace(decision, relative=0.0, p=1.0)), len(base) + len(head)
 
 
 def _confirmed(trial: Trial, rules: Rules) -> Score:
     if not _suspect(trial.calibrated):
         return Score(-math.inf, False)
-    decision, sessions = confirm(trial.rig, trial.step, Plan(rules=rules), trial.noise)
-    confirmed = decision.state is State.CONFIRMED
+    decision, sessions = confirm(trial.rig, trial.step, ConfirmationPlan(rules=rules), trial.noise)
+    confirmed = decision.stage is Stage.CONFIRMED
     return Score(-math.log(decision.p) if confirmed else -math.inf, confirmed, sessions)
 
 

@@ -17,7 +17,7 @@ import pytest
 from device_runner.adb_device import AdbTransport
 from device_runner.device import Identity
 from device_runner.virtual import virtual_phone
-from harness.judge.compare import Key, Side, compare_sides
+from harness.judge.compare import SeriesKey, Side, compare_sides
 from harness.judge.stats.pair import compare
 from harness.run.outcome import Outcome
 from harness.run.record import Record, RecordFile
@@ -122,8 +122,8 @@ def test_comparing_100_series(benchmark: Benchmark) -> None:
     benchmark(compare_sides, base, head)
 
 
-def _sides(seed: int) -> dict[Key, Side]:
-    keys = [Key("phone", f"m{number}-opencl-float32-untuned") for number in range(100)]
+def _sides(seed: int) -> dict[SeriesKey, Side]:
+    keys = [SeriesKey("phone", f"m{number}-opencl-float32-untuned") for number in range(100)]
     return {key: Side(key, Outcome.OK, sessions=tuple(_sessions(seed * 1_000 + i))) for i, key in enumerate(keys)}
 
 

@@ -1,4 +1,4 @@
-"""`adreno-bench bisect`: which release or commit of the compiler did it?"""
+"""`adreno-runner bisect`: which release or commit of the compiler did it?"""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from harness.run.outcome import ExitCode
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.revisions.bisect.bisection import Answer
-    from harness.revisions.bisect.judging import Look, Reason
+    from harness.revisions.bisect.bisection import BisectionResult
+    from harness.revisions.bisect.judging import Inspection, Reason
     from harness.revisions.sources import Revision
 
 SHOWN_LINES, SHOWN_COLUMNS = 40, 160
@@ -70,7 +70,7 @@ def bisect(
     from harness.judge.stats.pair import Rules
     from harness.revisions.bisect.bisection import Bisection
     from harness.revisions.sources import between, revision
-    from harness.revisions.toolchain import Asked
+    from harness.revisions.toolchain import RunOptions
     from harness.store import cache_root
     from harness.workbench import require_choice
 
@@ -79,7 +79,7 @@ def bisect(
     line = between(revision(good, config, cache_root()), revision(bad, config, cache_root()))
     with Screen() as screen:
         one = select_one(device, cache_root(), screen.say)
-        asked = Asked(suite, one, as_shipped, tuple(with_quirks or ()))
+        asked = RunOptions(suite, one, as_shipped, tuple(with_quirks or ()))
         answer = Bisection(case_id, line, asked, _reason(reason), rules, most_sessions, cache_root()).run(
             screen.say, fresh=fresh
         )
@@ -94,7 +94,7 @@ def _the_case(suite: Path, globs: list[str] | None) -> str:
     from harness.workbench import choose
 
     if not globs:
-        raise UsageError("a bisection is of one case", hint="name it with --case; `adreno-bench list` shows them")
+        raise UsageError("a bisection is of one case", hint="name it with --case; `adreno-runner list` shows them")
     found = [case.id for case in choose(load_suite(suite), globs)]
     if len(found) > 1:
         names = ", ".join(found[:4]) + (", ..." if len(found) > 4 else "")
@@ -116,7 +116,7 @@ def _reason(text: str) -> Reason | None:
         raise UsageError(f"there is no reason {text!r}", hint=suggestion(text, known)) from None
 
 
-def _text(answer: Answer, case: str, line: Sequence[Revision]) -> str:
+def _text(answer: BisectionResult, case: str, line: Sequence[Revision]) -> str:
     """The looks, the answer, what that revision is, and the beginning of the difference."""
     from harness.cli.table import plain_table
     from harness.revisions.bisect.kernels import bounded
@@ -143,7 +143,7 @@ def _text(answer: Answer, case: str, line: Sequence[Revision]) -> str:
     return "\n\n".join(parts)
 
 
-def _row(look: Look) -> tuple[str, ...]:
+def _row(look: Inspection) -> tuple[str, ...]:
     return (
         look.name,
         look.state.value,
@@ -155,7 +155,7 @@ def _row(look: Look) -> tuple[str, ...]:
     )
 
 
-def _json(answer: Answer, case: str) -> str:
+def _json(answer: BisectionResult, case: str) -> str:
     import dataclasses
     import json
 

@@ -56,17 +56,17 @@ def calibrate(
     floor_ms: FloorMs = 0.05,
     as_json: AsJson = False,
 ) -> None:
-    """Run each case's artifact against itself in fresh sessions, and certify the smallest change that can be seen.
+    """Run each case's artifact against itself in fresh sessions, and learn the smallest change that can be seen.
 
-    The cases take turns, so that the sessions of one are spread in time. The certificates stand below the baselines,
+    The cases take turns, so that the sessions of one are spread in time. The profiles stand below the baselines,
     to be reviewed as a diff; `adreno-bench gate` decides sooner with them, and refuses what they do not support.
     """
     from harness.cli.screen import out
-    from harness.judge.calibrate import certify_all, verdict
+    from harness.judge.calibrate import profile_all, verdict
     from harness.judge.stats.pair import Rules
 
     rules = Rules(relevant=relevant / 100, floor_ms=floor_ms)
-    done = list(certify_all(_sessions(suite, case, device, sessions, budget, records), rules))
+    done = list(profile_all(_sessions(suite, case, device, sessions, budget, records), rules))
     written = {one.case: _save(one, baselines) for one in done}
     if as_json:
         out(json.dumps([_plain(one, rules, written[one.case]) for one in done], indent=1, allow_nan=False))
@@ -101,10 +101,10 @@ def _sessions(
 
 
 def _save(one: Calibrated, baselines: Path) -> bool:
-    """Write its certificate, if it has one; whether the file changed."""
+    """Write its noise profile, if it has one; whether the file changed."""
     from harness.judge.noise_profile import FOLDER
 
-    return bool(one.certificate and one.certificate.save(baselines / FOLDER))
+    return bool(one.profile and one.profile.save(baselines / FOLDER))
 
 
 def _table(done: Sequence[Calibrated], written: Mapping[str, bool]) -> str:
@@ -112,12 +112,12 @@ def _table(done: Sequence[Calibrated], written: Mapping[str, bool]) -> str:
     from harness.judge.noise_profile import SESSIONS_A_SIDE
 
     shown = [f"{count} a side" for count in SESSIONS_A_SIDE]
-    headers = ("case", "certificate", "sessions", "wall ms", "± %", "false alarms", *shown)
+    headers = ("case", "noise profile", "sessions", "wall ms", "± %", "false alarms", *shown)
     return plain_table([_row(one, written[one.case]) for one in done], headers)
 
 
 def _row(done: Calibrated, written: bool) -> tuple[str, ...]:
-    found = done.certificate
+    found = done.profile
     if found is None:
         return done.case, "inconclusive"
     shown = (_percent(math.inf if one.change is None else one.change) for one in found.smallest_detectable)
@@ -129,8 +129,8 @@ def _row(done: Calibrated, written: bool) -> tuple[str, ...]:
 
 def _in_words(done: Sequence[Calibrated], rules: Rules) -> str:
     lines = [f"{one.case}: {_sentence(one, rules)}" for one in done]
-    lines += [f"{one.case}: {reason}" for one in done if one.certificate for reason in one.reasons]
-    emulated = dict.fromkeys(part for one in done if one.certificate for part in one.certificate.emulated)
+    lines += [f"{one.case}: {reason}" for one in done if one.profile for reason in one.reasons]
+    emulated = dict.fromkeys(part for one in done if one.profile for part in one.profile.emulated)
     if emulated:
         lines.append(f"not the real thing: {', '.join(emulated)}; this noise says nothing of a phone's")
     return "\n".join(lines)
@@ -138,9 +138,9 @@ def _in_words(done: Sequence[Calibrated], rules: Rules) -> str:
 
 def _sentence(one: Calibrated, rules: Rules) -> str:
     """What a person wants to know of a case."""
-    if one.certificate is None:
+    if one.profile is None:
         return f"inconclusive: {'; '.join(one.reasons)}"
-    known = one.certificate.certificate
+    known = one.profile.estimate
     change = _percent(known.smallest_detectable(SHOWN_A_SIDE, rules))
     seen = f"a change of {change} can be seen with {SHOWN_A_SIDE} sessions"
     needed = known.sessions_needed(rules.relevant, rules)
@@ -153,13 +153,13 @@ def _percent(change: float) -> str:
 
 
 def _plain(one: Calibrated, rules: Rules, written: bool) -> dict[str, Any]:
-    found = one.certificate
+    found = one.profile
     return {
         "case": one.case,
-        "certified": found is not None,
+        "known": found is not None,
         "written": written,
         "reasons": one.reasons,
-        "certificate": found.model_dump(mode="json", by_alias=True) if found else None,
-        "sessions_needed": found.certificate.sessions_needed(rules.relevant, rules) if found else None,
+        "noise_profile": found.model_dump(mode="json", by_alias=True) if found else None,
+        "sessions_needed": found.estimate.sessions_needed(rules.relevant, rules) if found else None,
         "relevant": rules.relevant,
     }

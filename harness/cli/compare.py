@@ -24,10 +24,10 @@ from harness.cli.options import (
 
 if TYPE_CHECKING:
     from harness.judge import compare as sides
-    from harness.judge.compare import Key, Result
+    from harness.judge.compare import Result, SeriesKey
     from harness.judge.stats.pair import Rules
-    from harness.judge.stats.sequential import Side
-    from harness.revisions.toolchain import Asked
+    from harness.judge.stats.sequential import Arm
+    from harness.revisions.toolchain import RunOptions
     from harness.run.record import Record
 
 
@@ -93,9 +93,9 @@ def compare(
     elif states:
         raise UsageError("--states goes with two files of records", hint="leave it out")
     else:
-        from harness.revisions.toolchain import Asked
+        from harness.revisions.toolchain import RunOptions
 
-        asked = Asked(suite, device, as_shipped, tuple(with_quirks or ()))
+        asked = RunOptions(suite, device, as_shipped, tuple(with_quirks or ()))
         result, remark = _of_revisions((base, head), asked, case, config, rules, most_sessions, records)
     means, flips = path_means(result.cases), path_flips(result.cases, rules)
     if as_json:
@@ -120,7 +120,7 @@ def _of_records(base: Path, head: Path, globs: list[str] | None, rules: Rules, *
 
 def _of_revisions(
     words: tuple[str, str],
-    asked: Asked,
+    asked: RunOptions,
     globs: list[str] | None,
     config: Path,
     rules: Rules,
@@ -147,7 +147,7 @@ def _of_revisions(
         raise UsageError(f"{base} and {head} are the same revision", hint="name two that differ")
     with Screen() as screen:
 
-        def keep(side: Side, record: Record) -> None:
+        def keep(side: Arm, record: Record) -> None:
             if folder:
                 RecordFile(folder / f"{side.value}.jsonl").append(record)
 
@@ -158,7 +158,7 @@ def _of_revisions(
     return result, f"base is {base}, head is {head}{kept}"
 
 
-def _load(source: Path, globs: list[str] | None) -> dict[Key, sides.Side]:
+def _load(source: Path, globs: list[str] | None) -> dict[SeriesKey, sides.Side]:
     """What a file of records or a folder of baselines says. Raises UsageError if it says nothing."""
     from harness.cli.record_filter import read_records, wanted
     from harness.failures import UsageError
@@ -175,7 +175,7 @@ def _load(source: Path, globs: list[str] | None) -> dict[Key, sides.Side]:
     return chosen
 
 
-def _remark(base: dict[Key, sides.Side], head: dict[Key, sides.Side]) -> str:
+def _remark(base: dict[SeriesKey, sides.Side], head: dict[SeriesKey, sides.Side]) -> str:
     """Why nothing could be compared."""
     identities = [sorted({key.identity for key in side}) for side in (base, head)]
     if set(identities[0]) & set(identities[1]):

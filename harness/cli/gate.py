@@ -26,9 +26,9 @@ from harness.cli.options import (
 
 if TYPE_CHECKING:
     from harness.judge.baseline import Baseline
-    from harness.judge.compare import Comparison, Key, Result
+    from harness.judge.compare import Comparison, Result, SeriesKey
     from harness.judge.confirm import Measure
-    from harness.judge.noise_profile import NoiseCertificate
+    from harness.judge.noise_profile import NoiseProfile
     from harness.judge.stats.pair import Rules
     from harness.run.record import Record
 
@@ -60,7 +60,7 @@ def gate(
 
     A latency that looks changed is measured again, in fresh sessions, in turns with the baseline's build, before it is
     called slower. A baseline of another identity is never compared; cases without one are named. Of a case that was
-    calibrated, a change smaller than its certificate supports is refused.
+    calibrated, a change smaller than its noise profile supports is refused.
     """
     from harness.cli import verdicts
     from harness.cli.record_filter import read_records, wanted
@@ -68,19 +68,19 @@ def gate(
     from harness.judge import baseline
     from harness.judge.compare import exit_code
     from harness.judge.stats.pair import Rules
-    from harness.judge.supported import certificates_of
+    from harness.judge.supported import profiles_of
 
     rules = Rules(relevant=relevant / 100, floor_ms=floor_ms)
     known = [one for one in baseline.load(baselines.absolute()) if wanted(one.case, case)]
-    certificates = certificates_of(known, baselines.absolute())
+    profiles = profiles_of(known, baselines.absolute())
     if given:
-        result = _judged(read_records(given, case), known, certificates, as_shipped, rules)
+        result = _judged(read_records(given, case), known, profiles, as_shipped, rules)
     else:
-        result = _run(suite, case, device, records, known, certificates, as_shipped, with_quirks, rules, most_sessions)
+        result = _run(suite, case, device, records, known, profiles, as_shipped, with_quirks, rules, most_sessions)
     if as_json:
         out(verdicts.as_json(result, [], []))
     else:
-        remark = _remark(result, known, certificates)
+        remark = _remark(result, known, profiles)
         texts = (verdicts.verdict_table(result.cases), verdicts.summary(result.fitness, [], []), remark)
         out("\n\n".join(text for text in texts if text))
     raise typer.Exit(exit_code(result))
@@ -92,7 +92,7 @@ def _run(
     device: str,
     records: Path,
     known: Sequence[Baseline],
-    certificates: Mapping[Key, NoiseCertificate],
+    profiles: Mapping[SeriesKey, NoiseProfile],
     as_shipped: bool,
     with_quirks: list[str] | None,
     rules: Rules,
@@ -116,18 +116,18 @@ def _run(
         ) as work,
         Builder(work.cache, work.suite.limits, watch=lambda job, *rest: screen.build(job.title, *rest)) as builder,
     ):
-        here = {key: one for key, one in certificates.items() if key.identity == work.device.identity.key}
+        here = {key: one for key, one in profiles.items() if key.identity == work.device.identity.key}
         require_supported(here, confirmation(rules, most_sessions, len(work.plans)))
         run = Run(work.device, TuningStore(work.cache), as_shipped)
         done = list(run_suite(work.plans, run, builder, file, screen))
         again = Remeasure(work.plans, known, run, builder, work.cache, file, screen)
-        return _judged(done, known, certificates, as_shipped, rules, again.measurer, most_sessions)
+        return _judged(done, known, profiles, as_shipped, rules, again.measurer, most_sessions)
 
 
 def _judged(
     done: Sequence[Record],
     known: Sequence[Baseline],
-    certificates: Mapping[Key, NoiseCertificate],
+    profiles: Mapping[SeriesKey, NoiseProfile],
     as_shipped: bool,
     rules: Rules,
     measurer: Callable[[Comparison], Measure | str] | None = None,
@@ -143,13 +143,13 @@ def _judged(
     sides = sides_of(record for record in done if record.as_shipped is as_shipped).values()
     heads = {key: replace(side, key=key) for side in sides for key in [side.key._replace(as_shipped=False)]}
     bases = baseline.sides(one for one in known if one.identity_key in {key.identity for key in heads})
-    noises = {key: one.certificate.noise for key, one in certificates.items()}
+    noises = {key: one.estimate.noise for key, one in profiles.items()}
     return judge(compare_sides(bases, heads, rules, noises=noises), rules, measurer, most_sessions, noises)
 
 
-def _remark(result: Result, known: Sequence[Baseline], certificates: Mapping[Key, NoiseCertificate]) -> str:
+def _remark(result: Result, known: Sequence[Baseline], profiles: Mapping[SeriesKey, NoiseProfile]) -> str:
     """What was not compared, and why."""
-    from harness.judge.compare import Verdict
+    from harness.judge.verdict import Verdict
 
     new = [str(comparison.key) for comparison in result.cases if comparison.verdict is Verdict.NEW]
     here = {comparison.key.identity for comparison in result.cases}
@@ -157,7 +157,7 @@ def _remark(result: Result, known: Sequence[Baseline], certificates: Mapping[Key
     lines = [f"no baseline: {', '.join(new)} (`adreno-bench bless` makes one)"] if new else []
     lines += [f"baselines of another identity are never compared: {', '.join(others)}"] if others else []
     timed = [comparison.key for comparison in result.cases if comparison.base and comparison.base.sessions]
-    unknown = [str(key) for key in timed if key not in certificates]
+    unknown = [str(key) for key in timed if key not in profiles]
     hint = "`adreno-bench calibrate` learns it, and then fewer sessions decide"
     lines += [f"noise not known: {', '.join(unknown)} ({hint})"] if unknown else []
     emulated = dict.fromkeys(part for c in result.cases if c.base and c.base.sessions for part in c.base.emulated)

@@ -72,8 +72,8 @@ def run(
         identity = opened.identity
     options = [part for regex in bench or () for part in ("--bench", regex)]
     everywhere = [case.id for case in cases] if complete else []
-    asked = runs.Asked(device, suite, commits, record_samples, skip_existing, everywhere, options)
-    made = runs.run(project, asked, identity)
+    request = runs.HistoryRequest(device, suite, commits, record_samples, skip_existing, everywhere, options)
+    made = runs.run(project, request, identity)
     typer.echo(_summary(made, identity.key, config))
     broken = [Outcome.COMPILE_ERROR for _ in made.not_installed]
     raise typer.Exit(_verdict([*runs.latest_outcomes(made.records), *broken], findings_are_fine))

@@ -8,6 +8,7 @@ from enum import Enum
 from itertools import pairwise
 
 from harness.history.results import History, Point, Series
+from harness.judge.verdict import Verdict
 from harness.run.outcome import Outcome, Owner
 
 SLOWER_BY = 0.10
@@ -16,7 +17,7 @@ A session has a bias of its own, which repeated inferences cannot see; how large
 measured twice (`noise`)."""
 
 
-class State(str, Enum):
+class CaseState(str, Enum):
     """What a point says of its case."""
 
     RIGHT = "right"
@@ -27,21 +28,15 @@ class State(str, Enum):
     """The device or the rig failed: nothing was learnt of the case."""
 
 
-class Kind(str, Enum):
-    """What happened between two points."""
-
-    WRONG = "wrong"
-    BROKEN = "broken"
-    SLOWER = "slower"
-    FASTER = "faster"
-    FIXED = "fixed"
+WORST_FIRST = (Verdict.WRONG, Verdict.BROKEN, Verdict.SLOWER, Verdict.FASTER, Verdict.FIXED)
+"""What can happen between two points."""
 
 
 @dataclass(frozen=True)
 class Event:
     """A series moved between two commits that were measured one after the other."""
 
-    kind: Kind
+    verdict: Verdict
     series: Series
     before: Point
     after: Point
@@ -54,16 +49,16 @@ class Event:
         return self.after.wall_ms / self.before.wall_ms if self.after.wall_ms and self.before.wall_ms else None
 
 
-def state_of(point: Point) -> State:
+def state_of(point: Point) -> CaseState:
     """The state that a point's outcome means. A commit that cannot be installed is broken."""
     if point.outcome is None:
-        return State.BROKEN
+        return CaseState.BROKEN
     if point.outcome in (Outcome.OK, Outcome.UNSUPPORTED, Outcome.WRONG_RESULT):
-        states = {Outcome.OK: State.RIGHT, Outcome.WRONG_RESULT: State.WRONG}
-        return states.get(point.outcome, State.UNSUPPORTED)
+        states = {Outcome.OK: CaseState.RIGHT, Outcome.WRONG_RESULT: CaseState.WRONG}
+        return states.get(point.outcome, CaseState.UNSUPPORTED)
     if point.outcome.owner in (Owner.DEVICE, Owner.RIG) or point.outcome is Outcome.INCONCLUSIVE:
-        return State.UNKNOWN
-    return State.BROKEN
+        return CaseState.UNKNOWN
+    return CaseState.BROKEN
 
 
 def events(history: History) -> list[Event]:
@@ -71,8 +66,7 @@ def events(history: History) -> list[Event]:
     heard = noise(history)
     found = [event for series in history.series for event in _events(series, heard)]
     place = {(m, c): i for m, commits in history.commits.items() for i, c in enumerate(commits)}
-    worst = list(Kind)
-    return sorted(found, key=lambda e: (-place[e.series.machine, e.after.commit], worst.index(e.kind)))
+    return sorted(found, key=lambda e: (-place[e.series.machine, e.after.commit], WORST_FIRST.index(e.verdict)))
 
 
 Noise = Mapping[tuple[str, str], float]
@@ -94,28 +88,30 @@ def noise(history: History) -> Noise:
 
 
 def _events(series: Series, heard: Noise) -> Iterator[Event]:
-    known = [point for point in series.points if state_of(point) in (State.RIGHT, State.WRONG, State.BROKEN)]
+    known = [
+        point for point in series.points if state_of(point) in (CaseState.RIGHT, CaseState.WRONG, CaseState.BROKEN)
+    ]
     for before, after in pairwise(known):
         loudest = max(heard.get((series.machine, point.commit), 0.0) for point in (before, after))
-        if kind := _kind(before, after, max(SLOWER_BY, loudest)):
-            yield Event(kind, series, before, after, loudest)
+        if verdict := _verdict(before, after, max(SLOWER_BY, loudest)):
+            yield Event(verdict, series, before, after, loudest)
 
 
-def _kind(before: Point, after: Point, least: float) -> Kind | None:
+def _verdict(before: Point, after: Point, least: float) -> Verdict | None:
     was, now = state_of(before), state_of(after)
-    if was is now is State.RIGHT:
+    if was is now is CaseState.RIGHT:
         return _moved(before, after, least)
     if was is now:
         return None
-    return {State.RIGHT: Kind.FIXED, State.WRONG: Kind.WRONG, State.BROKEN: Kind.BROKEN}[now]
+    return {CaseState.RIGHT: Verdict.FIXED, CaseState.WRONG: Verdict.WRONG, CaseState.BROKEN: Verdict.BROKEN}[now]
 
 
-def _moved(before: Point, after: Point, least: float) -> Kind | None:
+def _moved(before: Point, after: Point, least: float) -> Verdict | None:
     if before.wall_ms is None or after.wall_ms is None or _meet(before, after):
         return None
     if after.wall_ms > before.wall_ms * (1 + least):
-        return Kind.SLOWER
-    return Kind.FASTER if before.wall_ms > after.wall_ms * (1 + least) else None
+        return Verdict.SLOWER
+    return Verdict.FASTER if before.wall_ms > after.wall_ms * (1 + least) else None
 
 
 def _meet(before: Point, after: Point) -> bool:
@@ -130,10 +126,10 @@ def vanished(history: History) -> list[Series]:
     return [
         series
         for series in history.series
-        if any(state_of(point) is State.RIGHT for point in series.points)
+        if any(state_of(point) is CaseState.RIGHT for point in series.points)
         and (
             series.newest.commit != history.commits[series.machine][-1]
-            or state_of(series.newest) in (State.UNKNOWN, State.UNSUPPORTED)
+            or state_of(series.newest) in (CaseState.UNKNOWN, CaseState.UNSUPPORTED)
         )
     ]
 

@@ -62,7 +62,7 @@ def configuration(config: Path) -> Any:
 
 
 @dataclass(frozen=True)
-class Asked:
+class HistoryRequest:
     """What `history run` was asked for."""
 
     device: str
@@ -86,7 +86,7 @@ class Made:
     """The first digits of commits that could not be built or installed."""
 
 
-def run(project: Project, asked: Asked, identity: Identity) -> Made:
+def run(project: Project, request: HistoryRequest, identity: Identity) -> Made:
     """Let asv measure. Raises DeviceBusy, RigFailure, UsageError.
 
     Cases of earlier runs for which there was no device are taken up first, whatever commits are asked for.
@@ -97,11 +97,11 @@ def run(project: Project, asked: Asked, identity: Identity) -> Made:
         folder.mkdir(parents=True, exist_ok=True)
         before = {file: len(RecordFile(file).load().records) for file in record_files(folder)}
         without = set(_without_records(folder))
-        variables = _variables(asked, identity, folder)
-        if open_ones := reopened(folder, asked.everywhere):
+        variables = _variables(request, identity, folder)
+        if open_ones := reopened(folder, request.everywhere):
             with _hash_file(open_ones) as commits:
-                _asv(project, _arguments(machine, asked, commits), variables)
-        code = _asv(project, _arguments(machine, asked, asked.commits), variables)
+                _asv(project, _arguments(machine, request, commits), variables)
+        code = _asv(project, _arguments(machine, request, request.commits), variables)
         made = [r for file in record_files(folder) for r in RecordFile(file).load().records[before.get(file, 0) :]]
     if code == ASV_SOME_FAILED and not made:
         raise RigFailure("asv measured nothing: a commit could not be installed", hint="its output above says why")
@@ -145,21 +145,21 @@ def _alone(project: Project) -> Iterator[None]:
         raise RigFailure(f"another history of {project.config} is running: {busy.message}", hint=busy.hint) from None
 
 
-def _variables(asked: Asked, identity: Identity, folder: Path) -> dict[str, str]:
+def _variables(request: HistoryRequest, identity: Identity, folder: Path) -> dict[str, str]:
     chosen = {
-        environment.DEVICE: asked.device,
+        environment.DEVICE: request.device,
         environment.IDENTITY: identity_to(identity),
         environment.RECORDS: str(folder.resolve()),
-        environment.REUSE: "1" if asked.skip_existing else "",
+        environment.REUSE: "1" if request.skip_existing else "",
     }
-    return chosen | ({environment.SUITE: str(asked.suite.resolve())} if asked.suite else {})
+    return chosen | ({environment.SUITE: str(request.suite.resolve())} if request.suite else {})
 
 
-def _arguments(machine: str, asked: Asked, commits: str) -> list[str]:
+def _arguments(machine: str, request: HistoryRequest, commits: str) -> list[str]:
     options = ["--machine", machine, "--show-stderr"]
-    options += ["--record-samples"] if asked.record_samples else []
-    options += ["--skip-existing"] if asked.skip_existing else []
-    return ["run", *options, *asked.options, *([commits] if commits else [])]
+    options += ["--record-samples"] if request.record_samples else []
+    options += ["--skip-existing"] if request.skip_existing else []
+    return ["run", *options, *request.options, *([commits] if commits else [])]
 
 
 @contextlib.contextmanager

@@ -17,8 +17,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 from pydantic import Field as field
 
-from harness.judge.checked_file import Reviewed, rounded
-from harness.judge.compare import Key, Side, latest_build, sides_of
+from harness.judge.checked_file import CheckedFile, rounded
+from harness.judge.compare import SeriesKey, Side, latest_build, sides_of
 from harness.judge.stats.controls import Probed
 from harness.judge.stats.samples import is_time
 from harness.judge.stats.session import summarise
@@ -26,7 +26,7 @@ from harness.run.outcome import Outcome
 from harness.run.record import Record
 
 
-class Session(BaseModel):
+class BlessedSession(BaseModel):
     """The samples of one session, in ms."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -39,7 +39,7 @@ class Session(BaseModel):
     slowed_ms: list[float] = []
 
     @classmethod
-    def of(cls, record: Record) -> Session:
+    def of(cls, record: Record) -> BlessedSession:
         """What is kept of a record."""
         kept = cls(started_at=record.started_at, wall_ms=[rounded(ms) for ms in record.wall_ms])
         if not all(map(is_time, (*record.reference_ms, *record.slowed_ms))):
@@ -52,7 +52,7 @@ class Session(BaseModel):
         return {name: value for name, value in serialise(self).items() if value or name in ("started_at", "wall_ms")}
 
 
-class Baseline(Reviewed):
+class Baseline(CheckedFile):
     """A case that was right, and how fast it was in each session. Times in ms."""
 
     what = "baseline"
@@ -69,13 +69,13 @@ class Baseline(Reviewed):
     max_abs_err: float | None
     tolerance: float | None
     facts: dict[str, int]
-    sessions: list[Session]
+    sessions: list[BlessedSession]
 
     @property
     def side(self) -> Side:
         """As one side of a comparison."""
         return Side(
-            key=Key(self.identity_key, self.case),
+            key=SeriesKey(self.identity_key, self.case),
             outcome=Outcome.OK,
             sessions=tuple(tuple(session.wall_ms) for session in self.sessions),
             artifact=self.artifact,
@@ -90,7 +90,7 @@ class Baseline(Reviewed):
 class Blessing:
     """What came of one case: a baseline, or why there is none."""
 
-    key: Key
+    key: SeriesKey
     baseline: Baseline | None
     notes: tuple[str, ...]
     """Why it is refused, or what is left out."""
@@ -103,14 +103,14 @@ def bless(records: Iterable[Record], *, emulated: bool = False) -> list[Blessing
 
     With `emulated` the latencies of emulated devices are kept, too: good for nothing but that very emulation.
     """
-    groups: dict[Key, list[Record]] = defaultdict(list)
+    groups: dict[SeriesKey, list[Record]] = defaultdict(list)
     for record in records:
         if not record.as_shipped:
-            groups[Key(record.identity_key, record.case)].append(record)
+            groups[SeriesKey(record.identity_key, record.case)].append(record)
     return [_bless(key, latest_build(group), emulated=emulated) for key, group in groups.items()]
 
 
-def _bless(key: Key, group: Sequence[Record], *, emulated: bool) -> Blessing:
+def _bless(key: SeriesKey, group: Sequence[Record], *, emulated: bool) -> Blessing:
     side = sides_of(group)[key]
     if side.outcome is not Outcome.OK:
         return Blessing(key, None, (f"{side.outcome.value}: {side.message}",), side.outcome)
@@ -144,7 +144,7 @@ def _baseline(right: Sequence[Record], timed: Sequence[Record]) -> Baseline:
         max_abs_err=last.max_abs_err,
         tolerance=last.tolerance,
         facts=last.facts,
-        sessions=[Session.of(record) for record in timed],
+        sessions=[BlessedSession.of(record) for record in timed],
     )
 
 
@@ -153,6 +153,6 @@ def load(folder: Path) -> list[Baseline]:
     return [Baseline.read(file) for file in sorted([*folder.glob("*.json"), *folder.glob("*/*.json")])]
 
 
-def sides(baselines: Iterable[Baseline]) -> dict[Key, Side]:
+def sides(baselines: Iterable[Baseline]) -> dict[SeriesKey, Side]:
     """Baselines as a side to compare with."""
     return {baseline.side.key: baseline.side for baseline in baselines}

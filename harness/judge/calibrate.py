@@ -1,4 +1,4 @@
-"""Calibration: run each case's artifact against itself over several sessions, and certify what its series can show."""
+"""Calibration: run each case's artifact against itself over several sessions, and say what its series can show."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from harness.build.pool import Builder
 from harness.cases.plan import Plan
 from harness.judge.compare import finding
-from harness.judge.noise_profile import NoiseCertificate, certificate_of
+from harness.judge.noise_profile import NoiseProfile, profile_of
 from harness.judge.stats.pair import Rules
 from harness.run.outcome import ExitCode, Outcome, exit_code
 from harness.run.progress import Progress
@@ -21,7 +21,7 @@ class Calibrated:
     """What came of one case."""
 
     case: str
-    certificate: NoiseCertificate | None
+    profile: NoiseProfile | None
     reasons: tuple[str, ...] = ()
     """Why there is none, or which sessions were left out."""
     outcome: Outcome | None = None
@@ -71,17 +71,17 @@ def _is_due(taken: Sequence[Record], sessions: int) -> bool:
     return len(taken) < sessions and not timeless
 
 
-def certify_all(taken: Mapping[str, Sequence[Record]], rules: Rules) -> Iterator[Calibrated]:
+def profile_all(taken: Mapping[str, Sequence[Record]], rules: Rules) -> Iterator[Calibrated]:
     """What the sessions of each case come to. One that was once wrong or broken has no noise worth knowing."""
     for case, records in taken.items():
         found = next((record for record in records if finding(record.outcome)), None)
         lost = [record for record in records if record.outcome is not Outcome.OK]
-        certificate = certificate_of(records, rules)
-        if isinstance(certificate, NoiseCertificate) and not found:
-            yield Calibrated(case, certificate, (*_told(lost[-1:], len(lost)), *certificate.left_out))
+        profile = profile_of(records, rules)
+        if isinstance(profile, NoiseProfile) and not found:
+            yield Calibrated(case, profile, (*_told(lost[-1:], len(lost)), *profile.left_out))
         else:
             worst = [found] if found else lost[-1:]
-            reasons = certificate if isinstance(certificate, tuple) else ()
+            reasons = profile if isinstance(profile, tuple) else ()
             outcome = worst[0].outcome if worst else None
             why = (*_told(worst, len(lost)), *_emulated(records), *reasons)
             yield Calibrated(case, None, why, outcome)
@@ -99,5 +99,5 @@ def _emulated(records: Sequence[Record]) -> tuple[str, ...]:
 
 def verdict(done: Sequence[Calibrated]) -> ExitCode:
     """What a calibration is worth to a shell. A series that is too noisy is nobody's fault."""
-    certified = [Outcome.OK for one in done if one.certificate]
-    return exit_code([*certified, *(one.outcome for one in done if one.outcome)])
+    known = [Outcome.OK for one in done if one.profile]
+    return exit_code([*known, *(one.outcome for one in done if one.outcome)])

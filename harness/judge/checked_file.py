@@ -25,10 +25,10 @@ LARGEST_BYTES = 1 << 20
 DIGITS = 6
 """Significant digits of a number: enough for any verdict, and a diff that can be read."""
 
-T = TypeVar("T", bound="Reviewed")
+T = TypeVar("T", bound="CheckedFile")
 
 
-class Reviewed(BaseModel):
+class CheckedFile(BaseModel):
     """What such a file holds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)

@@ -11,7 +11,6 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from functools import cached_property
 from typing import NamedTuple
 
@@ -21,6 +20,7 @@ from harness.judge.stats import fdr, pair, robust
 from harness.judge.stats.controls import PROBE_LIMITS, Fitness, Probe, Probed, gauge
 from harness.judge.stats.pair import Change, Rules
 from harness.judge.stats.session import Noise, Samples, summarise
+from harness.judge.verdict import Verdict
 from harness.run.outcome import ExitCode, Outcome, Owner
 from harness.run.record import Record
 from harness.run.reference import FACTOR
@@ -31,28 +31,7 @@ MOST_REFERENCES = 400
 """On each side; thousands of cases have thousands of sessions."""
 
 
-class Verdict(str, Enum):
-    """What a comparison says of a case."""
-
-    SAME = "same"
-    FASTER = "faster"
-    SLOWER = "slower"
-    WRONG = "wrong"
-    BROKEN = "broken"
-    FIXED = "fixed"
-    INCONCLUSIVE = "inconclusive"
-    NEW = "new"
-    """Right, and there is nothing to compare it with."""
-    GONE = "gone"
-    """Known of base only."""
-
-    @property
-    def tells(self) -> bool:
-        """Whether something was compared and decided."""
-        return self not in (Verdict.INCONCLUSIVE, Verdict.NEW, Verdict.GONE)
-
-
-class Key(NamedTuple):
+class SeriesKey(NamedTuple):
     """What has to be equal for two sides to be comparable."""
 
     identity: str
@@ -67,7 +46,7 @@ class Key(NamedTuple):
 class Side:
     """What is known of a case on one side: all sessions of one artifact on one identity."""
 
-    key: Key
+    key: SeriesKey
     outcome: Outcome
     """`ok`, or the worst that was found in any session."""
     message: str = ""
@@ -96,7 +75,7 @@ class Side:
 class Comparison:
     """What became of one case. `base` or `head` is None where a side knows nothing of it."""
 
-    key: Key
+    key: SeriesKey
     base: Side | None
     head: Side | None
     verdict: Verdict
@@ -112,7 +91,7 @@ class Comparison:
         return (self.change.confidence or None) if self.change else 1.0
 
 
-Sides = Mapping[Key, Side]
+Sides = Mapping[SeriesKey, Side]
 
 UNGAUGED = Fitness(None, 0.0, 0)
 
@@ -125,15 +104,15 @@ class Result:
     fitness: Fitness = UNGAUGED
 
 
-def sides_of(records: Iterable[Record]) -> dict[Key, Side]:
+def sides_of(records: Iterable[Record]) -> dict[SeriesKey, Side]:
     """One side for each case, identity and way of shipping: all sessions of the latest artifact.
 
     Raises UsageError for a record whose case is none.
     """
-    grouped: dict[Key, list[Record]] = defaultdict(list)
+    grouped: dict[SeriesKey, list[Record]] = defaultdict(list)
     for record in records:
         require_case_id(record.case)
-        grouped[Key(record.identity_key, record.case, record.as_shipped)].append(record)
+        grouped[SeriesKey(record.identity_key, record.case, record.as_shipped)].append(record)
     return {key: _side(key, group) for key, group in grouped.items()}
 
 
@@ -145,7 +124,7 @@ def require_case_id(text: str) -> None:
         raise UsageError(str(error), hint="this record was not written by adreno-bench") from None
 
 
-def _side(key: Key, group: Sequence[Record]) -> Side:
+def _side(key: SeriesKey, group: Sequence[Record]) -> Side:
     latest = latest_build(group)
     right = [record for record in latest if record.outcome is Outcome.OK]
     found = [record for record in latest if finding(record.outcome)]
@@ -181,7 +160,7 @@ def compare_sides(
     rules: Rules | None = None,
     *,
     gauged: bool = True,
-    noises: Mapping[Key, Noise] | None = None,
+    noises: Mapping[SeriesKey, Noise] | None = None,
 ) -> Result:
     """Compare every case of both sides, in head's order; what only base knows comes last.
 
@@ -203,7 +182,7 @@ def compare_sides(
     return Result(compared + gone, fitness)
 
 
-def _gauge(base: Sides, head: Sides, changes: Mapping[Key, Change], rules: Rules) -> Fitness:
+def _gauge(base: Sides, head: Sides, changes: Mapping[SeriesKey, Change], rules: Rules) -> Fitness:
     enough = [key for key in changes if min(len(base[key].sessions), len(head[key].sessions)) >= FEWEST_SESSIONS]
     controls = {str(key): changes[key] for key in enough if base[key].artifact == head[key].artifact}
     probes: dict[str, Probe] = {}
@@ -249,12 +228,12 @@ def latency_change(base: Side, head: Side, rules: Rules, noise: Noise | None = N
 
 def unproved(change: Change, reason: str) -> Change:
     """The same change, no longer believed."""
-    return replace(change, verdict=pair.Verdict.INCONCLUSIVE, confidence=0.0, reasons=(reason, *change.reasons))
+    return replace(change, verdict=Verdict.INCONCLUSIVE, confidence=0.0, reasons=(reason, *change.reasons))
 
 
-def _compare(key: Key, base: Side | None, head: Side, change: Change | None) -> Comparison:
+def _compare(key: SeriesKey, base: Side | None, head: Side, change: Change | None) -> Comparison:
     if change and base:
-        verdict = Verdict(change.verdict.value)
+        verdict = change.verdict
         return Comparison(key, base, head, verdict, (*change.reasons, *_remarks(base, head, verdict)), change)
     verdict, reason = _by_outcome(base, head)
     return Comparison(key, base, head, verdict, (reason,))

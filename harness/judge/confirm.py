@@ -10,11 +10,12 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from harness.judge.compare import Comparison, Key, Result, Verdict, finding
+from harness.judge.compare import Comparison, Result, SeriesKey, finding
 from harness.judge.stats import pair, sequential
 from harness.judge.stats.pair import Change, Rules
-from harness.judge.stats.sequential import Decision, State
+from harness.judge.stats.sequential import Decision, Stage
 from harness.judge.stats.session import Noise
+from harness.judge.verdict import Verdict
 from harness.run.outcome import Outcome
 from harness.run.record import Record
 
@@ -22,7 +23,7 @@ ALARM_RATE = 0.05
 """Chance of any unjustified alarm in a whole suite that did not change; shared out among its cases."""
 MOST_SESSIONS = 16
 
-Measure = Callable[[sequential.Side], Record]
+Measure = Callable[[sequential.Arm], Record]
 """Runs one side of a suspect in a fresh session."""
 
 
@@ -31,7 +32,7 @@ def judge(
     rules: Rules,
     measurer: Callable[[Comparison], Measure | str] | None = None,
     most_sessions: int = MOST_SESSIONS,
-    noises: Mapping[Key, Noise] | None = None,
+    noises: Mapping[SeriesKey, Noise] | None = None,
 ) -> Result:
     """Settle what one comparison with the baselines left open.
 
@@ -44,13 +45,13 @@ def judge(
     return replace(result, cases=cases)
 
 
-def confirmation(rules: Rules, most_sessions: int, cases: int) -> sequential.Plan:
+def confirmation(rules: Rules, most_sessions: int, cases: int) -> sequential.ConfirmationPlan:
     """How sure the confirmation of one of so many cases has to be."""
-    alpha = min(sequential.Plan().alpha, ALARM_RATE / max(1, cases))
-    return sequential.Plan(rules, alpha=alpha, most_sessions=most_sessions)
+    alpha = min(sequential.ConfirmationPlan().alpha, ALARM_RATE / max(1, cases))
+    return sequential.ConfirmationPlan(rules, alpha=alpha, most_sessions=most_sessions)
 
 
-def suspected(comparison: Comparison, rules: Rules) -> pair.Verdict | None:
+def suspected(comparison: Comparison, rules: Rules) -> Verdict | None:
     """`slower` or `faster` if an undecided latency lies off its baseline by what is relevant; None if it does not."""
     base, head = comparison.base, comparison.head
     if comparison.verdict is not Verdict.INCONCLUSIVE or not comparison.change or not base or not head:
@@ -58,12 +59,12 @@ def suspected(comparison: Comparison, rules: Rules) -> pair.Verdict | None:
     moved = math.log(head.location_ms / base.location_ms)
     if not abs(moved) >= rules.relevant_log(base.location_ms):
         return None
-    return pair.Verdict.SLOWER if moved > 0 else pair.Verdict.FASTER
+    return Verdict.SLOWER if moved > 0 else Verdict.FASTER
 
 
 def _settle(
     comparison: Comparison,
-    plan: sequential.Plan,
+    plan: sequential.ConfirmationPlan,
     measurer: Callable[[Comparison], Measure | str] | None,
     noise: Noise | None,
     *,
@@ -92,34 +93,34 @@ def _believed(noise: Noise | None, comparison: Comparison) -> Noise | None:
 
 def confirm(
     comparison: Comparison,
-    suspicion: pair.Verdict,
-    plan: sequential.Plan,
+    suspicion: Verdict,
+    plan: sequential.ConfirmationPlan,
     measure: Measure,
     noise: Noise | None = None,
 ) -> Comparison:
     """Measure in turns until it is decided, or until a session does not end well."""
-    taken: dict[sequential.Side, list[list[float]]] = {side: [] for side in sequential.Side}
+    taken: dict[sequential.Arm, list[list[float]]] = {side: [] for side in sequential.Arm}
     while True:
-        base, head = taken[sequential.Side.BASE], taken[sequential.Side.HEAD]
+        base, head = taken[sequential.Arm.BASE], taken[sequential.Arm.HEAD]
         decision = sequential.decide(base, head, suspicion, plan, noise)
         if decision.next is None:
             return _decided(comparison, suspicion, decision)
         record = measure(decision.next)
         if record.outcome is not Outcome.OK:
             reason = f"{decision.next.value} again: {record.outcome.value}: {record.message}"
-            found = finding(record.outcome) if decision.next is sequential.Side.HEAD else None
+            found = finding(record.outcome) if decision.next is sequential.Arm.HEAD else None
             return _because(comparison, reason, found or Verdict.INCONCLUSIVE)
         taken[decision.next].append(record.wall_ms)
 
 
-def _decided(comparison: Comparison, suspicion: pair.Verdict, decision: Decision) -> Comparison:
+def _decided(comparison: Comparison, suspicion: Verdict, decision: Decision) -> Comparison:
     count = f"{sum(decision.sessions)} fresh sessions in turns"
-    change = Change(pair.Verdict.INCONCLUSIVE, decision.relative, p=decision.p, sessions=decision.sessions)
-    if decision.state is State.CONFIRMED:
+    change = Change(Verdict.INCONCLUSIVE, decision.relative, p=decision.p, sessions=decision.sessions)
+    if decision.stage is Stage.CONFIRMED:
         change = replace(change, verdict=suspicion, confidence=1 - decision.p)
-        return _with(comparison, Verdict(suspicion.value), change, (f"confirmed by {count}", *decision.reasons))
-    if decision.state is State.REFUTED:
-        change = replace(change, verdict=pair.Verdict.SAME, confidence=1 - sequential.Plan().beta)
+        return _with(comparison, suspicion, change, (f"confirmed by {count}", *decision.reasons))
+    if decision.stage is Stage.REFUTED:
+        change = replace(change, verdict=Verdict.SAME, confidence=1 - sequential.ConfirmationPlan().beta)
         reason = f"looked {suspicion.value}, refuted by {count}"
         return _with(comparison, Verdict.SAME, change, (reason, *decision.reasons))
     return _with(comparison, Verdict.INCONCLUSIVE, change, (f"looked {suspicion.value}", *decision.reasons))

@@ -1,8 +1,8 @@
-"""Certificates: how far sessions of one artifact lie apart on one identity, and so what the series can show at all.
+"""Noise profiles: how far sessions of one artifact lie apart on one identity, and so what the series can show at all.
 
     baselines/noise/<identity>/<case>.json
 
-`adreno-bench calibrate` writes them, `adreno-bench gate` is held to them. The noise belongs to the rig: the certificate
+`adreno-bench calibrate` writes them, `adreno-bench gate` is held to them. The noise belongs to the rig: the profile
 of one artifact is taken for that of the next one of the same case, until a run turns out noisier than it.
 """
 
@@ -15,9 +15,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 from pydantic import Field as field
 
-from harness.judge.checked_file import Reviewed, rounded
+from harness.judge.checked_file import CheckedFile, rounded
 from harness.judge.stats import robust
-from harness.judge.stats.noise import FEWEST_SESSIONS, Certificate, certify
+from harness.judge.stats.noise import FEWEST_SESSIONS, NoiseEstimate, estimate_noise
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.samples import LONGEST_MS, SHORTEST_MS
 from harness.judge.stats.session import Noise, summarise
@@ -43,10 +43,10 @@ class Shown(BaseModel):
     """Seen with 95 % power; a fraction. None if no change would be large enough."""
 
 
-class NoiseCertificate(Reviewed):
+class NoiseProfile(CheckedFile):
     """What calibration found of one series. Relative numbers are fractions, times ms."""
 
-    what = "certificate"
+    what = "noise profile"
     mended_by = "take it from version control again, or calibrate anew"
 
     emulated: tuple[str, ...]
@@ -75,21 +75,23 @@ class NoiseCertificate(Reviewed):
     """Sessions that could not be used, and why."""
 
     @property
-    def certificate(self) -> Certificate:
+    def estimate(self) -> NoiseEstimate:
         """As the statistics take it."""
         noise = Noise(self.sd, self.df)
-        return Certificate(True, self.sessions, noise, self.sd_upper, self.false_alarm_rate, self.splits, self.left_out)
+        return NoiseEstimate(
+            True, self.sessions, noise, self.sd_upper, self.false_alarm_rate, self.splits, self.left_out
+        )
 
 
-def certificate_of(records: Sequence[Record], rules: Rules) -> NoiseCertificate | tuple[str, ...]:
-    """The certificate that records of one series give, in the order taken; or why they give none."""
+def profile_of(records: Sequence[Record], rules: Rules) -> NoiseProfile | tuple[str, ...]:
+    """The noise profile that records of one series give, in the order taken; or why they give none."""
     timed = [record for record in records if record.outcome is Outcome.OK and record.wall_ms]
-    found = certify([record.wall_ms for record in timed], rules)
+    found = estimate_noise([record.wall_ms for record in timed], rules)
     if not found.ok:
         return found.reasons
     good, _ = summarise([record.wall_ms for record in timed])
     last = timed[-1]
-    return NoiseCertificate(
+    return NoiseProfile(
         case=last.case,
         identity_key=last.identity_key,
         emulated=last.emulated,
@@ -112,9 +114,9 @@ def certificate_of(records: Sequence[Record], rules: Rules) -> NoiseCertificate 
     )
 
 
-def find(baselines: Path, identity_key: str, case: str) -> NoiseCertificate | None:
-    """The certificate of a series; None if there is none. Raises UsageError for a file that is not good."""
-    return NoiseCertificate.find(baselines / FOLDER, identity_key, case)
+def find(baselines: Path, identity_key: str, case: str) -> NoiseProfile | None:
+    """The noise profile of a series; None if there is none. Raises UsageError for a file that is not good."""
+    return NoiseProfile.find(baselines / FOLDER, identity_key, case)
 
 
 def _kept(change: float) -> float | None:

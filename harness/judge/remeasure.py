@@ -11,7 +11,7 @@ from harness.cases.plan import Plan
 from harness.judge.baseline import Baseline
 from harness.judge.compare import Comparison
 from harness.judge.confirm import Measure
-from harness.judge.stats.sequential import Side
+from harness.judge.stats.sequential import Arm
 from harness.run.progress import Progress
 from harness.run.record import Record, RecordFile
 from harness.run.runner import Run, run_with_recovery
@@ -30,7 +30,7 @@ class Remeasure:
     progress: Progress
 
     def measurer(self, comparison: Comparison) -> Measure | str:
-        """What runs one side of a case and keeps the record; or why the baseline's side cannot be run."""
+        """What runs one arm of a case and keeps the record; or why the baseline's arm cannot be run."""
         plan = next(plan for plan in self.plans if plan.case.id == comparison.key.case)
         blessed = next(one for one in self.baselines if one.side.key == comparison.key)
         old = stored(self.cache, blessed.artifact)
@@ -41,9 +41,9 @@ class Remeasure:
         built = {**self.builder.build(plan.jobs), old.key: old}
         was = replace(plan, compile=replace(plan.compile, key=old.key), quirks=blessed.quirks)
 
-        def measure(side: Side) -> Record:
-            record = run_with_recovery(plan if side is Side.HEAD else was, built, self.run, self.progress)
-            if side is Side.BASE:
+        def measure(arm: Arm) -> Record:
+            record = run_with_recovery(plan if arm is Arm.HEAD else was, built, self.run, self.progress)
+            if arm is Arm.BASE:
                 record = record.model_copy(update={"tvm": blessed.tvm, "ffi": blessed.ffi})
             self.records.append(record)
             self.progress.done(record)

@@ -19,7 +19,7 @@ from harness.workbench import prepared
 
 
 @dataclass(frozen=True)
-class Bench:
+class CaseRunner:
     """A device held by us, and what was built for it."""
 
     options: Options
@@ -39,7 +39,7 @@ class Bench:
 
 
 @contextlib.contextmanager
-def opened(options: Options, device: str, cases: Sequence[str]) -> Iterator[Bench]:
+def opened(options: Options, device: str, cases: Sequence[str]) -> Iterator[CaseRunner]:
     """Open the device and build the cases. Raises Failure if the rig cannot; a build that fails is its case's."""
     as_shipped, but_for = options.as_shipped, options.with_quirks
     with (
@@ -48,7 +48,7 @@ def opened(options: Options, device: str, cases: Sequence[str]) -> Iterator[Benc
     ):
         built = builder.build(job for plan in work.plans for job in (plan.compile, plan.oracle))
         run = Run(work.device, TuningStore(work.cache), as_shipped, timed=False)
-        yield Bench(options, work.suite, run, {plan.case.id: plan for plan in work.plans}, built)
+        yield CaseRunner(options, work.suite, run, {plan.case.id: plan for plan in work.plans}, built)
 
 
 def _silent(_said: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from device_runner.failures import Failure
 from harness.cases.case import Case
-from harness.pytest_plugin.bench import Bench, opened
+from harness.pytest_plugin.bench import CaseRunner, opened
 from harness.pytest_plugin.message import explain, headline
 from harness.pytest_plugin.options import Options, device_of
 from harness.run.outcome import Outcome, Owner
@@ -42,7 +42,7 @@ def _cases(options: Options) -> list[Case]:
 
 
 @pytest.fixture(scope="session")
-def adreno_bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
+def adreno_bench(request: pytest.FixtureRequest) -> Iterator[CaseRunner]:
     """The device, opened once, with everything built that this session tests."""
     tests = [item for item in request.session.items if isinstance(item, pytest.Function) and _case_of(item)]
     options = Options.of(request.config, tests[0].path.parent)
@@ -60,7 +60,9 @@ def _case_of(item: pytest.Function) -> str:
 
 
 @pytest.fixture
-def adreno_record(adreno_case: Case, adreno_bench: Bench, record_property: Callable[[str, object], None]) -> Record:
+def adreno_record(
+    adreno_case: Case, adreno_bench: CaseRunner, record_property: Callable[[str, object], None]
+) -> Record:
     """What the case came to. What is not the path's or the compiler's fault ends here, before the test."""
     record = adreno_bench.record(adreno_case.id)
     record_property(PROPERTY, record.line())
@@ -72,7 +74,7 @@ def adreno_record(adreno_case: Case, adreno_bench: Bench, record_property: Calla
 
 
 @pytest.fixture
-def adreno_complaint(adreno_record: Record, adreno_case: Case, adreno_bench: Bench) -> str:
+def adreno_complaint(adreno_record: Record, adreno_case: Case, adreno_bench: CaseRunner) -> str:
     """What is wrong with the case, for a person; empty if nothing is."""
     if adreno_record.outcome is Outcome.OK:
         return ""

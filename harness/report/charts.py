@@ -13,13 +13,18 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from harness.history.events import State, state_of
+from harness.history.events import CaseState, state_of
 from harness.history.measured import AS_SHIPPED
 from harness.history.results import History, Point, Series
 from harness.report import words
 
 SCRIPT = "plotly.min.js"
-MARKERS = {State.RIGHT: "circle", State.WRONG: "x", State.BROKEN: "square", State.UNSUPPORTED: "circle-open"}
+MARKERS = {
+    CaseState.RIGHT: "circle",
+    CaseState.WRONG: "x",
+    CaseState.BROKEN: "square",
+    CaseState.UNSUPPORTED: "circle-open",
+}
 """Shapes that stand for the symbols of `words`; anything else is a diamond."""
 LINES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 """One for each path of a model, so that they can be told apart without colour."""

@@ -11,8 +11,9 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from harness.history.events import Event, Kind, State, change, events, state_of, vanished
+from harness.history.events import WORST_FIRST, CaseState, Event, change, events, state_of, vanished
 from harness.history.results import LATENCY, History, Point, Series
+from harness.judge.verdict import Verdict
 from harness.report import words
 from harness.report.charts import SCRIPT, anchor, charts, write_script
 from harness.report.sparkline import sparkline
@@ -31,12 +32,12 @@ class Row:
     """One series on the front page."""
 
     series: Series
-    moved: Kind | None
+    moved: Verdict | None
     """What happened at the newest commit of its machine."""
     spark: Markup
 
     @property
-    def state(self) -> State:
+    def state(self) -> CaseState:
         """Of the newest point."""
         return state_of(self.series.newest)
 
@@ -75,7 +76,7 @@ def write_site(history: History, folder: Path, graphs: str) -> int:
         "graphs": graphs,
         "history": history,
         "tables": _tables(history, moved),
-        "events": {kind: [event for event in moved if event.kind is kind] for kind in Kind},
+        "events": {verdict: [event for event in moved if event.verdict is verdict] for verdict in WORST_FIRST},
         "vanished": vanished(history),
         "installed": list(_installed(history)),
         "charts": charts(history),
@@ -89,12 +90,12 @@ def write_site(history: History, folder: Path, graphs: str) -> int:
 
 
 def _tables(history: History, moved: Iterable[Event]) -> list[Table]:
-    kinds = {(id(event.series), event.after.commit): event.kind for event in moved}
+    verdicts = {(id(event.series), event.after.commit): event.verdict for event in moved}
     tables = []
     for machine, commits in sorted(history.commits.items()):
         here = [one for one in history.series if one.machine == machine and one.newest.commit == commits[-1]]
         if here:
-            rows = [Row(one, kinds.get((id(one), commits[-1])), sparkline(one.points)) for one in here]
+            rows = [Row(one, verdicts.get((id(one), commits[-1])), sparkline(one.points)) for one in here]
             tables.append(Table(history.machines[machine], here[0].newest, rows))
     return tables
 

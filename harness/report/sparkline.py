@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from harness.history.events import State, state_of
+from harness.history.events import CaseState, state_of
 from harness.history.results import Point
 
 WIDTH, HEIGHT, MARGIN = 120, 28, 4
@@ -48,10 +48,10 @@ def _line(run: Sequence[str]) -> list[str]:
     return [f'<polyline points="{" ".join(run)}"/>'] if run else []
 
 
-def _mark(state: State, x: float) -> str:
+def _mark(state: CaseState, x: float) -> str:
     y = HEIGHT / 2
-    if state is State.WRONG:
+    if state is CaseState.WRONG:
         return f'<path d="M{x - 3:.1f} {y - 3} l6 6 m0 -6 l-6 6"/>'
-    if state is State.BROKEN:
+    if state is CaseState.BROKEN:
         return f'<rect x="{x - 3:.1f}" y="{y - 3}" width="6" height="6"/>'
     return f'<circle cx="{x:.1f}" cy="{y}" r="1"/>'

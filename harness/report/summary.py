@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tabulate import tabulate
 
-from harness.history.events import Kind, change, events, state_of, vanished
+from harness.history.events import WORST_FIRST, change, events, state_of, vanished
 from harness.history.results import History, Series
 from harness.report import words
 
@@ -36,12 +36,13 @@ def _machine(history: History, machine: str, series: Sequence[Series], markdown:
     yield ", ".join(f"{count} {name}" for name, count in counts.items()) + "."
     moved = [e for e in events(history) if e.series.machine == machine and e.after.commit == newest]
     gone = [one for one in vanished(history) if one.machine == machine]
-    for kind in Kind:
-        for event in (e for e in moved if e.kind is kind):
+    for verdict in WORST_FIRST:
+        for event in (e for e in moved if e.verdict is verdict):
             before, after = words.numbers(event)
             name = f"{event.series.case.id} ({event.series.quirks})"
             where = f"since {words.commit_text(event.before)}"
-            yield f"- {_bold(kind.value, markdown)} {name}: {before} → {after}, {where}. {_plain(event.after.message)}"
+            what = _bold(verdict.value, markdown)
+            yield f"- {what} {name}: {before} → {after}, {where}. {_plain(event.after.message)}"
     for one in gone:
         yield f"- {_bold('vanished', markdown)} {one.case.id} ({one.quirks}): last seen at {_last_seen(one)}"
     yield ""

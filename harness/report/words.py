@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-from harness.history.events import Event, Kind, State, state_of
+from harness.history.events import CaseState, Event, state_of
 from harness.history.results import Point
+from harness.judge.verdict import Verdict
 
-SYMBOLS = {State.RIGHT: "✓", State.WRONG: "✗", State.BROKEN: "■", State.UNSUPPORTED: "○", State.UNKNOWN: "?"}
+SYMBOLS = {
+    CaseState.RIGHT: "✓",
+    CaseState.WRONG: "✗",
+    CaseState.BROKEN: "■",
+    CaseState.UNSUPPORTED: "○",
+    CaseState.UNKNOWN: "?",
+}
 """Shapes, so that no report depends on colour."""
 
 HASH_LENGTH = 8
@@ -51,7 +58,7 @@ def date_text(point: Point) -> str:
 
 def numbers(event: Event) -> tuple[str, str]:
     """The two numbers of an event: errors where an answer turned wrong, latencies otherwise, else the outcome."""
-    if event.kind is Kind.WRONG:
+    if event.verdict is Verdict.WRONG:
         return error(event.before), error(event.after)
     return _number(event.before), _number(event.after)
 
@@ -59,6 +66,6 @@ def numbers(event: Event) -> tuple[str, str]:
 def _number(point: Point) -> str:
     if point.wall_ms is not None:
         return latency(point.wall_ms)
-    if state_of(point) is State.WRONG:
+    if state_of(point) is CaseState.WRONG:
         return f"wrong: {error(point)}"
     return point.outcome.value if point.outcome else "not installed"

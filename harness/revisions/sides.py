@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from harness.judge.compare import Comparison, Key, Result, Verdict, compare_sides, sides_of
+from harness.judge.compare import Comparison, Result, SeriesKey, compare_sides, sides_of
 from harness.judge.confirm import Measure, judge
 from harness.judge.stats.pair import Rules
-from harness.judge.stats.sequential import Side
+from harness.judge.stats.sequential import Arm
+from harness.judge.verdict import Verdict
 from harness.revisions.toolchain import Build, Toolchain
 from harness.run.record import Record
 
-Keep = Callable[[Side, Record], None]
+Keep = Callable[[Arm, Record], None]
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,9 @@ class Sides:
     head: Toolchain
     keep: Keep = lambda *_: None
 
-    def run(self, side: Side, cases: Sequence[str]) -> list[Record]:
+    def run(self, side: Arm, cases: Sequence[str]) -> list[Record]:
         """Run cases with one side, and keep the records."""
-        records = (self.base if side is Side.BASE else self.head).run(cases)
+        records = (self.base if side is Arm.BASE else self.head).run(cases)
         for record in records:
             self.keep(side, record)
         return records
@@ -43,7 +44,7 @@ class Sides:
         return Result([comparison for case in cases for comparison in compared.get(case, [])], found.fitness)
 
     def _measured(self, cases: Sequence[str], rules: Rules, most_sessions: int) -> Result:
-        base, head = sides_of(self.run(Side.BASE, cases)), sides_of(self.run(Side.HEAD, cases))
+        base, head = sides_of(self.run(Arm.BASE, cases)), sides_of(self.run(Arm.HEAD, cases))
         return judge(compare_sides(base, head, rules), rules, self._measurer, most_sessions)
 
     def _measurer(self, comparison: Comparison) -> Measure:
@@ -53,7 +54,7 @@ class Sides:
 def _unchanged(base: dict[str, Build], head: dict[str, Build], as_shipped: bool) -> dict[str, Comparison]:
     reason = "both made the same library, byte for byte; nothing was run"
     return {
-        case: Comparison(Key(build.identity, case, as_shipped), None, None, Verdict.SAME, (reason,))
+        case: Comparison(SeriesKey(build.identity, case, as_shipped), None, None, Verdict.SAME, (reason,))
         for case, build in head.items()
         if build.library and case in base and base[case].library == build.library
     }

@@ -39,7 +39,7 @@ _NOT_PASSED_ON = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
 
 
 @dataclass(frozen=True)
-class Asked:
+class RunOptions:
     """What is to be built and run, whatever the revision."""
 
     suite: Path
@@ -78,11 +78,11 @@ class Toolchain:
     harness: Path
     """Snapshot of this harness."""
     cache: Path
-    asked: Asked
+    asked: RunOptions
     say: Callable[[str], None] = lambda _: None
 
     @classmethod
-    def of(cls, revision: Revision, cache: Path, asked: Asked, say: Callable[[str], None]) -> Toolchain:
+    def of(cls, revision: Revision, cache: Path, asked: RunOptions, say: Callable[[str], None]) -> Toolchain:
         """Install the revision if it is not there. Raises NotInstallable."""
         return cls(revision, environment(revision, cache, say), snapshot(cache), cache, asked, say)
 

@@ -1,4 +1,4 @@
-"""Calibration the whole way: sessions on this host and on the virtual phone, certificates, and a gate held to them."""
+"""Calibration the whole way: sessions on this host and on the virtual phone, profiles, and a gate held to them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import command
 import pytest
 
 from device_runner.virtual.faults import FAULTS_VARIABLE
-from harness.judge.compare import Verdict, compare_sides, sides_of
-from harness.judge.noise_profile import FOLDER, NoiseCertificate
+from harness.judge.compare import compare_sides, sides_of
+from harness.judge.noise_profile import FOLDER, NoiseProfile
+from harness.judge.verdict import Verdict
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record, RecordFile
 from harness.store import LIBRARY, MANIFEST
@@ -41,10 +42,10 @@ def test_the_same_artifact_ten_times_in_a_row_raises_no_alarm(tmp_path: Path, ca
     assert [record.outcome for record in taken] == [Outcome.OK] * 20, said
     assert len({record.started_at for record in taken}) == 20
     assert all(record.reference_ms and record.slowed_ms for record in taken)
-    certified = list((tmp_path / "baselines" / FOLDER).glob("*/*.json"))
-    assert code == (ExitCode.GOOD if certified else ExitCode.NOTHING_MEASURED), said
-    for file in certified:
-        assert NoiseCertificate.read(file).artifact == taken[0].artifact
+    profiles = list((tmp_path / "baselines" / FOLDER).glob("*/*.json"))
+    assert code == (ExitCode.GOOD if profiles else ExitCode.NOTHING_MEASURED), said
+    for file in profiles:
+        assert NoiseProfile.read(file).artifact == taken[0].artifact
     for first in range(10):  # A B B A A B B A, begun at another session each time
         window = taken[first : first + 8]
         base, head = ([window[i] for i in places] for places in ((0, 3, 4, 7), (1, 2, 5, 6)))
@@ -66,7 +67,7 @@ def test_a_gate_on_the_virtual_phone_confirms_a_kernel_slowed_by_a_third(tmp_pat
 
     code, said = bench(tmp_path, cache, "gate", "--relevant", "0.1", "--floor-ms", "0", device="virtual", faults=faults)
     assert code == ExitCode.USAGE
-    assert "by its certificate" in said.splitlines()[-1]
+    assert "by its noise profile" in said.splitlines()[-1]
 
     library = json.loads((cache / "artifacts" / now / MANIFEST).read_text())["sha256"]
     faults.write_text(json.dumps({**steady, "slow_kernels": [{"factor": 1.3, "library": f"{library}*"}]}))

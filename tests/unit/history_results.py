@@ -110,4 +110,4 @@ def both(case: str, worked_around: float | Outcome, as_shipped: float | Outcome)
 
 
 def names(found: Sequence[Any]) -> list[str]:
-    return [f"{one.kind.value} {one.series.quirks}" for one in found]
+    return [f"{one.verdict.value} {one.series.quirks}" for one in found]

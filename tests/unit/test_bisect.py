@@ -16,17 +16,17 @@ from hypothesis import strategies as st
 from device_runner.failures import RigFailure
 from harness.failures import UsageError
 from harness.judge.stats.pair import Rules
-from harness.judge.stats.sequential import Plan
+from harness.judge.stats.sequential import ConfirmationPlan
 from harness.models.sources import model_source
 from harness.revisions.bisect.bisection import Bisection
-from harness.revisions.bisect.judging import Bench, Judge, Reason, reason_of, state_of
+from harness.revisions.bisect.judging import Judge, Reason, RevisionRunner, reason_of, state_of
 from harness.revisions.bisect.kernels import bounded, kernels_diff
-from harness.revisions.bisect.question import STATE, Kept, kept
-from harness.revisions.bisect.search import State
-from harness.revisions.bisect.search_loop import Found, hunt
+from harness.revisions.bisect.question import STATE, BisectionStore, bisection_store
+from harness.revisions.bisect.search import RevisionState
+from harness.revisions.bisect.search_loop import SearchResult, find_first_bad
 from harness.revisions.environment import NotInstallable
 from harness.revisions.sources import Revision, Source
-from harness.revisions.toolchain import Asked, Build
+from harness.revisions.toolchain import Build, RunOptions
 from harness.run.outcome import Outcome
 from harness.run.record import Record
 from harness.store import key_of
@@ -55,15 +55,15 @@ class World:
     chance: random.Random = field(default_factory=lambda: random.Random(1))
     identity: str = IDENTITY.key
 
-    def open(self, name: str) -> Bench:
+    def open(self, name: str) -> RevisionRunner:
         self.opened.append(name)
         if not self.compilers[name].builds:
             raise NotInstallable(f"{name} cannot be built or installed: no rule to make target")
-        return _Bench(self, name)
+        return _Runner(self, name)
 
 
 @dataclass
-class _Bench:
+class _Runner:
     world: World
     name: str
 
@@ -87,14 +87,14 @@ class _Bench:
 
 
 def bisect(
-    world: World, reason: Reason, folder: Path | None = None, earlier: Kept | None = None, sessions: int = 16
-) -> Found:
+    world: World, reason: Reason, folder: Path | None = None, earlier: BisectionStore | None = None, sessions: int = 16
+) -> SearchResult:
     line = list(world.compilers)
-    known = earlier or Kept(folder or Path("unused"), {}, {})
-    judge = Judge(CASE, reason, line[0], world.open, Plan(most_sessions=sessions))
+    known = earlier or BisectionStore(folder or Path("unused"), {}, {})
+    judge = Judge(CASE, reason, line[0], world.open, ConfirmationPlan(most_sessions=sessions))
     if folder is None and earlier is None:
         known.add = lambda look: known.looks.update({look.name: look})  # type: ignore[method-assign]
-    return hunt(line, judge, known, lambda _: None)
+    return find_first_bad(line, judge, known, lambda _: None)
 
 
 def line_of(good: int, bad: int, **facts: object) -> World:
@@ -160,16 +160,16 @@ def test_another_fault_than_the_one_looked_for_tells_nothing() -> None:
 @pytest.mark.parametrize(
     ("reason", "outcome", "state"),
     [
-        (Reason.WRONG, Outcome.WRONG_RESULT, State.BAD),
-        (Reason.WRONG, Outcome.COMPILE_ERROR, State.SKIP),
-        (Reason.BROKEN, Outcome.DEVICE_CRASH, State.BAD),
-        (Reason.BROKEN, Outcome.WRONG_RESULT, State.GOOD),
-        (Reason.BROKEN, Outcome.UNSUPPORTED, State.SKIP),
-        (Reason.SLOWER, Outcome.HANG, State.SKIP),
-        (Reason.SLOWER, Outcome.OK, State.GOOD),
+        (Reason.WRONG, Outcome.WRONG_RESULT, RevisionState.BAD),
+        (Reason.WRONG, Outcome.COMPILE_ERROR, RevisionState.SKIP),
+        (Reason.BROKEN, Outcome.DEVICE_CRASH, RevisionState.BAD),
+        (Reason.BROKEN, Outcome.WRONG_RESULT, RevisionState.GOOD),
+        (Reason.BROKEN, Outcome.UNSUPPORTED, RevisionState.SKIP),
+        (Reason.SLOWER, Outcome.HANG, RevisionState.SKIP),
+        (Reason.SLOWER, Outcome.OK, RevisionState.GOOD),
     ],
 )
-def test_what_an_outcome_says_depends_on_the_reason(reason: Reason, outcome: Outcome, state: State) -> None:
+def test_what_an_outcome_says_depends_on_the_reason(reason: Reason, outcome: Outcome, state: RevisionState) -> None:
     assert state_of(reason, outcome) is state
 
 
@@ -190,21 +190,21 @@ def test_ends_that_are_not_what_they_were_said_to_be_are_named() -> None:
 def test_a_device_that_fails_is_no_verdict_and_what_was_judged_stays(tmp_path: Path) -> None:
     world = line_of(4, 4, outcome=Outcome.WRONG_RESULT)
     world.compilers["good3"].outcome = Outcome.DEVICE_LOST
-    with kept(tmp_path, {"good": "a"}, fresh=False) as known, pytest.raises(RigFailure, match="device-lost"):
+    with bisection_store(tmp_path, {"good": "a"}, fresh=False) as known, pytest.raises(RigFailure, match="device-lost"):
         bisect(world, Reason.WRONG, earlier=known)
     world.compilers["good3"].outcome = Outcome.OK
     before = list(world.ran)
-    with kept(tmp_path, {"good": "a"}, fresh=False) as known:
+    with bisection_store(tmp_path, {"good": "a"}, fresh=False) as known:
         assert bisect(world, Reason.WRONG, earlier=known).candidates == ["bad0"]
     assert not set(before[:-1]) & set(world.ran[len(before) :])
-    with kept(tmp_path, {"good": "a"}, fresh=True) as known:
+    with bisection_store(tmp_path, {"good": "a"}, fresh=True) as known:
         assert known.looks == {}
 
 
 def test_another_device_ends_it(tmp_path: Path) -> None:
     world = line_of(4, 4, outcome=Outcome.WRONG_RESULT)
     world.compilers["good3"].outcome = Outcome.DEVICE_LOST
-    with kept(tmp_path, {}, fresh=False) as known:
+    with bisection_store(tmp_path, {}, fresh=False) as known:
         with pytest.raises(RigFailure, match="device-lost"):
             bisect(world, Reason.WRONG, earlier=known)
         world.identity = "another"
@@ -214,12 +214,12 @@ def test_another_device_ends_it(tmp_path: Path) -> None:
 
 def test_one_question_is_asked_by_one_process_at_a_time(tmp_path: Path) -> None:
     with (
-        kept(tmp_path, {"good": "a"}, fresh=False),
+        bisection_store(tmp_path, {"good": "a"}, fresh=False),
         pytest.raises(RigFailure, match="another bisection asks the same"),
-        kept(tmp_path, {"good": "a"}, fresh=False),
+        bisection_store(tmp_path, {"good": "a"}, fresh=False),
     ):
         pass
-    with kept(tmp_path, {"good": "b"}, fresh=False) as other:
+    with bisection_store(tmp_path, {"good": "b"}, fresh=False) as other:
         assert other.looks == {}
 
 
@@ -227,7 +227,7 @@ def test_another_file_of_the_model_is_another_question(tmp_path: Path) -> None:
     (tmp_path / "my.toml").write_text('models = ["net.onnx"]\npaths = ["opencl"]\n')
     network = model_source("tiny").onnx_file(tmp_path / "models").read_bytes()
     line = [Revision(name, name, Source(tmp_path, tmp_path, True)) for name in ("0.25.0.post1", "0.26.0")]
-    asked = Asked(tmp_path / "my.toml")
+    asked = RunOptions(tmp_path / "my.toml")
     bisection = Bisection("net-opencl-float32-untuned", line, asked, None, Rules(), 4, tmp_path)
     keys = []
     for producer in ("one", "one", "other"):
@@ -240,9 +240,9 @@ def test_another_file_of_the_model_is_another_question(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"looks": [{"name": "x"}]}', '{"looks": [{"state": "perhaps"}]}'])
 def test_a_damaged_state_is_named(tmp_path: Path, text: str) -> None:
-    with kept(tmp_path, {}, fresh=False) as known:
+    with bisection_store(tmp_path, {}, fresh=False) as known:
         (known.folder / STATE).write_text(text)
-    with pytest.raises(RigFailure, match=r"damaged.*--fresh"), kept(tmp_path, {}, fresh=False):
+    with pytest.raises(RigFailure, match=r"damaged.*--fresh"), bisection_store(tmp_path, {}, fresh=False):
         pass
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.revisions.bisect.search import Search, State
+from harness.revisions.bisect.search import RevisionState, Search
 
 
 @st.composite
@@ -17,11 +17,13 @@ def histories(draw: st.DrawFn) -> tuple[list[str], int, set[int]]:
     return [f"r{index}" for index in range(length)], first_bad, broken
 
 
-def hunt(line: list[str], first_bad: int, broken: set[int]) -> tuple[Search, list[State]]:
-    search, seen = Search(line), list[State]()
+def search_all(line: list[str], first_bad: int, broken: set[int]) -> tuple[Search, list[RevisionState]]:
+    search, seen = Search(line), list[RevisionState]()
     while name := search.next:
         index = line.index(name)
-        state = State.SKIP if index in broken else State.BAD if index >= first_bad else State.GOOD
+        state = (
+            RevisionState.SKIP if index in broken else RevisionState.BAD if index >= first_bad else RevisionState.GOOD
+        )
         seen.append(state)
         search = Search(line, {**search.known, name: state})
     return search, seen
@@ -30,7 +32,7 @@ def hunt(line: list[str], first_bad: int, broken: set[int]) -> tuple[Search, lis
 @given(histories())
 def test_the_true_first_bad_revision_is_always_among_the_candidates(history: tuple[list[str], int, set[int]]) -> None:
     line, first_bad, broken = history
-    search, _ = hunt(line, first_bad, broken)
+    search, _ = search_all(line, first_bad, broken)
     assert line[first_bad] in search.candidates
     assert search.bad == search.candidates[-1]
     assert {line.index(name) for name in search.candidates[:-1]} <= broken
@@ -40,8 +42,8 @@ def test_the_true_first_bad_revision_is_always_among_the_candidates(history: tup
 def test_looks_are_logarithmic_but_for_those_that_told_nothing(history: tuple[list[str], int, set[int]]) -> None:
     line, first_bad, broken = history
     looks_left = Search(line).looks_left
-    _, seen = hunt(line, first_bad, broken)
-    skipped = seen.count(State.SKIP)
+    _, seen = search_all(line, first_bad, broken)
+    skipped = seen.count(RevisionState.SKIP)
     assert len(seen) - skipped <= looks_left + skipped
 
 
@@ -49,7 +51,7 @@ def test_looks_are_logarithmic_but_for_those_that_told_nothing(history: tuple[li
 def test_without_skips_it_names_one_within_the_bound(length: int, data: st.DataObject) -> None:
     line = [f"r{index}" for index in range(length)]
     first_bad = data.draw(st.integers(1, length - 1))
-    search, seen = hunt(line, first_bad, set())
+    search, seen = search_all(line, first_bad, set())
     assert search.candidates == [line[first_bad]]
     assert search.good == line[first_bad - 1]
     assert len(seen) <= (length - 2).bit_length()
@@ -58,12 +60,12 @@ def test_without_skips_it_names_one_within_the_bound(length: int, data: st.DataO
 def test_neighbours_of_what_does_not_build_are_left_for_later() -> None:
     line = [f"r{index}" for index in range(66)]
     looked = []
-    known: dict[str, State] = {}
+    known: dict[str, RevisionState] = {}
     for _ in range(4):
         name = Search(line, known).next
         assert name
         looked.append(int(name[1:]))
-        known[name] = State.SKIP
+        known[name] = RevisionState.SKIP
     assert all(abs(a - b) > 5 for index, a in enumerate(looked) for b in looked[:index])
 
 

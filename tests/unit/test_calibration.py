@@ -1,4 +1,4 @@
-"""Calibration: sessions taken in turns and kept, certificates written and read back, gates held to them."""
+"""Calibration: sessions taken in turns and kept, profiles written and read back, gates held to them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from device_runner.failures import RigFailure
 from harness.build.pool import Builder
 from harness.cases.plan import Plan
 from harness.failures import UsageError
-from harness.judge import noise_profile as certificate
+from harness.judge import noise_profile
 from harness.judge.baseline import bless
-from harness.judge.calibrate import Calibrated, certify_all, take_sessions, verdict
+from harness.judge.calibrate import Calibrated, profile_all, take_sessions, verdict
 from harness.judge.confirm import confirmation
-from harness.judge.noise_profile import NoiseCertificate, certificate_of
+from harness.judge.noise_profile import NoiseProfile, profile_of
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.sequential import smallest_confirmable
-from harness.judge.supported import certificates_of, require_supported
+from harness.judge.supported import profiles_of, require_supported
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record, RecordFile
@@ -40,9 +40,9 @@ CASE = "tiny-opencl-float32-untuned"
 RULES = Rules()
 
 
-def certified(records: list[Record] | None = None) -> NoiseCertificate:
-    made = certificate_of(records or sessions(10, 16), RULES)
-    assert isinstance(made, NoiseCertificate), made
+def a_profile(records: list[Record] | None = None) -> NoiseProfile:
+    made = profile_of(records or sessions(10, 16), RULES)
+    assert isinstance(made, NoiseProfile), made
     return made
 
 
@@ -89,8 +89,8 @@ def test_cases_take_turns_each_session_is_fresh_and_kept(calibrate: Any, tmp_pat
     assert [len(records) for records in taken.values()] == [5, 5]
     assert kept(tmp_path) == ["tiny", "other"] * 5
     assert device.steps.count("session") == 10
-    done = list(certify_all(taken, RULES))
-    assert all(one.certificate for one in done)
+    done = list(profile_all(taken, RULES))
+    assert all(one.profile for one in done)
     assert verdict(done) is ExitCode.GOOD
 
 
@@ -121,69 +121,69 @@ def test_another_build_starts_anew(calibrate: Any) -> None:
 def test_what_is_wrong_is_told_once_and_not_run_again(calibrate: Any, tmp_path: Path) -> None:
     taken = calibrate(FakeDevice(error=1.0), 8)
     assert kept(tmp_path) == ["tiny", "other"]
-    done = list(certify_all(taken, RULES))
+    done = list(profile_all(taken, RULES))
     assert done[0].reasons[0].startswith("wrong-result: ")
     assert verdict(done) is ExitCode.WRONG_OR_BROKEN
 
 
 def test_sessions_that_the_rig_spoils_are_tried_as_often_as_asked_and_no_more(calibrate: Any) -> None:
-    done = list(certify_all(calibrate(FakeDevice(fails={"session": RigFailure("no adb")}), 4), RULES))
+    done = list(profile_all(calibrate(FakeDevice(fails={"session": RigFailure("no adb")}), 4), RULES))
     assert "infra-error: no adb" in done[0].reasons[0]
     assert verdict(done) is ExitCode.RIG_FAILURE
 
 
 def test_too_few_usable_sessions_are_inconclusive_with_their_reasons() -> None:
     records = [*sessions(10, 3), a_record(wall_ms=[5.0] * 10)]
-    (done,) = certify_all({CASE: records}, RULES)
-    assert done.certificate is None
+    (done,) = profile_all({CASE: records}, RULES)
+    assert done.profile is None
     assert "3 usable sessions; at least 4 are needed" in done.reasons[0]
     assert "session 4" in done.reasons[1]
     assert verdict([done]) is ExitCode.NOTHING_MEASURED
-    assert verdict([done, Calibrated("other", certified())]) is ExitCode.GOOD
+    assert verdict([done, Calibrated("other", a_profile())]) is ExitCode.GOOD
 
 
-def test_a_case_that_was_once_wrong_is_not_certified_and_a_lost_session_is_named() -> None:
+def test_a_case_that_was_once_wrong_has_no_noise_profile_and_a_lost_session_is_named() -> None:
     wrong = a_record(outcome=Outcome.WRONG_RESULT, message="off by 3")
-    (done,) = certify_all({CASE: [*sessions(10, 8), wrong]}, RULES)
-    assert (done.certificate, done.reasons) == (None, ("wrong-result: off by 3",))
+    (done,) = profile_all({CASE: [*sessions(10, 8), wrong]}, RULES)
+    assert (done.profile, done.reasons) == (None, ("wrong-result: off by 3",))
     assert verdict([done]) is ExitCode.WRONG_OR_BROKEN
     lost = a_record(outcome=Outcome.DEVICE_LOST, message="gone")
-    (done,) = certify_all({CASE: [lost, *sessions(10, 8), lost]}, RULES)
-    assert done.certificate
+    (done,) = profile_all({CASE: [lost, *sessions(10, 8), lost]}, RULES)
+    assert done.profile
     assert done.reasons[0] == "device-lost: gone (2 sessions did not end well)"
     assert verdict([done]) is ExitCode.GOOD
 
 
-def test_an_emulated_path_has_no_time_to_certify() -> None:
-    (done,) = certify_all({CASE: [a_record(emulated=("gpu", "opencl"))]}, RULES)
+def test_an_emulated_path_has_no_noise_profile() -> None:
+    (done,) = profile_all({CASE: [a_record(emulated=("gpu", "opencl"))]}, RULES)
     assert "the path opencl is emulated" in done.reasons[0]
     assert verdict([done]) is ExitCode.NOTHING_MEASURED
 
 
-def test_a_certificate_reads_back_and_says_what_can_be_seen(tmp_path: Path) -> None:
-    made = certified()
-    assert made.save(tmp_path / certificate.FOLDER)
-    assert not made.save(tmp_path / certificate.FOLDER)
-    read = certificate.find(tmp_path, IDENTITY.key, CASE)
+def test_a_noise_profile_reads_back_and_says_what_can_be_seen(tmp_path: Path) -> None:
+    made = a_profile()
+    assert made.save(tmp_path / noise_profile.FOLDER)
+    assert not made.save(tmp_path / noise_profile.FOLDER)
+    read = noise_profile.find(tmp_path, IDENTITY.key, CASE)
     assert read == made
     assert made.sessions == 16 - len(made.left_out)
     assert 9 < made.location_ms < 11
     shown = [one.change or 0 for one in made.smallest_detectable]
     assert shown == sorted(shown, reverse=True)
-    assert shown[1] == pytest.approx(made.certificate.smallest_detectable(4), rel=1e-3)
+    assert shown[1] == pytest.approx(made.estimate.smallest_detectable(4), rel=1e-3)
 
 
-def test_no_baseline_is_taken_for_a_certificate_nor_the_other_way_round(tmp_path: Path) -> None:
+def test_no_baseline_is_taken_for_a_noise_profile_nor_the_other_way_round(tmp_path: Path) -> None:
     from harness.judge import baseline
 
     (blessing,) = bless(sessions(10))
     assert blessing.baseline
     blessing.baseline.save(tmp_path)
-    certified().save(tmp_path / certificate.FOLDER)
+    a_profile().save(tmp_path / noise_profile.FOLDER)
     assert baseline.load(tmp_path) == [blessing.baseline]
     with pytest.raises(UsageError, match="is no baseline"):
-        baseline.load(tmp_path / certificate.FOLDER)
-    assert certificate.find(tmp_path, IDENTITY.key, CASE)
+        baseline.load(tmp_path / noise_profile.FOLDER)
+    assert noise_profile.find(tmp_path, IDENTITY.key, CASE)
 
 
 def changed(name: str, value: object) -> Callable[[str], str]:
@@ -194,7 +194,7 @@ def changed(name: str, value: object) -> Callable[[str], str]:
     ("change", "message"),
     [
         (changed("sd", 0.001), "was edited by hand since it was written"),
-        (changed("sd", 0), "is no certificate of schema 1 (sd"),
+        (changed("sd", 0), "is no noise profile of schema 1 (sd"),
         (changed("sd", -1), "(sd"),
         (changed("sd", "NaN"), "(sd"),
         (changed("df", 1e999), "(df"),
@@ -204,37 +204,37 @@ def changed(name: str, value: object) -> Callable[[str], str]:
         (changed("schema", 0), "(schema"),
         (changed("new_field", 1), "(new_field"),
         (changed("case", "../../x"), "edited by hand"),
-        (lambda text: text[:50], "is no certificate ("),
-        (lambda text: "", "is no certificate ("),
+        (lambda text: text[:50], "is no noise profile ("),
+        (lambda text: "", "is no noise profile ("),
     ],
 )
-def test_a_certificate_that_is_not_good_is_one_line(tmp_path: Path, change: Any, message: str) -> None:
-    certified().save(tmp_path / certificate.FOLDER)
-    file = tmp_path / certificate.FOLDER / IDENTITY.key / f"{CASE}.json"
+def test_a_noise_profile_that_is_not_good_is_one_line(tmp_path: Path, change: Any, message: str) -> None:
+    a_profile().save(tmp_path / noise_profile.FOLDER)
+    file = tmp_path / noise_profile.FOLDER / IDENTITY.key / f"{CASE}.json"
     file.write_text(change(file.read_text()))
     with pytest.raises(UsageError) as caught:
-        certificate.find(tmp_path, IDENTITY.key, CASE)
+        noise_profile.find(tmp_path, IDENTITY.key, CASE)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 @given(samples=st.lists(st.lists(st.floats(), max_size=12), max_size=8))
-def test_whatever_the_sessions_hold_there_is_a_good_certificate_or_a_reason(samples: list[list[float]]) -> None:
-    made = certificate_of([a_record(wall_ms=times) for times in samples], RULES)
-    if not isinstance(made, NoiseCertificate):
+def test_whatever_the_sessions_hold_there_is_a_good_noise_profile_or_a_reason(samples: list[list[float]]) -> None:
+    made = profile_of([a_record(wall_ms=times) for times in samples], RULES)
+    if not isinstance(made, NoiseProfile):
         assert made
         return
     with tempfile.TemporaryDirectory() as folder:
         made.save(Path(folder))
-        assert NoiseCertificate.find(Path(folder), IDENTITY.key, CASE) == made
+        assert NoiseProfile.find(Path(folder), IDENTITY.key, CASE) == made
 
 
-def test_a_gate_refuses_what_its_certificate_does_not_support_and_says_what_it_does() -> None:
+def test_a_gate_refuses_what_its_noise_profile_does_not_support_and_says_what_it_does() -> None:
     (blessing,) = bless(sessions(10))
     assert blessing.baseline
-    made = certified()
+    made = a_profile()
     held = {blessing.baseline.side.key: made}
-    supported = smallest_confirmable(made.certificate, confirmation(RULES, 16, 1))
+    supported = smallest_confirmable(made.estimate, confirmation(RULES, 16, 1))
     require_supported(held, confirmation(Rules(relevant=supported + 1e-4), 16, 1))
     with pytest.raises(UsageError) as caught:
         require_supported(held, confirmation(Rules(relevant=supported - 1e-3), 16, 1))
@@ -250,27 +250,27 @@ def test_a_threshold_that_no_number_of_sessions_supports_says_so() -> None:
     assert blessing.baseline
     with pytest.raises(UsageError, match=r"use --relevant \d+(\.\d)?, or calibrate on a quieter rig"):
         require_supported(
-            {blessing.baseline.side.key: certified()}, confirmation(Rules(relevant=1e-3, floor_ms=0), 4, 1)
+            {blessing.baseline.side.key: a_profile()}, confirmation(Rules(relevant=1e-3, floor_ms=0), 4, 1)
         )
 
 
 def test_the_floor_in_ms_counts_as_the_threshold_of_a_fast_case() -> None:
-    fast = certified(sessions(0.5, 16))
+    fast = a_profile(sessions(0.5, 16))
     (blessing,) = bless(sessions(0.5))
     assert blessing.baseline
     require_supported({blessing.baseline.side.key: fast}, confirmation(Rules(relevant=0.001, floor_ms=0.05), 16, 1))
 
 
-def test_only_baselines_with_a_latency_are_held_to_a_certificate(tmp_path: Path) -> None:
-    certified().save(tmp_path / certificate.FOLDER)
+def test_only_baselines_with_a_latency_are_held_to_a_noise_profile(tmp_path: Path) -> None:
+    a_profile().save(tmp_path / noise_profile.FOLDER)
     (timed,), (untimed,) = bless(sessions(10)), bless([a_record()])
     assert timed.baseline
     assert untimed.baseline
-    assert list(certificates_of([timed.baseline], tmp_path)) == [timed.baseline.side.key]
-    assert certificates_of([untimed.baseline], tmp_path) == {}
+    assert list(profiles_of([timed.baseline], tmp_path)) == [timed.baseline.side.key]
+    assert profiles_of([untimed.baseline], tmp_path) == {}
 
 
-def test_a_certificate_of_outcomes_that_are_not_right_is_none() -> None:
-    assert certificate_of([a_record(outcome=Outcome.DEVICE_LOST)] * 5, RULES) == (
+def test_a_noise_profile_of_outcomes_that_are_not_right_is_none() -> None:
+    assert profile_of([a_record(outcome=Outcome.DEVICE_LOST)] * 5, RULES) == (
         "0 usable sessions; at least 4 are needed",
     )

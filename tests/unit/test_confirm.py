@@ -9,12 +9,13 @@ from dataclasses import replace
 import pytest
 from fake_records import a_record, sessions
 
-from harness.judge.compare import Comparison, Result, Verdict, compare_sides, exit_code, sides_of
+from harness.judge.compare import Comparison, Result, compare_sides, exit_code, sides_of
 from harness.judge.confirm import Measure, judge
 from harness.judge.stats.controls import Fitness
 from harness.judge.stats.pair import Rules
-from harness.judge.stats.sequential import Side
+from harness.judge.stats.sequential import Arm
 from harness.judge.stats.session import Noise
+from harness.judge.verdict import Verdict
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record
 
@@ -31,14 +32,14 @@ def settled(result: Result, measure: Measure | str | None) -> Comparison:
     return comparison
 
 
-def device(base_ms: float, head_ms: float, seed: int = 0) -> tuple[Measure, list[Side]]:
+def device(base_ms: float, head_ms: float, seed: int = 0) -> tuple[Measure, list[Arm]]:
     """A device on which both builds can be run, and what was run on it."""
-    asked: list[Side] = []
+    asked: list[Arm] = []
     chance = random.Random(seed)
 
-    def measure(side: Side) -> Record:
+    def measure(side: Arm) -> Record:
         asked.append(side)
-        return sessions(base_ms if side is Side.BASE else head_ms, 1, seed=chance.randrange(1 << 30))[0]
+        return sessions(base_ms if side is Arm.BASE else head_ms, 1, seed=chance.randrange(1 << 30))[0]
 
     return measure, asked
 
@@ -48,7 +49,7 @@ def test_a_slowdown_of_the_build_is_confirmed_in_turns_and_the_shell_is_told(bas
     measure, asked = device(10, 13)
     comparison = settled(one_session_against(sessions(10, baseline), 13), measure)
     assert comparison.verdict is Verdict.SLOWER
-    assert asked[:4] == [Side.BASE, Side.HEAD, Side.HEAD, Side.BASE]
+    assert asked[:4] == [Arm.BASE, Arm.HEAD, Arm.HEAD, Arm.BASE]
     assert comparison.confidence
     assert comparison.confidence > 0.95
     assert "fresh sessions in turns" in comparison.reasons[0]
@@ -91,9 +92,9 @@ def test_a_suspicion_that_cannot_be_checked_stays_one(measure: str | None, artif
 
 
 def test_a_session_that_does_not_end_well_ends_the_confirmation() -> None:
-    asked: list[Side] = []
+    asked: list[Arm] = []
 
-    def measure(side: Side) -> Record:
+    def measure(side: Arm) -> Record:
         asked.append(side)
         return a_record(outcome=Outcome.DEVICE_LOST, message="unplugged")
 
@@ -104,8 +105,8 @@ def test_a_session_that_does_not_end_well_ends_the_confirmation() -> None:
 
 
 def test_a_build_that_turns_out_wrong_while_it_is_measured_again_is_wrong() -> None:
-    def measure(side: Side) -> Record:
-        return sessions(10, 1)[0] if side is Side.BASE else a_record(outcome=Outcome.WRONG_RESULT, message="off")
+    def measure(side: Arm) -> Record:
+        return sessions(10, 1)[0] if side is Arm.BASE else a_record(outcome=Outcome.WRONG_RESULT, message="off")
 
     comparison = settled(one_session_against(sessions(10), 20), measure)
     assert comparison.verdict is Verdict.WRONG
@@ -114,7 +115,7 @@ def test_a_build_that_turns_out_wrong_while_it_is_measured_again_is_wrong() -> N
 def test_a_device_without_a_steady_hand_ends_inconclusive_within_its_budget() -> None:
     chance, asked = random.Random(1), []
 
-    def measure(side: Side) -> Record:
+    def measure(side: Arm) -> Record:
         asked.append(side)
         return sessions(10 * chance.choice([0.5, 1, 2]), 1, seed=len(asked))[0]
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from device_runner.device import Identity
 from device_runner.failures import Failure
 from harness.cli import app
-from harness.judge.noise_profile import FOLDER, NoiseCertificate, certificate_of
+from harness.judge.noise_profile import FOLDER, NoiseProfile, profile_of
 from harness.judge.stats.pair import Rules
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record
@@ -78,10 +78,10 @@ def test_a_baseline_of_another_identity_is_never_compared(tmp_path: Path) -> Non
     assert f"baselines of another identity are never compared: {IDENTITY.key}" in out
 
 
-def test_a_gate_says_whose_noise_it_does_not_know_and_uses_a_certificate_of_whose_it_does(tmp_path: Path) -> None:
+def test_a_gate_says_whose_noise_it_does_not_know_and_uses_a_noise_profile_of_whose_it_does(tmp_path: Path) -> None:
     bench("bless", "--records", str(write(tmp_path / "good.jsonl", [*sessions(10), *sessions(5, case=OTHER)])))
-    made = certificate_of(sessions(10, 16), Rules())
-    assert isinstance(made, NoiseCertificate)
+    made = profile_of(sessions(10, 16), Rules())
+    assert isinstance(made, NoiseProfile)
     made.save(Path("baselines") / FOLDER)
     write(
         tmp_path / "head.jsonl", [*sessions(10, seed=3, artifact="b"), *sessions(5, seed=3, artifact="b", case=OTHER)]
@@ -91,10 +91,10 @@ def test_a_gate_says_whose_noise_it_does_not_know_and_uses_a_certificate_of_whos
     assert f"noise not known: {OTHER} (`adreno-bench calibrate` learns it" in out
 
 
-def test_a_certificate_that_was_edited_ends_the_gate_in_one_line(tmp_path: Path) -> None:
+def test_a_noise_profile_that_was_edited_ends_the_gate_in_one_line(tmp_path: Path) -> None:
     bench("bless", "--records", str(write(tmp_path / "good.jsonl", sessions(10))))
-    made = certificate_of(sessions(10, 16), Rules())
-    assert isinstance(made, NoiseCertificate)
+    made = profile_of(sessions(10, 16), Rules())
+    assert isinstance(made, NoiseProfile)
     made.save(Path("baselines") / FOLDER)
     (file,) = (Path("baselines") / FOLDER).glob("*/*.json")
     file.write_text(file.read_text().replace('"sd": 0.0', '"sd": 0.00'))

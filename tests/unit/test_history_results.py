@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from harness.history import asv_plugin
 from harness.history.codes import CODES, code_of, outcome_of
-from harness.history.events import Kind, State, change, events, state_of, vanished
+from harness.history.events import CaseState, change, events, state_of, vanished
 from harness.history.results import load
 from harness.history.runs import reopened
+from harness.judge.verdict import Verdict
 from harness.run.outcome import Outcome
 from harness.run.record import RecordFile
 
@@ -50,7 +51,7 @@ def test_a_commit_that_could_not_be_installed_is_broken(folder: Folder) -> None:
         row[0] = None
     file.write_text(json.dumps(data))
     point = load(folder.path).series[0].newest
-    assert state_of(point) is State.BROKEN
+    assert state_of(point) is CaseState.BROKEN
     assert "could not be installed" in point.message
 
 
@@ -102,7 +103,7 @@ def test_right_then_wrong_is_an_event_with_both_errors_and_the_commits(folder: F
     folder.commit(both(CASE, 10.0, Outcome.WRONG_RESULT), tvm="0.26.0")
     folder.commit(both(CASE, 10.0, Outcome.WRONG_RESULT), tvm="0.27.0")
     (event,) = events(load(folder.path))
-    assert (event.kind, event.series.quirks) == (Kind.WRONG, "as-shipped")
+    assert (event.verdict, event.series.quirks) == (Verdict.WRONG, "as-shipped")
     assert (event.before.tvm, event.after.tvm) == ("0.25.0", "0.26.0")
     assert (event.before.max_abs_err, event.after.max_abs_err) == (1e-7, 0.5)
 

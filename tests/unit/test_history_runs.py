@@ -20,7 +20,7 @@ from harness.failures import UsageError
 from harness.history import environment, measured, releases, runs
 from harness.history.machine import machine_of, register
 from harness.history.publish import publish
-from harness.history.runs import ASV_SOME_FAILED, Asked, Project, asv, load_project, run
+from harness.history.runs import ASV_SOME_FAILED, HistoryRequest, Project, asv, load_project, run
 from harness.run.outcome import Outcome
 
 PHONE = Identity("phone", "abc", soc="SM8650", gpu="Adreno 750", driver="E031.45", clml="4", rom="r1", abi="arm64-v8a")
@@ -129,7 +129,7 @@ def a_config(folder: Path) -> Path:
 
 def test_of_two_histories_at_once_the_second_says_who_has_it(tmp_path: Path) -> None:
     project = load_project(a_config(tmp_path))
-    asked = Asked("virtual", None, "")
+    asked = HistoryRequest("virtual", None, "")
     with lease("asv", project.environments.parent, timeout_s=0), pytest.raises(RigFailure, match="another history of"):
         run(project, asked, PHONE)
 
@@ -144,7 +144,7 @@ def test_a_commit_that_could_not_be_installed_is_named(tmp_path: Path, monkeypat
         return ASV_SOME_FAILED
 
     monkeypatch.setattr(runs, "_asv", fake_asv)
-    made = run(load_project(a_config(tmp_path)), Asked("virtual", None, ""), PHONE)
+    made = run(load_project(a_config(tmp_path)), HistoryRequest("virtual", None, ""), PHONE)
     assert (len(made.records), made.not_installed) == (1, ["aaaaaaaa"])
 
 

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from harness.history.events import Kind, events
+from harness.history.events import events
 from harness.history.results import load
+from harness.judge.verdict import Verdict
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -12,9 +13,9 @@ def test_the_example_says_what_the_page_of_findings_says() -> None:
     history = load(DOCS / "example" / "results")
     assert not history.skipped
     told = {
-        f"{event.kind.value} {event.series.case.id} {event.series.quirks} {event.before.tvm} {event.after.tvm}"
+        f"{event.verdict.value} {event.series.case.id} {event.series.quirks} {event.before.tvm} {event.after.tvm}"
         for event in events(history)
-        if event.kind in (Kind.WRONG, Kind.BROKEN)
+        if event.verdict in (Verdict.WRONG, Verdict.BROKEN)
     }
     assert told == {"wrong resnet18-texture-float32-untuned as-shipped 0.25.0.post1 0.26.0"}
     page = (DOCS / "findings.md").read_text(encoding="utf-8")

@@ -19,7 +19,7 @@ from harness.cases.case import Case
 from harness.cases.suite import load_suite
 from harness.judge import baseline
 from harness.pytest_plugin import fixtures, plugin
-from harness.pytest_plugin.bench import Bench
+from harness.pytest_plugin.bench import CaseRunner
 from harness.pytest_plugin.options import Options, device_of
 from harness.run.outcome import Outcome
 from harness.run.record import Record
@@ -52,13 +52,13 @@ class Rig:
     opened: list[tuple[str, list[str]]] = field(default_factory=list)
 
     @contextlib.contextmanager
-    def open(self, options: Options, device: str, cases: Sequence[str]) -> Iterator[Bench]:
+    def open(self, options: Options, device: str, cases: Sequence[str]) -> Iterator[CaseRunner]:
         self.opened.append((device, list(cases)))
         if self.broken:
             raise self.broken
         plans = {case: replace(a_plan(), case=Case.parse(case)) for case in cases}
         run = Run(self.device, TuningStore(self.pytester.path), options.as_shipped, timed=False)
-        yield Bench(options, load_suite(options.suite), run, plans, things(self.pytester.path / "built"))
+        yield CaseRunner(options, load_suite(options.suite), run, plans, things(self.pytester.path / "built"))
 
     def pytest(self, *arguments: str) -> pytest.RunResult:
         quick = [word for name in ("cacheprovider", "hypothesispytest", "benchmark") for word in ("-p", f"no:{name}")]

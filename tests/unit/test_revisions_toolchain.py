@@ -20,15 +20,16 @@ from filelock import FileLock
 
 from device_runner.failures import RigFailure
 from harness.failures import UsageError
-from harness.judge.compare import Verdict, exit_code
+from harness.judge.compare import exit_code
 from harness.judge.stats.pair import Rules
-from harness.judge.stats.sequential import Side
+from harness.judge.stats.sequential import Arm
+from harness.judge.verdict import Verdict
 from harness.revisions import environment as environments
 from harness.revisions.environment import KIND, MADE, NotInstallable, environment
 from harness.revisions.sides import Sides
 from harness.revisions.snapshot import snapshot
 from harness.revisions.sources import Revision, Source
-from harness.revisions.toolchain import ATTEMPTS, Asked, Build, Toolchain
+from harness.revisions.toolchain import ATTEMPTS, Build, RunOptions, Toolchain
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record
 
@@ -170,7 +171,7 @@ def toolchain(tmp_path: Path, body: str, **asked: Any) -> Toolchain:
     )
     script.chmod(0o755)
     revision = Revision("r1", "c" * 40, Source(tmp_path / "asv.conf.json", tmp_path, released=False))
-    return Toolchain(revision, script, tmp_path / "snapshot", tmp_path / "cache", Asked(suite, **asked))
+    return Toolchain(revision, script, tmp_path / "snapshot", tmp_path / "cache", RunOptions(suite, **asked))
 
 
 def calls(tmp_path: Path) -> list[list[Any]]:
@@ -251,7 +252,7 @@ class Fake:
     builds: dict[str, str]
     """Library by case; empty for what does not compile."""
     records: dict[str, list[Record]]
-    asked: Asked = field(default_factory=lambda: Asked(Path("suite.toml")))
+    asked: RunOptions = field(default_factory=lambda: RunOptions(Path("suite.toml")))
     ran: list[str] = field(default_factory=list)
 
     def build(self, cases: Sequence[str]) -> dict[str, Build]:
@@ -275,7 +276,7 @@ def test_the_same_library_is_the_same_and_nothing_is_run() -> None:
 
 
 def test_a_suspect_is_measured_in_turns_and_a_wrong_answer_is_not_timed() -> None:
-    kept: list[Side] = []
+    kept: list[Arm] = []
     wrong = [a_record(OTHER, outcome=Outcome.WRONG_RESULT, message="off by 4")]
     base = Fake({CASE: "x", OTHER: "y"}, {CASE: sessions(10, 20, seed=1), OTHER: [a_record(OTHER)]})
     head = Fake({CASE: "X", OTHER: "Y"}, {CASE: sessions(13, 20, seed=2, artifact="b" * 24), OTHER: wrong})
@@ -284,5 +285,5 @@ def test_a_suspect_is_measured_in_turns_and_a_wrong_answer_is_not_timed() -> Non
     assert [(c.key.case, c.verdict) for c in result.cases] == [(CASE, Verdict.SLOWER), (OTHER, Verdict.WRONG)]
     assert exit_code(result) is ExitCode.WRONG_OR_BROKEN
     assert (base.ran.count(OTHER), head.ran.count(OTHER)) == (1, 1)
-    b, h = Side.BASE, Side.HEAD
+    b, h = Arm.BASE, Arm.HEAD
     assert kept[:8] == [b, b, h, h, b, h, h, b]

@@ -1,13 +1,14 @@
-"""The certificate of a series, and whether a run is fit."""
+"""The noise of a series, and whether a run is fit."""
 
 import math
 
 import numpy as np
 import pytest
 
-from harness.judge.stats import Certificate, Change, Noise, Probe, Rules, Verdict, certify, compare, gauge, robust
+from harness.judge.stats import Change, Noise, NoiseEstimate, Probe, Rules, compare, estimate_noise, gauge, robust
 from harness.judge.stats.noise import between
-from harness.judge.stats.session import Session
+from harness.judge.stats.session import SessionSummary
+from harness.judge.verdict import Verdict
 
 
 def sessions(count: int, seed: int = 0, bias: float = 0.01) -> list[list[float]]:
@@ -20,40 +21,40 @@ def moved(relative: float, p: float = 0.5) -> Change:
     return Change(Verdict.SLOWER if p < 0.005 else Verdict.INCONCLUSIVE, relative=relative, p=p)
 
 
-def test_a_certificate_says_what_the_series_can_show() -> None:
-    certificate = certify(sessions(20))
-    assert certificate.ok
-    assert 0.008 < certificate.noise.sd < 0.018
-    assert certificate.sd_upper > certificate.noise.sd
-    assert certificate.false_alarm_rate <= 0.01
-    assert certificate.smallest_detectable(4) == pytest.approx(0.055, abs=0.02)
+def test_an_estimate_says_what_the_series_can_show() -> None:
+    estimate = estimate_noise(sessions(20))
+    assert estimate.ok
+    assert 0.008 < estimate.noise.sd < 0.018
+    assert estimate.sd_upper > estimate.noise.sd
+    assert estimate.false_alarm_rate <= 0.01
+    assert estimate.smallest_detectable(4) == pytest.approx(0.055, abs=0.02)
 
 
 def test_the_smallest_detectable_change_is_two_quantiles_of_students_t() -> None:
-    certificate = Certificate(True, sessions=16, noise=Noise(0.01, 15), sd_upper=0.01)
+    estimate = NoiseEstimate(True, sessions=16, noise=Noise(0.01, 15), sd_upper=0.01)
     error = robust.HODGES_LEHMANN_LOSS * 0.01 * math.sqrt(1 / 4 + 1 / 4)
-    assert certificate.smallest_detectable(4) == pytest.approx(math.expm1(error * (3.135 + 1.721)), rel=1e-3)
+    assert estimate.smallest_detectable(4) == pytest.approx(math.expm1(error * (3.135 + 1.721)), rel=1e-3)
 
 
 def test_more_sessions_show_smaller_changes() -> None:
-    certificate = certify(sessions(20))
-    shown = [certificate.smallest_detectable(count) for count in (1, 2, 4, 8, 16)]
+    estimate = estimate_noise(sessions(20))
+    shown = [estimate.smallest_detectable(count) for count in (1, 2, 4, 8, 16)]
     assert shown == sorted(shown, reverse=True)
-    needed = certificate.sessions_needed(0.03)
+    needed = estimate.sessions_needed(0.03)
     assert needed is not None
-    assert certificate.smallest_detectable(needed) <= 0.03 < certificate.smallest_detectable(needed - 1)
-    assert certificate.sessions_needed(1e-5) is None
+    assert estimate.smallest_detectable(needed) <= 0.03 < estimate.smallest_detectable(needed - 1)
+    assert estimate.sessions_needed(1e-5) is None
 
 
-def test_what_is_certified_as_detectable_is_detected() -> None:
-    certificate = certify(sessions(20))
-    step = certificate.smallest_detectable(4)
+def test_what_is_said_to_be_detectable_is_detected() -> None:
+    estimate = estimate_noise(sessions(20))
+    step = estimate.smallest_detectable(4)
     seen = [
         compare(
             sessions(4, seed),
             [[(1 + step) * sample for sample in samples] for samples in sessions(4, seed + 500)],
             Rules(relevant=0.01),
-            certificate.noise,
+            estimate.noise,
         ).verdict
         for seed in range(60)
     ]
@@ -62,7 +63,7 @@ def test_what_is_certified_as_detectable_is_detected() -> None:
 
 def test_sessions_that_follow_each_other_teach_less() -> None:
     def noise_df(logs: np.ndarray) -> float:
-        return between([Session(float(log), 0.001) for log in logs]).df
+        return between([SessionSummary(float(log), 0.001) for log in logs]).df
 
     white = np.random.default_rng(0).normal(size=40)
     assert noise_df(np.cumsum(white)) < 10 < noise_df(white)
@@ -77,13 +78,13 @@ def test_sessions_that_follow_each_other_teach_less() -> None:
         ([[20.0] * 10] * 8, "the clock"),
     ],
 )
-def test_too_little_is_no_certificate(given: list[list[float]], reason: str) -> None:
-    certificate = certify(given)
-    assert not certificate.ok
-    assert not certificate.noise.known
-    assert any(reason in one for one in certificate.reasons)
-    assert math.isnan(certificate.smallest_detectable(4))
-    assert certificate.sessions_needed(0.05) is None
+def test_too_little_is_no_estimate(given: list[list[float]], reason: str) -> None:
+    estimate = estimate_noise(given)
+    assert not estimate.ok
+    assert not estimate.noise.known
+    assert any(reason in one for one in estimate.reasons)
+    assert math.isnan(estimate.smallest_detectable(4))
+    assert estimate.sessions_needed(0.05) is None
 
 
 def test_quiet_controls_make_a_run_fit() -> None:

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.judge.stats import Change, Limits, Noise, Rules, Verdict, compare, flips, hold, overall, robust
+from harness.judge.stats import Change, Limits, Noise, Rules, compare, flips, hold, overall, robust
 from harness.judge.stats.fdr import adjusted
 from harness.judge.stats.pair import compare_sessions, contradicted, estimate_shift
-from harness.judge.stats.session import Session
+from harness.judge.stats.session import SessionSummary
+from harness.judge.verdict import Verdict
 
 Sessions = list[list[float]]
 MIRROR = {Verdict.SLOWER: Verdict.FASTER, Verdict.FASTER: Verdict.SLOWER}
@@ -23,8 +24,8 @@ def sessions(count: int, ms: float = 20.0, seed: int = 0, bias: float = 0.01, cv
     return [[float(value) for value in row] for row in ms * np.exp(logs)]
 
 
-def located(generator: np.random.Generator, count: int, ms: float = 20.0, sd: float = 0.012) -> list[Session]:
-    return [Session(math.log(ms) + sd * float(generator.normal()), 0.006) for _ in range(count)]
+def located(generator: np.random.Generator, count: int, ms: float = 20.0, sd: float = 0.012) -> list[SessionSummary]:
+    return [SessionSummary(math.log(ms) + sd * float(generator.normal()), 0.006) for _ in range(count)]
 
 
 def test_a_clear_slowdown_is_slower_with_an_interval_around_it() -> None:
@@ -110,7 +111,7 @@ def test_a_side_that_lost_more_than_half_of_its_sessions_has_no_verdict() -> Non
 
 
 def test_calibrated_noise_joins_in_by_its_degrees_of_freedom() -> None:
-    base, head = ([Session(log, 0.001) for log in logs] for logs in ((1.0, 1.02), (1.1, 1.12)))
+    base, head = ([SessionSummary(log, 0.001) for log in logs] for logs in ((1.0, 1.02), (1.1, 1.12)))
     estimate = estimate_shift(base, head, Noise(0.02, 6))
     assert estimate is not None
     variance = (2 * 0.0002 + 6 * 0.0004) / 8

@@ -10,14 +10,14 @@ from harness.judge.stats.controls import Fitness, Probe, Probed, gauge
 from harness.judge.stats.fdr import hold
 from harness.judge.stats.geomean import Flip, Overall, flips, overall
 from harness.judge.stats.history import History, Step, segment, threshold
-from harness.judge.stats.noise import Certificate, certify
-from harness.judge.stats.pair import Change, Rules, Verdict, compare
+from harness.judge.stats.noise import NoiseEstimate, estimate_noise
+from harness.judge.stats.pair import Change, Rules, compare
 from harness.judge.stats.samples import Limits, Quality, check
-from harness.judge.stats.sequential import Decision, Plan, Side, State, decide
+from harness.judge.stats.sequential import Arm, ConfirmationPlan, Decision, Stage, decide
 from harness.judge.stats.session import Noise
 
 __all__ = [
-    "Certificate",
+    "NoiseEstimate",
     "Change",
     "Decision",
     "Fitness",
@@ -26,16 +26,15 @@ __all__ = [
     "Limits",
     "Noise",
     "Overall",
-    "Plan",
+    "ConfirmationPlan",
     "Probe",
     "Probed",
     "Quality",
     "Rules",
-    "Side",
-    "State",
+    "Arm",
+    "Stage",
     "Step",
-    "Verdict",
-    "certify",
+    "estimate_noise",
     "check",
     "compare",
     "decide",

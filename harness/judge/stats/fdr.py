@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.judge.stats.pair import Change, Verdict
+from harness.judge.stats.pair import Change
+from harness.judge.verdict import Verdict
 
 
 def adjusted(p_values: Sequence[float]) -> list[float]:

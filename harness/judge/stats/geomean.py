@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from harness.judge.stats.pair import Change, Rules, Verdict, compare
+from harness.judge.stats.pair import Change, Rules, compare
 from harness.judge.stats.session import Noise, Samples
+from harness.judge.verdict import Verdict
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a series can show at all: the certificate made by running one artifact against itself over several sessions."""
+"""What a series can show at all: its noise, learnt by running one artifact against itself over several sessions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from harness.judge.stats import robust
 from harness.judge.stats.pair import Rules, compare_sessions, relative
 from harness.judge.stats.samples import Limits, effective_size
-from harness.judge.stats.session import Noise, Samples, Session, summarise
+from harness.judge.stats.session import Noise, Samples, SessionSummary, summarise
 
 FEWEST_SESSIONS = 4
 SPLITS = 200
@@ -24,7 +24,7 @@ NO_NOISE = Noise(math.nan, 0.0)
 
 
 @dataclass(frozen=True)
-class Certificate:
+class NoiseEstimate:
     """The noise of one series. Relative numbers are fractions; unknown ones are NaN."""
 
     ok: bool
@@ -58,19 +58,21 @@ class Certificate:
         return next(enough, None)
 
 
-def certify(sessions: Sequence[Samples], rules: Rules | None = None, limits: Limits | None = None) -> Certificate:
+def estimate_noise(
+    sessions: Sequence[Samples], rules: Rules | None = None, limits: Limits | None = None
+) -> NoiseEstimate:
     """Learn the noise of a series from sessions of one artifact, in the order taken. Never raises for data."""
     good, refused = summarise(sessions, limits)
     if len(good) < FEWEST_SESSIONS:
         reason = f"{len(good)} usable sessions; at least {FEWEST_SESSIONS} are needed"
-        return Certificate(False, sessions=len(good), reasons=(reason, *refused))
+        return NoiseEstimate(False, sessions=len(good), reasons=(reason, *refused))
     from scipy.stats import chi2
 
     noise = between(good)
     if not noise.known:
-        return Certificate(False, sessions=len(good), reasons=("all sessions agree to the last digit", *refused))
+        return NoiseEstimate(False, sessions=len(good), reasons=("all sessions agree to the last digit", *refused))
     alarms, splits = _false_alarms(good, rules)
-    return Certificate(
+    return NoiseEstimate(
         True,
         sessions=len(good),
         noise=noise,
@@ -81,14 +83,14 @@ def certify(sessions: Sequence[Samples], rules: Rules | None = None, limits: Lim
     )
 
 
-def between(sessions: Sequence[Session]) -> Noise:
+def between(sessions: Sequence[SessionSummary]) -> Noise:
     """Noise between at least two sessions of one artifact; sessions that follow each other count for less."""
     logs = [one.log_ms for one in sessions]
     within = math.sqrt(sum(one.error**2 for one in sessions) / len(sessions))
     return Noise(max(float(np.std(logs, ddof=1)), within), max(1.0, effective_size(logs) - 1))
 
 
-def _false_alarms(good: Sequence[Session], rules: Rules | None) -> tuple[int, int]:
+def _false_alarms(good: Sequence[SessionSummary], rules: Rules | None) -> tuple[int, int]:
     """Alarms among random splits into halves, the same ones each time."""
     generator, half = np.random.default_rng(SPLITS), len(good) // 2
     orders = [generator.permutation(len(good)) for _ in range(SPLITS)]

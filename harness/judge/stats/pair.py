@@ -12,25 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 
 from harness.judge.stats import robust
 from harness.judge.stats.samples import Limits
-from harness.judge.stats.session import Noise, Samples, Session, summarise
-
-
-class Verdict(str, Enum):
-    """What numbers can say of a change."""
-
-    SAME = "same"
-    FASTER = "faster"
-    SLOWER = "slower"
-    INCONCLUSIVE = "inconclusive"
-
-    @property
-    def changed(self) -> bool:
-        """Whether it is an alarm, in either direction."""
-        return self in (Verdict.FASTER, Verdict.SLOWER)
+from harness.judge.stats.session import Noise, Samples, SessionSummary, summarise
+from harness.judge.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -131,7 +117,10 @@ def compare(
 
 
 def compare_sessions(
-    base: Sequence[Session], head: Sequence[Session], rules: Rules | None = None, noise: Noise | None = None
+    base: Sequence[SessionSummary],
+    head: Sequence[SessionSummary],
+    rules: Rules | None = None,
+    noise: Noise | None = None,
 ) -> Change:
     """Compare sessions that are already summarised and found good, at least one a side."""
     rules = rules or Rules()
@@ -144,7 +133,7 @@ def compare_sessions(
 
 
 def estimate_shift(
-    base: Sequence[Session], head: Sequence[Session], noise: Noise | None = None, surprise: float = 0.01
+    base: Sequence[SessionSummary], head: Sequence[SessionSummary], noise: Noise | None = None, surprise: float = 0.01
 ) -> Estimate | None:
     """Estimate the change between sessions; None if nothing tells how far sessions lie apart by chance."""
     logs_base, logs_head = [one.log_ms for one in base], [one.log_ms for one in head]
@@ -169,7 +158,7 @@ def contradicted(noise: Noise, base: Sequence[Samples], head: Sequence[Samples],
 
 
 def _variance(
-    base: Sequence[Session], head: Sequence[Session], noise: Noise | None, surprise: float
+    base: Sequence[SessionSummary], head: Sequence[SessionSummary], noise: Noise | None, surprise: float
 ) -> tuple[float, float, tuple[str, ...]]:
     """Variance of a session's log location, its degrees of freedom, and notes on where it comes from."""
     own, df = _own_variance(base, head)
@@ -181,7 +170,7 @@ def _variance(
     return max(within, (df * own + noise.df * noise.sd**2) / (df + noise.df)), df + noise.df, ()
 
 
-def _own_variance(base: Sequence[Session], head: Sequence[Session]) -> tuple[float, float]:
+def _own_variance(base: Sequence[SessionSummary], head: Sequence[SessionSummary]) -> tuple[float, float]:
     """What these sessions alone say of the variance, and its degrees of freedom."""
     df, within = float(len(base) + len(head) - 2), _within(base, head)
     if not df:
@@ -189,7 +178,7 @@ def _own_variance(base: Sequence[Session], head: Sequence[Session]) -> tuple[flo
     return max(within, _squares([one.log_ms for one in base], [one.log_ms for one in head]) / df), df
 
 
-def _within(base: Sequence[Session], head: Sequence[Session]) -> float:
+def _within(base: Sequence[SessionSummary], head: Sequence[SessionSummary]) -> float:
     """The part of a session's variance that the noise within sessions makes."""
     return sum(one.error**2 for one in (*base, *head)) / (len(base) + len(head))
 
@@ -205,7 +194,7 @@ def _surprising(variance: float, df: float, noise: Noise, surprise: float) -> bo
     return df > 0 and float(fdtrc(df, noise.df, variance / noise.sd**2)) < surprise
 
 
-def _missing(all_sessions: Sequence[Samples], good: Sequence[Session], side: str) -> str:
+def _missing(all_sessions: Sequence[Samples], good: Sequence[SessionSummary], side: str) -> str:
     if not all_sessions:
         return f"{side} has no session"
     if 2 * len(good) < len(all_sessions) or not good:

@@ -17,20 +17,21 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from harness.judge.stats import robust
-from harness.judge.stats.noise import POWER, Certificate
-from harness.judge.stats.pair import Estimate, Rules, Verdict, estimate_shift, relative
+from harness.judge.stats.noise import POWER, NoiseEstimate
+from harness.judge.stats.pair import Estimate, Rules, estimate_shift, relative
 from harness.judge.stats.samples import Limits
 from harness.judge.stats.session import Noise, Samples, summarise
+from harness.judge.verdict import Verdict
 
 
-class Side(str, Enum):
+class Arm(str, Enum):
     """What the next session has to run."""
 
     BASE = "base"
     HEAD = "head"
 
 
-class State(str, Enum):
+class Stage(str, Enum):
     """How a confirmation stands."""
 
     OPEN = "open"
@@ -39,11 +40,11 @@ class State(str, Enum):
     INCONCLUSIVE = "inconclusive"
 
 
-BLOCK = (Side.BASE, Side.HEAD, Side.HEAD, Side.BASE)
+BLOCK = (Arm.BASE, Arm.HEAD, Arm.HEAD, Arm.BASE)
 
 
 @dataclass(frozen=True)
-class Plan:
+class ConfirmationPlan:
     """How sure a confirmation has to be, and what it may cost."""
 
     rules: Rules = field(default_factory=Rules)
@@ -62,8 +63,8 @@ class Plan:
 class Decision:
     """What the sessions so far say. Relative numbers are fractions of base; unknown ones are NaN."""
 
-    state: State
-    next: Side | None
+    stage: Stage
+    next: Arm | None
     """What to measure next; None once it is decided."""
     relative: float = math.nan
     p: float = 1.0
@@ -77,7 +78,7 @@ def decide(
     base: Sequence[Samples],
     head: Sequence[Samples],
     suspected: Verdict,
-    plan: Plan | None = None,
+    plan: ConfirmationPlan | None = None,
     noise: Noise | None = None,
     limits: Limits | None = None,
 ) -> Decision:
@@ -88,7 +89,7 @@ def decide(
     """
     if not suspected.changed:
         raise ValueError(f"a suspected change is slower or faster, not {suspected.value}")
-    plan = plan or Plan()
+    plan = plan or ConfirmationPlan()
     good_base, refused_base = summarise(base, limits)
     good_head, refused_head = summarise(head, limits)
     refused = (*(f"base {reason}" for reason in refused_base), *(f"head {reason}" for reason in refused_head))
@@ -96,37 +97,37 @@ def decide(
     estimate = estimate_shift(good_base, good_head, noise, plan.rules.surprise) if all(used) else None
     spent = taken >= plan.most_sessions
     if estimate is None or taken % len(BLOCK):
-        state, p = _undecided(spent), 1.0
+        stage, p = _undecided(spent), 1.0
     else:
-        state, p = _weigh(estimate, used, 1 if suspected is Verdict.SLOWER else -1, plan, spent)
+        stage, p = _weigh(estimate, used, 1 if suspected is Verdict.SLOWER else -1, plan, spent)
     return Decision(
-        state,
-        next=BLOCK[taken % len(BLOCK)] if state is State.OPEN else None,
+        stage,
+        next=BLOCK[taken % len(BLOCK)] if stage is Stage.OPEN else None,
         relative=math.expm1(estimate.shift) if estimate else math.nan,
         p=p,
         sessions=used,
-        reasons=(*_why(state, taken), *(estimate.notes if estimate else ()), *refused),
+        reasons=(*_why(stage, taken), *(estimate.notes if estimate else ()), *refused),
     )
 
 
-def smallest_confirmable(certificate: Certificate, plan: Plan | None = None) -> float:
+def smallest_confirmable(estimate: NoiseEstimate, plan: ConfirmationPlan | None = None) -> float:
     """The change that the plan's sessions confirm with 95 % power: infinite if no change is large enough.
 
     A threshold below it is not supported. With the noise at its upper limit, and as if the test looked once, at the
-    end of the budget; that it also stops before can only help. NaN for a certificate that is none.
+    end of the budget; that it also stops before can only help. NaN for an estimate that is none.
     """
     from scipy.stats import t
 
-    plan = plan or Plan()
+    plan = plan or ConfirmationPlan()
     a_side = plan.most_sessions // len(BLOCK) * len(BLOCK) // 2
-    if not certificate.ok or not a_side:
+    if not estimate.ok or not a_side:
         return math.nan
-    df = certificate.noise.df + 2 * a_side - 2
-    error = robust.HODGES_LEHMANN_LOSS * certificate.sd_upper * math.sqrt(2 / a_side)
+    df = estimate.noise.df + 2 * a_side - 2
+    error = robust.HODGES_LEHMANN_LOSS * estimate.sd_upper * math.sqrt(2 / a_side)
     return relative(error * (_convincing_t(df, a_side / 2, plan) + float(t.ppf(POWER, df))))
 
 
-def _convincing_t(df: float, sessions: float, plan: Plan) -> float:
+def _convincing_t(df: float, sessions: float, plan: ConfirmationPlan) -> float:
     """The t-statistic whose `evidence` is 1 / alpha; infinite if none is."""
     scale = 1 + sessions * plan.effect**2
     grown = math.exp(2 * (math.log(1 / plan.alpha) + math.log(scale) / 2) / (df + 1))
@@ -143,7 +144,9 @@ def evidence(t: float, df: float, sessions: float, effect: float) -> float:
     return math.exp(min(log_odds, 700.0))
 
 
-def _weigh(estimate: Estimate, used: tuple[int, int], sign: int, plan: Plan, spent: bool) -> tuple[State, float]:
+def _weigh(
+    estimate: Estimate, used: tuple[int, int], sign: int, plan: ConfirmationPlan, spent: bool
+) -> tuple[Stage, float]:
     margin = plan.rules.relevant_log(estimate.location_ms)
     shift = sign * estimate.shift
     sessions = used[0] * used[1] / (used[0] + used[1])
@@ -153,15 +156,15 @@ def _weigh(estimate: Estimate, used: tuple[int, int], sign: int, plan: Plan, spe
 
     p = min(1.0, 1 / odds_against(0.0))
     if shift < margin and odds_against(margin) >= 1 / plan.beta:
-        return State.REFUTED, p
+        return Stage.REFUTED, p
     if shift >= margin and p <= plan.alpha:
-        return State.CONFIRMED, p
+        return Stage.CONFIRMED, p
     return _undecided(spent), p
 
 
-def _undecided(spent: bool) -> State:
-    return State.INCONCLUSIVE if spent else State.OPEN
+def _undecided(spent: bool) -> Stage:
+    return Stage.INCONCLUSIVE if spent else Stage.OPEN
 
 
-def _why(state: State, taken: int) -> tuple[str, ...]:
-    return (f"not decided after {taken} sessions",) if state is State.INCONCLUSIVE else ()
+def _why(stage: Stage, taken: int) -> tuple[str, ...]:
+    return (f"not decided after {taken} sessions",) if stage is Stage.INCONCLUSIVE else ()

@@ -14,7 +14,7 @@ Samples = Sequence[float]
 
 
 @dataclass(frozen=True)
-class Session:
+class SessionSummary:
     """What a session says of its case. Logarithms turn relative changes into differences."""
 
     log_ms: float
@@ -43,7 +43,9 @@ class Noise:
         return math.isfinite(self.sd) and self.sd > 0 and math.isfinite(self.df) and self.df > 0
 
 
-def summarise(sessions: Sequence[Samples], limits: Limits | None = None) -> tuple[list[Session], tuple[str, ...]]:
+def summarise(
+    sessions: Sequence[Samples], limits: Limits | None = None
+) -> tuple[list[SessionSummary], tuple[str, ...]]:
     """The sessions fit to be judged, and why the others are not ("session 2: ...")."""
     good, reasons = [], []
     for number, samples in enumerate(sessions, 1):
@@ -55,6 +57,8 @@ def summarise(sessions: Sequence[Samples], limits: Limits | None = None) -> tupl
     return good, tuple(reasons)
 
 
-def _session(samples_ms: list[float], effective: float) -> Session:
+def _session(samples_ms: list[float], effective: float) -> SessionSummary:
     logs = [math.log(sample) for sample in samples_ms]
-    return Session(robust.location(logs), robust.HODGES_LEHMANN_LOSS * robust.spread(logs) / math.sqrt(effective))
+    return SessionSummary(
+        robust.location(logs), robust.HODGES_LEHMANN_LOSS * robust.spread(logs) / math.sqrt(effective)
+    )

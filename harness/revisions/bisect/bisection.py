@@ -14,13 +14,22 @@ from harness.cases.suite import load_suite
 from harness.failures import UsageError
 from harness.judge.confirm import confirmation
 from harness.judge.stats.pair import Rules
-from harness.revisions.bisect.judging import NOT_INSTALLABLE, Bench, Judge, Look, Open, Reason, reason_of, state_of
+from harness.revisions.bisect.judging import (
+    NOT_INSTALLABLE,
+    Inspection,
+    Judge,
+    Open,
+    Reason,
+    RevisionRunner,
+    reason_of,
+    state_of,
+)
 from harness.revisions.bisect.kernels import kernels_diff
-from harness.revisions.bisect.question import DIFF, RECORDS, Kept, kept
+from harness.revisions.bisect.question import DIFF, RECORDS, BisectionStore, bisection_store
 from harness.revisions.bisect.search import Search
-from harness.revisions.bisect.search_loop import Found, hunt
+from harness.revisions.bisect.search_loop import SearchResult, find_first_bad
 from harness.revisions.sources import Revision
-from harness.revisions.toolchain import Asked, Toolchain, kernels
+from harness.revisions.toolchain import RunOptions, Toolchain, kernels
 from harness.run.outcome import Outcome
 from harness.run.record import RecordFile
 from harness.store import sha256_of
@@ -35,7 +44,7 @@ class Bisection:
 
     case: str
     line: Sequence[Revision]
-    asked: Asked
+    asked: RunOptions
     reason: Reason | None
     """What it is bad by; None for what the bad end turns out to be."""
     rules: Rules
@@ -51,32 +60,32 @@ class Bisection:
         ends = {"good": self.line[0].commit, "bad": self.line[-1].commit}
         return {**facts, **rules, **ends, "case": self.case, "reason": self.reason.value if self.reason else ""}
 
-    def run(self, say: Callable[[str], None], *, fresh: bool = False) -> Answer:
+    def run(self, say: Callable[[str], None], *, fresh: bool = False) -> BisectionResult:
         """Find it, going on from what an ended run of the same question found. Raises UsageError, RigFailure."""
         names = [revision.name for revision in self.line]
-        with kept(self.cache, self.question, fresh=fresh) as known:
+        with bisection_store(self.cache, self.question, fresh=fresh) as known:
             if known.looks:
                 say(f"going on with {len(known.looks)} revisions looked at before (--fresh forgets them)")
             judge = self._judge(known, self._open(say), Search(names).looks_left + MORE_LOOKS)
-            found = hunt(names, judge, known, say)
-            return Answer(found, known.folder, self._diff(found, known.folder))
+            found = find_first_bad(names, judge, known, say)
+            return BisectionResult(found, known.folder, self._diff(found, known.folder))
 
     def _open(self, say: Callable[[str], None]) -> Open:
         revisions = {revision.name: revision for revision in self.line}
 
         @functools.cache
-        def opened(name: str) -> Bench:
+        def opened(name: str) -> RevisionRunner:
             return Toolchain.of(revisions[name], self.cache, self.asked, say)
 
         return opened
 
-    def _judge(self, known: Kept, open_: Open, looks: int) -> Judge:
+    def _judge(self, known: BisectionStore, open_: Open, looks: int) -> Judge:
         records = RecordFile(known.folder / RECORDS)
         plan = confirmation(self.rules, self.most_sessions, looks)
         judge = Judge(self.case, self.reason or Reason.WRONG, self.line[0].name, open_, plan, records.append)
         return judge if self.reason else dataclasses.replace(judge, reason=_inferred(judge, self.line[-1].name, known))
 
-    def _diff(self, found: Found, folder: Path) -> list[str]:
+    def _diff(self, found: SearchResult, folder: Path) -> list[str]:
         """What changed in the kernels, also written into the folder."""
         artifacts = {look.name: look.artifact for look in found.looks}
         old, new = (kernels(self.cache, artifacts.get(name, "")) for name in (found.good, found.bad))
@@ -86,15 +95,15 @@ class Bisection:
 
 
 @dataclass(frozen=True)
-class Answer:
+class BisectionResult:
     """What was found, where its evidence is, and the difference of the kernels on both sides."""
 
-    found: Found
+    found: SearchResult
     folder: Path
     diff: list[str]
 
 
-def _inferred(judge: Judge, bad: str, known: Kept) -> Reason:
+def _inferred(judge: Judge, bad: str, known: BisectionStore) -> Reason:
     """What the bad end is bad by. What was looked at for it is not looked at again, if one session decides."""
     look = known.looks.get(bad) or judge.look(bad, [])
     if look.outcome == NOT_INSTALLABLE:
@@ -106,5 +115,5 @@ def _inferred(judge: Judge, bad: str, known: Kept) -> Reason:
     return reason
 
 
-def _as(look: Look, reason: Reason, outcome: Outcome) -> Look:
+def _as(look: Inspection, reason: Reason, outcome: Outcome) -> Inspection:
     return dataclasses.replace(look, state=state_of(reason, outcome))

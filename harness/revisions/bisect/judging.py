@@ -9,11 +9,12 @@ from enum import Enum
 from typing import Protocol
 
 from device_runner.failures import RigFailure
-from harness.judge.compare import Comparison, Key, Verdict, finding
+from harness.judge.compare import Comparison, SeriesKey, finding
 from harness.judge.confirm import confirm
-from harness.judge.stats import pair, robust
-from harness.judge.stats.sequential import Plan, Side
-from harness.revisions.bisect.search import State
+from harness.judge.stats import robust
+from harness.judge.stats.sequential import Arm, ConfirmationPlan
+from harness.judge.verdict import Verdict
+from harness.revisions.bisect.search import RevisionState
 from harness.revisions.environment import NotInstallable
 from harness.revisions.toolchain import ATTEMPTS, Build
 from harness.run.outcome import Outcome
@@ -30,7 +31,7 @@ class Reason(str, Enum):
     SLOWER = "slower"
 
 
-class Bench(Protocol):
+class RevisionRunner(Protocol):
     """One revision, ready to be used: `harness.revisions.Toolchain`, or a fake of the tests."""
 
     def build(self, cases: Sequence[str]) -> dict[str, Build]:
@@ -40,16 +41,16 @@ class Bench(Protocol):
         """Run each case in a fresh session."""
 
 
-Open = Callable[[str], Bench]
+Open = Callable[[str], RevisionRunner]
 """Makes a revision ready. Raises NotInstallable."""
 
 
 @dataclass(frozen=True)
-class Look:
+class Inspection:
     """What looking at a revision found. Plain JSON values, but for `state`."""
 
     name: str
-    state: State
+    state: RevisionState
     outcome: str
     why: str = ""
     identity: str = ""
@@ -73,28 +74,30 @@ class Judge:
     good: str
     """The good end, which latencies are compared with."""
     open: Open
-    plan: Plan
+    plan: ConfirmationPlan
     keep: Callable[[Record], None] = lambda _: None
 
-    def look(self, name: str, earlier: Sequence[Look]) -> Look:
+    def look(self, name: str, earlier: Sequence[Inspection]) -> Inspection:
         """Judge one revision: not at all if it makes a library that was judged before. Raises RigFailure."""
         try:
-            bench = self.open(name)
+            runner = self.open(name)
         except NotInstallable as failure:
-            return Look(name, State.SKIP, NOT_INSTALLABLE, failure.message)
-        build = self._built(bench)
+            return Inspection(name, RevisionState.SKIP, NOT_INSTALLABLE, failure.message)
+        build = self._built(runner)
         _require_same(build.identity, [look.identity for look in earlier if look.identity])
-        seen = Look(name, State.SKIP, build.outcome.value, build.message, build.identity, build.artifact, build.library)
+        seen = Inspection(
+            name, RevisionState.SKIP, build.outcome.value, build.message, build.identity, build.artifact, build.library
+        )
         if same := next((look for look in earlier if look.library and look.library == build.library), None):
             return replace(seen, state=same.state, outcome=same.outcome, why=f"made the same library as {same.name}")
         if build.outcome is not Outcome.OK:
             return replace(seen, state=state_of(self.reason, build.outcome))
         if self.reason is Reason.SLOWER and name != self.good:
-            return self._in_turns(seen, bench)
-        return self._once(seen, bench)
+            return self._in_turns(seen, runner)
+        return self._once(seen, runner)
 
-    def _once(self, seen: Look, bench: Bench) -> Look:
-        record = self._ran(bench, seen.identity)
+    def _once(self, seen: Inspection, runner: RevisionRunner) -> Inspection:
+        record = self._ran(runner, seen.identity)
         return replace(
             seen,
             state=state_of(self.reason, record.outcome),
@@ -104,37 +107,37 @@ class Judge:
             wall_ms=_location_ms([record]),
         )
 
-    def _in_turns(self, seen: Look, bench: Bench) -> Look:
+    def _in_turns(self, seen: Inspection, runner: RevisionRunner) -> Inspection:
         """The good revision and this one, A B B A, until a sequential test decides."""
-        taken: dict[Side, list[Record]] = {side: [] for side in Side}
-        benches = {Side.BASE: self.open(self.good), Side.HEAD: bench}
+        taken: dict[Arm, list[Record]] = {side: [] for side in Arm}
+        runners = {Arm.BASE: self.open(self.good), Arm.HEAD: runner}
 
-        def measure(side: Side) -> Record:
-            taken[side].append(self._ran(benches[side], seen.identity))
+        def measure(side: Arm) -> Record:
+            taken[side].append(self._ran(runners[side], seen.identity))
             return taken[side][-1]
 
-        asked = Comparison(Key(seen.identity, self.case), None, None, Verdict.INCONCLUSIVE)
-        found = confirm(asked, pair.Verdict.SLOWER, self.plan, measure)
+        asked = Comparison(SeriesKey(seen.identity, self.case), None, None, Verdict.INCONCLUSIVE)
+        found = confirm(asked, Verdict.SLOWER, self.plan, measure)
         relative = found.change.relative if found.change else math.nan
         return replace(
             seen,
-            state=_SLOWER.get(found.verdict, State.SKIP),
-            outcome=taken[Side.HEAD][-1].outcome.value if taken[Side.HEAD] else seen.outcome,
+            state=_SLOWER.get(found.verdict, RevisionState.SKIP),
+            outcome=taken[Arm.HEAD][-1].outcome.value if taken[Arm.HEAD] else seen.outcome,
             why="; ".join(found.reasons),
             sessions=sum(map(len, taken.values())),
-            wall_ms=_location_ms(taken[Side.HEAD]),
+            wall_ms=_location_ms(taken[Arm.HEAD]),
             relative=relative if math.isfinite(relative) else None,
         )
 
-    def _built(self, bench: Bench) -> Build:
+    def _built(self, runner: RevisionRunner) -> Build:
         for _ in range(ATTEMPTS):
-            build = bench.build([self.case])[self.case]
+            build = runner.build([self.case])[self.case]
             if build.outcome.conclusive:
                 return build
         raise RigFailure(f"{self.case} could not be built: {build.message}", hint="run the same command to go on")
 
-    def _ran(self, bench: Bench, identity: str) -> Record:
-        (record,) = bench.run([self.case])
+    def _ran(self, runner: RevisionRunner, identity: str) -> Record:
+        (record,) = runner.run([self.case])
         self.keep(record)
         _require_same(record.identity_key, [identity])
         if not record.outcome.conclusive:
@@ -143,19 +146,19 @@ class Judge:
         return record
 
 
-_SLOWER = {Verdict.SLOWER: State.BAD, Verdict.SAME: State.GOOD}
+_SLOWER = {Verdict.SLOWER: RevisionState.BAD, Verdict.SAME: RevisionState.GOOD}
 
 
-def state_of(reason: Reason, outcome: Outcome) -> State:
+def state_of(reason: Reason, outcome: Outcome) -> RevisionState:
     """What one session's outcome says. Another fault than the one that was asked for hides the answer."""
     if outcome is Outcome.OK:
-        return State.GOOD
+        return RevisionState.GOOD
     found = finding(outcome)
     if reason is Reason.WRONG and found is Verdict.WRONG:
-        return State.BAD
+        return RevisionState.BAD
     if reason is Reason.BROKEN and found:
-        return State.BAD if found is Verdict.BROKEN else State.GOOD  # it built and it ran
-    return State.SKIP
+        return RevisionState.BAD if found is Verdict.BROKEN else RevisionState.GOOD  # it built and it ran
+    return RevisionState.SKIP
 
 
 def reason_of(outcome: Outcome) -> Reason:

@@ -20,22 +20,22 @@ from filelock import FileLock, Timeout
 
 from device_runner.failures import RigFailure
 from device_runner.files import write_whole
-from harness.revisions.bisect.judging import Look
-from harness.revisions.bisect.search import State
+from harness.revisions.bisect.judging import Inspection
+from harness.revisions.bisect.search import RevisionState
 from harness.store import key_of
 
 STATE, RECORDS, DIFF = "state.json", "records.jsonl", "kernels.diff"
 
 
 @dataclass
-class Kept:
+class BisectionStore:
     """The looks of one question, on disk after each."""
 
     folder: Path
     question: dict[str, Any]
-    looks: dict[str, Look]
+    looks: dict[str, Inspection]
 
-    def add(self, look: Look) -> None:
+    def add(self, look: Inspection) -> None:
         """Keep one more look."""
         self.looks[look.name] = look
         facts = {"question": self.question, "looks": [_plain(look) for look in self.looks.values()]}
@@ -43,7 +43,7 @@ class Kept:
 
 
 @contextlib.contextmanager
-def kept(cache: Path, question: dict[str, Any], *, fresh: bool) -> Iterator[Kept]:
+def bisection_store(cache: Path, question: dict[str, Any], *, fresh: bool) -> Iterator[BisectionStore]:
     """What is known of a question, none of it if `fresh`; nobody else works on it meanwhile. Raises RigFailure."""
     folder = cache / "bisect" / key_of(question)
     folder.mkdir(parents=True, exist_ok=True)
@@ -57,12 +57,12 @@ def kept(cache: Path, question: dict[str, Any], *, fresh: bool) -> Iterator[Kept
             shutil.rmtree(folder)
             folder.mkdir()
         (folder / "title").write_text(f"bisection of {question.get('case')}\n", encoding="utf-8")
-        yield Kept(folder, question, _load(folder / STATE))
+        yield BisectionStore(folder, question, _load(folder / STATE))
     finally:
         lock.release()
 
 
-def _load(file: Path) -> dict[str, Look]:
+def _load(file: Path) -> dict[str, Inspection]:
     if not file.exists():
         return {}
     try:
@@ -74,9 +74,9 @@ def _load(file: Path) -> dict[str, Look]:
     return {look.name: look for look in looks}
 
 
-def _plain(look: Look) -> dict[str, Any]:
+def _plain(look: Inspection) -> dict[str, Any]:
     return {**dataclasses.asdict(look), "state": look.state.value}
 
 
-def _look(plain: dict[str, Any]) -> Look:
-    return Look(**{**plain, "state": State(plain["state"])})
+def _look(plain: dict[str, Any]) -> Inspection:
+    return Inspection(**{**plain, "state": RevisionState(plain["state"])})

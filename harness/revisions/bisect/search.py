@@ -8,7 +8,7 @@ from enum import Enum
 from itertools import takewhile
 
 
-class State(str, Enum):
+class RevisionState(str, Enum):
     """What a revision was found to be."""
 
     GOOD = "good"
@@ -22,7 +22,7 @@ class Search:
     """A line of revisions, oldest first. The first is good and the last is bad; in between good turns bad once."""
 
     line: Sequence[str]
-    known: Mapping[str, State] = field(default_factory=dict)
+    known: Mapping[str, RevisionState] = field(default_factory=dict)
     """Of those in between, in the order in which they became known."""
 
     @property
@@ -62,18 +62,18 @@ class Search:
     @property
     def _skipped_last(self) -> int:
         """How many looks in a row, up to now, told nothing."""
-        told = takewhile(lambda state: state is State.SKIP, reversed(list(self.known.values())))
+        told = takewhile(lambda state: state is RevisionState.SKIP, reversed(list(self.known.values())))
         return sum(1 for _ in told)
 
     @property
     def _bad(self) -> int:
-        states = [State.GOOD, *map(self.known.get, self.line[1:-1]), State.BAD]
-        return states.index(State.BAD)
+        states = [RevisionState.GOOD, *map(self.known.get, self.line[1:-1]), RevisionState.BAD]
+        return states.index(RevisionState.BAD)
 
     @property
     def _good(self) -> int:
-        states = [State.GOOD, *map(self.known.get, self.line[1 : self._bad])]
-        return max(index for index, state in enumerate(states) if state is State.GOOD)
+        states = [RevisionState.GOOD, *map(self.known.get, self.line[1 : self._bad])]
+        return max(index for index, state in enumerate(states) if state is RevisionState.GOOD)
 
 
 def _fraction(skipped: int) -> float:

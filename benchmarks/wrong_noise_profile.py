@@ -1,9 +1,9 @@
-"""What a gate says of code that did not change, if its certificate is that of a quieter rig.
+"""What a gate says of code that did not change, if its noise profile is that of a quieter rig.
 
-    python -m benchmarks.wrong_certificate [COMPARISONS]
+    python -m benchmarks.wrong_noise_profile [COMPARISONS]
 
 Each comparison is one session against a baseline of four, judged and confirmed as `adreno-bench gate` does it, on
-synthetic rigs. The certificate says 1 %, learnt from 16 sessions. Seeds are fixed.
+synthetic rigs. The profile says 1 %, learnt from 16 sessions. Seeds are fixed.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from harness.judge.compare import Key, Side, Verdict, compare_sides
+from harness.judge.compare import SeriesKey, Side, compare_sides
 from harness.judge.confirm import judge
 from harness.judge.stats.pair import Rules
-from harness.judge.stats.sequential import Side as Turn
+from harness.judge.stats.sequential import Arm
 from harness.judge.stats.session import Noise
+from harness.judge.verdict import Verdict
 from harness.run.outcome import Outcome
 from harness.run.record import Record
 
 Rig = Callable[[random.Random], float]
 """Draws the bias of a session, 1 for none."""
 
-KEY = Key("rig", "tiny-opencl-float32-untuned")
-CERTIFIED = Noise(0.01, 15)
+KEY = SeriesKey("rig", "tiny-opencl-float32-untuned")
+CALIBRATED = Noise(0.01, 15)
 RULES = Rules()
 
 
@@ -56,8 +57,8 @@ def alarms(rig: Rig, noise: Noise | None, comparisons: int, step: float = 0.0) -
         noises = {KEY: noise} if noise else {}
         result = compare_sides({KEY: base}, {KEY: head}, RULES, noises=noises)
 
-        def measure(side: Turn) -> Record:
-            ms = list(samples(1 + step if side is Turn.HEAD else 1))
+        def measure(side: Arm) -> Record:
+            ms = list(samples(1 + step if side is Arm.HEAD else 1))
             facts: dict[str, Any] = {"outcome": Outcome.OK, "wall_ms": ms}
             return Record.model_construct(**facts)
 
@@ -71,8 +72,8 @@ def main(comparisons: int) -> None:
     """Print one line for each rig."""
     print(f"{comparisons} comparisons each; share that ends slower or faster")
     for name, rig in RIGS.items():
-        without, certified = (alarms(rig, noise, comparisons) for noise in (None, CERTIFIED))
-        print(f"{name}: without a certificate {without:.2%}, with one of 1 % {certified:.2%}", flush=True)
+        without, known = (alarms(rig, noise, comparisons) for noise in (None, CALIBRATED))
+        print(f"{name}: without a noise profile {without:.2%}, with one of 1 % {known:.2%}", flush=True)
 
 
 if __name__ == "__main__":

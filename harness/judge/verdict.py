@@ -1,0 +1,31 @@
+"""What a comparison can say, of two latencies as of a whole case. The one such list; imports nothing of ours."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Verdict(str, Enum):
+    """What became of something between base and head; docs/glossary.md explains each."""
+
+    SAME = "same"
+    FASTER = "faster"
+    SLOWER = "slower"
+    WRONG = "wrong"
+    BROKEN = "broken"
+    FIXED = "fixed"
+    INCONCLUSIVE = "inconclusive"
+    NEW = "new"
+    """Right, and there is nothing to compare it with."""
+    GONE = "gone"
+    """Known of base only."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether a latency changed, in either direction."""
+        return self in (Verdict.FASTER, Verdict.SLOWER)
+
+    @property
+    def tells(self) -> bool:
+        """Whether something was compared and decided."""
+        return self not in (Verdict.INCONCLUSIVE, Verdict.NEW, Verdict.GONE)
