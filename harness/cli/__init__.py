@@ -1,4 +1,4 @@
-"""The command line. One file per command, each thin; nothing here is imported that a command does not need."""
+"""The command line. One file per command, each thin, and imported when the command is called."""
 
 from __future__ import annotations
 
@@ -12,28 +12,48 @@ from typing import NoReturn
 import typer
 
 from device_runner.failures import Failure
-from harness.cli import (
-    bisect,
-    bless,
-    build,
-    cache,
-    calibrate,
-    compare,
-    devices,
-    doctor,
-    fleet,
-    gate,
-    history,
-    list_cases,
-    quirks,
-    run,
-    runtime,
-    show,
-)
+from harness.cli.lazy import Command, add_commands
 from harness.run.outcome import ExitCode
 
 DEBUG_VARIABLE = "ADRENO_BENCH_DEBUG"
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+COMMANDS = (
+    Command("run", "Run the suite on one device or on several at once, and end with a table."),
+    Command(
+        "calibrate",
+        "Run each case's artifact against itself in fresh sessions, and certify the smallest change that can be seen.",
+    ),
+    Command(
+        "compare",
+        "Say of each case what became of it between BASE and HEAD: wrong, broken, slower, faster, fixed or the same.",
+    ),
+    Command("bisect", "Find the first release, or the first commit, with which a case is wrong, broken or slower."),
+    Command("bless", "Write the latest build of each case into the baselines, to be reviewed as a diff."),
+    Command(
+        "gate",
+        "Run the suite and compare it with its baselines: exit 3 if a case is wrong or broken, 1 if it is slower.",
+    ),
+    Command("build", "Compile the cases for a device and show what the compiler made of them."),
+    Command(
+        "show",
+        "Show the latest record of each case on each device; of a single case, everything that is known.",
+    ),
+    Command("list", "List the cases of the suite: Model x Path x Precision x Tuning.", module="list_cases"),
+    Command(
+        "devices",
+        "List the virtual device, this host's OpenCL device, and every phone that adb knows; or those at a tracker.",
+    ),
+    Command("doctor", "Check what a run needs, by doing it, and say how to mend what is missing."),
+    Command(
+        "quirks", "List the known defects of TVM that the harness works round, and probe the installed TVM for each."
+    ),
+    Command("cache", "Show what has been compiled and kept, or prune it."),
+    Command("history", "Measure the suite over commits and over TVM releases with asv, and publish what moved."),
+    Command("fleet", "Offer the devices of this host to others, through a TVM RPC tracker."),
+    Command("runtime", "Keep TVM's runtime for phones and boards on this host."),
+)
+"""In the order in which `--help` lists them."""
 
 app = typer.Typer(
     name="adreno-bench",
@@ -45,25 +65,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (
-    run,
-    calibrate,
-    compare,
-    bisect,
-    bless,
-    gate,
-    history,
-    build,
-    show,
-    list_cases,
-    devices,
-    fleet,
-    doctor,
-    quirks,
-    cache,
-    runtime,
-):
-    command.register(app)
+add_commands(app, COMMANDS)
 
 
 def main() -> None:

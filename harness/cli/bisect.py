@@ -33,11 +33,6 @@ if TYPE_CHECKING:
 SHOWN_LINES, SHOWN_COLUMNS = 40, 160
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(bisect)
-
-
 def bisect(
     good: Annotated[str, typer.Option("--good", metavar="REVISION", help="A release of TVM, or a commit: still good.")],
     bad: Annotated[str, typer.Option("--bad", metavar="REVISION", help="A later one that is bad.")],

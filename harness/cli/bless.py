@@ -14,11 +14,6 @@ if TYPE_CHECKING:
     from harness.judge.baseline import Blessing
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(bless)
-
-
 def bless(
     records: RecordsFile = DEFAULT_RECORDS,
     case: CaseGlob = None,

@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from harness.workbench import Work
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(build)
-
-
 def build(
     suite: SuiteFile = DEFAULT_SUITE,
     case: CaseGlob = None,

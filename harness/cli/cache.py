@@ -7,11 +7,6 @@ from typing import Annotated
 import typer
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(cache)
-
-
 def cache(
     prune: Annotated[bool, typer.Option("--prune", help="Remove entries instead of showing them.")] = False,
     unused_days: Annotated[

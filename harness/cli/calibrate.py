@@ -34,11 +34,6 @@ SHOWN_A_SIDE = 8
 """The number of sessions for which a line for people says what it shows."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(calibrate)
-
-
 def calibrate(
     suite: SuiteFile = DEFAULT_SUITE,
     case: CaseGlob = None,

@@ -31,11 +31,6 @@ if TYPE_CHECKING:
     from harness.run.record import Record
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(compare)
-
-
 def compare(
     base: Annotated[
         str,

@@ -16,11 +16,6 @@ if TYPE_CHECKING:
     from device_runner.device import DeviceEntry
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(devices)
-
-
 def devices(
     restore: Annotated[
         bool, typer.Option("--restore", help="Put back what a killed run left changed: screen, radio, clocks.")

@@ -16,11 +16,6 @@ if TYPE_CHECKING:
     from harness.doctor.machine import Finding
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(doctor)
-
-
 def doctor(
     device: Annotated[
         str | None, typer.Option("--device", help="Examine this device instead: virtual, local, or an adb serial.")

@@ -22,15 +22,10 @@ LOOPBACK = "127.0.0.1"
 AGAIN_S = 10.0
 END_S = 30.0
 
-app = typer.Typer(help="Offer the devices of this host to others, through a TVM RPC tracker.", no_args_is_help=True)
+fleet = typer.Typer(help="Offer the devices of this host to others, through a TVM RPC tracker.", no_args_is_help=True)
 
 
-def register(parent: typer.Typer) -> None:
-    """Add the commands."""
-    parent.add_typer(app, name="fleet")
-
-
-@app.command()
+@fleet.command()
 def serve(
     tracker: Annotated[str, typer.Option("--tracker", metavar="HOST:PORT", help="A running TVM RPC tracker.")],
     device: DeviceNames = None,

@@ -33,11 +33,6 @@ if TYPE_CHECKING:
     from harness.run.record import Record
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(gate)
-
-
 def gate(
     suite: SuiteFile = DEFAULT_SUITE,
     case: CaseGlob = None,

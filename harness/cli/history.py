@@ -20,20 +20,14 @@ DEFAULT_FOLDER = Path(".asv/releases")
 
 ConfigFile = Annotated[Path, typer.Option("--config", help="asv's configuration.", show_default=True)]
 
-app = typer.Typer(
-    name="history",
+history = typer.Typer(
     help="Measure the suite over commits and over TVM releases with asv, and publish what moved.",
     epilog="asv's own commands (compare, continuous, show, preview) work on the same files: docs/history.md.",
     no_args_is_help=True,
 )
 
 
-def register(main: typer.Typer) -> None:
-    """Add the group."""
-    main.add_typer(app)
-
-
-@app.command()
+@history.command()
 def run(
     commits: Annotated[
         str, typer.Argument(help="Commits as asv takes them: NEW, ALL, TAGS, v1..v2. Default: the branches' heads.")
@@ -79,7 +73,7 @@ def run(
     raise typer.Exit(_verdict([*runs.latest_outcomes(made.records), *broken], findings_are_fine))
 
 
-@app.command()
+@history.command()
 def releases(
     names: Annotated[list[str], typer.Argument(metavar="RELEASE...", help="Releases of apache-tvm.")],
     folder: Annotated[
@@ -97,7 +91,7 @@ def releases(
     typer.echo(f"now run: adreno-bench history run --config {folder / 'asv.conf.json'} ALL")
 
 
-@app.command()
+@history.command()
 def publish(config: ConfigFile = DEFAULT_CONFIG) -> None:
     """Write asv's site and our pages into it: the newest state, what moved, what vanished, what was installed."""
     from harness.history.publish import publish as write
@@ -109,7 +103,7 @@ def publish(config: ConfigFile = DEFAULT_CONFIG) -> None:
     _name_skipped(published.skipped)
 
 
-@app.command()
+@history.command()
 def summary(
     config: ConfigFile = DEFAULT_CONFIG,
     markdown: Annotated[bool, typer.Option("--markdown", help="For a job's summary or a pull request.")] = False,
@@ -120,11 +114,11 @@ def summary(
     from harness.history.runs import load_project
     from harness.report.summary import lines
 
-    history = load(load_project(config).results)
-    out("\n".join(lines(history, markdown=markdown)))
-    if not history.series:
+    found = load(load_project(config).results)
+    out("\n".join(lines(found, markdown=markdown)))
+    if not found.series:
         raise typer.Exit(ExitCode.NOTHING_MEASURED)
-    _name_skipped(history.skipped)
+    _name_skipped(found.skipped)
 
 
 def _name_skipped(skipped: Sequence[str]) -> None:

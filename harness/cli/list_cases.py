@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import typer
-
 from harness.cli.options import DEFAULT_SUITE, AsJson, CaseGlob, SuiteFile
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("list")(list_cases)
 
 
 def list_cases(suite: SuiteFile = DEFAULT_SUITE, case: CaseGlob = None, as_json: AsJson = False) -> None:

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
 from harness.cli.options import AsJson
 
 if TYPE_CHECKING:
     from harness.quirks import ProbeAnswer, Quirk
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(quirks)
 
 
 def quirks(as_json: AsJson = False) -> None:

@@ -38,11 +38,6 @@ if TYPE_CHECKING:
     from harness.workbench import Wanted
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(run)
-
-
 def run(
     suite: SuiteFile = DEFAULT_SUITE,
     case: CaseGlob = None,

@@ -7,20 +7,14 @@ from typing import Annotated
 
 import typer
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command and its sub-commands."""
-    runtime = typer.Typer(
-        help="Keep TVM's runtime for phones and boards on this host.",
-        epilog="docs/phones.md tells how to build one.",
-        no_args_is_help=True,
-    )
-    runtime.command()(add)
-    runtime.command("list")(list_runtimes)
-    runtime.command()(remove)
-    app.add_typer(runtime, name="runtime")
+runtime = typer.Typer(
+    help="Keep TVM's runtime for phones and boards on this host.",
+    epilog="docs/phones.md tells how to build one.",
+    no_args_is_help=True,
+)
 
 
+@runtime.command()
 def add(folder: Annotated[Path, typer.Argument(help="Where tvm_rpc and its shared libraries lie.")]) -> None:
     """Check a folder with TVM's build for a device, and keep it.
 
@@ -45,6 +39,7 @@ def add(folder: Annotated[Path, typer.Argument(help="Where tvm_rpc and its share
         out(f"  {note}")
 
 
+@runtime.command("list")
 def list_runtimes() -> None:
     """Show the runtimes that are kept."""
     import time
@@ -61,13 +56,14 @@ def list_runtimes() -> None:
     out(plain_table(rows, ("runtime", "abi", "checked against TVM", "size", "added")))
 
 
+@runtime.command()
 def remove(
-    runtime: Annotated[str, typer.Argument(help="Its name, as `list` shows it; the first letters are enough.")],
+    name: Annotated[str, typer.Argument(help="Its name, as `list` shows it; the first letters are enough.")],
 ) -> None:
     """Forget a runtime."""
     from device_runner.runtimes.phone import RuntimeStore
     from harness.cli.screen import out
     from harness.store import cache_root
 
-    removed = RuntimeStore(cache_root()).remove(runtime)
+    removed = RuntimeStore(cache_root()).remove(name)
     out(f"removed {removed.digest} for {removed.abi}")

@@ -14,11 +14,6 @@ if TYPE_CHECKING:
     from harness.run.record import Record
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command()(show)
-
-
 def show(
     glob: Annotated[str | None, typer.Argument(metavar="[GLOB]", help="Only cases whose id matches.")] = None,
     records: RecordsFile = DEFAULT_RECORDS,

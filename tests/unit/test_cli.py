@@ -1,7 +1,9 @@
 """The command line, as far as no device is needed."""
 
+import inspect
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +14,9 @@ import pytest
 from device_runner.device import DeviceEntry
 from device_runner.failures import DeviceLost
 from harness.cases.suite import Suite
+from harness.cli import COMMANDS as LISTED
 from harness.cli import main
+from harness.cli.lazy import Command
 from harness.run.outcome import ExitCode
 from harness.workbench import choose
 
@@ -43,6 +47,74 @@ def test_the_command_line_loads_no_heavy_package() -> None:
 def test_help_names_every_command(tmp_path: Path) -> None:
     said = bench("--help", folder=tmp_path).stdout
     assert all(f" {command} " in said for command in COMMANDS)
+
+
+def test_help_lists_the_commands_in_the_order_of_the_table_and_imports_none_of_them() -> None:
+    script = (
+        "import sys\nfrom harness.cli import main\ntry: main()\n"
+        "except SystemExit: print('loaded', *(name for name in sys.modules if name), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, "--help"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "COLUMNS": "200"},
+        check=True,
+    )
+    rows = [line.split()[1] for line in done.stdout.splitlines() if re.match(r"│ [a-z]", line)]
+    loaded = done.stderr.partition("loaded ")[2].split()
+    assert rows == [command.name for command in LISTED]
+    assert not set(loaded) & {f"harness.cli.{command.module or command.name}" for command in LISTED}
+    assert not set(loaded) & {*HEAVY} - {"rich"}  # which draws the help
+
+
+@pytest.mark.parametrize("command", LISTED, ids=lambda command: command.name)
+def test_the_list_says_of_a_command_the_first_sentence_of_its_help(command: Command) -> None:
+    loaded = command.load()
+    paragraph = " ".join(inspect.cleandoc(loaded.help or "").partition("\n\n")[0].split())
+    assert re.split(r"(?<=\.) ", paragraph)[0] == command.help
+
+
+def test_the_table_has_every_command() -> None:
+    assert sorted(command.name for command in LISTED) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize("words", ["-h", "--help", ""])
+def test_a_group_shows_its_commands_without_arguments_too(tmp_path: Path, words: str) -> None:
+    assert " publish " in bench("history", *words.split(), folder=tmp_path).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "nearest"), [(["gat"], "gate"), (["cach"], "cache"), (["history", "pubish"], "publish")]
+)
+def test_a_mistyped_command_is_told_the_nearest_one(tmp_path: Path, arguments: list[str], nearest: str) -> None:
+    done = bench(*arguments, folder=tmp_path)
+    assert f"No such command '{arguments[-1]}'. Did you mean '{nearest}'" in done.stderr
+    assert done.returncode == ExitCode.USAGE
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("adreno-bench b", ["bisect", "bless", "build"]),
+        ("adreno-bench gate --base", ["--baselines"]),
+        ("adreno-bench history pu", ["publish"]),
+    ],
+)
+def test_the_shell_completes_commands_and_their_options(typed: str, completed: list[str]) -> None:
+    asked = {
+        "_ADRENO_BENCH_COMPLETE": "complete_bash",
+        "COMP_WORDS": typed,
+        "COMP_CWORD": str(len(typed.split()) - 1),
+    }
+    said = subprocess.run(
+        [sys.executable, "-c", "import sys; sys.argv[0] = 'adreno-bench'; from harness.cli import main; main()"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **asked},
+        check=True,
+    )
+    assert said.stdout.split() == completed
 
 
 @pytest.mark.parametrize("command", COMMANDS)
