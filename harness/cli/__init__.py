@@ -46,7 +46,7 @@ COMMANDS = (
     ),
     Command("doctor", "Check what a run needs, by doing it, and say how to mend what is missing."),
     Command(
-        "quirks", "List the known defects of TVM that the harness works round, and probe the installed TVM for each."
+        "quirks", "List the known defects of TVM that the harness works around, and probe the installed TVM for each."
     ),
     Command("cache", "Show what has been compiled and kept, or prune it."),
     Command("history", "Measure the suite over commits and over TVM releases with asv, and publish what moved."),
