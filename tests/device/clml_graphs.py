@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+import clml_golden
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
-GOLDEN = Path(__file__).parents[1] / "fixtures" / "clml"
 SYMBOL = "fused_openclml"
 
 
@@ -74,8 +73,7 @@ class Graph:
 
 def golden() -> dict[str, list[dict[str, Any]]]:
     """TVM's modules by fixture: each with `symbol`, `graph`, `const_names` and `bytes_hex`; empty lists left out."""
-    files = [path for path in sorted(GOLDEN.glob("*.json")) if not path.name.endswith(".partition.json")]
-    return {path.stem: modules for path in files if (modules := json.loads(path.read_text()))}
+    return {case: modules for case in sorted(clml_golden.CASES) if (modules := clml_golden.modules(case))}
 
 
 def random_tensors(graph: dict[str, Any], op: str, seed: int = 0) -> list[Array]:

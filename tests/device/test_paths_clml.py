@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import clml_golden
 import numpy as np
 import pytest
 
@@ -19,8 +20,6 @@ from harness.models.spec import InputSpec, seeded_inputs
 from harness.models.zoo import ZOO
 
 pytestmark = pytest.mark.device
-
-GOLDEN = Path(__file__).parents[1] / "fixtures" / "clml"
 
 Answer = Callable[..., tuple[Compiled, Any]]
 
@@ -92,14 +91,16 @@ def test_zoo_is_right(answer: Answer, model: str) -> None:
 
 
 SCRIPT = """
-import json, pathlib, runpy
+import json, pathlib, sys
+sys.path.insert(0, {shared!r})
+import clml_golden
 from harness.paths.clml import register
 register(pathlib.Path({cache!r}))
 import tvm
 from tvm.relax.backend.adreno.clml import OpenCLMLOffLoad
 bytes_of = tvm.get_global_func("adreno_bench.module_bytes")
 for case in {cases!r}:
-    mod = OpenCLMLOffLoad()(runpy.run_path(case)["build"]())
+    mod = OpenCLMLOffLoad()(clml_golden.build(case))
     made = [(m.kind, bytes_of(m).hex()) for m in mod.attrs["external_mods"]]
     print(json.dumps(made))
 """
@@ -107,9 +108,10 @@ for case in {cases!r}:
 
 def test_tvms_own_pass_works_in_any_script(sidecar_cache: Path) -> None:
     names = ("split_partition", "two_outputs_used_outside", "small_net", "conv2d_bias_bn_eps_noscale")
-    script = SCRIPT.format(cache=str(sidecar_cache), cases=[str(GOLDEN / f"{name}.py") for name in names])
+    shared = str(Path(clml_golden.__file__).parent)
+    script = SCRIPT.format(shared=shared, cache=str(sidecar_cache), cases=names)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr
     for name, line in zip(names, done.stdout.splitlines(), strict=True):
-        expected = json.loads((GOLDEN / f"{name}.json").read_text())
+        expected = clml_golden.modules(name)
         assert json.loads(line) == [["clml", module["bytes_hex"]] for module in expected]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import clml_golden
 import numpy as np
 import pytest
 
@@ -20,7 +20,6 @@ from harness.quirks import Quirk, quirks_for
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 
-GOLDEN = Path(__file__).parents[1] / "fixtures" / "clml"
 CASES = (
     "add_self",
     "const_add",
@@ -65,12 +64,11 @@ def run(sidecar_cache: Path, tmp_path: Path) -> Run:
 
 @pytest.mark.parametrize("case", CASES)
 def test_right_with_the_quirks_and_not_as_shipped(case: str, run: Run) -> None:
-    build = runpy.run_path(str(GOLDEN / f"{case}.py"))["build"]
-    expected = run(build(), "cpu")
-    with_quirks = run(build(), "clml", quirks_for("clml", Precision.FLOAT32, as_shipped=False))
+    expected = run(clml_golden.build(case), "cpu")
+    with_quirks = run(clml_golden.build(case), "clml", quirks_for("clml", Precision.FLOAT32, as_shipped=False))
     np.testing.assert_allclose(with_quirks, expected, rtol=1e-4, atol=1e-4)
     try:
-        shipped = run(build(), "clml", quirks_for("clml", Precision.FLOAT32, as_shipped=True))
+        shipped = run(clml_golden.build(case), "clml", quirks_for("clml", Precision.FLOAT32, as_shipped=True))
     except Exception:  # the code generator or the runtime refuses it
         return
     assert np.max(np.abs(shipped - expected)) > 0.1

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import runpy
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
+import clml_golden
 import pytest
 
 from harness.paths.clml.codegen import Partition, partition
 from harness.quirks.clml_sample import conv, network
 
-GOLDEN = Path(__file__).parents[1] / "fixtures" / "clml"
-CASES = sorted(file.stem for file in GOLDEN.glob("*.py"))
+CASES = sorted(clml_golden.CASES)
 
 
 @pytest.fixture
@@ -55,8 +53,8 @@ def test_the_golden_cases_are_here() -> None:
 def test_reproduces(case: str, generated: list[Partition]) -> None:
     from tvm.relax.backend.adreno.clml import OpenCLMLOffLoad
 
-    facts = json.loads((GOLDEN / f"{case}.partition.json").read_text())
-    mod = runpy.run_path(str(GOLDEN / f"{case}.py"))["build"]()
+    facts = clml_golden.facts(case)
+    mod = clml_golden.build(case)
     if "error" in facts:
         with pytest.raises(Exception, match=r".") as error:  # whatever TVM raised must be raised again
             OpenCLMLOffLoad()(mod)
@@ -64,7 +62,7 @@ def test_reproduces(case: str, generated: list[Partition]) -> None:
         assert said.startswith(facts["error"])
         return
     OpenCLMLOffLoad()(mod)
-    expected = json.loads((GOLDEN / f"{case}.json").read_text())
+    expected = clml_golden.modules(case)
     assert [p.symbol for p in generated] == [m["symbol"] for m in expected]
     for ours, theirs in zip(generated, expected, strict=True):
         assert json.loads(ours.graph) == theirs["graph"]

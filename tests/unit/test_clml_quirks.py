@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import runpy
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
+import clml_golden
 import pytest
 
 from harness.cases.case import Precision
 from harness.quirks import quirks_for
 from harness.quirks.clml_sample import batch_norm, constant, conv, conv_transpose, network, offloaded
 
-GOLDEN = Path(__file__).parents[1] / "fixtures" / "clml"
 QUIRKS = quirks_for("clml", Precision.FLOAT32, as_shipped=False)
 
 CHANGED = {
@@ -45,9 +42,7 @@ CHANGED = {
 """What is offloaded of a golden case with the quirks worked around, where that differs from TVM's own choice."""
 
 PARTITIONED = {
-    case.stem: facts["offloaded"]
-    for case in sorted(GOLDEN.glob("*.py"))
-    if "error" not in (facts := json.loads(case.with_suffix(".partition.json").read_text()))
+    case: facts["offloaded"] for case in sorted(clml_golden.CASES) if "error" not in (facts := clml_golden.facts(case))
 }
 DYNAMIC = {"conv2d_dynamic_batch"}
 """Models with dynamic shapes never get this far; TVM's own check of the activation raises ValueError."""
@@ -60,7 +55,7 @@ def offered(mod: Any) -> str:
 
 @pytest.mark.parametrize("case", sorted(PARTITIONED.keys() - DYNAMIC | CHANGED.keys()))
 def test_golden_case(case: str) -> None:
-    mod = runpy.run_path(str(GOLDEN / f"{case}.py"))["build"]()
+    mod = clml_golden.build(case)
     shipped = " ".join(sorted(name.removeprefix("openclml.") for name in PARTITIONED.get(case, [])))
     assert offered(mod) == CHANGED.get(case, shipped)
 
