@@ -21,18 +21,11 @@ from pathlib import Path
 
 from device_runner.failures import RigFailure
 from device_runner.names import suggestion
-from harness.compiler.releases import WORKING_PAIRS
+from harness.compiler.releases import RELEASES
 from harness.failures import UsageError
 from harness.history import asv_plugin
 from harness.revisions.git import call, git
 from harness.store import key_of, sha256_of
-
-RELEASED = {
-    "0.25.0.post1": "2026-06-24T23:33:23+00:00",
-    "0.26.0": "2026-08-11T02:34:21+00:00",
-    "0.27.0.post1": "2026-09-29T21:06:25+00:00",
-}
-"""When PyPI received each release's wheel for Linux on x86-64 (`upload_time_iso_8601` of its JSON API)."""
 
 PINS = "requirements.txt"
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
@@ -63,7 +56,7 @@ def maintain(folder: Path, releases: Sequence[str]) -> list[str]:
     repo = folder / "repo"
     _init(repo)
     have = git(repo, "tag", "--list", "--sort=creatordate").split()
-    wanted = sorted({*have, *releases}, key=RELEASED.__getitem__)
+    wanted = [release for release in RELEASES if release in have or release in releases]
     added = wanted[len(have) :]
     if wanted[: len(have)] != have:
         early = next(release for release in wanted if release not in have)
@@ -81,7 +74,7 @@ def maintain(folder: Path, releases: Sequence[str]) -> list[str]:
 def repository(repo: Path) -> None:
     """Make a repository of every release that is known, whether or not this Python could install it."""
     _init(repo)
-    for release in sorted(RELEASED, key=RELEASED.__getitem__):
+    for release in RELEASES:
         _commit(repo, release)
 
 
@@ -92,19 +85,14 @@ def _init(repo: Path) -> None:
 
 
 def _require_known(release: str) -> None:
-    if release not in RELEASED:
+    if release not in RELEASES:
         raise UsageError(
-            f"no tvm-ffi is known that works with apache-tvm {release}", hint=suggestion(release, sorted(WORKING_PAIRS))
+            f"no tvm-ffi is known that works with apache-tvm {release}", hint=suggestion(release, RELEASES)
         )
 
 
-def pins(release: str) -> list[str]:
-    """The packages of a known release that work together, as pip takes them."""
-    return [f"apache-tvm=={release}", f"apache-tvm-ffi=={WORKING_PAIRS[release][0]}"]
-
-
 def _require_wheel(release: str) -> None:
-    asked = [*PIP, "install", "--quiet", "--dry-run", "--no-deps", "--ignore-installed", *pins(release)]
+    asked = [*PIP, "install", "--quiet", "--dry-run", "--no-deps", "--ignore-installed", *RELEASES[release].pins]
     done = call(asked, Path.cwd(), PIP_TIMEOUT_S)
     if done.returncode:
         python = ".".join(map(str, sys.version_info[:2]))
@@ -117,10 +105,9 @@ def _require_wheel(release: str) -> None:
 
 
 def _commit(repo: Path, release: str) -> None:
-    (repo / PINS).write_text("\n".join(pins(release)) + "\n", encoding="utf-8")
-    date = RELEASED[release]
+    (repo / PINS).write_text("\n".join(RELEASES[release].pins) + "\n", encoding="utf-8")
     git(repo, "add", PINS)
-    git(repo, "commit", "--quiet", "--message", f"apache-tvm {release}", date=date)
+    git(repo, "commit", "--quiet", "--message", f"apache-tvm {release}", date=RELEASES[release].released_at)
     git(repo, "tag", release)
 
 

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from device_runner.names import suggestion
+from harness.compiler.releases import RELEASES
 from harness.failures import UsageError
-from harness.history.releases import PINS, RELEASED, pins, repository
+from harness.history.releases import PINS, repository
 from harness.history.runs import configuration
 from harness.revisions.git import GitFailure, git
 from harness.store import Store, key_of
@@ -49,10 +50,10 @@ def revision(word: str, config: Path, cache: Path) -> Revision:
 
     Raises UsageError if it is neither.
     """
-    if word in RELEASED:
+    if word in RELEASES:
         source = releases(cache)
         return Revision(word, git(source.repo, "rev-parse", f"{word}^{{commit}}").strip(), source)
-    known = [*RELEASED]
+    known = [*RELEASES]
     try:
         found = commits(config)
         known += git(found.repo, "tag", "--list").split()
@@ -62,7 +63,7 @@ def revision(word: str, config: Path, cache: Path) -> Revision:
         why = f"no revision of {found.repo}"
     except UsageError as error:
         why = f"no commit ({error.message})"
-    hint = suggestion(word, known, shown=RELEASED)
+    hint = suggestion(word, known, shown=RELEASES)
     raise UsageError(f"{word!r} is no file, no known release of TVM and {why}", hint=hint)
 
 
@@ -107,7 +108,7 @@ def commits(config: Path) -> Source:
 def releases(cache: Path) -> Source:
     """Every known release, made once for what is known of them."""
     requirements = _requirements()
-    key = key_of({"pins": {release: pins(release) for release in RELEASED}, "requirements": requirements})
+    key = key_of({"pins": {release.tvm: release.pins for release in RELEASES.values()}, "requirements": requirements})
     store = Store(cache, "releases")
     if store.find(key) is None:
         with store.making(key, REPOSITORY_TIMEOUT_S) as scratch:

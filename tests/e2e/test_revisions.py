@@ -11,7 +11,8 @@ import pytest
 
 from device_runner.virtual.faults import FAULTS_VARIABLE
 from harness.build.pool import stored
-from harness.history.releases import PINS, pins
+from harness.compiler.releases import RELEASES
+from harness.history.releases import PINS
 from harness.revisions.git import git
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.timeout(900)]
@@ -88,7 +89,7 @@ def test_a_commit_that_does_not_build_stays_a_candidate(home: Path, cache: Path)
     repo, commits = home / "tvm", []
     repo.mkdir()
     git(repo, "init", "--quiet", "--initial-branch=main")
-    for required in (pins("0.25.0.post1"), ["./nothing-here"], pins("0.26.0")):
+    for required in (RELEASES["0.25.0.post1"].pins, ["./nothing-here"], RELEASES["0.26.0"].pins):
         (repo / PINS).write_text("\n".join(required))
         git(repo, "add", PINS)
         git(repo, "commit", "--quiet", "-m", required[0], date="2026-01-01T00:00:00+00:00")  # the same in every run

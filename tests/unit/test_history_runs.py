@@ -15,7 +15,6 @@ from device_runner.failures import DeviceLost, RigFailure
 from device_runner.lease import lease
 from harness.cases.case import Case
 from harness.cases.suite import Suite
-from harness.compiler.releases import WORKING_PAIRS
 from harness.failures import UsageError
 from harness.history import environment, measured, releases, runs
 from harness.history.machine import machine_of, register
@@ -40,10 +39,6 @@ def _no_pip(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def git(repo: Path, *arguments: str) -> str:
     return subprocess.run(["git", "-C", str(repo), *arguments], capture_output=True, text=True, check=True).stdout
-
-
-def test_every_working_pair_has_its_release_date() -> None:
-    assert set(releases.RELEASED) == set(WORKING_PAIRS)
 
 
 @pytest.mark.usefixtures("_no_pip")
