@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from device_runner.device import Gate, Identity, Pushed, Steadiness, T
+from device_runner.device import Identity, Pushed, Steadiness, T, ThermalLimits
 from device_runner.recovery import Rung
 from device_runner.recovery.rungs import adb_rungs
 from device_runner.rpc_device import RpcDevice
@@ -74,9 +74,9 @@ class AdbDevice(RpcDevice):
         """All that can be done for a device behind an adb server."""
         return adb_rungs(self.adb, self._restart_adb)
 
-    def steadily(self, work: Callable[[], T], gate: Gate) -> tuple[T, Steadiness]:
+    def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
         """Do `work` on a cool phone with its knobs held, which they stay until `close`, and say how it went."""
-        return self.keeper.steadily(work, gate)
+        return self.keeper.steadily(work, limits)
 
     def close(self) -> None:
         """Put back whatever was set on the phone."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from device_runner.lease import Owner
+    from device_runner.lease import Holder
     from device_runner.recovery import Rung
 
     Array = npt.NDArray[np.generic]
@@ -106,7 +106,7 @@ class Pushed:
 
 
 @dataclass(frozen=True)
-class Gate:
+class ThermalLimits:
     """How cool a device has to be before it is measured, and how long it may take to get there.
 
     Temperatures in degrees Celsius. The defaults are what a phone on a desk reaches between two cases.
@@ -208,7 +208,7 @@ class Device(Protocol):
     def scratch(self, name: str) -> AbstractContextManager[str]:
         """A path on the device where nothing is yet, in a folder that exists; removed when the context ends."""
 
-    def steadily(self, work: Callable[[], T], gate: Gate) -> tuple[T, Steadiness]:
+    def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
         """Do `work` on a device that is cool and held at its pace as far as it lets us, and say whether it kept it.
 
         Raises what `work` raises, or `DeviceFailure`.
@@ -224,5 +224,5 @@ class DeviceEntry:
     state: str
     """`ready`, or adb's word for why not (`offline`, `unauthorized`), or `busy`."""
     detail: Mapping[str, str] = field(default_factory=dict)
-    owner: Owner | None = None
+    owner: Holder | None = None
     """Who holds it, if somebody does."""

@@ -25,7 +25,7 @@ LONGEST_STEP = 200
 
 
 @dataclass(frozen=True)
-class Owner:
+class Holder:
     """Who holds a device."""
 
     pid: int
@@ -48,7 +48,7 @@ def lease(
 ) -> Iterator[None]:
     """Hold a device, whose lock lies in `folder`. `waiting` is told once who has it, if somebody has.
 
-    Raises `DeviceBusy`, naming the owner, if it is not free within `timeout_s`.
+    Raises `DeviceBusy`, naming the holder, if it is not free within `timeout_s`.
     """
     from filelock import FileLock, Timeout
 
@@ -77,11 +77,11 @@ def tell(device: str, folder: Path, case: str, step: str) -> None:
     """Let others see what its holder, who is the only one to call this, is doing on a device."""
     note = _note_path(device, folder)
     with suppress(OSError):  # a full disk is no reason to end a measurement that nobody may be watching
-        if owner := _read(note):
-            _write(note, replace(owner, case=case[:LONGEST_STEP], step=step[:LONGEST_STEP], step_since=_now()))
+        if holder := _read(note):
+            _write(note, replace(holder, case=case[:LONGEST_STEP], step=step[:LONGEST_STEP], step_since=_now()))
 
 
-def owner_of(device: str, folder: Path) -> Owner | None:
+def holder_of(device: str, folder: Path) -> Holder | None:
     """Who holds a device at this moment; None if nobody does."""
     from filelock import FileLock, Timeout
 
@@ -102,21 +102,21 @@ def _note_path(device: str, folder: Path) -> Path:
     return folder / f"{quote(device, safe='')}.json"
 
 
-def _ourselves() -> Owner:
-    return Owner(os.getpid(), " ".join(sys.argv)[:LONGEST_COMMAND], socket.gethostname(), _now())
+def _ourselves() -> Holder:
+    return Holder(os.getpid(), " ".join(sys.argv)[:LONGEST_COMMAND], socket.gethostname(), _now())
 
 
 def _now() -> str:
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
-def _write(note: Path, owner: Owner) -> None:
-    write_whole(note, json.dumps(asdict(owner)))
+def _write(note: Path, holder: Holder) -> None:
+    write_whole(note, json.dumps(asdict(holder)))
 
 
-def _read(note: Path) -> Owner | None:
+def _read(note: Path) -> Holder | None:
     try:
-        return Owner(**json.loads(note.read_text(encoding="utf-8", errors="replace")))
+        return Holder(**json.loads(note.read_text(encoding="utf-8", errors="replace")))
     except (OSError, ValueError, TypeError):
         return None  # it is just being written or removed
 

@@ -17,7 +17,7 @@ from typing import Any
 from device_runner.device import Identity, Pushed, ShellResult
 from device_runner.failures import RigFailure
 from device_runner.rpc_device import RpcDevice
-from device_runner.transport.base import Job
+from device_runner.transport.base import RemoteProcess
 from device_runner.transport.quoting import quoted
 
 CHUNK_BYTES = 65_536
@@ -51,7 +51,7 @@ class LocalTransport:
                 raise
         return ShellResult(_code(process), stdout.decode(errors="replace"), stderr.decode(errors="replace"))
 
-    def spawn(self, command: Sequence[str], *, timeout_s: float) -> Job:
+    def spawn(self, command: Sequence[str], *, timeout_s: float) -> RemoteProcess:
         """Start a command that goes on; its standard input closes when we die."""
         process = self._popen(command, stdin=subprocess.PIPE, stderr=subprocess.STDOUT)
 
@@ -60,7 +60,7 @@ class LocalTransport:
             with suppress(OSError):
                 process.stdin.close()
 
-        return Job(_events(process), hang_up=hang_up, abandon=hang_up)
+        return RemoteProcess(_events(process), hang_up=hang_up, abandon=hang_up)
 
     def dial(self, port: int, *, timeout_s: float) -> socket.socket:
         """A connection to a local port. Raises ConnectionRefusedError if nothing listens there."""

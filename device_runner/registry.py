@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from device_runner.device import Device, DeviceEntry
 from device_runner.failures import Failure
-from device_runner.lease import lease, owner_of
+from device_runner.lease import holder_of, lease
 from device_runner.lease import tell as lease_note
 from device_runner.names import suggestion
 
@@ -181,7 +181,7 @@ def _state(entry: AdbEntry) -> str:
 
 
 def _unless_busy(entry: DeviceEntry, cache: Path) -> DeviceEntry:
-    owner = owner_of(entry.name, _leases(cache))
+    owner = holder_of(entry.name, _leases(cache))
     if not owner:
         return entry
     state = "busy" if entry.state == "ready" else entry.state  # a phone that was lost in use is `offline`

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from device_runner.device import Gate, Identity, Pushed, Steadiness, T, Toggles
+from device_runner.device import Identity, Pushed, Steadiness, T, ThermalLimits, Toggles
 from device_runner.failures import DeviceFull, Failure, PathFailure, SetupMissing
 from device_runner.recovery import Rung
 from device_runner.recovery.rungs import retry
@@ -83,7 +83,7 @@ class RpcDevice(ABC):
             with suppress(Failure):  # a device that is gone takes its files along
                 self.transport.shell(["rm", "-f", path], timeout_s=SHELL_TIMEOUT_S)
 
-    def steadily(self, work: Callable[[], T], gate: Gate) -> tuple[T, Steadiness]:
+    def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
         """Do `work`. A machine that is not a phone has nothing that we would set or read."""
         return work(), Steadiness()
 

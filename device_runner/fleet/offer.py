@@ -37,7 +37,7 @@ class Offer:
 
 
 @dataclass(frozen=True)
-class Hello:
+class Grant:
     """The first message to whoever has got a device."""
 
     offer: Offer
@@ -50,7 +50,7 @@ class Hello:
     """Release of TVM on the host. A virtual device runs it; a phone runs what it is brought."""
 
 
-def plain(value: Offer | Hello) -> dict[str, Any]:
+def plain(value: Offer | Grant) -> dict[str, Any]:
     """As JSON has it."""
     return asdict(value)
 
@@ -65,11 +65,11 @@ def offer_of(value: Any) -> Offer | None:
         return None
 
 
-def hello_of(value: Any) -> Hello:
+def grant_of(value: Any) -> Grant:
     """What another host wrote. Raises ValueError."""
     from pydantic import TypeAdapter
 
-    return TypeAdapter(Hello).validate_python(value)
+    return TypeAdapter(Grant).validate_python(value)
 
 
 def entry_of(offer: Offer) -> DeviceEntry:

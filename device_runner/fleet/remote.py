@@ -12,7 +12,7 @@ from pathlib import Path
 from device_runner.adb_device import AdbDevice, AdbTransport, abi_of
 from device_runner.deadline import Deadline
 from device_runner.failures import DeviceBusy, DeviceLost, RigFailure
-from device_runner.fleet.offer import FIELD, PREFIX, Hello, Offer, hello_of, offer_of
+from device_runner.fleet.offer import FIELD, PREFIX, Grant, Offer, grant_of, offer_of
 from device_runner.fleet.tracker import ANSWER_TIMEOUT_S, Address, Code, connected, receive_json, request, send_json
 from device_runner.recovery import Rung
 from device_runner.recovery.rungs import retry
@@ -47,11 +47,11 @@ def open_remote(
     address, match_key = request(tracker, key, timeout_s)
     control = _call(address, match_key)
     with control:
-        hello = _hello(control, address)
-        say(f"got {hello.offer.name}")
-        transport = RemoteTransport(hello.serial, 0, hello.root, address=address, token=hello.token)
-        name, identity = hello.offer.name, hello.offer.identity
-        program = _program(hello, transport, cache)
+        grant = _grant(control, address)
+        say(f"got {grant.offer.name}")
+        transport = RemoteTransport(grant.serial, 0, grant.root, address=address, token=grant.token)
+        name, identity = grant.offer.name, grant.offer.identity
+        program = _program(grant, transport, cache)
         with closing(RemoteDevice(name, transport, program, kind=identity.kind, emulated=identity.emulated)) as device:
             yield device, _teller(control)
 
@@ -114,24 +114,24 @@ def _call(address: Address, match_key: str) -> socket.socket:
     return control
 
 
-def _hello(control: socket.socket, address: Address) -> Hello:
+def _grant(control: socket.socket, address: Address) -> Grant:
     try:
-        hello = hello_of(receive_json(control, Deadline(MEET_TIMEOUT_S)))
+        grant = grant_of(receive_json(control, Deadline(MEET_TIMEOUT_S)))
     except (OSError, ValueError) as error:
         message = f"the host {address[0]}:{address[1]} does not say what it offers"
         raise RigFailure(message, hint="do both hosts have the same adreno-bench?", evidence=str(error)) from error
-    return hello
+    return grant
 
 
-def _program(hello: Hello, transport: RemoteTransport, cache: Path) -> Sequence[str]:
+def _program(grant: Grant, transport: RemoteTransport, cache: Path) -> Sequence[str]:
     """The command that starts TVM's RPC server there; brings a phone what it needs for it."""
     from device_runner.runtimes.phone import RuntimeStore, install
 
-    if hello.offer.identity.kind != "virtual":
+    if grant.offer.identity.kind != "virtual":
         runtime = RuntimeStore(cache).runtime_for(abi_of(transport))
         return install(transport, runtime.folder, runtime.preload)
-    if hello.tvm != version("apache-tvm"):
-        message = f"{hello.offer.name} is a virtual device with TVM {hello.tvm}, here is {version('apache-tvm')}"
+    if grant.tvm != version("apache-tvm"):
+        message = f"{grant.offer.name} is a virtual device with TVM {grant.tvm}, here is {version('apache-tvm')}"
         raise RigFailure(message, hint="install the same on both hosts")
     return ["tvm_rpc"]
 

@@ -21,7 +21,7 @@ from importlib.metadata import version
 from device_runner.adb_device import AdbDevice, AdbTransport
 from device_runner.deadline import Deadline
 from device_runner.failures import DeviceLost, Failure
-from device_runner.fleet.offer import FIELD, Hello, Offer, plain
+from device_runner.fleet.offer import FIELD, Grant, Offer, plain
 from device_runner.fleet.tracker import Address, Code, Connection, receive, receive_json, send_json
 from device_runner.rpc_server import handshake
 from device_runner.transport.adb import Refused
@@ -153,8 +153,8 @@ class _Turn:
                 raise handshake.Unwelcome("it names another key")
             handshake.welcome(connection, self._offer.key)
             serial, root = self._transport.serial, self._transport.root
-            hello = Hello(self._offer, serial, root, self._token, version("apache-tvm"))
-            send_json(connection, plain(hello), Deadline(LOOK_TIMEOUT_S))
+            grant = Grant(self._offer, serial, root, self._token, version("apache-tvm"))
+            send_json(connection, plain(grant), Deadline(LOOK_TIMEOUT_S))
         except (OSError, handshake.Unwelcome) as error:
             log.warning("%s: a connection was refused: %s", self._offer.name, error)
             connection.close()

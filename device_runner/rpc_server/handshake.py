@@ -25,13 +25,13 @@ class Unwelcome(Exception):
 
 
 @dataclass(frozen=True)
-class Session:
+class SessionRequest:
     """What a client asked for."""
 
     timeout_s: float | None
 
 
-def greet(connection: socket.socket, key: str, match_key: str) -> Session:
+def greet(connection: socket.socket, key: str, match_key: str) -> SessionRequest:
     """Let in a client that names `match_key`. Raises Unwelcome or OSError."""
     name, options = named(connection)
     if name != match_key:
@@ -39,7 +39,7 @@ def greet(connection: socket.socket, key: str, match_key: str) -> Session:
         raise Unwelcome(f"mismatched key {name!r}")
     welcome(connection, key)
     timeouts = [float(found[1]) for option in options if (found := _TIMEOUT.fullmatch(option))]
-    return Session(next((seconds for seconds in timeouts if seconds > 0), None))
+    return SessionRequest(next((seconds for seconds in timeouts if seconds > 0), None))
 
 
 def named(connection: socket.socket) -> tuple[str, list[str]]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from device_runner.deadline import Deadline
 from device_runner.device import Toggles
 from device_runner.failures import DeviceLost, LinkFailure, RigFailure, SetupMissing
-from device_runner.transport.base import Job, Transport
+from device_runner.transport.base import RemoteProcess, Transport
 from device_runner.transport.boot import BOOT_ID
 
 if TYPE_CHECKING:
@@ -71,21 +71,21 @@ class Server:
     """A running RPC server. Only a client that names `key` is served."""
 
     machine: str
-    job: Job
+    process: RemoteProcess
     port: int
     key: str
 
     @property
     def boot(self) -> str:
         """In which boot of the machine it was started; empty if that is not known any more."""
-        found = re.match(r"boot (\S+)$", self.job.output(), re.MULTILINE)
+        found = re.match(r"boot (\S+)$", self.process.output(), re.MULTILINE)
         return found[1] if found else ""
 
     def stop(self) -> None:
         """End the server and all its children. Raises `DeviceLost` if the machine does not confirm that."""
-        if not self.job.end(END_TIMEOUT_S):
+        if not self.process.end(END_TIMEOUT_S):
             message = f"device {self.machine} did not confirm within {END_TIMEOUT_S:g} s that its RPC server ended"
-            raise DeviceLost(message, evidence=self.job.output())
+            raise DeviceLost(message, evidence=self.process.output())
 
 
 def start_server(
@@ -104,14 +104,14 @@ def start_server(
         try:
             stream = _stream_to(server, transport, deadline)
         except BaseException:
-            server.job.end(END_TIMEOUT_S)
+            server.process.end(END_TIMEOUT_S)
             raise
         if stream:
             return server, stream
-        server.job.end(END_TIMEOUT_S)
-        if not re.search(r"bind|in use", server.job.output(), re.IGNORECASE):
+        server.process.end(END_TIMEOUT_S)
+        if not re.search(r"bind|in use", server.process.output(), re.IGNORECASE):
             raise _died(server, program)
-    raise RigFailure(f"no free port for the RPC server on {transport.name}", evidence=server.job.output())
+    raise RigFailure(f"no free port for the RPC server on {transport.name}", evidence=server.process.output())
 
 
 def _spawn(transport: Transport, program: Sequence[str], toggles: Toggles, port: int, deadline: Deadline) -> Server:
@@ -136,18 +136,18 @@ def _free_port(transport: Transport, deadline: Deadline) -> int:
 def _stream_to(server: Server, transport: Transport, deadline: Deadline) -> socket.socket | None:
     """A stream to the server as soon as it listens, None if it ended before."""
     for _ in deadline.attempts(POLL_S):
-        if server.job.ended:
+        if server.process.ended:
             return None
         try:
             return transport.dial(server.port, timeout_s=max(deadline.remaining_s, LAST_DIAL_S))
         except ConnectionRefusedError:
             continue
     message = f"the RPC server on {transport.name} did not listen within {deadline.seconds:g} s"
-    raise RigFailure(message, evidence=server.job.output())
+    raise RigFailure(message, evidence=server.process.output())
 
 
 def _died(server: Server, program: Sequence[str]) -> RigFailure | DeviceLost:
-    log, code = server.job.output(), server.job.code
+    log, code = server.process.output(), server.process.code
     if code is None:
         return DeviceLost(f"the connection to {server.machine} broke while its RPC server started", evidence=log)
     if code == NOT_FOUND:

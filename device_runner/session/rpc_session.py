@@ -59,10 +59,10 @@ def open_session(
         with Relay(stream) as relay:
             yield RpcSession(transport, server, relay, toggles, timeout_s=deadline.remaining_s)
     except DeviceFailure:
-        server.job.end(0)  # nobody is there to confirm anything
+        server.process.end(0)  # nobody is there to confirm anything
         raise
     except BaseException:
-        server.job.end(END_TIMEOUT_S)  # what happened first matters more than whether the server confirms its end
+        server.process.end(END_TIMEOUT_S)  # what happened first matters more than whether the server confirms its end
         raise
     server.stop()
 
@@ -89,7 +89,7 @@ class RpcSession:
                 raise
             # No program ran yet: it is not at fault.
             message = f"the RPC server on {transport.name} cannot be used: {failure.message}"
-            if server.job.code in KILLED:
+            if server.process.code in KILLED:
                 raise LinkFailure(message, evidence=failure.evidence) from failure
             hint = "is it of another release of TVM? `adreno-bench doctor --device` looks"
             raise RigFailure(message, hint=hint, evidence=failure.evidence) from failure
@@ -110,7 +110,7 @@ class RpcSession:
 
     def log(self) -> str:
         """The newest part of the server's log."""
-        return self._server.job.output()
+        return self._server.process.output()
 
     def download(self, path: str, *, timeout_s: float) -> bytes:
         """Content of a file on the device, by its absolute path; `RigFailure` if it is larger than anything of ours."""
@@ -164,7 +164,7 @@ class RpcSession:
         if self._relay.died:
             return LinkFailure(f"the relay to {self._transport.name} was killed while {doing}", evidence=self.log())
         ending = "" if expired else self._ending()
-        if self._server.job.ended and self._server.job.code is None:
+        if self._server.process.ended and self._server.process.code is None:
             return DeviceLost(f"{self._transport.name} went away and came back while {doing}", evidence=self.log())
         if expired:
             return Hang(f"{doing} did not end within {timeout_s:g} s", evidence=self.log())
@@ -173,9 +173,9 @@ class RpcSession:
     def _ending(self) -> str:
         """How the process on the device ended. What tells it may arrive a little after the connection broke."""
         for _ in Deadline(PROBE_TIMEOUT_S).attempts(0.02):
-            if (code := self._server.job.code) is not None:
+            if (code := self._server.process.code) is not None:
                 return _how_ended(code)
-            if self._server.job.ended:
+            if self._server.process.ended:
                 break  # without a code: it is not the process that ended but the connection
             if worker := re.search(r"Process status ?= ?(\d+)", self.log()):
                 status = int(worker[1])

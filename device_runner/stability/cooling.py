@@ -5,20 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from device_runner.device import Gate
+from device_runner.device import ThermalLimits
 from device_runner.stability.reading import Reading
 
 POLL_S = 2.0
 
 
-def too_hot(reading: Reading, gate: Gate) -> str:
+def too_hot(reading: Reading, limits: ThermalLimits) -> str:
     """What is over its limit, in one line; empty if nothing is, or nothing can be read."""
     over = [
         f"{name} {value:g} > {limit:g}"
         for name, value, limit in (
-            ("GPU °C", reading.gpu_c, gate.gpu_c),
-            ("battery °C", reading.battery_c, gate.battery_c),
-            ("thermal status", reading.thermal_status, gate.thermal_status),
+            ("GPU °C", reading.gpu_c, limits.gpu_c),
+            ("battery °C", reading.battery_c, limits.battery_c),
+            ("thermal status", reading.thermal_status, limits.thermal_status),
         )
         if value is not None and value > limit
     ]
@@ -27,18 +27,18 @@ def too_hot(reading: Reading, gate: Gate) -> str:
 
 def cooled(
     look: Callable[[], Reading],
-    gate: Gate,
+    limits: ThermalLimits,
     *,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> tuple[Reading, dict[str, object]]:
-    """Look until the phone is cool or the gate's time is over: the last look, and what there is to say of the wait."""
+    """Look until the phone is cool or its time is over: the last look, and what there is to say of the wait."""
     reading = look()
     began = clock()
-    while too_hot(reading, gate) and (left_s := gate.wait_s - (clock() - began)) > 0:
+    while too_hot(reading, limits) and (left_s := limits.wait_s - (clock() - began)) > 0:
         sleep(min(POLL_S, left_s))
         reading = look()
     facts: dict[str, object] = {"waited_s": round(clock() - began, 1)}
-    if hot := too_hot(reading, gate):
+    if hot := too_hot(reading, limits):
         facts["hot_start"] = hot
     return reading, facts

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from device_runner.device import Gate, Steadiness, T
+from device_runner.device import Steadiness, T, ThermalLimits
 from device_runner.failures import Failure
 from device_runner.stability import knobs
 from device_runner.stability.cooling import cooled
@@ -53,13 +53,13 @@ class Keeper:
         said = self.sources.read()
         return reading(said), self.sources.notes(said)
 
-    def steadily(self, work: Callable[[], T], gate: Gate) -> tuple[T, Steadiness]:
+    def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
         """Implements `Device.steadily`."""
-        before, waited = cooled(self._look_held, gate)
+        before, waited = cooled(self._look_held, limits)
         result = work()
         after, notes = self.look()
         held = self._held or {}
-        verdict = judge(before, after, held=_clock_held(held), tolerated_status=gate.thermal_status)
+        verdict = judge(before, after, held=_clock_held(held), tolerated_status=limits.thermal_status)
         notes = [*verdict.facts.get("notes", ()), *notes]
         facts = {**verdict.facts, **waited, "knobs": held, **({"notes": notes} if notes else {})}
         return result, replace(verdict, facts=facts)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from device_runner.deadline import Deadline
 from device_runner.device import ShellResult
 from device_runner.failures import DeviceLost, LinkFailure
-from device_runner.transport.base import Job
+from device_runner.transport.base import RemoteProcess
 from device_runner.transport.quoting import quoted
 
 _STDOUT, _STDERR, _EXIT, _CLOSE_STDIN = 1, 2, 3, 4
@@ -78,7 +78,7 @@ class Adb:
                     raise OSError(f"it says more than {OUTPUT_LIMIT_BYTES >> 20} MiB")
         raise AssertionError("the packets end with an exit code or an error")
 
-    def spawn(self, command: Sequence[str], *, timeout_s: float) -> Job:
+    def spawn(self, command: Sequence[str], *, timeout_s: float) -> RemoteProcess:
         """Start a command that goes on. When the stream closes, also by our death, adbd sends it SIGHUP."""
         deadline = Deadline(timeout_s)
         with self.blame(_title(command), deadline):
@@ -93,7 +93,7 @@ class Adb:
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 
-        return Job(_events(sock), hang_up=hang_up, abandon=abandon)
+        return RemoteProcess(_events(sock), hang_up=hang_up, abandon=abandon)
 
     def dial(self, port: int, *, timeout_s: float) -> socket.socket:
         """A stream to a TCP port of the device. Raises ConnectionRefusedError if nothing listens there."""

@@ -21,7 +21,7 @@ OUTPUT_LIMIT_BYTES = 262_144
 """How much of a job's newest output is kept."""
 
 
-class Job:
+class RemoteProcess:
     """A command that runs until it ends or is hung up on, drained by a thread so that it never blocks on its output.
 
     `events` yields pieces of output, and the exit code last; without a code the connection to the job was lost.
@@ -97,7 +97,7 @@ class Transport(Protocol):
     def shell(self, command: Sequence[str], *, timeout_s: float) -> ShellResult:
         """Run a command to its end."""
 
-    def spawn(self, command: Sequence[str], *, timeout_s: float) -> Job:
+    def spawn(self, command: Sequence[str], *, timeout_s: float) -> RemoteProcess:
         """Start a command that goes on; it is hung up on when this process dies. `timeout_s` bounds the start only."""
 
     def dial(self, port: int, *, timeout_s: float) -> socket.socket:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from device_runner.virtual import phone
-from device_runner.virtual.phone import GPU_ZONE, INJECTED_JSONL, State
+from device_runner.virtual.phone import GPU_ZONE, INJECTED_JSONL, PhoneState
 
 MAX_LINE_BYTES = 4096
 MAX_LOG_BYTES = 16 << 20
@@ -30,7 +30,7 @@ class Events:
     def __init__(self, told: IO[bytes], home: Path) -> None:
         self._told = told
         self._home = home
-        self._before: State | None = None
+        self._before: PhoneState | None = None
         self._handlers: Mapping[str, Callable[[], object]] = {
             "reset_gpu": lambda: phone.edit(home, _reset),
             "overheat": lambda: phone.edit(home, self._heated),
@@ -56,7 +56,7 @@ class Events:
         elif event in self._handlers:
             self._handlers[event]()
 
-    def _heated(self, state: State) -> State:
+    def _heated(self, state: PhoneState) -> PhoneState:
         self._before = self._before or state
         level = min(THROTTLED_LEVEL, len(state.gpu.levels_mhz) - 1)
         return replace(
@@ -66,7 +66,7 @@ class Events:
             thermal_status=SEVERE,
         )
 
-    def _cooled(self, state: State) -> State:
+    def _cooled(self, state: PhoneState) -> PhoneState:
         before, self._before = self._before or state, None
         return state.changed(
             {
@@ -77,5 +77,5 @@ class Events:
         )
 
 
-def _reset(state: State) -> State:
+def _reset(state: PhoneState) -> PhoneState:
     return replace(state, gpu=replace(state.gpu, resets=state.gpu.resets + 1))

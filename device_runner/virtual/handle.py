@@ -21,7 +21,7 @@ from device_runner.virtual import faults, phone, private_adb, processes, sandbox
 from device_runner.virtual.children import Children
 from device_runner.virtual.events import Events
 from device_runner.virtual.faults import Faults
-from device_runner.virtual.phone import FAULTS_JSON, INJECTED_JSONL, State
+from device_runner.virtual.phone import FAULTS_JSON, INJECTED_JSONL, PhoneState
 from device_runner.virtual.tvm_rpc.runtime import EXTRA_LIBRARIES
 from device_runner.virtual.tvm_rpc.server import FAULTS
 
@@ -61,11 +61,11 @@ class VirtualPhone:
         simulated = faults.read(self.home / FAULTS_JSON).simulate_inference_s is not None
         return (*EMULATED, SIMULATED) if simulated else EMULATED
 
-    def state(self) -> State:
+    def state(self) -> PhoneState:
         """The phone's state now."""
         return phone.load(self.home)
 
-    def update(self, **changes: Any) -> State:
+    def update(self, **changes: Any) -> PhoneState:
         """Change the state, mapping by mapping: `update(gpu={"thermal_level": 2}, thermal_status=3)`."""
         return phone.edit(self.home, lambda state: state.changed(changes))
 

@@ -87,7 +87,7 @@ class Battery:
 
 
 @dataclass(frozen=True)
-class State:
+class PhoneState:
     """All that can change on the phone without a process doing it."""
 
     properties: Mapping[str, str] = field(default_factory=_properties)
@@ -102,12 +102,12 @@ class State:
     thermal_status: int = 0
     """0 none, 1 light, 2 moderate, 3 severe, 4 critical, 5 emergency, 6 shutdown."""
 
-    def changed(self, changes: Mapping[str, Any]) -> State:
+    def changed(self, changes: Mapping[str, Any]) -> PhoneState:
         """With `changes` merged in, mapping by mapping. Raises RigFailure for a key that no phone has."""
         return _state(_merged(asdict(self), changes))
 
 
-def prepare(home: Path) -> State:
+def prepare(home: Path) -> PhoneState:
     """Make or refresh the folder of a phone, keeping its state and its `/data`."""
     home.mkdir(parents=True, exist_ok=True)
     for name in ("data/local/tmp", "data/property", "system/bin", "sys/devices/system"):
@@ -116,7 +116,7 @@ def prepare(home: Path) -> State:
     home.chmod(0o700)  # adb gives pushed files to everybody; this keeps them ours
     for script in (home / "system/bin").iterdir():
         script.chmod(0o755)
-    state = load(home) if (home / STATE_JSON).exists() else State()
+    state = load(home) if (home / STATE_JSON).exists() else PhoneState()
     save(home, state)
     for name, text in _tunables(state.gpu):
         write_whole(home / name, text)
@@ -127,7 +127,7 @@ def prepare(home: Path) -> State:
     return state
 
 
-def edit(home: Path, change: Callable[[State], State]) -> State:
+def edit(home: Path, change: Callable[[PhoneState], PhoneState]) -> PhoneState:
     """Change the state of the phone in this folder."""
     with _editing:
         state = change(load(home))
@@ -138,7 +138,7 @@ def edit(home: Path, change: Callable[[State], State]) -> State:
 def reboot(home: Path) -> None:
     """Begin another boot: forget counters and what was written to the GPU's nodes."""
 
-    def booted(state: State) -> State:
+    def booted(state: PhoneState) -> PhoneState:
         return replace(state, gpu=replace(state.gpu, resets=0, busy_us=(0,) * len(state.gpu.levels_mhz)))
 
     for name, text in _tunables(edit(home, booted).gpu):
@@ -146,7 +146,7 @@ def reboot(home: Path) -> None:
     (home / BOOT_ID).write_text(f"{uuid4()}\n")  # in place: the sandbox shows this very file
 
 
-def load(home: Path) -> State:
+def load(home: Path) -> PhoneState:
     """The state of the phone in this folder. Raises RigFailure if the file is not one of ours."""
     path = home / STATE_JSON
     try:
@@ -155,7 +155,7 @@ def load(home: Path) -> State:
         raise RigFailure(f"{path} cannot be read: {error}", hint="delete it to start with a fresh phone") from None
 
 
-def save(home: Path, state: State) -> None:
+def save(home: Path, state: PhoneState) -> None:
     """Write the state and all that is rendered from it. Each file changes at once."""
     write_whole(home / STATE_JSON, json.dumps(asdict(state), indent=1) + "\n")
     for name, text in _rendered(state):
@@ -168,13 +168,14 @@ def read_properties(root: Path) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
-def _state(values: Mapping[str, Any]) -> State:
+def _state(values: Mapping[str, Any]) -> PhoneState:
     try:
         gpu = Gpu(**values["gpu"])
         gpu = Gpu(**{**asdict(gpu), "levels_mhz": tuple(gpu.levels_mhz), "busy_us": tuple(gpu.busy_us)})
-        return State(**{**values, "gpu": gpu, "battery": Battery(**values["battery"])})
+        return PhoneState(**{**values, "gpu": gpu, "battery": Battery(**values["battery"])})
     except (KeyError, TypeError) as error:
-        raise RigFailure(f"not the state of a virtual phone: {error}", hint=f"see {State.__module__}.State") from None
+        hint = f"see {PhoneState.__module__}.{PhoneState.__qualname__}"
+        raise RigFailure(f"not the state of a virtual phone: {error}", hint=hint) from None
 
 
 def _merged(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -185,7 +186,7 @@ def _merged(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
     return merged
 
 
-def _rendered(state: State) -> Iterator[tuple[str, str]]:
+def _rendered(state: PhoneState) -> Iterator[tuple[str, str]]:
     yield BUILD_PROP, "".join(f"{key}={value}\n" for key, value in state.properties.items())
     yield "system/etc/rooted", f"{int(state.rooted)}\n"
     yield "system/etc/dumpsys/battery", _battery(state.battery)
@@ -250,7 +251,7 @@ def _battery(battery: Battery) -> str:
     )
 
 
-def _thermalservice(state: State) -> str:
+def _thermalservice(state: PhoneState) -> str:
     zones = state.temperatures_mc
     sensors = [(0, "CPU", zones.get("cpu-0-0")), (1, "GPU", zones.get(GPU_ZONE)), (3, "SKIN", zones.get("skin-therm"))]
     lines = [

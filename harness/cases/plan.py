@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from device_runner.device import Gate, Identity
+from device_runner.device import Identity, ThermalLimits
 from device_runner.names import suggestion
 from harness.build.compile import CompileRequest
 from harness.build.link import host_triple, linker_version
@@ -43,7 +43,7 @@ class Plan:
     quirks: tuple[str, ...]
     relative_tolerance: float
     budget: Budget
-    gate: Gate = field(default_factory=Gate)
+    thermal_limits: ThermalLimits = field(default_factory=ThermalLimits)
     reference: Job | None = None
     """Makes the reference kernel that is timed in the same session."""
 
@@ -112,7 +112,7 @@ def plan_case(
         quirks=quirks,
         relative_tolerance=suite.relative_tolerance(case),
         budget=Budget(suite.budget_s, suite.samples, suite.limits.run_s),
-        gate=suite.steady.gate(identity.serial),
+        thermal_limits=suite.steady.thermal_limits(identity.serial),
         reference=reference_job(request),
     )
 

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from pydantic import Field as field
 
-from device_runner.device import Gate
+from device_runner.device import ThermalLimits
 from device_runner.names import suggestion
 from harness.cases.case import Case, Precision, Tuning
 from harness.failures import UsageError
@@ -50,7 +50,7 @@ class Limits(_Section):
     """For one call to the device: loading, or one batch of inferences."""
 
 
-class GateLimits(_Section):
+class DeviceLimits(_Section):
     """How cool a device has to be; what is left out is as for every device."""
 
     gpu_c: float | None = field(None, gt=0)
@@ -59,16 +59,16 @@ class GateLimits(_Section):
     wait_s: float | None = field(None, ge=0)
 
 
-class Steady(GateLimits):
+class Steady(DeviceLimits):
     """How cool a device has to be before it is measured, and in which limits a single device differs."""
 
-    devices: dict[str, GateLimits] = {}
+    devices: dict[str, DeviceLimits] = {}
     """By serial."""
 
-    def gate(self, serial: str) -> Gate:
+    def thermal_limits(self, serial: str) -> ThermalLimits:
         """The limits of one device."""
-        own = self.devices.get(serial, GateLimits()).model_dump(exclude_none=True)
-        return Gate(**{**self.model_dump(exclude_none=True, exclude={"devices"}), **own})
+        own = self.devices.get(serial, DeviceLimits()).model_dump(exclude_none=True)
+        return ThermalLimits(**{**self.model_dump(exclude_none=True, exclude={"devices"}), **own})
 
 
 class Tolerance(_Section):
@@ -205,5 +205,5 @@ def _known_keys(parents: Sequence[str]) -> list[str]:
         "steady": Steady,
     }
     if len(parents) > 1 and parents[0] == "steady":
-        return list(GateLimits.model_fields)
+        return list(DeviceLimits.model_fields)
     return list(sections.get(parents[0] if parents else "", Suite).model_fields)

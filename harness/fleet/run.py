@@ -211,5 +211,5 @@ class FleetRun:
                 member = self._members[name]
                 member.heard = time.monotonic()
                 budget = task.work.budget
-                member.patience_s = SILENCE_S + 4 * budget.timeout_s + budget.seconds + task.work.gate.wait_s
+                member.patience_s = SILENCE_S + 4 * budget.timeout_s + budget.seconds + task.work.thermal_limits.wait_s
                 self._workers.order(name, RunCase(task.work, prefetcher.built(task.work)))

@@ -128,7 +128,8 @@ def _attempt(plan: Plan, built: Built, run: Run, progress: Progress) -> Recordin
             emulated = recording.proved(tuning.proof(session))
             if run.timed and not emulated:
                 progress.step(case.id, "sampling")
-                times, steadiness = run.device.steadily(lambda: _times(program, session, plan, kernel), plan.gate)
+                limits = plan.thermal_limits
+                times, steadiness = run.device.steadily(lambda: _times(program, session, plan, kernel), limits)
                 recording.measured(*times, steadiness)
     return recording
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from device_runner.device import Gate, Loadable
+from device_runner.device import Loadable, ThermalLimits
 from device_runner.failures import Failure
 from harness.build.compile import Compiled
 from harness.build.oracle import INPUTS, OUTPUTS, save_arrays
@@ -32,7 +32,7 @@ def plan(name: str, timeout_s: float = TIMEOUT_S) -> Plan:
         quirks=(),
         relative_tolerance=1e-3,
         budget=Budget(seconds=0.4, samples=10, timeout_s=timeout_s),
-        gate=Gate(wait_s=0),
+        thermal_limits=ThermalLimits(wait_s=0),
     )
 
 

@@ -27,7 +27,7 @@ from device_runner.fleet.offer import Offer
 from device_runner.fleet.remote import RemoteTransport, offers, open_remote
 from device_runner.fleet.serve import Desk, serve
 from device_runner.fleet.tracker import Address, request
-from device_runner.lease import owner_of
+from device_runner.lease import holder_of
 from device_runner.rpc_server import handshake
 from device_runner.transport.adb import Adb, Refused
 
@@ -89,7 +89,7 @@ def test_a_remote_device_is_pushed_to_loaded_and_run(
             (output,), _ = program.run([np.full((4, 8), 3.0, np.float32)], timeout_s=30)
             assert (output == 6.0).all()
         assert remote.transport.shell(["cat", f"{remote.transport.root}/nothing"], timeout_s=10).code != 0
-        owner = owner_of("virtual", offered / "leases")
+        owner = holder_of("virtual", offered / "leases")
         assert owner
         assert (owner.case, owner.step) == ("tiny-opencl-float32-untuned", "sampling")
 

@@ -13,16 +13,16 @@ import pytest
 
 from device_runner.adb_device import AdbDevice, AdbTransport
 from device_runner.deadline import Deadline
-from device_runner.device import Gate
+from device_runner.device import ThermalLimits
 from device_runner.failures import DeviceLost, Hang
 from device_runner.registry import put_back
 from device_runner.virtual import VirtualPhone, phone, virtual_phone
-from device_runner.virtual.phone import State
+from device_runner.virtual.phone import PhoneState
 
 pytestmark = pytest.mark.device
 
-COOL = State()
-NOW = Gate(wait_s=0)
+COOL = PhoneState()
+NOW = ThermalLimits(wait_s=0)
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +72,7 @@ def test_a_thermal_event_between_two_samples_makes_the_run_throttled(
 
 def test_a_hot_phone_is_waited_for_and_then_measured_as_it_is(phone: VirtualPhone, device: AdbDevice) -> None:
     phone.update(temperatures_mc={"gpuss-0": 60_000})
-    _, steadiness = device.steadily(lambda: None, Gate(gpu_c=45, wait_s=0.2))
+    _, steadiness = device.steadily(lambda: None, ThermalLimits(gpu_c=45, wait_s=0.2))
     assert steadiness.facts["hot_start"] == "GPU °C 60 > 45"
     assert not steadiness.throttled
     device.close()
@@ -114,7 +114,7 @@ def test_a_phone_that_goes_away_in_the_middle_is_put_back_by_the_next_who_holds_
 def test_root_holds_the_clock_through_the_whole_case(tmp_path: Path, sandboxed: bool) -> None:
     home = tmp_path / "phone"
     phone.prepare(home)
-    phone.save(home, State(rooted=True))
+    phone.save(home, PhoneState(rooted=True))
     governor = home / "sys/class/kgsl/kgsl-3d0/devfreq/governor"
     with virtual_phone(home, sandboxed=None if sandboxed else False) as rooted:
         device = AdbDevice("virtual", AdbTransport(rooted.serial, rooted.adb_port, rooted.root), [], kind="virtual")
@@ -138,7 +138,7 @@ def test_what_the_phone_does_not_show_is_recorded_and_asked_for_once(phone: Virt
 KILLED = """
     import sys, time
     from pathlib import Path
-    from device_runner.device import Gate
+    from device_runner.device import ThermalLimits
     from device_runner.registry import open_device
 
     def work():
@@ -146,7 +146,7 @@ KILLED = """
         time.sleep(60)
 
     with open_device("virtual", Path(sys.argv[1])) as device:
-        device.steadily(work, Gate(wait_s=0))
+        device.steadily(work, ThermalLimits(wait_s=0))
 """
 
 

@@ -15,7 +15,7 @@ import pytest
 from command import LONG_S
 from waiting import eventually
 
-from device_runner.lease import Owner, owner_of
+from device_runner.lease import Holder, holder_of
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record, RecordFile
 
@@ -41,8 +41,8 @@ def records(folder: Path) -> list[Record]:
     return RecordFile(folder / "records.jsonl").load().records
 
 
-def holder(phone: str, cache: Path) -> Owner | None:
-    return owner_of(phone, cache / "leases")
+def holder(phone: str, cache: Path) -> Holder | None:
+    return holder_of(phone, cache / "leases")
 
 
 def at(step: str, cache: Path) -> list[str]:

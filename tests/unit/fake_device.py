@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from device_runner.device import Gate, Identity, Loadable, Pushed, Steadiness, T, Toggles
+from device_runner.device import Identity, Loadable, Pushed, Steadiness, T, ThermalLimits, Toggles
 from device_runner.failures import Failure
 from device_runner.recovery import Rung
 from harness.build.compile import Compiled
@@ -109,7 +109,7 @@ class FakeDevice:
     def scratch(self, name: str) -> Iterator[str]:
         yield f"/device/{name}"
 
-    def steadily(self, work: Callable[[], T], gate: Gate) -> tuple[T, Steadiness]:
+    def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
         return work(), self.steadiness
 
 

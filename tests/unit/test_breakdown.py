@@ -42,11 +42,11 @@ class Signs:
 
 def verdict(signs: Signs) -> Failure:
     opened = RpcSession.__new__(RpcSession)
-    job = SimpleNamespace(ended=signs.ended, code=signs.code, output=lambda: signs.log)
+    process = SimpleNamespace(ended=signs.ended, code=signs.code, output=lambda: signs.log)
     vars(opened).update(
         _transport=SimpleNamespace(shell=signs.shell, name="phone"),
         _relay=SimpleNamespace(open=False, expired=signs.expired, died=signs.relay_died),
-        _server=SimpleNamespace(job=job, boot=BOOT),
+        _server=SimpleNamespace(process=process, boot=BOOT),
         _failure=None,
     )
     return opened._diagnosis(OSError("closed"), "running lib.so", 5.0)
@@ -84,7 +84,7 @@ def test_a_server_that_hangs_up_in_the_handshake_costs_no_socket(
 ) -> None:
     monkeypatch.setattr(session, "PROBE_TIMEOUT_S", 0.05)
     signs = Signs(answers=answers)
-    job = SimpleNamespace(ended=False, code=None, output=lambda: "")
+    process = SimpleNamespace(ended=False, code=None, output=lambda: "")
     ours, theirs = socket.socketpair()
 
     def hang_up() -> None:
@@ -95,7 +95,7 @@ def test_a_server_that_hangs_up_in_the_handshake_costs_no_socket(
     with Relay(ours) as relay:
         threading.Thread(target=hang_up).start()
         transport: Any = SimpleNamespace(shell=signs.shell, name="phone")
-        server: Any = SimpleNamespace(job=job, boot=BOOT, key="key")
+        server: Any = SimpleNamespace(process=process, boot=BOOT, key="key")
         with pytest.raises(RigFailure if answers else DeviceLost):
             RpcSession(transport, server, relay, {}, timeout_s=5)
         peers = [connection.raddr for connection in psutil.Process().net_connections("tcp4") if connection.raddr]

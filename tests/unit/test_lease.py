@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from device_runner.failures import DeviceBusy
-from device_runner.lease import lease, owner_of, tell
+from device_runner.lease import holder_of, lease, tell
 
 SERIAL = "192.168.0.5:5555/a b"
 
@@ -50,7 +50,7 @@ def test_a_second_run_waits_until_the_first_ends(tmp_path: Path) -> None:
     with another_run(tmp_path) as other:
         assert other.stdin
         with lease(SERIAL, tmp_path, timeout_s=30, waiting=lambda _: other.stdin.close()):  # type: ignore[union-attr]
-            owner = owner_of(SERIAL, tmp_path)
+            owner = holder_of(SERIAL, tmp_path)
     assert owner
     assert owner.pid == os.getpid()
 
@@ -59,14 +59,14 @@ def test_a_killed_run_frees_the_device_and_its_note_counts_for_nothing(tmp_path:
     with another_run(tmp_path) as other:
         other.send_signal(signal.SIGKILL)
         other.wait()
-        assert owner_of(SERIAL, tmp_path) is None
+        assert holder_of(SERIAL, tmp_path) is None
         with lease(SERIAL, tmp_path, timeout_s=0):
             pass
 
 
 def test_other_devices_are_free(tmp_path: Path) -> None:
     with lease(SERIAL, tmp_path, timeout_s=0), lease("other", tmp_path, timeout_s=0):
-        assert owner_of("third", tmp_path) is None
+        assert holder_of("third", tmp_path) is None
 
 
 def test_threads_of_one_run_exclude_each_other(tmp_path: Path) -> None:
@@ -101,10 +101,10 @@ def test_a_damaged_note_still_says_that_somebody_is_there(tmp_path: Path) -> Non
 
 def test_the_holder_tells_what_it_is_doing(tmp_path: Path) -> None:
     tell(SERIAL, tmp_path, "nobody", "holds it")
-    assert owner_of(SERIAL, tmp_path) is None
+    assert holder_of(SERIAL, tmp_path) is None
     with lease(SERIAL, tmp_path, timeout_s=0):
         tell(SERIAL, tmp_path, "tiny-opencl-float32-untuned", "sampling")
-        owner = owner_of(SERIAL, tmp_path)
+        owner = holder_of(SERIAL, tmp_path)
     assert owner
     assert (owner.case, owner.step) == ("tiny-opencl-float32-untuned", "sampling")
     assert owner.step_since >= owner.since
@@ -117,7 +117,7 @@ def test_asking_whether_a_device_is_free_keeps_nobody_from_taking_it(tmp_path: P
 
     def watch() -> None:
         while not stop.is_set():
-            owner_of(SERIAL, tmp_path)
+            holder_of(SERIAL, tmp_path)
 
     watcher = threading.Thread(target=watch)
     watcher.start()

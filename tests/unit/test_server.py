@@ -73,7 +73,7 @@ def test_it_gets_its_toggles_and_runs_in_its_folder(machine: Machine, tmp_path: 
     server, stream = machine.start({"CLML_TUNING_CACHE": "/a b;$c"})
     stream.close()
     server.stop()
-    assert f"\ntoggle /a b;$c {tmp_path}\n" in server.job.output()
+    assert f"\ntoggle /a b;$c {tmp_path}\n" in server.process.output()
 
 
 def test_a_toggle_must_be_a_variable(machine: Machine) -> None:
@@ -138,8 +138,8 @@ def test_a_server_that_died_leaves_no_workers(machine: Machine) -> None:
     )
     server, stream = machine.start()
     stream.close()
-    assert server.job.wait(10)
-    assert server.job.code == 128 + signal.SIGKILL
+    assert server.process.wait(10)
+    assert server.process.code == 128 + signal.SIGKILL
     server.stop()
 
 

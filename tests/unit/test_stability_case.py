@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fake_device import FakeDevice, a_plan, things
 
-from device_runner.device import Gate, Steadiness, T
+from device_runner.device import Steadiness, T, ThermalLimits
 from device_runner.local import LocalTransport
 from device_runner.stability import Keeper
 from device_runner.virtual import phone
@@ -27,8 +27,8 @@ class PhoneOfFiles(FakeDevice):
     keeper: Keeper
     event: Callable[[], object]
 
-    def steadily(self, work: Callable[[], T], gate: Gate) -> tuple[T, Steadiness]:
-        return self.keeper.steadily(work, Gate(wait_s=0))
+    def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
+        return self.keeper.steadily(work, ThermalLimits(wait_s=0))
 
     def met(self, step: str) -> None:
         super().met(step)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_runner.device import Gate
+from device_runner.device import ThermalLimits
 from device_runner.stability import Reading, cooled, judge, too_hot
 from device_runner.stability.judge import clock_share
 
@@ -127,31 +127,32 @@ class Clock:
         self.now += seconds
 
 
-def wait(temperatures: list[float], gate: Gate) -> tuple[Reading, dict[str, object], float]:
+def wait(temperatures: list[float], limits: ThermalLimits) -> tuple[Reading, dict[str, object], float]:
     clock, left = Clock(), iter([*temperatures, *[temperatures[-1]] * 1000])
-    seen, facts = cooled(lambda: replace(COOL, gpu_c=next(left)), gate, clock=clock, sleep=clock.sleep)
+    seen, facts = cooled(lambda: replace(COOL, gpu_c=next(left)), limits, clock=clock, sleep=clock.sleep)
     return seen, facts, clock.now
 
 
 def test_a_cool_phone_is_not_kept_waiting() -> None:
-    seen, facts, waited = wait([40.0], Gate(gpu_c=45))
+    seen, facts, waited = wait([40.0], ThermalLimits(gpu_c=45))
     assert (seen.gpu_c, waited) == (40.0, 0)
     assert facts == {"waited_s": 0}
 
 
 def test_a_hot_phone_is_waited_for() -> None:
-    seen, facts, waited = wait([60.0, 50.0, 44.9, 60.0], Gate(gpu_c=45))
+    seen, facts, waited = wait([60.0, 50.0, 44.9, 60.0], ThermalLimits(gpu_c=45))
     assert seen.gpu_c == 44.9
-    assert 0 < waited < Gate().wait_s
+    assert 0 < waited < ThermalLimits().wait_s
     assert "hot_start" not in facts
 
 
 def test_a_phone_that_stays_hot_is_measured_after_the_deadline_and_that_is_recorded() -> None:
-    seen, facts, waited = wait([60.0], Gate(gpu_c=45, wait_s=30))
+    seen, facts, waited = wait([60.0], ThermalLimits(gpu_c=45, wait_s=30))
     assert (seen.gpu_c, waited) == (60.0, 30)
     assert facts == {"waited_s": 30, "hot_start": "GPU °C 60 > 45"}
 
 
 def test_what_cannot_be_read_is_not_waited_for() -> None:
-    assert too_hot(Reading(), Gate()) == ""
-    assert too_hot(Reading(battery_c=41.5, thermal_status=2), Gate()) == "battery °C 41.5 > 40, thermal status 2 > 0"
+    assert too_hot(Reading(), ThermalLimits()) == ""
+    hot = Reading(battery_c=41.5, thermal_status=2)
+    assert too_hot(hot, ThermalLimits()) == "battery °C 41.5 > 40, thermal status 2 > 0"

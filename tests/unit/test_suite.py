@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from device_runner.device import Gate
+from device_runner.device import ThermalLimits
 from harness.cases.suite import OnnxModel, load_suite, model_name
 from harness.failures import UsageError
 
@@ -43,8 +43,8 @@ def test_an_onnx_file_may_have_a_name_and_shapes(tmp_path: Path) -> None:
 def test_a_device_may_have_limits_of_its_own(tmp_path: Path) -> None:
     text = GOOD + "[steady]\ngpu_c = 50\nwait_s = 30\n[steady.devices.'127.0.0.1:5555']\ngpu_c = 60\n"
     steady = load_suite(write(tmp_path, text)).steady
-    assert steady.gate("127.0.0.1:5555") == Gate(gpu_c=60, wait_s=30)
-    assert steady.gate("another") == Gate(gpu_c=50, wait_s=30)
+    assert steady.thermal_limits("127.0.0.1:5555") == ThermalLimits(gpu_c=60, wait_s=30)
+    assert steady.thermal_limits("another") == ThermalLimits(gpu_c=50, wait_s=30)
 
 
 @pytest.mark.parametrize(

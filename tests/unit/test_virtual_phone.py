@@ -11,7 +11,7 @@ from device_runner.failures import RigFailure
 from device_runner.virtual import faults, phone
 from device_runner.virtual.fault_file import FaultFile
 from device_runner.virtual.faults import Chance, Faults, Kernels, Mishap, SlowKernels
-from device_runner.virtual.phone import State
+from device_runner.virtual.phone import PhoneState
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -28,7 +28,7 @@ def run(tmp_path: Path) -> Run:
     return run_one
 
 
-def change(home: Path, **changes: object) -> State:
+def change(home: Path, **changes: object) -> PhoneState:
     state = phone.load(home).changed(changes)
     phone.save(home, state)
     return state
@@ -48,10 +48,10 @@ def test_the_folder_is_private(tmp_path: Path) -> None:
 
 
 def test_nothing_claims_to_be_a_real_part() -> None:
-    properties = State().properties
+    properties = PhoneState().properties
     assert properties["ro.product.model"] == "adreno-bench virtual"
     assert "virtual" in properties["ro.build.fingerprint"]
-    assert properties["ro.soc.model"] == State().gpu.model == "virtual"
+    assert properties["ro.soc.model"] == PhoneState().gpu.model == "virtual"
 
 
 def test_one_temperature_shows_everywhere(tmp_path: Path, run: Run) -> None:

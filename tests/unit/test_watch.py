@@ -13,7 +13,7 @@ import pytest
 
 from device_runner.device import DeviceEntry
 from device_runner.failures import RigFailure
-from device_runner.lease import Owner, lease, tell
+from device_runner.lease import Holder, lease, tell
 from device_runner.registry import list_devices
 from device_runner.transport import adb_server
 from device_runner.transport.adb_server import AdbEntry
@@ -92,5 +92,5 @@ def test_an_adb_server_that_does_not_answer_is_shown_and_asked_again(
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (75, "1:15"), (7_325, "2:02:05"), (-5, "0:00")])
 def test_times_are_told_as_clocks_do(seconds: int, text: str) -> None:
     now = datetime.now(timezone.utc)
-    owner = Owner(7, "run", "host", (now - timedelta(seconds=seconds)).isoformat(), step_since="not a time")
+    owner = Holder(7, "run", "host", (now - timedelta(seconds=seconds)).isoformat(), step_since="not a time")
     assert row_of(DeviceEntry("d", "phone", "busy", owner=owner), now)[-2:] == ("", text)

@@ -38,7 +38,7 @@ class _End(Exception):
 async def sync(stream: Stream, _: str) -> None:
     """Answer requests until QUIT, an error that ends a session, or the end of the stream."""
     await stream.accept()
-    session = _Session(stream)
+    session = _Conversation(stream)
     try:
         while True:
             await session.one()
@@ -46,7 +46,7 @@ async def sync(stream: Stream, _: str) -> None:
         pass
 
 
-class _Session:
+class _Conversation:
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._inbox = Inbox(stream)

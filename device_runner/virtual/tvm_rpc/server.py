@@ -115,7 +115,7 @@ def _listen(listener: socket.socket, options: argparse.Namespace) -> None:
             log.info("Socket Connection Closed")
 
 
-def _serve(listener: socket.socket, connection: socket.socket, session: handshake.Session, folder: Path) -> None:
+def _serve(listener: socket.socket, connection: socket.socket, session: handshake.SessionRequest, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):  # as TVM's server, which goes on without
         folder.mkdir(parents=True)
