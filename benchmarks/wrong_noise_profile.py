@@ -13,8 +13,9 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from harness.judge.compare import SeriesKey, Side, compare_sides
+from harness.judge.compare import compare_sides
 from harness.judge.confirm import judge
+from harness.judge.sides import SeriesKey, Side
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.sequential import Arm
 from harness.judge.stats.session import Noise

@@ -1,6 +1,6 @@
 """The vocabulary of what is measured: Model x Path x Precision x Tuning = Case.
 
-Imports nothing of ours: these words are the same everywhere. docs/glossary.md is their home.
+These words are the same everywhere. docs/glossary.md is their home.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import fnmatch
 from dataclasses import dataclass
 from enum import Enum
+
+from harness.failures import UsageError
 
 
 class Precision(str, Enum):
@@ -55,3 +57,11 @@ class Case:
     def matches(self, pattern: str) -> bool:
         """Whether the id matches a shell glob."""
         return fnmatch.fnmatchcase(self.id, pattern)
+
+
+def require_case_id(text: str) -> None:
+    """Raise UsageError unless the text is a case id; it came from a file of others."""
+    try:
+        Case.parse(text)
+    except ValueError as error:
+        raise UsageError(str(error), hint="this record was not written by adreno-bench") from None

@@ -23,8 +23,8 @@ from harness.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from harness.judge import compare as sides
-    from harness.judge.compare import Result, SeriesKey
+    from harness.judge.comparison import Result
+    from harness.judge.sides import SeriesKey, Side
     from harness.judge.stats.pair import Rules
     from harness.judge.stats.sequential import Arm
     from harness.revisions.toolchain import RunOptions
@@ -69,7 +69,7 @@ def compare(
     from harness.cli import verdicts
     from harness.cli.screen import out
     from harness.failures import UsageError
-    from harness.judge.compare import exit_code
+    from harness.judge.comparison import exit_code
     from harness.judge.path_ranking import path_flips, path_means
     from harness.judge.stats.pair import Rules
 
@@ -153,12 +153,12 @@ def _of_revisions(
     return result, f"base is {base}, head is {head}{kept}"
 
 
-def _load(source: Path, globs: list[str] | None) -> dict[SeriesKey, sides.Side]:
+def _load(source: Path, globs: list[str] | None) -> dict[SeriesKey, Side]:
     """What a file of records or a folder of baselines says. Raises UsageError if it says nothing."""
     from harness.cli.record_filter import read_records, wanted
     from harness.failures import UsageError
     from harness.judge import baseline
-    from harness.judge.compare import sides_of
+    from harness.judge.sides import sides_of
 
     if source.is_dir():
         sides = baseline.sides(baseline.load(source.absolute()))
@@ -170,7 +170,7 @@ def _load(source: Path, globs: list[str] | None) -> dict[SeriesKey, sides.Side]:
     return chosen
 
 
-def _remark(base: dict[SeriesKey, sides.Side], head: dict[SeriesKey, sides.Side]) -> str:
+def _remark(base: dict[SeriesKey, Side], head: dict[SeriesKey, Side]) -> str:
     """Why nothing could be compared."""
     identities = [sorted({key.identity for key in side}) for side in (base, head)]
     if set(identities[0]) & set(identities[1]):

@@ -26,9 +26,10 @@ from harness.cli.options import (
 
 if TYPE_CHECKING:
     from harness.judge.baseline import Baseline
-    from harness.judge.compare import Comparison, Result, SeriesKey
+    from harness.judge.comparison import Comparison, Result
     from harness.judge.confirm import Measure
     from harness.judge.noise_profile import NoiseProfile
+    from harness.judge.sides import SeriesKey
     from harness.judge.stats.pair import Rules
     from harness.run.record import Record
 
@@ -61,7 +62,7 @@ def gate(
     from harness.cli.record_filter import read_records, wanted
     from harness.cli.screen import out
     from harness.judge import baseline
-    from harness.judge.compare import exit_code
+    from harness.judge.comparison import exit_code
     from harness.judge.stats.pair import Rules
     from harness.judge.supported import profiles_of
 
@@ -132,8 +133,9 @@ def _judged(
     from dataclasses import replace
 
     from harness.judge import baseline
-    from harness.judge.compare import compare_sides, sides_of
+    from harness.judge.compare import compare_sides
     from harness.judge.confirm import judge
+    from harness.judge.sides import sides_of
 
     sides = sides_of(record for record in done if record.as_shipped is as_shipped).values()
     heads = {key: replace(side, key=key) for side in sides for key in [side.key._replace(as_shipped=False)]}

@@ -10,7 +10,7 @@ import typer
 from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsFile
 
 if TYPE_CHECKING:
-    from harness.judge.crossover import Standing
+    from harness.judge.path_ranking import Standing
     from harness.run.record import Record
 
 
@@ -52,7 +52,7 @@ def show(
     elif partitions:
         out(_partitions(chosen))
     elif crossover:
-        out(_crossover(chosen))
+        out(_path_ranking(chosen))
     elif len(chosen) == 1:
         out(_whole(chosen[0].model_dump(mode="json", by_alias=True)))
     else:
@@ -69,25 +69,25 @@ def _partitions(records: Sequence[Record]) -> str:
     return "\n\n".join(f"{case}\n\n{render(report)}" for case, report in reports.items())
 
 
-def _crossover(records: Sequence[Record]) -> str:
+def _path_ranking(records: Sequence[Record]) -> str:
     from harness.cli.table import plain_table
-    from harness.judge.crossover import crossovers
+    from harness.judge.path_ranking import rank_paths
 
-    compared = crossovers(records)
+    ranked = rank_paths(records)
     rows = [
-        (c.model, c.precision, c.tuning, s.path, _latency(s), "-" if s.mac_share is None else f"{s.mac_share:.0%}")
-        for c in compared
-        for s in c.standings
+        (r.model, r.precision, r.tuning, s.path, *_latency(s), "-" if s.mac_share is None else f"{s.mac_share:.0%}")
+        for r in ranked
+        for s in r.standings
     ]
-    verdicts = [f"{c.model} {c.precision} {c.tuning} on {c.identity_key}: {c.verdict}" for c in compared]
-    headers = ("model", "precision", "tuning", "path", "wall ms", "MACs offloaded")
-    return "\n".join([plain_table(rows, headers), "", *verdicts])
+    conclusions = [f"{r.model} {r.precision} {r.tuning} on {r.identity_key}: {r.conclusion}" for r in ranked]
+    headers = ("model", "precision", "tuning", "path", "wall ms", "± % within", "MACs offloaded")
+    return "\n".join([plain_table(rows, headers), "", *conclusions])
 
 
-def _latency(standing: Standing) -> str:
+def _latency(standing: Standing) -> tuple[str, str]:
     if standing.wall_ms is None:
-        return "emulated" if standing.emulated else standing.outcome
-    return f"{standing.wall_ms:.4g} ± {standing.spread:.1%}"
+        return ("emulated" if standing.emulated else standing.outcome), "-"
+    return f"{standing.wall_ms:.4g}", f"{100 * standing.spread:.1f}"
 
 
 def _whole(record: dict[str, object]) -> str:

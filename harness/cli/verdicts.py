@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from harness.judge.compare import Comparison, Result, Side
+    from harness.judge.comparison import Comparison, Result
     from harness.judge.path_ranking import PathFlip, PathMean
+    from harness.judge.sides import Side
     from harness.judge.stats.controls import Fitness
     from harness.judge.stats.geomean import Overall
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model
 from pydantic import Field as field
 
 from harness.judge.checked_file import CheckedFile, rounded
-from harness.judge.compare import SeriesKey, Side, latest_build, sides_of
+from harness.judge.sides import SeriesKey, Side, latest_build, sides_of
 from harness.judge.stats.controls import Probed
 from harness.judge.stats.samples import is_time
 from harness.judge.stats.session import summarise

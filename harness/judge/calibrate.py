@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from harness.build.pool import Builder
 from harness.cases.plan import Plan
-from harness.judge.compare import finding
 from harness.judge.noise_profile import NoiseProfile, profile_of
+from harness.judge.sides import finding
 from harness.judge.stats.pair import Rules
 from harness.run.outcome import ExitCode, Outcome, exit_code
 from harness.run.progress import Progress

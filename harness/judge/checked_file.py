@@ -17,8 +17,8 @@ from pydantic import Field as field
 
 from device_runner.failures import RigFailure
 from device_runner.files import write_whole
+from harness.cases.case import require_case_id
 from harness.failures import UsageError
-from harness.judge.compare import require_case_id
 
 SCHEMA: Literal[1] = 1
 LARGEST_BYTES = 1 << 20

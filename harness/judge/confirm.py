@@ -10,7 +10,8 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from harness.judge.compare import Comparison, Result, SeriesKey, finding
+from harness.judge.comparison import Comparison, Result
+from harness.judge.sides import SeriesKey, finding
 from harness.judge.stats import pair, sequential
 from harness.judge.stats.pair import Change, Rules
 from harness.judge.stats.sequential import Decision, Stage

@@ -9,7 +9,7 @@ from pathlib import Path
 from harness.build.pool import Builder, stored
 from harness.cases.plan import Plan
 from harness.judge.baseline import Baseline
-from harness.judge.compare import Comparison
+from harness.judge.comparison import Comparison
 from harness.judge.confirm import Measure
 from harness.judge.stats.sequential import Arm
 from harness.run.progress import Progress

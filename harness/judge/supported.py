@@ -10,8 +10,8 @@ from pathlib import Path
 from harness.failures import UsageError
 from harness.judge import noise_profile
 from harness.judge.baseline import Baseline
-from harness.judge.compare import SeriesKey
 from harness.judge.noise_profile import NoiseProfile
+from harness.judge.sides import SeriesKey
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.sequential import BLOCK, ConfirmationPlan, smallest_confirmable
 

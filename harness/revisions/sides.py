@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from harness.judge.compare import Comparison, Result, SeriesKey, compare_sides, sides_of
+from harness.judge.compare import compare_sides
+from harness.judge.comparison import Comparison, Result
 from harness.judge.confirm import Measure, judge
+from harness.judge.sides import SeriesKey, sides_of
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.sequential import Arm
 from harness.judge.verdict import Verdict

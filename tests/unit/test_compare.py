@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from device_runner.device import Identity
 from harness.cli.verdicts import as_json, verdict_table
 from harness.failures import UsageError
-from harness.judge.compare import Comparison, Result, compare_sides, exit_code, sides_of
+from harness.judge.compare import compare_sides
+from harness.judge.comparison import Comparison, Result, exit_code
 from harness.judge.path_ranking import path_flips, path_means
+from harness.judge.sides import sides_of
 from harness.judge.verdict import Verdict
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record

@@ -9,8 +9,10 @@ from dataclasses import replace
 import pytest
 from fake_records import a_record, sessions
 
-from harness.judge.compare import Comparison, Result, compare_sides, exit_code, sides_of
+from harness.judge.compare import compare_sides
+from harness.judge.comparison import Comparison, Result, exit_code
 from harness.judge.confirm import Measure, judge
+from harness.judge.sides import sides_of
 from harness.judge.stats.controls import Fitness
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.sequential import Arm

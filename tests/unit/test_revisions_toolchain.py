@@ -20,7 +20,7 @@ from filelock import FileLock
 
 from device_runner.failures import RigFailure
 from harness.failures import UsageError
-from harness.judge.compare import exit_code
+from harness.judge.comparison import exit_code
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.sequential import Arm
 from harness.judge.verdict import Verdict

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 from harness.judge.stats.pair import Change
-from harness.judge.verdict import Verdict
 
 
 def adjusted(p_values: Sequence[float]) -> list[float]:
@@ -36,4 +34,4 @@ def hold(changes: Sequence[Change], rate: float = 0.05) -> list[Change]:
 
 def _withdrawn(change: Change, p: float, series: int) -> Change:
     reason = f"among {series} series this may be chance (adjusted p {p:.2g}): confirm in fresh sessions"
-    return replace(change, verdict=Verdict.INCONCLUSIVE, confidence=0.0, reasons=(reason, *change.reasons))
+    return change.unproved(reason)

@@ -91,6 +91,10 @@ class Change:
     reasons: tuple[str, ...] = ()
     """Why it is inconclusive, and what was left out."""
 
+    def unproved(self, reason: str) -> Change:
+        """The same change, no longer believed."""
+        return replace(self, verdict=Verdict.INCONCLUSIVE, confidence=0.0, reasons=(reason, *self.reasons))
+
 
 def compare(
     base: Sequence[Samples],

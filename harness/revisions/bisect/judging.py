@@ -9,8 +9,9 @@ from enum import Enum
 from typing import Protocol
 
 from device_runner.failures import RigFailure
-from harness.judge.compare import Comparison, SeriesKey, finding
+from harness.judge.comparison import Comparison
 from harness.judge.confirm import confirm
+from harness.judge.sides import SeriesKey, finding
 from harness.judge.stats import robust
 from harness.judge.stats.sequential import Arm, ConfirmationPlan
 from harness.judge.verdict import Verdict

@@ -1,0 +1,55 @@
+"""What a comparison came to, and what it is worth to a shell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.judge.sides import SeriesKey, Side
+from harness.judge.stats.controls import Fitness
+from harness.judge.stats.pair import Change
+from harness.judge.verdict import Verdict
+from harness.run.outcome import ExitCode, Owner
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What became of one case. `base` or `head` is None where a side knows nothing of it."""
+
+    key: SeriesKey
+    base: Side | None
+    head: Side | None
+    verdict: Verdict
+    reasons: tuple[str, ...] = ()
+    change: Change | None = None
+    """Of the latency, where both sides have one."""
+
+    @property
+    def confidence(self) -> float | None:
+        """One less the chance of this verdict if it were untrue; None where none can be given."""
+        if not self.verdict.tells:
+            return None
+        return (self.change.confidence or None) if self.change else 1.0
+
+
+UNGAUGED = Fitness(None, 0.0, 0)
+
+
+@dataclass(frozen=True)
+class Result:
+    """All cases of a comparison, and whether the run was fit to judge latencies by."""
+
+    cases: list[Comparison]
+    fitness: Fitness = UNGAUGED
+
+
+def exit_code(result: Result) -> ExitCode:
+    """What a comparison is worth to a shell. Findings come before failures of the rig, as in docs/glossary.md."""
+    verdicts = {comparison.verdict for comparison in result.cases}
+    if verdicts & {Verdict.WRONG, Verdict.BROKEN}:
+        return ExitCode.WRONG_OR_BROKEN
+    if Verdict.SLOWER in verdicts:
+        return ExitCode.SLOWER
+    lost = any(c.head and c.head.outcome.owner in (Owner.DEVICE, Owner.RIG) for c in result.cases)
+    if lost or result.fitness.fit is False:
+        return ExitCode.RIG_FAILURE
+    return ExitCode.GOOD if any(verdict.tells for verdict in verdicts) else ExitCode.NOTHING_MEASURED

@@ -1,0 +1,106 @@
+"""One side of a comparison: all that records say of a case on an identity."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from harness.cases.case import require_case_id
+from harness.judge.stats import robust
+from harness.judge.stats.controls import Probed
+from harness.judge.stats.session import Samples, summarise
+from harness.judge.verdict import Verdict
+from harness.run.outcome import Outcome, Owner
+from harness.run.record import Record
+
+FEWEST_SESSIONS = 2
+"""On each side, before a latency may be called changed: the samples of one session share its bias."""
+
+
+class SeriesKey(NamedTuple):
+    """What has to be equal for two sides to be comparable."""
+
+    identity: str
+    case: str
+    as_shipped: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.case}{' as shipped' if self.as_shipped else ''}"
+
+
+@dataclass(frozen=True)
+class Side:
+    """What is known of a case on one side: all sessions of one artifact on one identity."""
+
+    key: SeriesKey
+    outcome: Outcome
+    """`ok`, or the worst that was found in any session."""
+    message: str = ""
+    sessions: tuple[Samples, ...] = ()
+    """Samples of `wall_ms`, one tuple for each session that was right."""
+    artifact: str = ""
+    quirks: tuple[str, ...] = ()
+    tvm: str = ""
+    emulated: tuple[str, ...] = ()
+    probes: tuple[Probed, ...] = ()
+    """The reference kernel, in each session that measured it."""
+
+    @cached_property
+    def location_ms(self) -> float:
+        """Hodges-Lehmann location over the usable sessions; NaN without any."""
+        good, _ = summarise(self.sessions)
+        return math.exp(robust.location([session.log_ms for session in good])) if good else math.nan
+
+    @property
+    def found(self) -> Verdict | None:
+        """Whether it is wrong or broken, and not by the rig's fault."""
+        return finding(self.outcome)
+
+
+Sides = Mapping[SeriesKey, Side]
+
+
+def sides_of(records: Iterable[Record]) -> dict[SeriesKey, Side]:
+    """One side for each case, identity and way of shipping: all sessions of the latest artifact.
+
+    Raises UsageError for a record whose case is none.
+    """
+    grouped: dict[SeriesKey, list[Record]] = defaultdict(list)
+    for record in records:
+        require_case_id(record.case)
+        grouped[SeriesKey(record.identity_key, record.case, record.as_shipped)].append(record)
+    return {key: _side(key, group) for key, group in grouped.items()}
+
+
+def _side(key: SeriesKey, group: Sequence[Record]) -> Side:
+    latest = latest_build(group)
+    right = [record for record in latest if record.outcome is Outcome.OK]
+    found = [record for record in latest if finding(record.outcome)]
+    decides = (found or right or latest)[-1]
+    return Side(
+        key=key,
+        outcome=decides.outcome,
+        message=decides.message,
+        sessions=tuple(tuple(record.wall_ms) for record in right if record.wall_ms),
+        artifact=decides.artifact,
+        quirks=decides.quirks,
+        tvm=decides.tvm,
+        emulated=decides.emulated,
+        probes=tuple(Probed(r.reference, r.reference_ms, r.slowed_ms) for r in right if r.reference),
+    )
+
+
+def finding(outcome: Outcome) -> Verdict | None:
+    """`wrong` or `broken`, if that is what an outcome says of the compiler or the path."""
+    if outcome.owner not in (Owner.COMPILER, Owner.PATH) or outcome is Outcome.INCONCLUSIVE:
+        return None
+    return Verdict.WRONG if outcome is Outcome.WRONG_RESULT else Verdict.BROKEN
+
+
+def latest_build(group: Sequence[Record]) -> list[Record]:
+    """The records of the artifact that was run last."""
+    return [record for record in group if record.artifact == group[-1].artifact]
