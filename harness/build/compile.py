@@ -20,9 +20,10 @@ from harness.failures import CompileFailure, UnsupportedOperator
 from harness.models.onnx_model import input_specs, load
 from harness.models.spec import InputSpec
 from harness.paths import PATHS
-from harness.paths.base import Built, DeviceLimits
+from harness.paths.base import BuiltModule, DeviceLimits
 from harness.paths.clml.offload import offload_of
 from harness.paths.lowered import add_host_entry, outputs, vdevices
+from harness.paths.workaround import edit_model
 from harness.quirks import quirks_for
 
 LIBRARY = "lib.so"
@@ -78,15 +79,13 @@ def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
     target = path.target(limits, request.host_triple)
     with _step("import"):
         mod, inputs = import_model(Path(request.model_file), request.input_shapes or {})
-        for quirk in quirks:
-            mod = quirk.edit_model(mod)
-        mod = _with_precision(mod, precision)
+        mod = _with_precision(edit_model(mod, quirks), precision)
     with _step("lower"):
         lowered = path.lower(mod, target, quirks)
     entries = add_host_entry(lowered)
     with _step("build"):
         executable = path.build(entries, target, quirks)
-        built = Built(lowered, executable, opencl_source(executable))
+        built = BuiltModule(lowered, executable, opencl_source(executable))
     if built.source:
         (out_dir / KERNELS).write_text(built.source, encoding="utf-8")
     path.check(built)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from harness.quirks.base import Quirk
+from harness.paths.workaround import Workaround
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,7 @@ class DeviceLimits:
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltModule:
     """What the compiler made of a model on a path."""
 
     lowered: Any
@@ -62,16 +61,16 @@ class CompilationPath(Protocol):
     def target(self, limits: DeviceLimits, host_triple: str | None) -> Any:
         """TVM's target for a device with these limits; host code for this LLVM triple, or for this machine."""
 
-    def lower(self, mod: Any, target: Any, quirks: Sequence[Quirk]) -> Any:
+    def lower(self, mod: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
         """From an imported IRModule to what the VM's code generator takes."""
 
-    def build(self, lowered: Any, target: Any, quirks: Sequence[Quirk]) -> Any:
+    def build(self, lowered: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
         """A VM executable."""
 
-    def check(self, built: Built) -> None:
+    def check(self, built: BuiltModule) -> None:
         """Raises `InvalidKernel` for what no device could run, before a device sees it."""
 
-    def facts(self, built: Built) -> PathFacts:
+    def facts(self, built: BuiltModule) -> PathFacts:
         """The noise-free numbers."""
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from harness.paths.base import Built, DeviceLimits, PathFacts, host_target
+from harness.paths.base import BuiltModule, DeviceLimits, PathFacts, host_target
 from harness.paths.lowered import path_facts
-
-if TYPE_CHECKING:
-    from harness.quirks.base import Quirk
+from harness.paths.workaround import Workaround
 
 
 @dataclass(frozen=True)
@@ -25,22 +23,22 @@ class CpuPath:
 
         return Target(host_target(host_triple))
 
-    def lower(self, mod: Any, target: Any, quirks: Sequence[Quirk]) -> Any:
+    def lower(self, mod: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
         """TVM's generic Relax passes."""
         from tvm import relax
 
         with target:
             return relax.get_pipeline("default")(mod)
 
-    def build(self, lowered: Any, target: Any, quirks: Sequence[Quirk]) -> Any:
+    def build(self, lowered: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
         """TVM's generic TIR passes, then code generation."""
         from tvm import relax
 
         return relax.build(lowered, target, relax_pipeline=None)
 
-    def check(self, built: Built) -> None:
+    def check(self, built: BuiltModule) -> None:
         """There is no kernel to check."""
 
-    def facts(self, built: Built) -> PathFacts:
+    def facts(self, built: BuiltModule) -> PathFacts:
         """The noise-free numbers."""
         return path_facts(built)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.compiler.compat import call_packed, name_of, return_type, tensor_type, tuple_fields, type_of
-from harness.paths.base import Built, PathFacts
+from harness.paths.base import BuiltModule, PathFacts
 from harness.paths.kernels import kernels
 
 ENTRY = "main"
@@ -54,7 +54,7 @@ def outputs(mod: Any) -> int:
     return 1 if fields is None else len(fields)
 
 
-def path_facts(built: Built) -> PathFacts:
+def path_facts(built: BuiltModule) -> PathFacts:
     """The noise-free numbers, from the lowered module and the source."""
     mod, found = built.lowered, list(kernels(built.source))
     scopes = _memory_scopes(mod)

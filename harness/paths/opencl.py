@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from harness.compiler.passes import adreno_relax_passes, adreno_tir_passes, tir_pipeline
-from harness.paths.base import Built, DeviceLimits, PathFacts, host_target
+from harness.paths.base import BuiltModule, DeviceLimits, PathFacts, host_target
 from harness.paths.kernels import check_images
 from harness.paths.lowered import path_facts
-
-if TYPE_CHECKING:
-    from harness.quirks.base import Quirk
+from harness.paths.workaround import Workaround, edit_relax, edit_tir
 
 
 @dataclass(frozen=True)
@@ -35,30 +33,26 @@ class OpenCLPath:
         }
         return Target(attributes, host=host_target(host_triple))
 
-    def lower(self, mod: Any, target: Any, quirks: Sequence[Quirk]) -> Any:
-        """TVM's own Relax passes for this target, edited by the quirks' workarounds."""
+    def lower(self, mod: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
+        """TVM's own Relax passes for this target, with the workarounds."""
         import tvm
 
-        passes = adreno_relax_passes(target)
-        for quirk in quirks:
-            passes = quirk.edit_relax(passes)
+        passes = edit_relax(adreno_relax_passes(target), workarounds)
         with target:
             return tvm.transform.Sequential(passes)(mod)
 
-    def build(self, lowered: Any, target: Any, quirks: Sequence[Quirk]) -> Any:
-        """TVM's own TIR passes for this target, edited by the quirks' workarounds, then code generation."""
+    def build(self, lowered: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
+        """TVM's own TIR passes for this target, with the workarounds, then code generation."""
         from tvm import relax
 
-        passes = adreno_tir_passes()
-        for quirk in quirks:
-            passes = quirk.edit_tir(passes)
+        passes = edit_tir(adreno_tir_passes(), workarounds)
         with tir_pipeline(passes) as pipeline:
             return relax.build(lowered, target, relax_pipeline=None, tir_pipeline=pipeline)
 
-    def check(self, built: Built) -> None:
+    def check(self, built: BuiltModule) -> None:
         """Image parameters, if there are any, must be accessed as they are declared. Raises `InvalidKernel`."""
         check_images(built.source)
 
-    def facts(self, built: Built) -> PathFacts:
+    def facts(self, built: BuiltModule) -> PathFacts:
         """The noise-free numbers."""
         return path_facts(built)

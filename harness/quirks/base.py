@@ -1,24 +1,14 @@
-"""What a quirk is: a known defect of some TVM releases, how to find out whether it is still there, and its workaround.
-
-A workaround is an edit of TVM's own ordered list of passes, so everything else stays as the release has it. When a pass
-that it hangs on is gone, the edit fails loudly.
-"""
+"""What a quirk is: a known defect of some TVM releases, how to find out whether it is there, and its workaround."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any
 
 from harness.cases.case import Precision
 from harness.compiler.installed import release
-from harness.compiler.passes import Passes
-
-if TYPE_CHECKING:
-    from harness.paths.clml.patterns import Match
-
-Edit = Callable[[Passes], Passes]
+from harness.paths.workaround import NO_EDITS, Edits
 
 
 class Presence(str, Enum):
@@ -56,14 +46,8 @@ class Quirk:
     precisions: tuple[Precision, ...] = tuple(Precision)
     essential: bool = False
     """Without its workaround nothing that this path builds could run, so `--as-shipped` applies it too."""
-    relax: Edit | None = None
-    tir: Edit | None = None
-    model: Callable[[Any], Any] | None = None
-    """Edits the imported module, before it is given its precision."""
-    veto: Callable[[Match], bool] | None = None
-    """Path `clml`: whether what a pattern matched must stay on OpenCL all the same."""
-    patterns: Callable[[], list[Any]] | None = None
-    """Path `clml`: entries for the end of TVM's pattern table."""
+    edits: Edits = NO_EDITS
+    """The workaround, as the paths apply it; empty where it is part of how the paths always build."""
 
     @property
     def releases(self) -> str:
@@ -75,15 +59,3 @@ class Quirk:
         late_enough = release(tvm) >= release(self.since)
         early_enough = not self.until or release(tvm) < release(self.until)
         return late_enough and early_enough and path in self.paths and precision in self.precisions
-
-    def edit_model(self, mod: Any) -> Any:
-        """The imported module with the workaround."""
-        return self.model(mod) if self.model else mod
-
-    def edit_relax(self, passes: Passes) -> Passes:
-        """The Relax passes with the workaround."""
-        return self.relax(passes) if self.relax else passes
-
-    def edit_tir(self, passes: Passes) -> Passes:
-        """The TIR passes with the workaround."""
-        return self.tir(passes) if self.tir else passes

@@ -6,6 +6,7 @@ from typing import Any
 
 from harness.compiler.compat import type_of
 from harness.compiler.passes import Passes, insert_before
+from harness.paths.workaround import Edits
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.clml_sample import batch_norm, network, parts
 
@@ -69,5 +70,5 @@ QUIRK = Quirk(
     paths=("clml",),
     probe=probe,
     workaround="a beta that is not used is made zero, a gamma one, before TVM looks at them",
-    relax=spell_out_flags,
+    edits=Edits(relax=spell_out_flags),
 )

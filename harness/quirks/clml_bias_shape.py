@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from harness.compiler.compat import is_constant, type_of
 from harness.paths.clml.codegen import shape_of
+from harness.paths.clml.patterns import ClmlEdits, Match
 from harness.quirks.base import ProbeAnswer, Quirk
 from harness.quirks.clml_sample import constant, conv, network, offers
-
-if TYPE_CHECKING:
-    from harness.paths.clml.patterns import Match
 
 
 def probe(*applied: Quirk) -> ProbeAnswer:
@@ -38,5 +34,5 @@ QUIRK = Quirk(
     paths=("clml",),
     probe=probe,
     workaround="only a constant of one number per channel is fused as a bias",
-    veto=not_one_per_channel,
+    edits=ClmlEdits(veto=not_one_per_channel),
 )

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from harness.compiler.compat import is_constant
+from harness.paths.clml.patterns import ClmlEdits, Match
 from harness.quirks.base import ProbeAnswer, Quirk
 from harness.quirks.clml_sample import constant, network, offers
-
-if TYPE_CHECKING:
-    from harness.paths.clml.patterns import Match
 
 
 def probe(*applied: Quirk) -> ProbeAnswer:
@@ -34,5 +30,5 @@ QUIRK = Quirk(
     paths=("clml",),
     probe=probe,
     workaround="subtractions from a constant and divisions of one stay on OpenCL",
-    veto=constant_on_the_left,
+    edits=ClmlEdits(veto=constant_on_the_left),
 )

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from harness.paths.clml.patterns import ClmlEdits, Match
 from harness.quirks.base import ProbeAnswer, Quirk
 from harness.quirks.clml_sample import batch_norm, conv_transpose, network, offers
-
-if TYPE_CHECKING:
-    from harness.paths.clml.patterns import Match
 
 
 def probe(*applied: Quirk) -> ProbeAnswer:
@@ -31,5 +27,5 @@ QUIRK = Quirk(
     paths=("clml",),
     probe=probe,
     workaround="the batch norm is offloaded by itself",
-    veto=with_batch_norm,
+    edits=ClmlEdits(veto=with_batch_norm),
 )

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from harness.paths.clml.patterns import ClmlEdits, Match
 from harness.quirks.base import ProbeAnswer, Quirk
 from harness.quirks.clml_sample import batch_norm, constant, conv, network, offers
-
-if TYPE_CHECKING:
-    from harness.paths.clml.patterns import Match
 
 _TOLERANCE = 1e-3
 
@@ -40,5 +36,5 @@ QUIRK = Quirk(
     paths=("clml",),
     probe=probe,
     workaround="such a batch norm is offloaded by itself, where its epsilon is written in full",
-    veto=rounded,
+    edits=ClmlEdits(veto=rounded),
 )

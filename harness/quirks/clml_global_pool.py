@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from harness.compiler.compat import type_of
 from harness.paths.clml.codegen import shape_of
+from harness.paths.clml.patterns import ClmlEdits, Match
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.clml_sample import network, offers, runtime_source
-
-if TYPE_CHECKING:
-    from harness.paths.clml.patterns import Match
 
 _SWAPPED = "{in_dims.w, in_dims.h}"
 
@@ -42,5 +38,5 @@ QUIRK = Quirk(
     paths=("clml",),
     probe=probe,
     workaround="global pooling of tensors that are not square stays on OpenCL",
-    veto=not_square,
+    edits=ClmlEdits(veto=not_square),
 )

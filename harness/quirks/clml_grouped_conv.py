@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from harness.paths.clml.patterns import ClmlEdits, Match
 from harness.quirks.base import ProbeAnswer, Quirk
 from harness.quirks.clml_sample import conv, network, offers
-
-if TYPE_CHECKING:
-    from harness.paths.clml.patterns import Match
 
 
 def probe(*applied: Quirk) -> ProbeAnswer:
@@ -30,5 +26,5 @@ QUIRK = Quirk(
     paths=("clml",),
     probe=probe,
     workaround="convolutions with more than one group stay on OpenCL",
-    veto=grouped,
+    edits=ClmlEdits(veto=grouped),
 )

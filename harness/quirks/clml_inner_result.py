@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from harness.paths.clml.patterns import ClmlEdits, Match
 from harness.quirks.base import ProbeAnswer, Quirk
 from harness.quirks.clml_sample import conv, network, offers
-
-if TYPE_CHECKING:
-    from harness.paths.clml.patterns import Match
 
 
 def probe(*applied: Quirk) -> ProbeAnswer:
@@ -35,5 +31,5 @@ QUIRK = Quirk(
     paths=("clml",),
     probe=probe,
     workaround="operators are fused only if nobody else needs what passes between them",
-    veto=inner_result_escapes,
+    edits=ClmlEdits(veto=inner_result_escapes),
 )

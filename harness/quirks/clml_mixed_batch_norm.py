@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.cases.case import Precision
+from harness.paths.workaround import Edits, edit_model
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.clml_sample import batch_norm, conv, network, offloaded
 
@@ -15,10 +16,8 @@ def probe(*applied: Quirk) -> ProbeAnswer:
     from tvm import relax
 
     mod = network(lambda emit, x: emit(relax.op.nn.relu(emit(batch_norm(emit, emit(conv(x)))))))
-    for quirk in applied:
-        mod = quirk.edit_model(mod)
-    mod = tvm.transform.Sequential([relax.transform.ToMixedPrecision("float16"), relax.transform.FoldConstant()])(mod)
-    found = offloaded(mod, applied)
+    convert = [relax.transform.ToMixedPrecision("float16"), relax.transform.FoldConstant()]
+    found = offloaded(tvm.transform.Sequential(convert)(edit_model(mod, applied)), applied)
     state = Presence.ABSENT if set(found) == {"openclml.relu.bias.nn.conv2d"} else Presence.PRESENT
     return ProbeAnswer(state, f"one block becomes {', '.join(found) or 'nothing'}")
 
@@ -44,5 +43,5 @@ QUIRK = Quirk(
     precisions=(Precision.FLOAT16, Precision.FLOAT16_ACC32),
     probe=probe,
     workaround="batch norms are folded into convolutions before the network is converted",
-    model=fold_first,
+    edits=Edits(model=fold_first),
 )

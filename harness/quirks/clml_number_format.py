@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from harness.compiler.compat import dtype_of
+from harness.paths.clml.patterns import ClmlEdits, Match
 from harness.quirks.base import ProbeAnswer, Quirk
 from harness.quirks.clml_sample import network, offers
-
-if TYPE_CHECKING:
-    from harness.paths.clml.patterns import Match
 
 
 def probe(*applied: Quirk) -> ProbeAnswer:
@@ -34,5 +30,5 @@ QUIRK = Quirk(
     paths=("clml",),
     probe=probe,
     workaround="operators on other than float32 alone or float16 alone stay on OpenCL",
-    veto=other_than_one_float_format,
+    edits=ClmlEdits(veto=other_than_one_float_format),
 )

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from harness.paths.clml.patterns import ClmlEdits, Match
 from harness.quirks.base import ProbeAnswer, Quirk
 from harness.quirks.clml_sample import conv, network, offers
-
-if TYPE_CHECKING:
-    from harness.paths.clml.patterns import Match
 
 _WIDTH = (0, 0, 0, 0, 1, 1, 1, 1)
 
@@ -39,5 +35,5 @@ QUIRK = Quirk(
     paths=("clml",),
     probe=probe,
     workaround="only zeros, around height and width, before a convolution without padding, are fused",
-    veto=unlike_padding,
+    edits=ClmlEdits(veto=unlike_padding),
 )

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from harness.compiler.compat import type_of
 from harness.paths.clml.codegen import shape_of
+from harness.paths.clml.patterns import ClmlEdits, Match
 from harness.quirks.base import ProbeAnswer, Quirk
 from harness.quirks.clml_sample import network, offers
-
-if TYPE_CHECKING:
-    from harness.paths.clml.patterns import Match
 
 
 def probe(*applied: Quirk) -> ProbeAnswer:
@@ -46,5 +42,5 @@ QUIRK = Quirk(
     paths=("clml",),
     probe=probe,
     workaround="pooling whose result depends on one of them stays on OpenCL",
-    veto=unread_attributes,
+    edits=ClmlEdits(veto=unread_attributes),
 )

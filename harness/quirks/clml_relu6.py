@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.paths.clml.patterns import ClmlEdits
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.clml_sample import network, offloaded
 
@@ -44,6 +45,6 @@ QUIRK = Quirk(
     paths=("clml",),
     probe=probe,
     workaround="a pattern of ours offloads clip(x, 0, 6) as the activation relu6, which the runtime has",
-    patterns=patterns,
+    edits=ClmlEdits(patterns=patterns),
 )
 """Other bounds stay on OpenCL: no composite's name can reach the runtime's clip."""

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from harness.paths.clml.patterns import ClmlEdits, Match
 from harness.quirks.base import ProbeAnswer, Quirk
 from harness.quirks.clml_sample import network, offers
-
-if TYPE_CHECKING:
-    from harness.paths.clml.patterns import Match
 
 _OPERANDS = 2
 
@@ -34,5 +30,5 @@ QUIRK = Quirk(
     paths=("clml",),
     probe=probe,
     workaround="operators on one tensor twice stay on OpenCL",
-    veto=same_operand,
+    edits=ClmlEdits(veto=same_operand),
 )

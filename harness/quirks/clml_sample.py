@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 from harness.compiler.compat import dtype_of, tensor_type, type_of
 from harness.paths.base import DeviceLimits
-from harness.quirks.base import Presence, ProbeAnswer, Quirk
+from harness.paths.clml import ClmlPath, partitioned
+from harness.paths.clml.offload import offload_of
+from harness.paths.workaround import Workaround
+from harness.quirks.base import Presence, ProbeAnswer
 
 Emit = Callable[[Any], Any]
 """Adds an expression to the network and returns the variable that holds it."""
@@ -61,22 +65,18 @@ def batch_norm(emit: Emit, data: Any, **attributes: Any) -> Any:
     return relax.TupleGetItem(normed, 0)
 
 
-def parts(mod: Any, applied: Sequence[Quirk]) -> Any:
+def parts(mod: Any, applied: Sequence[Workaround]) -> Any:
     """The module as TVM cuts it for CLML, with these workarounds."""
-    from harness.paths.clml import ClmlPath, partitioned
-
     return partitioned(mod, ClmlPath().target(DeviceLimits(), None), applied)
 
 
-def offloaded(mod: Any, applied: Sequence[Quirk]) -> Counter[str]:
+def offloaded(mod: Any, applied: Sequence[Workaround]) -> Counter[str]:
     """The composites that TVM would hand to CLML, with these workarounds."""
-    from harness.paths.clml.offload import offload_of
-
     report = offload_of(parts(mod, applied)) or {"subgraphs": []}
     return sum((Counter(part["composites"]) for part in report["subgraphs"]), Counter())
 
 
-def offers(composite: str, mod: Any, applied: Sequence[Quirk]) -> ProbeAnswer:
+def offers(composite: str, mod: Any, applied: Sequence[Workaround]) -> ProbeAnswer:
     """PRESENT if this composite is offloaded, which the runtime refuses or computes differently."""
     found = offloaded(mod, applied)
     if found[composite]:
@@ -86,8 +86,6 @@ def offers(composite: str, mod: Any, applied: Sequence[Quirk]) -> ProbeAnswer:
 
 def runtime_source() -> str:
     """TVM's own CLML runtime, whose source its wheels ship; empty if this one does not."""
-    from pathlib import Path
-
     import tvm
 
     file = Path(tvm.__file__).parent / "src" / "runtime" / "extra" / "contrib" / "clml" / "clml_runtime.cc"

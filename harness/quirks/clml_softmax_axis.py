@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from harness.compiler.compat import type_of
 from harness.paths.clml.codegen import shape_of
+from harness.paths.clml.patterns import ClmlEdits, Match
 from harness.quirks.base import ProbeAnswer, Quirk
 from harness.quirks.clml_sample import network, offers
-
-if TYPE_CHECKING:
-    from harness.paths.clml.patterns import Match
 
 
 def probe(*applied: Quirk) -> ProbeAnswer:
@@ -38,5 +34,5 @@ QUIRK = Quirk(
     paths=("clml",),
     probe=probe,
     workaround="softmax along an axis that the runtime does not know stays on OpenCL",
-    veto=unknown_axis,
+    edits=ClmlEdits(veto=unknown_axis),
 )

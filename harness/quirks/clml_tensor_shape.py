@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from harness.paths.clml.codegen import shape_of
+from harness.paths.clml.patterns import ClmlEdits, Match
 from harness.quirks.base import ProbeAnswer, Quirk
 from harness.quirks.clml_sample import conv, network, offers
-
-if TYPE_CHECKING:
-    from harness.paths.clml.patterns import Match
 
 _DIMENSIONS = 4
 
@@ -34,5 +30,5 @@ QUIRK = Quirk(
     paths=("clml",),
     probe=probe,
     workaround="operators on batches above one, or on more than four dimensions, stay on OpenCL",
-    veto=too_large,
+    edits=ClmlEdits(veto=too_large),
 )

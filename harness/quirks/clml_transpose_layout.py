@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.compiler.passes import Passes, insert_before
+from harness.paths.workaround import Edits, edit_relax
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.clml_sample import conv_transpose, network, parts
 
@@ -13,9 +14,7 @@ def probe(*applied: Quirk) -> ProbeAnswer:
     from tvm import relax
 
     mod = parts(network(lambda emit, x: emit(conv_transpose(x)), dtype="float64"), ())
-    passes = [relax.transform.LegalizeOps()]
-    for quirk in applied:
-        passes = quirk.edit_relax(passes)
+    passes = edit_relax([relax.transform.LegalizeOps()], applied)
     left = "relax.nn.conv2d_transpose" if _left(tvm.transform.Sequential(passes)(mod)) else ""
     return ProbeAnswer(Presence.PRESENT if left else Presence.ABSENT, f"not legalised: {left or 'nothing'}")
 
@@ -41,5 +40,5 @@ QUIRK = Quirk(
     paths=("clml",),
     probe=probe,
     workaround="those that stay are converted back to IOHW",
-    relax=convert_back,
+    edits=Edits(relax=convert_back),
 )

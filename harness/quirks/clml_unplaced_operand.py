@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from harness.compiler.compat import is_constant
+from harness.paths.clml.patterns import ClmlEdits, Match
 from harness.quirks.base import ProbeAnswer, Quirk
 from harness.quirks.clml_sample import constant, conv, network, offers
-
-if TYPE_CHECKING:
-    from harness.paths.clml.patterns import Match
 
 
 def probe(*applied: Quirk) -> ProbeAnswer:
@@ -36,5 +32,5 @@ QUIRK = Quirk(
     paths=("clml",),
     probe=probe,
     workaround="such a convolution, or the sum, stays on OpenCL",
-    veto=unplaced,
+    edits=ClmlEdits(veto=unplaced),
 )

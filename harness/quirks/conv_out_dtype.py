@@ -7,6 +7,7 @@ from typing import Any
 from harness.cases.case import Precision
 from harness.compiler.compat import dtype_of, type_of
 from harness.compiler.passes import Passes, replace_last
+from harness.paths.workaround import Edits
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.sample import conv, lower
 
@@ -55,5 +56,5 @@ QUIRK = Quirk(
     precisions=(Precision.FLOAT16, Precision.FLOAT16_ACC32),
     probe=probe,
     workaround="a legalisation of ours passes the result's number format on",
-    relax=legalize_with_out_dtype,
+    edits=Edits(relax=legalize_with_out_dtype),
 )

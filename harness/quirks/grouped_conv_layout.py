@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.compiler.passes import Passes, replace_last
+from harness.paths.workaround import Edits
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.sample import conv, lower
 
@@ -44,5 +45,5 @@ QUIRK = Quirk(
     paths=("texture",),
     probe=probe,
     workaround="convolutions with more than one group stay in NCHW, on buffers",
-    relax=keep_grouped_plain,
+    edits=Edits(relax=keep_grouped_plain),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.compiler.passes import Passes, insert_before
+from harness.paths.workaround import Edits
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.sample import average_pool, lower
 
@@ -50,5 +51,5 @@ QUIRK = Quirk(
     paths=("texture",),
     probe=probe,
     workaround="functions at which the rule raises get dlight's gpu.Fallback schedule",
-    relax=fall_back,
+    edits=Edits(relax=fall_back),
 )

@@ -7,7 +7,10 @@ from typing import Any
 
 from harness.compiler.compat import opencl_source, tensor_type, type_of
 from harness.paths.base import DeviceLimits
-from harness.quirks.base import Quirk
+from harness.paths.texture import TexturePath
+from harness.paths.workaround import Workaround
+
+_TEXTURE = TexturePath()
 
 
 def conv(*, groups: int = 1, dtype: str = "float32") -> Any:
@@ -58,20 +61,14 @@ def _network(make: Callable[[Any, Any], Any], *, groups: int = 1, dtype: str = "
 
 def texture_target() -> Any:
     """The texture path's target for a device with Adreno's limits."""
-    from harness.paths import PATHS
-
-    return PATHS["texture"].target(DeviceLimits(), None)
+    return _TEXTURE.target(DeviceLimits(), None)
 
 
-def lower(mod: Any, quirks: Sequence[Quirk]) -> Any:
+def lower(mod: Any, workarounds: Sequence[Workaround]) -> Any:
     """TVM's own Relax passes of the texture path, with these workarounds."""
-    from harness.paths import PATHS
-
-    return PATHS["texture"].lower(mod, texture_target(), quirks)
+    return _TEXTURE.lower(mod, texture_target(), workarounds)
 
 
-def source(mod: Any, quirks: Sequence[Quirk]) -> str:
+def source(mod: Any, workarounds: Sequence[Workaround]) -> str:
     """OpenCL source of the texture path, with these workarounds."""
-    from harness.paths import PATHS
-
-    return opencl_source(PATHS["texture"].build(lower(mod, quirks), texture_target(), quirks))
+    return opencl_source(_TEXTURE.build(lower(mod, workarounds), texture_target(), workarounds))

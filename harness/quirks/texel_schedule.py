@@ -6,6 +6,7 @@ from typing import Any
 
 from harness.compiler.compat import memory_scope
 from harness.compiler.passes import Passes, insert_before
+from harness.paths.workaround import Edits
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.sample import concat, lower
 
@@ -51,5 +52,5 @@ QUIRK = Quirk(
     paths=("texture",),
     probe=probe,
     workaround="functions that write a texture get dlight's adreno.Fallback schedule, which vectorises the lanes",
-    relax=schedule_by_texel,
+    edits=Edits(relax=schedule_by_texel),
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.compiler.passes import Passes, insert_before
 from harness.compiler.statements import map_children, statement_pass
+from harness.paths.workaround import Edits
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.sample import conv, source
 
@@ -53,5 +54,5 @@ QUIRK = Quirk(
     paths=("texture",),
     probe=probe,
     workaround="texture stores are typed int32 before VectorizeLoop, which then widens their value",
-    tir=give_stores_a_number_type,
+    edits=Edits(tir=give_stores_a_number_type),
 )

@@ -8,6 +8,7 @@ from typing import Any
 from harness.compiler.passes import Passes, insert_before
 from harness.compiler.statements import is_block, map_children, new_block, statement_pass, with_block, with_body
 from harness.paths.kernels import kernels
+from harness.paths.workaround import Edits
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.sample import max_pool, source
 
@@ -49,5 +50,5 @@ QUIRK = Quirk(
     paths=("texture",),
     probe=probe,
     workaround="the buffer is allocated around the loop, with room for every lane",
-    tir=allocate_outside,
+    edits=Edits(tir=allocate_outside),
 )

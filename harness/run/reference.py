@@ -117,7 +117,7 @@ def compile_reference(request: Mapping[str, Any], out_dir: Path) -> Compiled:
     from harness.build.link import exporter
     from harness.compiler.compat import opencl_source
     from harness.paths import PATHS
-    from harness.paths.base import Built, DeviceLimits
+    from harness.paths.base import BuiltModule, DeviceLimits
     from harness.paths.lowered import add_host_entry
 
     started = time.perf_counter()
@@ -125,7 +125,7 @@ def compile_reference(request: Mapping[str, Any], out_dir: Path) -> Compiled:
     target = path.target(DeviceLimits(), request["host_triple"])
     lowered = path.lower(_module(), target, ())
     executable = path.build(add_host_entry(lowered), target, ())
-    built = Built(lowered, executable, opencl_source(executable))
+    built = BuiltModule(lowered, executable, opencl_source(executable))
     triple = request["host_triple"]
     executable.export_library(str(out_dir / LIBRARY), fcompile=exporter(triple) if triple else None)
     return Compiled(

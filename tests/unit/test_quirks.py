@@ -11,11 +11,12 @@ from harness.cases.case import Precision
 from harness.compiler.installed import release, tvm_version
 from harness.compiler.passes import insert_before, replace_last
 from harness.failures import UsageError
+from harness.paths.workaround import NO_EDITS
 from harness.quirks import QUIRKS, Presence, ProbeAnswer, Quirk, quirks_for, require_known
 from harness.quirks.ask import ask
 from harness.workbench import require_choice
 
-FIXED = [q for q in QUIRKS if q.relax or q.tir or q.model or q.veto or q.patterns]
+FIXED = [q for q in QUIRKS if q.edits != NO_EDITS]
 
 
 def applied(path: str, precision: Precision = Precision.FLOAT32, *, as_shipped: bool = False, tvm: str) -> set[str]:
@@ -82,11 +83,11 @@ def test_probe_agrees_with_the_releases(quirk: Quirk) -> None:
 
 
 @pytest.mark.parametrize("quirk", FIXED, ids=lambda quirk: quirk.id)
-def test_work_round_removes_the_defect(quirk: Quirk) -> None:
+def test_workaround_removes_the_defect(quirk: Quirk) -> None:
     assert quirk.probe(quirk).state is Presence.ABSENT
 
 
-def test_work_round_without_its_pass_fails_loudly() -> None:
+def test_workaround_without_its_pass_fails_loudly() -> None:
     with pytest.raises(RigFailure, match="has no pass VectorizeLoop"):
         insert_before([], "VectorizeLoop", None)
     with pytest.raises(RigFailure, match="has no pass ConvertLayout"):

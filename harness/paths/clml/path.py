@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from harness.compiler.compat import clml_symbols, root_operator
 from harness.compiler.passes import Passes, adreno_relax_passes, clml_offload_passes, insert_before, passes_before
 from harness.failures import InvalidKernel
-from harness.paths.base import Built, PathFacts
+from harness.paths.base import BuiltModule, PathFacts
 from harness.paths.clml.offload import ATTRIBUTE, describe, offload_of
 from harness.paths.clml.patterns import Refusals, pattern_table
 from harness.paths.clml.registration import register
 from harness.paths.opencl import OpenCLPath
-
-if TYPE_CHECKING:
-    from harness.quirks.base import Quirk
+from harness.paths.workaround import Workaround, edit_relax
 
 
 @dataclass(frozen=True)
@@ -47,19 +45,19 @@ class ClmlPath(OpenCLPath):
     name: str = "clml"
     keys: ClassVar[tuple[str, ...]] = (*OpenCLPath.keys, "clml")
 
-    def lower(self, mod: Any, target: Any, quirks: Sequence[Quirk]) -> Any:
-        """TVM's own passes that offload, then those of path `opencl`, all edited by the quirks' workarounds."""
+    def lower(self, mod: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
+        """TVM's own passes that offload, then those of path `opencl`, all with the workarounds."""
         register()
-        return _run(relax_passes(target, quirks), mod, target)
+        return _run(relax_passes(target, workarounds), mod, target)
 
-    def check(self, built: Built) -> None:
+    def check(self, built: BuiltModule) -> None:
         """Path `opencl`'s check, and every part that is called must be in the library. Raises `InvalidKernel`."""
         super().check(built)
         called = {part["symbol"] for part in _report(built)["subgraphs"]}
         if missing := called - set(clml_symbols(built.executable)):
             raise InvalidKernel(f"the compiler reported success, but left out the CLML part {min(missing)}")
 
-    def facts(self, built: Built) -> ClmlFacts:
+    def facts(self, built: BuiltModule) -> ClmlFacts:
         """The noise-free numbers."""
         report = _report(built)
         parts = report["subgraphs"]
@@ -73,24 +71,21 @@ class ClmlPath(OpenCLPath):
         )
 
 
-def partitioned(mod: Any, target: Any, quirks: Sequence[Quirk]) -> Any:
+def partitioned(mod: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
     """The module after TVM cut it into parts and before code is generated from them; it carries its report."""
-    return _run(passes_before(relax_passes(target, quirks), "RunCodegen"), mod, target)
+    return _run(passes_before(relax_passes(target, workarounds), "RunCodegen"), mod, target)
 
 
-def relax_passes(target: Any, quirks: Sequence[Quirk]) -> Passes:
-    """The release's own passes with the quirks' workarounds; one more leaves the report in the module."""
+def relax_passes(target: Any, workarounds: Sequence[Workaround]) -> Passes:
+    """The release's own passes with the workarounds; one more leaves the report in the module."""
     refusals = Refusals()
-    table = pattern_table(quirks, refusals)
+    table = pattern_table(workarounds, refusals)
     offload = clml_offload_passes(table, target)
     offload = insert_before(offload, "RunCodegen", _description(refusals, table))
-    passes = [*offload, *adreno_relax_passes(target)]
-    for quirk in quirks:
-        passes = quirk.edit_relax(passes)
-    return passes
+    return edit_relax([*offload, *adreno_relax_passes(target)], workarounds)
 
 
-def _report(built: Built) -> dict[str, Any]:
+def _report(built: BuiltModule) -> dict[str, Any]:
     report = offload_of(built.lowered)
     assert report is not None, "`lower` always leaves it"
     return report

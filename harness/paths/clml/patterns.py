@@ -1,17 +1,15 @@
-"""TVM's own pattern table, with each check listened to and followed by the quirks' vetoes."""
+"""TVM's own pattern table, with each check listened to and followed by the workarounds' vetoes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.compiler.compat import is_constant, is_tensor, tuple_fields, type_of
 from harness.paths.clml.codegen import op_name
-
-if TYPE_CHECKING:
-    from harness.quirks.base import Quirk
+from harness.paths.workaround import Edits, Workaround
 
 CONVOLUTIONS = ("relax.nn.conv2d", "relax.nn.conv2d_transpose")
 
@@ -70,6 +68,16 @@ class Match:
         )
 
 
+@dataclass(frozen=True)
+class ClmlEdits(Edits):
+    """Changes of what goes to CLML, beside those that work on every path."""
+
+    veto: Callable[[Match], bool] | None = None
+    """Whether what a pattern matched must stay on OpenCL all the same."""
+    patterns: Callable[[], list[Any]] | None = None
+    """Entries for the end of TVM's pattern table."""
+
+
 @dataclass
 class Refusals:
     """Which checks refused which calls, noted while TVM matches its patterns."""
@@ -78,32 +86,37 @@ class Refusals:
     """(who refused, name of the pattern), by the variable that holds the call's result."""
 
     def note(self, match: Match, who: str) -> None:
-        """A check or a quirk refused this match."""
+        """A check or a workaround refused this match."""
         for variable in match.context.matched_bindings:
             self.by_variable.setdefault(variable, []).append((who, match.pattern))
 
 
-def pattern_table(quirks: Sequence[Quirk], refusals: Refusals) -> list[Any]:
-    """The release's own table and the quirks' additions; a match must pass TVM's check and no quirk may veto it."""
+def pattern_table(workarounds: Sequence[Workaround], refusals: Refusals) -> list[Any]:
+    """The release's own table, then the workarounds' additions; a match must pass its check and every veto."""
     from tvm.relax.backend.adreno import clml
+
+    edits = {w.id: w.edits for w in workarounds if isinstance(w.edits, ClmlEdits)}
+    vetoes = {owner: edit.veto for owner, edit in edits.items() if edit.veto}
 
     def entry(row: Sequence[Any], owner: str) -> Any:
         name, pattern, parts, check = row
-        return name, pattern, parts, _checked(name, check, owner, quirks, refusals)
+        return name, pattern, parts, _checked(name, check, owner, vetoes, refusals)
 
     own = [entry(row, f"TVM's {row[3].__name__.lstrip('_')}") for row in clml.clml_pattern_table()]
-    return own + [entry(row, quirk.id) for quirk in quirks if quirk.patterns for row in quirk.patterns()]
+    return own + [entry(row, owner) for owner, edit in edits.items() if edit.patterns for row in edit.patterns()]
 
 
 def _checked(
-    name: str, check: Callable[[Any], bool], owner: str, quirks: Iterable[Quirk], refusals: Refusals
+    name: str,
+    check: Callable[[Any], bool],
+    owner: str,
+    vetoes: Mapping[str, Callable[[Match], bool]],
+    refusals: Refusals,
 ) -> Callable[[Any], bool]:
     def accepts(context: Any) -> bool:
         match = Match(name, context)
-        if check(context):
-            refused_by = next((quirk.id for quirk in quirks if quirk.veto and quirk.veto(match)), None)
-        else:
-            refused_by = owner
+        vetoed_by = (who for who, veto in vetoes.items() if veto(match))
+        refused_by = next(vetoed_by, None) if check(context) else owner
         if refused_by:
             refusals.note(match, refused_by)
         return refused_by is None

@@ -5,6 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from pathlib import Path
 
+from device_runner.runtimes import clml as clml_runtime
+from harness.paths.clml.codegen import generate
+from harness.store import cache_root
+
 CODEGEN_ONLY_VERSION = 3
 """What a TVM answers for CLML's version that was built to generate code only (clml/codegen.cc)."""
 
@@ -17,10 +21,6 @@ def register(cache: Path | None = None) -> None:
     folder unless told). Raises `SetupMissing` if there is no C++ compiler for it, `RigFailure` if it does not compile.
     """
     import tvm_ffi
-
-    from device_runner.runtimes import clml as clml_runtime
-    from harness.paths.clml.codegen import generate
-    from harness.store import cache_root
 
     import_module("tvm.relax.backend.adreno.clml")
     if tvm_ffi.get_global_func("relax.ext.openclml", allow_missing=True) is not None:
