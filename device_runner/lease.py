@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from device_runner.failures import DeviceBusy
 from device_runner.files import write_whole
@@ -92,6 +92,12 @@ def holder_of(device: str, folder: Path) -> Holder | None:
             return None  # a note that is still there was left by a process that was killed
     except Timeout:
         return _read(_note_path(device, folder))
+
+
+def holders(folder: Path) -> dict[str, Holder]:
+    """Who holds which device at this moment."""
+    names = [unquote(note.stem) for note in sorted(folder.glob("*.json"))]
+    return {name: holder for name in names if (holder := holder_of(name, folder))}
 
 
 def _lock_path(device: str, folder: Path) -> Path:

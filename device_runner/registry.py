@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from device_runner.device import Device, DeviceEntry
 from device_runner.failures import Failure
-from device_runner.lease import holder_of, lease
+from device_runner.lease import Holder, holder_of, holders, lease
 from device_runner.lease import tell as lease_note
 from device_runner.names import suggestion
 
@@ -103,6 +104,17 @@ def put_back(name: str, cache: Path, *, timeout_s: float = 0) -> Mapping[str, st
 
     with open_device(name, cache, timeout_s=timeout_s, runtime=False) as device:
         return device.keeper.put_back() if isinstance(device, AdbDevice) else {}
+
+
+def in_use(cache: Path) -> Mapping[str, Holder]:
+    """The devices that processes of this host hold at this moment, and who holds them."""
+    return holders(_leases(cache))
+
+
+def remove_files(name: str, cache: Path) -> None:
+    """Remove all files of a device that every host has, with what was pushed to it. Raises `DeviceBusy`."""
+    with lease(name, _leases(cache), timeout_s=0):
+        shutil.rmtree(cache / name)
 
 
 def _runtimes(cache: Path) -> tuple[Path | None, Path | None]:

@@ -11,14 +11,13 @@ runs at once build a thing once.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import shutil
-import time
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,16 +53,16 @@ def sha256_of(file: Path) -> str:
     return digest.hexdigest()
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One line of `adreno-bench cache`."""
+_kept: dict[Path, int] = {}
 
-    kind: str
-    key: str
-    size_bytes: int
-    used_at: float
-    """Seconds since the epoch."""
-    title: str
+
+def keep(folder: Path) -> None:
+    """Let nobody prune a folder as long as this process lives: a revision's environment, say, between two sessions."""
+    if folder not in _kept:
+        with contextlib.suppress(OSError):  # a file system without such locks
+            handle = os.open(folder, os.O_RDONLY)
+            _kept[folder] = handle
+            fcntl.flock(handle, fcntl.LOCK_SH)
 
 
 class Store:
@@ -113,34 +112,3 @@ class Store:
         locks = self.folder / ".locks"
         locks.mkdir(parents=True, exist_ok=True)
         return FileLock(locks / f"{key}.lock", timeout=timeout_s)
-
-    def entries(self) -> list[Entry]:
-        """What is in the store, latest used first."""
-        folders = [f for f in self.folder.glob("[!.]*") if f.is_dir()] if self.folder.is_dir() else []
-        found = [
-            Entry(self.kind, folder.name, _size_bytes(folder), folder.stat().st_mtime, _title(folder))
-            for folder in folders
-        ]
-        return sorted(found, key=lambda entry: -entry.used_at)
-
-    def prune(self, unused_for_s: float) -> list[Entry]:
-        """Remove entries not used for that long, and what killed runs left behind. Returns what was removed."""
-        now = time.time()
-        stale = [entry for entry in self.entries() if now - entry.used_at >= unused_for_s]
-        for entry in stale:
-            shutil.rmtree(self.folder / entry.key, ignore_errors=True)
-        for scratch in self.folder.glob(".[0-9a-f]*.*"):
-            if now - scratch.stat().st_mtime > max(unused_for_s, 3600):
-                shutil.rmtree(scratch, ignore_errors=True)
-        return stale
-
-
-def _size_bytes(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
-
-
-def _title(folder: Path) -> str:
-    """What a person calls the entry, as its maker wrote it."""
-    with contextlib.suppress(OSError):
-        return (folder / "title").read_text(encoding="utf-8").strip()
-    return ""

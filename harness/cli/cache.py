@@ -1,10 +1,18 @@
-"""`adreno-bench cache`: what the store holds, and making room."""
+"""`adreno-bench cache`: what is kept, and making room."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.cache import Entry
+
+DEFAULT_UNUSED_DAYS = 14.0
 
 
 def cache(
@@ -15,37 +23,57 @@ def cache(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="With --prune: every entry.")] = False,
     device: Annotated[
-        str | None, typer.Option("--device", help="With --prune: also what was pushed to this device so long ago.")
+        str | None,
+        typer.Option("--device", help="With --prune: also files pushed to this device and not used for as long."),
     ] = None,
 ) -> None:
     """Show what has been compiled and kept, or prune it.
 
-    Everything in the store can be made again. ADRENO_BENCH_CACHE chooses its folder.
+    Everything listed can be made again, and what is in use is never removed. Runtimes that you added for phones are
+    not listed: see `adreno-bench runtime`. ADRENO_BENCH_CACHE chooses the folder.
     """
-    import time
-
-    from device_runner.registry import open_device
-    from harness.cli.screen import out
-    from harness.cli.table import plain_table, size
     from harness.failures import UsageError
-    from harness.store import Store, cache_root
+    from harness.store import cache_root
 
     if (everything or unused_days is not None or device) and not prune:
         raise UsageError("--all, --unused-days and --device go with --prune", hint="add --prune")
-    root = cache_root()
-    stores = [Store(root, kind) for kind in ("artifacts", "oracles", "tunings", "toolchains", "harness", "bisect")]
     if prune:
-        age_s = 86_400 * (0.0 if everything else 14.0 if unused_days is None else unused_days)
-        removed = [entry for store in stores for entry in store.prune(age_s)]
-        out(f"removed {len(removed)} entries, {size(sum(entry.size_bytes for entry in removed))}")
-        if device:
-            with open_device(device, root) as opened:
-                out(f"removed {opened.prune(age_s)} files from {device}")
-        return
-    entries = [entry for store in stores for entry in store.entries()]
-    now = time.time()
+        days = 0.0 if everything else DEFAULT_UNUSED_DAYS if unused_days is None else unused_days
+        _prune(cache_root(), 86_400 * days, device)
+    else:
+        _list(cache_root())
+
+
+def _prune(root: Path, unused_for_s: float, device: str | None) -> None:
+    from device_runner.registry import open_device
+    from harness.cache import prune
+    from harness.cli.screen import out
+
+    if device:  # first: opening a device may make what the cache is pruned of
+        with open_device(device, root) as opened:
+            out(f"removed {opened.prune(unused_for_s)} files from {device}")
+    pruned = prune(root, unused_for_s)
+    out(f"removed {_amount(pruned.removed)}")
+    if pruned.in_use:
+        out(f"kept {_amount(pruned.in_use)}: in use")
+
+
+def _list(root: Path) -> None:
+    import time
+
+    from harness.cache import entries
+    from harness.cli.screen import out
+    from harness.cli.table import plain_table, size
+
+    found, now = entries(root), time.time()
     rows = [
-        (e.kind, e.key, e.title, size(e.size_bytes), f"{max(0.0, now - e.used_at) / 3600:.1f} h ago") for e in entries
+        (e.kind, e.key, e.title, size(e.size_bytes), f"{max(0.0, now - e.used_at) / 3600:.1f} h ago") for e in found
     ]
     out(plain_table(rows, ("kind", "key", "what", "size", "used")))
-    out(f"\n{len(entries)} entries, {size(sum(entry.size_bytes for entry in entries))} in {root}")
+    out(f"\n{_amount(found)} in {root}")
+
+
+def _amount(entries: Sequence[Entry]) -> str:
+    from harness.cli.table import size
+
+    return f"{len(entries)} entries, {size(sum(entry.size_bytes for entry in entries))}"

@@ -21,7 +21,7 @@ from device_runner.failures import RigFailure
 from harness.history.runs import configuration
 from harness.process import bound, end_family
 from harness.revisions.sources import Revision
-from harness.store import Store, key_of
+from harness.store import Store, keep, key_of
 
 KIND = "toolchains"
 MADE = "made.json"
@@ -43,15 +43,18 @@ def environment(revision: Revision, cache: Path, say: Callable[[str], None] = la
     folder = (store.folder / key).resolve()  # what is compiled against an environment is kept under its path
     if found := _made(folder):
         store.find(key)  # used now
+        keep(folder)
         return found
     (store.folder / ".locks").mkdir(parents=True, exist_ok=True)
     deadline_s = _COMMANDS * float(conf.install_timeout)
     try:
         with FileLock(store.folder / ".locks" / f"{key}.lock", timeout=deadline_s):
-            if found := _made(folder):  # another run may have made it while this one waited
-                return found
-            say(f"{revision}: installing it")
-            return _make(revision, folder, deadline_s)
+            python = _made(folder)  # another run may have made it while this one waited
+            if python is None:
+                say(f"{revision}: installing it")
+                python = _make(revision, folder, deadline_s)
+            keep(folder)
+            return python
     except Timeout:
         raise RigFailure(f"another run has been making {revision} for {deadline_s:.0f} s", hint="end it") from None
 

@@ -7,7 +7,7 @@ import shutil
 from importlib.metadata import version
 from pathlib import Path
 
-from harness.store import Store, key_of, sha256_of
+from harness.store import Store, keep, key_of, sha256_of
 
 PACKAGES = ("harness", "device_runner")
 NAME = "adreno-bench"
@@ -37,6 +37,7 @@ def snapshot(cache: Path) -> Path:
                     copy.parent.mkdir(parents=True, exist_ok=True)
                     shutil.copy(file, copy)
                 _describe(scratch)
+    keep(store.folder / key)
     return store.folder / key
 
 

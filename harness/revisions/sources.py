@@ -16,7 +16,7 @@ from harness.failures import UsageError
 from harness.history.releases import PINS, repository
 from harness.history.runs import configuration
 from harness.revisions.git import GitFailure, git
-from harness.store import Store, key_of
+from harness.store import Store, keep, key_of
 
 CONFIG = "asv.conf.json"
 REPOSITORY_TIMEOUT_S = 120.0
@@ -116,6 +116,7 @@ def releases(cache: Path) -> Source:
                 repository(scratch / "repo")
                 _configure(scratch, requirements)
     folder = store.folder / key
+    keep(folder)
     return Source(folder / CONFIG, folder / "repo", released=True)
 
 

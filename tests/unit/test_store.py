@@ -1,6 +1,5 @@
 """The store: whole entries or none."""
 
-import os
 import threading
 import time
 from pathlib import Path
@@ -80,27 +79,6 @@ def test_a_full_or_forbidden_disk_is_one_line_with_a_hint(tmp_path: Path) -> Non
         Store(tmp_path, "artifacts").making("k", 1),
     ):
         pass
-
-
-def test_pruning_removes_what_was_not_used_for_long(tmp_path: Path) -> None:
-    store = Store(tmp_path, "artifacts")
-    for key in ("aa", "bb"):
-        with store.making(key, 5) as scratch:
-            (scratch / "lib.so").write_bytes(b"12345")
-            (scratch / "title").write_text(f"the {key}\n")
-    os.utime(store.folder / "aa", (0, 0))
-    removed = store.prune(3600)
-    assert [(entry.key, entry.title, entry.size_bytes) for entry in removed] == [("aa", "the aa", 12)]
-    assert [entry.key for entry in store.entries()] == ["bb"]
-
-
-def test_finding_an_entry_keeps_it_from_being_pruned(tmp_path: Path) -> None:
-    store = Store(tmp_path, "artifacts")
-    with store.making("aa", 5) as scratch:
-        (scratch / "x").write_text("")
-    os.utime(store.folder / "aa", (0, 0))
-    store.find("aa")
-    assert store.prune(3600) == []
 
 
 def test_the_cache_is_where_the_person_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -105,6 +106,8 @@ def built(recipe: Recipe, cache_dir: Path, *, extra_flags: Sequence[str] = ()) -
     folder = cache_dir / _key(toolchain, recipe, extra_flags)
     library = folder / recipe.name
     if library.exists():
+        with suppress(OSError):  # used now, which `adreno-bench cache` goes by; a read-only cache is still a cache
+            os.utime(folder)
         return library
     folder.mkdir(parents=True, exist_ok=True)
     try:

@@ -1,0 +1,202 @@
+"""Everything under the cache root that can be made again: what it is, how large, when it was used, and removing it.
+
+Whoever uses an entry gives it the time of that use. Nothing is removed that may be in use now: what somebody makes, or
+keeps as long as its process lives (`harness.store.keep`); a device that is held; and, while any device is held,
+whatever was used since the first of its holders took it. Two folders stay outside: `leases`, which are locks, and
+`phone-runtime`, which a person built (`adreno-bench runtime`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from device_runner import registry
+from device_runner.failures import DeviceBusy
+
+DEVICES = "devices"
+LEFT_BEHIND = "left by a process that was killed"
+JUST_WRITTEN_S = 60.0
+"""How long a file that is being written may take until it counts as left behind."""
+_BESIDE = (".log", ".json", ".onnx")
+"""Endings of files that belong to the entry of the same name, or are one themselves."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One folder of the cache, each entry of which is a folder or file under its key."""
+
+    name: str
+    holds: str
+    """What an entry is, where it does not say so itself."""
+
+
+KINDS = (
+    Kind("artifacts", "a compiled case, or what the compiler said of it"),
+    Kind("oracles", "inputs of a model, and the right answers"),
+    Kind("models", "an ONNX file"),
+    Kind("tunings", "what tuned runs are given"),
+    Kind("toolchains", "a revision of TVM, installed"),
+    Kind("releases", "the repository of TVM's releases"),
+    Kind("harness", "a copy of this harness, for revisions of TVM to run"),
+    Kind("bisect", "what a bisection has found so far"),
+    Kind("opencl_runtime", "TVM's OpenCL runtime, compiled for the installed TVM"),
+    Kind("clml_runtime", "the functional model of CLML, compiled for the installed TVM"),
+    Kind("identities", "who this device was when it was last opened"),
+    Kind(DEVICES, "the files of a device of this host, with what was pushed to it"),
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of `adreno-bench cache`."""
+
+    kind: str
+    key: str
+    size_bytes: int
+    used_at: float
+    """Seconds since the epoch."""
+    title: str
+    paths: tuple[Path, ...] = ()
+
+
+@dataclass
+class Pruned:
+    """What came of pruning."""
+
+    removed: list[Entry] = field(default_factory=list)
+    in_use: list[Entry] = field(default_factory=list)
+    """What would have been removed, had nobody used it."""
+
+
+def entries(root: Path) -> list[Entry]:
+    """All entries, kind by kind, of each kind the latest used first."""
+    found = [_entry(kind, key, paths) for kind in KINDS for key, paths in _paths(root, kind.name).items()]
+    order = [kind.name for kind in KINDS]
+    return sorted(found, key=lambda entry: (order.index(entry.kind), -entry.used_at))
+
+
+def prune(root: Path, unused_for_s: float) -> Pruned:
+    """Remove what was not used for that long, unless it is in use."""
+    now, held_since = time.time(), _held_since(root)
+    pruned = Pruned()
+    for entry in entries(root):
+        if max(0.0, now - entry.used_at) < unused_for_s:  # a clock may have been set back
+            continue
+        free = entry.used_at < held_since and _remove(root, entry)
+        (pruned.removed if free else pruned.in_use).append(entry)
+    return pruned
+
+
+def _held_since(root: Path) -> float:
+    """When the first of those who hold a device now took it, in seconds since the epoch; infinite if nobody does."""
+    holders = registry.in_use(root).values()
+    return min((datetime.fromisoformat(holder.since).timestamp() for holder in holders), default=float("inf"))
+
+
+def _paths(root: Path, kind: str) -> dict[str, list[Path]]:
+    """What belongs to each key of a kind."""
+    if kind == DEVICES:
+        return {name: [root / name] for name in _names(root) if registry.is_built_in(name)}
+    found: dict[str, list[Path]] = {}
+    for name in _names(root / kind):
+        path = root / kind / name
+        if name != ".locks" and path.suffix != ".lock":
+            key = path.stem if path.suffix in _BESIDE and not name.startswith(".") else name
+            found.setdefault(key, []).append(path)
+    return found
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(path.name for path in folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _entry(kind: Kind, key: str, paths: list[Path]) -> Entry:
+    size = sum(_size_bytes(path) for path in paths)
+    used_at = max(_used_at(path, deep=kind.name == DEVICES) for path in paths)
+    title = LEFT_BEHIND if key.startswith(".") else _title(paths) or kind.holds
+    return Entry(kind.name, key, size, used_at, title, tuple(paths))
+
+
+def _used_at(path: Path, *, deep: bool) -> float:
+    """The time of the last use. A device's folder keeps its own time while files in it change."""
+    times = [path, *path.iterdir()] if deep else [path]
+    return max((time_s for one in times if (time_s := _modified_at(one))), default=0.0)
+
+
+def _modified_at(path: Path) -> float:
+    try:
+        return path.lstat().st_mtime
+    except OSError:
+        return 0.0  # it was removed while we looked
+
+
+def _size_bytes(path: Path) -> int:
+    files = path.rglob("*") if path.is_dir() else [path]
+    total = 0
+    with contextlib.suppress(OSError):  # whoever uses it may remove files while we count
+        for file in files:
+            with contextlib.suppress(OSError):
+                total += file.lstat().st_size if file.is_file() else 0
+    return total
+
+
+def _title(paths: list[Path]) -> str:
+    """What a person calls the entry, as its maker wrote it."""
+    for path in paths:
+        with contextlib.suppress(OSError):
+            return (path / "title").read_text(encoding="utf-8").strip()
+    return ""
+
+
+def _remove(root: Path, entry: Entry) -> bool:
+    """Remove an entry unless somebody uses it; whether it is gone."""
+    try:
+        if entry.kind == DEVICES:
+            registry.remove_files(entry.key, root)
+        else:
+            with _alone(root / entry.kind, entry):
+                for path in entry.paths:
+                    _delete(path)
+    except (Timeout, BlockingIOError, DeviceBusy):
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _alone(folder: Path, entry: Entry) -> Iterator[None]:
+    """Hold every lock of an entry. Raises Timeout or BlockingIOError if somebody else makes or keeps it."""
+    if entry.key.startswith(".") and time.time() - entry.used_at < JUST_WRITTEN_S and entry.key.endswith(".new"):
+        raise BlockingIOError
+    key = entry.key.split(".")[1] if entry.key.startswith(".") else entry.key
+    with contextlib.ExitStack() as stack:
+        for lock in (folder / ".locks" / f"{key}.lock", folder / f"{key}.lock", folder / key / "lock"):
+            if lock.exists():
+                stack.enter_context(FileLock(lock, timeout=0))
+        for path in entry.paths:
+            if path.is_dir():
+                handle = os.open(path, os.O_RDONLY)
+                stack.callback(os.close, handle)
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+
+
+def _delete(path: Path) -> None:
+    """Remove a file or folder. A folder vanishes in one step, so that nobody finds half of it."""
+    if not path.is_dir():
+        path.unlink(missing_ok=True)
+        return
+    doomed = path if path.name.startswith(".") else path.rename(path.with_name(f".{path.name}.pruned"))
+    shutil.rmtree(doomed, ignore_errors=True)
