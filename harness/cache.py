@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import stat
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -132,15 +133,16 @@ def _entry(kind: Kind, key: str, paths: list[Path]) -> Entry:
 
 def _used_at(path: Path, *, deep: bool) -> float:
     """The time of the last use. A device's folder keeps its own time while files in it change."""
-    times = [path, *path.iterdir()] if deep else [path]
-    return max((time_s for one in times if (time_s := _modified_at(one))), default=0.0)
+    return max(map(_touched_at, [path, *path.iterdir()] if deep else [path]))
 
 
-def _modified_at(path: Path) -> float:
+def _touched_at(path: Path) -> float:
+    """A folder is given the time of its use; a file is read."""
     try:
-        return path.lstat().st_mtime
+        seen = path.lstat()
     except OSError:
         return 0.0  # it was removed while we looked
+    return seen.st_mtime if stat.S_ISDIR(seen.st_mode) else max(seen.st_mtime, seen.st_atime)
 
 
 def _size_bytes(path: Path) -> int:

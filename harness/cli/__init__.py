@@ -22,7 +22,7 @@ COMMANDS = (
     Command("run", "Run the suite on one device or on several at once, and end with a table."),
     Command(
         "calibrate",
-        "Run each case's artifact against itself in fresh sessions, and certify the smallest change that can be seen.",
+        "Run each case's artifact against itself in fresh sessions, and learn the smallest change that can be seen.",
     ),
     Command(
         "compare",

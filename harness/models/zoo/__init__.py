@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,8 +28,8 @@ class ZooModel:
         file = cache_dir / f"{self.name}-{self._recipe()}.onnx"
         if not file.exists():
             return write_whole(file, self.build())
-        with suppress(OSError):  # used now, which `adreno-bench cache` goes by; a read-only cache is still a cache
-            os.utime(file)
+        with suppress(OSError):  # read now, which `adreno-bench cache` goes by; a read-only cache is still a cache
+            os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))
         return file
 
     def _recipe(self) -> str:
