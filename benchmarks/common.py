@@ -10,10 +10,12 @@ from typing import Any
 
 from device_runner.device import Device, Session
 from device_runner.registry import open_device
-from harness.build.oracle import INPUTS, load_arrays
-from harness.build.pool import Answers, Artifact, Builder
+from harness.build.artifact import INPUTS, Answers, Artifact
+from harness.build.oracle import load_arrays
+from harness.build.planner import plan_case
+from harness.build.pool import Builder
 from harness.cases.case import Case
-from harness.cases.plan import Plan, plan_case
+from harness.cases.plan import Plan
 from harness.cases.suite import Suite
 from harness.store import cache_root
 
@@ -36,7 +38,7 @@ def bench(model: str, path: str) -> Iterator[Bench]:
     """Build one case and open a session for it."""
     suite, case, cache = Suite(models=[model], paths=[path]), Case(model, path), cache_root()
     with open_device("virtual", cache) as device, Builder(cache, suite.limits) as builder:
-        plan = plan_case(suite, case, device.identity, cache, as_shipped=False)
+        plan = plan_case(suite, case, device.identity, cache)
         built = builder.build([plan.compile, plan.oracle])
         artifact, answers = built[plan.compile.key], built[plan.oracle.key]
         if not isinstance(artifact, Artifact) or not isinstance(answers, Answers):

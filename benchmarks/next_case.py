@@ -19,12 +19,13 @@ from unittest import mock
 
 from device_runner.registry import open_device
 from device_runner.session.rpc_session import RpcProgram
+from harness.build.planner import plan_case
 from harness.build.pool import Builder
 from harness.cases.case import Case
-from harness.cases.plan import plan_case
 from harness.cases.suite import Suite
+from harness.run.context import Run
 from harness.run.progress import Silent
-from harness.run.runner import Run, run_with_recovery
+from harness.run.runner import run_with_recovery
 from harness.run.tuning import TuningStore
 from harness.store import cache_root
 
@@ -52,7 +53,7 @@ def main(name: str = "tiny-opencl-float32-tuned", rounds: str = "10") -> None:
     suite = Suite(models=[case.model], paths=[case.path], samples=10, budget_s=0.1)
     spent: dict[str, list[float]] = defaultdict(list)
     with open_device("virtual", cache) as device, Builder(cache, suite.limits) as builder:
-        plan = plan_case(suite, case, device.identity, cache, as_shipped=False)
+        plan = plan_case(suite, case, device.identity, cache)
         built = builder.build(plan.jobs)
         run = Run(device, TuningStore(cache))
         run_with_recovery(plan, built, run, Silent())  # pushes, and tunes if there is no tuning yet

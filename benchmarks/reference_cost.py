@@ -12,28 +12,24 @@ import sys
 import time
 from pathlib import Path
 
-from harness.build.pool import Builder
+from harness.run.progress import Silent
 from harness.run.reference import prepare_reference
-from harness.run.runner import Run
-from harness.run.tuning import TuningStore
-from harness.workbench import prepared
+from harness.workbench import Request, open_workbench
 
 TIMEOUT_S = 60.0
 
 
 def costs_ms(suite: Path, device: str, sessions: int) -> list[float]:
     """One number a session."""
-    with (
-        prepared(suite, None, device, as_shipped=False, say=print) as work,
-        Builder(work.cache, work.suite.limits) as builder,
-    ):
-        run, plan = Run(work.device, TuningStore(work.cache)), work.plans[0]
-        kernel = prepare_reference(plan, builder.build(plan.jobs), run)
+    request = Request.read(suite, None)
+    with open_workbench(request, request.one_device(device, Silent()), Silent()) as bench:
+        plan = bench.plans[0]
+        kernel = prepare_reference(plan, bench.builder.build(plan.jobs), bench.run)
         if kernel is None:
             sys.exit(f"{device} cannot time the reference kernel")
         costs = []
         for _ in range(sessions):
-            with work.device.session({}, timeout_s=TIMEOUT_S) as session:
+            with bench.device.session({}, timeout_s=TIMEOUT_S) as session:
                 began = time.perf_counter()
                 kernel.measure(session)
                 costs.append((time.perf_counter() - began) * 1e3)

@@ -32,14 +32,16 @@ from device_runner.registry import VIRTUAL, open_device
 from device_runner.virtual import Faults, faults
 from device_runner.virtual.faults import Chance
 from device_runner.virtual.phone import FAULTS_JSON, INJECTED_JSONL
+from harness.build.planner import plan_case
 from harness.build.pool import Builder
 from harness.cases.case import Tuning
-from harness.cases.plan import Plan, plan_case
+from harness.cases.plan import Plan
 from harness.cases.suite import Limits, Suite
+from harness.run.context import Built, Run
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record, RecordFile
-from harness.run.runner import Built, Run, run_with_recovery
+from harness.run.runner import run_with_recovery
 from harness.run.tuning import TuningStore
 from harness.store import cache_root
 
@@ -212,7 +214,7 @@ def main(cases: str = "200", rate: str = "0.1", name: str = VIRTUAL, seed: str =
     ):
         if not isinstance(device, AdbDevice) or (float(rate) and name != VIRTUAL):
             raise SystemExit("a soak needs a device behind adb, and RATE 0 if it is not the virtual one")
-        planned = [plan_case(suite, case, device.identity, cache, as_shipped=False) for case in suite.cases]
+        planned = [plan_case(suite, case, device.identity, cache) for case in suite.cases]
         built = builder.build(job for plan in planned for job in plan.jobs)
         plans = [_renamed(planned[i % len(planned)], i) for i in range(WARM_UP + int(cases))]
         run = Run(device, TuningStore(cache))

@@ -17,12 +17,13 @@ import pytest
 from device_runner.adb_device import AdbTransport
 from device_runner.device import Identity
 from device_runner.virtual import virtual_phone
+from harness.build.artifact import MANIFEST
 from harness.judge.compare import compare_sides
 from harness.judge.sides import SeriesKey, Side
 from harness.judge.stats.pair import compare
 from harness.run.outcome import Outcome
 from harness.run.record import Record, RecordFile
-from harness.store import MANIFEST, Store
+from harness.store import Store
 
 TIMEOUT_S = 60.0
 Benchmark = Callable[..., Any]

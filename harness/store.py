@@ -25,10 +25,6 @@ from filelock import FileLock, Timeout
 
 from device_runner.failures import RigFailure
 
-LIBRARY = "lib.so"
-MANIFEST = "manifest.json"
-FAILURE = "failure.json"
-
 
 def cache_root() -> Path:
     """Where everything that can be made again is kept: `$ADRENO_BENCH_CACHE`, else the user's cache folder."""

@@ -1,142 +1,112 @@
-"""What `run`, `build` and `list` do first: read the suite, choose cases, open the device, plan."""
+"""One request, opened into all that a run needs: the device, held by us, the plans, and what builds for them.
+
+Every command that runs or builds cases comes through here, and so do asv's benchmarks and the pytest plugin.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from device_runner.names import suggestion
 from harness.cases.case import Case
-from harness.cases.suite import Suite, load_suite
-from harness.failures import UsageError
+from harness.cases.request import WORKED_AROUND, QuirkPolicy
+from harness.cases.suite import Suite, choose, load_suite
 from harness.store import cache_root
 
 if TYPE_CHECKING:
     from device_runner.device import Device, Identity
+    from harness.build.pool import Builder
     from harness.cases.plan import Plan
+    from harness.run.context import Run
+    from harness.run.progress import Progress
 
 
 @dataclass(frozen=True)
-class Work:
-    """A device held by us, and what is to be done on it."""
+class Request:
+    """What is to be done, on whatever device: cases of a suite, and which upstream defects are worked around."""
 
     suite: Suite
-    device: Device
-    plans: list[Plan]
+    cases: Sequence[Case]
     cache: Path
+    quirks: QuirkPolicy = WORKED_AROUND
 
+    @classmethod
+    def read(cls, suite_file: Path, globs: Sequence[str] | None, quirks: QuirkPolicy = WORKED_AROUND) -> Request:
+        """Read the suite and choose its cases by globs. No device is opened. Raises UsageError, SetupMissing."""
+        from harness.build.planner import check
+        from harness.compiler.installed import versions
+        from harness.compiler.releases import require_working_pair
 
-def choose(suite: Suite, globs: Sequence[str] | None) -> list[Case]:
-    """The suite's cases that match any of the globs, or else those that it could have.
-
-    So '*-clml-*-tuned' means what it says where the suite lists untuned cases only. Raises UsageError for a glob that
-    matches nothing.
-    """
-    chosen = {case for glob in globs or ["*"] for case in _matching(suite, glob)}
-    return sorted(chosen, key=suite.reachable[-1].index)
-
-
-def _matching(suite: Suite, glob: str) -> list[Case]:
-    for cases in suite.reachable:
-        if found := [case for case in cases if case.matches(glob)]:
-            return found
-    globs_that_match = sorted({f"{c.model}-*" for c in suite.cases} | {f"*-{c.path}-*" for c in suite.cases})
-    raise UsageError(f"no case matches {glob!r}", hint=suggestion(glob, globs_that_match))
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What is to be done, on whatever device."""
-
-    suite: Suite
-    cases: list[Case]
-    cache: Path
-    as_shipped: bool
-    but_for: tuple[str, ...]
+        require_working_pair(versions())
+        suite, cache = load_suite(suite_file), cache_root()
+        cases = choose(suite, globs)
+        check(suite, cases, cache)
+        return cls(suite, cases, cache, quirks)
 
     def plans(self, identity: Identity) -> list[Plan]:
         """The cases, planned for a device."""
-        from harness.cases.plan import plan_case
+        from harness.build.planner import plan_case
 
-        return [plan_case(self.suite, case, identity, self.cache, self.as_shipped, self.but_for) for case in self.cases]
+        return [plan_case(self.suite, case, identity, self.cache, self.quirks) for case in self.cases]
 
+    def one_device(self, words: str, progress: Progress) -> str:
+        """The name of the one device that is meant by a name or labels. Raises `AmbiguousDevice`, `UnknownDevice`."""
+        from device_runner.fleet.select import select_one
 
-def wanted(
-    suite_file: Path, globs: Sequence[str] | None, *, as_shipped: bool, but_for: Sequence[str] | None = None
-) -> Wanted:
-    """Read the suite and choose its cases. Raises UsageError before any device is touched.
+        return select_one(words, self.cache, progress.say)
 
-    `but_for` names quirks that are worked around although the rest is as shipped.
-    """
-    from harness.cases.plan import check
-    from harness.compiler.installed import versions
-    from harness.compiler.releases import require_working_pair
+    def builder(self, progress: Progress) -> Builder:
+        """What builds for the plans; a context manager."""
+        from harness.build.pool import Builder
 
-    require_working_pair(versions())
-    require_choice(as_shipped, but_for or ())
-    suite = load_suite(suite_file)
-    cases = choose(suite, globs)
-    cache = cache_root()
-    check(suite, cases, cache)
-    return Wanted(suite, cases, cache, as_shipped, tuple(but_for or ()))
+        return Builder(self.cache, self.suite.limits, watch=lambda job, *how: progress.build(job.title, *how))
 
 
-def make_ready(what: Wanted) -> None:
+@dataclass(frozen=True)
+class Workbench:
+    """A request on a device that is held by us."""
+
+    request: Request
+    run: Run
+    plans: list[Plan]
+    builder: Builder
+
+    @property
+    def device(self) -> Device:
+        """The device."""
+        return self.run.device
+
+
+def make_ready(request: Request) -> None:
     """Make what the compile workers need, once, before the first of them wants it."""
     from device_runner.runtimes import clml as clml_runtime
 
-    if any(case.path == "clml" for case in what.cases) and clml_runtime.needed():
-        clml_runtime.library(what.cache)
+    if any(case.path == "clml" for case in request.cases) and clml_runtime.needed():
+        clml_runtime.library(request.cache)
 
 
 @contextlib.contextmanager
-def opened(
-    what: Wanted,
-    device_name: str,
-    *,
-    say: Callable[[str], None],
-    pushing: Callable[[int, int], None] | None = None,
-) -> Iterator[Work]:
-    """Hold one device and plan for it. `pushing` is told how many bytes of a file have been sent, and of how many."""
+def open_workbench(
+    request: Request, name: str, progress: Progress, *, timed: bool = True, allow_reboot: bool = False
+) -> Iterator[Workbench]:
+    """Hold the device of this name and plan the request for it; all is undone when the context ends.
+
+    Raises what opening a device raises.
+    """
     from device_runner.fleet.known import remember
     from device_runner.registry import open_device
+    from harness.run.context import Run
+    from harness.run.tuning import TuningStore
 
-    say(f"opening {device_name} (the first time, this compiles the runtimes that TVM's wheel lacks)")
-    with open_device(device_name, what.cache, say=say, progress=pushing) as device:
-        make_ready(what)
-        remember(device_name, device.identity, what.cache)
-        yield Work(what.suite, device, what.plans(device.identity), what.cache)
-
-
-@contextlib.contextmanager
-def prepared(
-    suite_file: Path,
-    globs: Sequence[str] | None,
-    device_name: str,
-    *,
-    as_shipped: bool,
-    but_for: Sequence[str] | None = None,
-    say: Callable[[str], None],
-    pushing: Callable[[int, int], None] | None = None,
-) -> Iterator[Work]:
-    """Open the one device that is meant and plan the chosen cases for it.
-
-    Raises UsageError before any device is touched, or `AmbiguousDevice` if several are meant.
-    """
-    from device_runner.fleet.select import select_one
-
-    what = wanted(suite_file, globs, as_shipped=as_shipped, but_for=but_for)
-    with opened(what, select_one(device_name, what.cache, say), say=say, pushing=pushing) as work:
-        yield work
-
-
-def require_choice(as_shipped: bool, but_for: Sequence[str]) -> None:
-    """Raise UsageError for quirks that there are not, or that are worked around anyway."""
-    from harness.quirks import require_known
-
-    require_known(but_for)
-    if but_for and not as_shipped:
-        raise UsageError("--with-quirk goes with --as-shipped", hint="without it all quirks are worked around")
+    cache = request.cache
+    progress.say(f"opening {name} (the first time, this compiles the runtimes that TVM's wheel lacks)")
+    with open_device(name, cache, say=progress.say, progress=progress.pushing) as device:
+        make_ready(request)
+        remember(name, device.identity, cache)
+        tunings, as_shipped = TuningStore(cache), request.quirks.as_shipped
+        run = Run(device, tunings, as_shipped, timed=timed, allow_reboot=allow_reboot)
+        with request.builder(progress) as builder:
+            yield Workbench(request, run, request.plans(device.identity), builder)

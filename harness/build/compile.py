@@ -8,13 +8,15 @@ import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from device_runner.failures import Failure, RigFailure, SetupMissing
+from harness.build.artifact import KERNELS, LIBRARY, Compiled
 from harness.build.link import exporter
 from harness.cases.case import Precision
+from harness.cases.request import CompileRequest
 from harness.compiler.compat import onnx_operators, opencl_source
 from harness.failures import CompileFailure, UnsupportedOperator
 from harness.models.onnx_model import input_specs, load
@@ -24,57 +26,17 @@ from harness.paths.base import BuiltModule, DeviceLimits
 from harness.paths.clml.offload import offload_of
 from harness.paths.lowered import add_host_entry, outputs, vdevices
 from harness.paths.workaround import edit_model
-from harness.quirks import quirks_for
+from harness.quirks import quirks_of
 
-LIBRARY = "lib.so"
-KERNELS = "kernels.cl"
-"""All that the device compiles, kept beside the library for people, and for the difference between two builds."""
 _COMPILERS = ("g++", "gcc", "clang++", "clang", "c++", "cc")
 """Where TVM looks, in this order."""
-
-
-@dataclass(frozen=True)
-class CompileRequest:
-    """All that decides what is compiled, as plain JSON values."""
-
-    model_file: str
-    input_shapes: Mapping[str, Sequence[int]] | None
-    path: str
-    precision: str
-    as_shipped: bool
-    host_triple: str | None
-    """LLVM triple of the device's CPU; this machine's if it is None."""
-    image2d_max_width: int
-    image2d_max_height: int
-    image_max_array_layers: int
-    linker: str = ""
-    """Which one links for that CPU; empty for this machine's own."""
-    but_for: Sequence[str] = ()
-    """Quirks that are worked around although it is to be as shipped."""
-
-
-@dataclass(frozen=True)
-class Compiled:
-    """What came of a request, as plain JSON values."""
-
-    library: str
-    """File name in the output directory."""
-    vdevices: int
-    inputs: list[tuple[str, list[int], str]]
-    """Name, shape and number format, in the order that the library's entries take them."""
-    outputs: int
-    quirks: list[str]
-    facts: dict[str, int]
-    compile_s: float
-    offload: dict[str, Any] | None = None
-    """What went to CLML and what stayed, on the path that asks (`harness.paths.clml.offload.OffloadReport`)."""
 
 
 def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
     """Compile a model and write its library into `out_dir`. Raises `ModelError`, `CompileFailure`, `RigFailure`."""
     started = time.perf_counter()
     path, precision = PATHS[request.path], Precision(request.precision)
-    quirks = quirks_for(path.name, precision, as_shipped=request.as_shipped, but_for=request.but_for)
+    quirks = quirks_of(request.quirks)
     limits = DeviceLimits(request.image2d_max_width, request.image2d_max_height, request.image_max_array_layers)
     target = path.target(limits, request.host_triple)
     with _step("import"):

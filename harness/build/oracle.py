@@ -12,9 +12,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from device_runner.device import Array
 
-INPUTS = "inputs.npz"
-OUTPUTS = "outputs.npz"
-
 
 def answer(request: dict[str, Any], seed: int, out: Path) -> dict[str, Any]:
     """Compile for `cpu`, run on seeded inputs, write both arrays to `out`. Worker only: it imports TVM.
@@ -24,7 +21,9 @@ def answer(request: dict[str, Any], seed: int, out: Path) -> dict[str, Any]:
     import tvm
     from tvm import relax
 
-    from harness.build.compile import CompileRequest, compile_model
+    from harness.build.artifact import INPUTS, OUTPUTS
+    from harness.build.compile import compile_model
+    from harness.cases.request import CompileRequest
     from harness.models.spec import InputSpec, seeded_inputs
 
     compiled = compile_model(CompileRequest(**request), out)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import json
 import os
 import signal
@@ -17,93 +16,19 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from device_runner.device import Loadable
 from device_runner.failures import Failure, RigFailure
 from harness import failures
-from harness.build.compile import Compiled, CompileRequest
-from harness.build.worker import RESULT
+from harness.build.artifact import FAILURE, LIBRARY, MANIFEST, RESULT, Answers, Artifact, Compiled
+from harness.cases.plan import Job
 from harness.cases.suite import Limits
-from harness.compiler.installed import versions
-from harness.store import FAILURE, LIBRARY, MANIFEST, Store, key_of, sha256_of
+from harness.store import Store, sha256_of
 
 STDERR_TAIL_BYTES = 8_192
 GRACE_S = 5.0
 WORKER = (sys.executable, "-m", "harness.build.worker")
-PIPELINE_SOURCES = ("build/compile.py", "build/link.py", "compiler", "quirks", "paths")
-
-
-@dataclass(frozen=True)
-class Artifact:
-    """One compiled case in the store."""
-
-    key: str
-    loadable: Loadable
-    compiled: Compiled
-    size_bytes: int
-    reused: bool
-    """Whether it was there before this run."""
-
-
-@dataclass(frozen=True)
-class Answers:
-    """The oracle's inputs and outputs of one model, as files in the store."""
-
-    folder: Path
-    reused: bool
-
-
-@dataclass(frozen=True)
-class Job:
-    """One thing to make in a worker. `key` says what it is, `title` is for people."""
-
-    kind: str
-    key: str
-    title: str
-    payload: dict[str, Any]
-
-
-@functools.cache
-def pipeline_version() -> str:
-    """Hash of our own sources that decide what is compiled, so that nobody has to remember to raise a number."""
-    here = Path(__file__).parents[1]
-    files = [
-        file
-        for name in PIPELINE_SOURCES
-        for file in sorted([here / name] if name.endswith(".py") else (here / name).rglob("*.py"))
-        if file.exists()
-    ]
-    return key_of({str(file.relative_to(here)): sha256_of(file) for file in files})
-
-
-def compile_job(request: CompileRequest, model_sha256: str, quirk_ids: Iterable[str], title: str) -> Job:
-    """The job that makes an artifact; its key covers everything that goes in, and no path of this machine.
-
-    What "as shipped" means for this case is in its quirks: where it means nothing, it makes no artifact of its own.
-    """
-    facts = dataclasses.asdict(request)
-    facts["model_file"] = model_sha256
-    del facts["as_shipped"], facts["but_for"]
-    key = key_of({**facts, **versions(), "quirks": list(quirk_ids), "pipeline": pipeline_version()})
-    return Job("compile", key, title, {"request": dataclasses.asdict(request)})
-
-
-def oracle_job(request: CompileRequest, model_sha256: str, seed: int, title: str) -> Job:
-    """The job that computes the oracle's answers. `request` is of the `cpu` path."""
-    key = compile_job(request, model_sha256, (), title).key
-    payload = {"request": dataclasses.asdict(request), "seed": seed}
-    return Job("oracle", key_of({"compile": key, "seed": seed}), title, payload)
-
-
-def reference_job(request: CompileRequest) -> Job:
-    """The job that makes the reference kernel for the device of a request (`harness.run.reference`)."""
-    source = sha256_of(Path(__file__).parents[1] / "run" / "reference.py")
-    facts = {"host_triple": request.host_triple, "linker": request.linker, "pipeline": pipeline_version()}
-    key = key_of({"reference": source, **facts, **versions()})
-    return Job("reference", key, "reference kernel", {"request": dataclasses.asdict(request)})
 
 
 Watcher = Callable[[Job, str, float], None]
@@ -232,7 +157,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def stored(root: Path, key: str) -> Artifact | None:
-    """An artifact of an earlier build, None if the store has it not. Raises RigFailure if it is damaged."""
+    """An artifact of an earlier build, None if it is not in the store. Raises RigFailure if it is damaged."""
     folder = Store(root, "artifacts").find(key)
     found = _read(Job("compile", key, key, {}), folder, reused=True) if folder else None
     return found if isinstance(found, Artifact) else None

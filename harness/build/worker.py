@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.lifetime import die_with_parent
-
-RESULT = "result.json"
+from harness.build.artifact import RESULT
 
 
 def main(job_file: Path) -> int:
@@ -40,7 +39,8 @@ def main(job_file: Path) -> int:
 
 
 def _compile(job: dict[str, Any], out: Path) -> dict[str, Any]:
-    from harness.build.compile import CompileRequest, compile_model
+    from harness.build.compile import compile_model
+    from harness.cases.request import CompileRequest
 
     return dataclasses.asdict(compile_model(CompileRequest(**job["request"]), out))
 
@@ -52,7 +52,7 @@ def _answer(job: dict[str, Any], out: Path) -> dict[str, Any]:
 
 
 def _reference(job: dict[str, Any], out: Path) -> dict[str, Any]:
-    from harness.run.reference import compile_reference
+    from harness.build.reference_kernel import compile_reference
 
     return dataclasses.asdict(compile_reference(job["request"], out))
 

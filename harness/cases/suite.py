@@ -147,6 +147,24 @@ def model_name(model: str | OnnxModel) -> str:
     return re.sub(r"[^a-z0-9_]+", "_", Path(text).stem.lower()).strip("_") or "model"
 
 
+def choose(suite: Suite, globs: Sequence[str] | None) -> list[Case]:
+    """The suite's cases that match any of the globs, or else those that it could have.
+
+    So '*-clml-*-tuned' means what it says where the suite lists untuned cases only. Raises UsageError for a glob that
+    matches nothing.
+    """
+    chosen = {case for glob in globs or ["*"] for case in _matching(suite, glob)}
+    return sorted(chosen, key=suite.reachable[-1].index)
+
+
+def _matching(suite: Suite, glob: str) -> list[Case]:
+    for cases in suite.reachable:
+        if found := [case for case in cases if case.matches(glob)]:
+            return found
+    globs_that_match = sorted({f"{c.model}-*" for c in suite.cases} | {f"*-{c.path}-*" for c in suite.cases})
+    raise UsageError(f"no case matches {glob!r}", hint=suggestion(glob, globs_that_match))
+
+
 def load_suite(file: Path) -> Suite:
     """Read a suite file. Paths in it are relative to its folder. Raises UsageError with the line at fault."""
     try:

@@ -63,13 +63,13 @@ def bisect(
     from device_runner.fleet.select import select_one
     from harness.cli.screen import Screen, out
     from harness.judge.stats.pair import Rules
+    from harness.quirks import policy_of
     from harness.revisions.bisect.bisection import Bisection
     from harness.revisions.sources import between, revision
     from harness.revisions.toolchain import RunOptions
     from harness.store import cache_root
-    from harness.workbench import require_choice
 
-    require_choice(as_shipped, with_quirks or ())
+    policy_of(as_shipped, with_quirks or ())
     case_id, rules = _the_case(suite, case), Rules(relevant=relevant / 100, floor_ms=floor_ms)
     line = between(revision(good, config, cache_root()), revision(bad, config, cache_root()))
     with Screen() as screen:
@@ -84,9 +84,8 @@ def bisect(
 
 def _the_case(suite: Path, globs: list[str] | None) -> str:
     """The one case that is meant. Raises UsageError for none, and for several."""
-    from harness.cases.suite import load_suite
+    from harness.cases.suite import choose, load_suite
     from harness.failures import UsageError
-    from harness.workbench import choose
 
     if not globs:
         raise UsageError("a bisection is of one case", hint="name it with --case; `adreno-runner list` shows them")

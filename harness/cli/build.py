@@ -12,9 +12,9 @@ from harness.cli.options import DEFAULT_SUITE, AsJson, AsShipped, CaseGlob, Devi
 from harness.run.outcome import ExitCode, Outcome, exit_code
 
 if TYPE_CHECKING:
-    from harness.build.pool import Answers, Artifact
+    from harness.build.artifact import Answers, Artifact
     from harness.cases.plan import Plan
-    from harness.workbench import Work
+    from harness.workbench import Workbench
 
 
 def build(
@@ -29,18 +29,15 @@ def build(
 
     The device is asked for its image limits, because they decide which tensors may be textures; nothing is run on it.
     """
-    from harness.build.pool import Builder
     from harness.cli.screen import Screen, out
-    from harness.workbench import prepared
+    from harness.quirks import policy_of
+    from harness.workbench import Request, open_workbench
 
-    with (
-        Screen() as screen,
-        prepared(suite, case, device, as_shipped=as_shipped, but_for=with_quirks, say=screen.say) as work,
-        Builder(work.cache, work.suite.limits, watch=lambda job, *rest: screen.build(job.title, *rest)) as builder,
-    ):
-        built = builder.build(plan.compile for plan in work.plans)
-    outcomes = [_outcome(built[plan.compile.key]) for plan in work.plans]
-    out(_as_json(work, built) if as_json else _table(work.plans, built))
+    request = Request.read(suite, case, policy_of(as_shipped, with_quirks))
+    with Screen() as screen, open_workbench(request, request.one_device(device, screen), screen) as bench:
+        built = bench.builder.build(plan.compile for plan in bench.plans)
+    outcomes = [_outcome(built[plan.compile.key]) for plan in bench.plans]
+    out(_as_json(bench, built) if as_json else _table(bench.plans, built))
     raise typer.Exit(exit_code(outcomes) if outcomes else ExitCode.NOTHING_MEASURED)
 
 
@@ -49,7 +46,7 @@ def _outcome(result: Artifact | Answers | Failure) -> Outcome:
 
 
 def _table(plans: Sequence[Plan], built: Mapping[str, Artifact | Answers | Failure]) -> str:
-    from harness.build.pool import Artifact
+    from harness.build.artifact import Artifact
     from harness.cli.table import plain_table, size
 
     rows = []
@@ -64,11 +61,11 @@ def _table(plans: Sequence[Plan], built: Mapping[str, Artifact | Answers | Failu
     return plain_table(rows, ("case", "built", "library", "quirks worked around", "what it is made of"))
 
 
-def _as_json(work: Work, built: Mapping[str, Artifact | Answers | Failure]) -> str:
+def _as_json(bench: Workbench, built: Mapping[str, Artifact | Answers | Failure]) -> str:
     """`library` is the library's SHA-256: equal where the compiler made the same of a case, whatever it is called."""
     import json
 
-    from harness.build.pool import Artifact
+    from harness.build.artifact import Artifact
 
     def plain(plan: Plan) -> dict[str, object]:
         result = built[plan.compile.key]
@@ -83,4 +80,4 @@ def _as_json(work: Work, built: Mapping[str, Artifact | Answers | Failure]) -> s
             "quirks": plan.quirks,
         }
 
-    return json.dumps({"identity": work.device.identity.key, "cases": [plain(plan) for plan in work.plans]}, indent=1)
+    return json.dumps({"identity": bench.device.identity.key, "cases": [plain(plan) for plan in bench.plans]}, indent=1)

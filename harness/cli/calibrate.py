@@ -75,24 +75,17 @@ def _sessions(
 ) -> dict[str, list[Record]]:
     from dataclasses import replace
 
-    from harness.build.pool import Builder
     from harness.cli.screen import Screen
     from harness.judge.calibrate import take_sessions
     from harness.run.record import RecordFile
-    from harness.run.runner import Run
-    from harness.run.tuning import TuningStore
-    from harness.workbench import prepared
+    from harness.workbench import Request, open_workbench
 
-    with (
-        Screen() as screen,
-        prepared(suite, case, device, as_shipped=False, say=screen.say, pushing=screen.pushing) as work,
-        Builder(work.cache, work.suite.limits, watch=lambda job, *rest: screen.build(job.title, *rest)) as builder,
-    ):
-        plans = work.plans
+    request = Request.read(suite, case)
+    with Screen() as screen, open_workbench(request, request.one_device(device, screen), screen) as bench:
+        plans = bench.plans
         if budget:
             plans = [replace(plan, budget=replace(plan.budget, seconds=budget)) for plan in plans]
-        run = Run(work.device, TuningStore(work.cache))
-        return take_sessions(plans, run, builder, RecordFile(records), screen, sessions, screen.say)
+        return take_sessions(plans, bench.run, bench.builder, RecordFile(records), screen, sessions, screen.say)
 
 
 def _save(one: Calibrated, baselines: Path) -> bool:

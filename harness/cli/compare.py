@@ -125,17 +125,17 @@ def _of_revisions(
     from dataclasses import replace
 
     from device_runner.fleet.select import select_one
-    from harness.cases.suite import load_suite
+    from harness.cases.suite import choose, load_suite
     from harness.cli.screen import Screen
     from harness.failures import UsageError
+    from harness.quirks import policy_of
     from harness.revisions.sides import Sides
     from harness.revisions.sources import revision
     from harness.revisions.toolchain import Toolchain
     from harness.run.record import RecordFile
     from harness.store import cache_root
-    from harness.workbench import choose, require_choice
 
-    require_choice(asked.as_shipped, asked.but_for)
+    policy_of(asked.as_shipped, asked.but_for)
     cases = [case.id for case in choose(load_suite(asked.suite), globs)]
     base, head = (revision(word, config, cache_root()) for word in words)
     if base.commit == head.commit:

@@ -94,29 +94,22 @@ def _run(
     rules: Rules,
     most_sessions: int,
 ) -> Result:
-    from harness.build.pool import Builder
     from harness.cli.screen import Screen
     from harness.judge.confirm import confirmation
     from harness.judge.remeasure import Remeasure
     from harness.judge.supported import require_supported
+    from harness.quirks import policy_of
     from harness.run.record import RecordFile
-    from harness.run.runner import Run, run_suite
-    from harness.run.tuning import TuningStore
-    from harness.workbench import prepared
+    from harness.run.runner import run_suite
+    from harness.workbench import Request, open_workbench
 
     file = RecordFile(records)
-    with (
-        Screen() as screen,
-        prepared(
-            suite, case, device, as_shipped=as_shipped, but_for=with_quirks, say=screen.say, pushing=screen.pushing
-        ) as work,
-        Builder(work.cache, work.suite.limits, watch=lambda job, *rest: screen.build(job.title, *rest)) as builder,
-    ):
-        here = {key: one for key, one in profiles.items() if key.identity == work.device.identity.key}
-        require_supported(here, confirmation(rules, most_sessions, len(work.plans)))
-        run = Run(work.device, TuningStore(work.cache), as_shipped)
-        done = list(run_suite(work.plans, run, builder, file, screen))
-        again = Remeasure(work.plans, known, run, builder, work.cache, file, screen)
+    request = Request.read(suite, case, policy_of(as_shipped, with_quirks))
+    with Screen() as screen, open_workbench(request, request.one_device(device, screen), screen) as bench:
+        here = {key: one for key, one in profiles.items() if key.identity == bench.device.identity.key}
+        require_supported(here, confirmation(rules, most_sessions, len(bench.plans)))
+        done = list(run_suite(bench.plans, bench.run, bench.builder, file, screen))
+        again = Remeasure(bench.plans, known, bench.run, bench.builder, request.cache, file, screen)
         return _judged(done, known, profiles, as_shipped, rules, again.measurer, most_sessions)
 
 

@@ -9,10 +9,9 @@ def list_cases(suite: SuiteFile = DEFAULT_SUITE, case: CaseGlob = None, as_json:
     """List the cases of the suite: Model x Path x Precision x Tuning. Touches no device and compiles nothing."""
     import json
 
-    from harness.cases.suite import load_suite
+    from harness.cases.suite import choose, load_suite
     from harness.cli.screen import out
     from harness.cli.table import plain_table
-    from harness.workbench import choose
 
     cases = choose(load_suite(suite), case)
     if as_json:

@@ -30,12 +30,10 @@ if TYPE_CHECKING:
     from device_runner.device import Identity
     from device_runner.failures import Failure
     from device_runner.fleet.tracker import Address
-    from harness.build.pool import Builder
-    from harness.build.pool import Job as BuildJob
     from harness.cases.plan import Plan
     from harness.cli.screen import Screen
     from harness.run.record import Record, RecordFile
-    from harness.workbench import Wanted
+    from harness.workbench import Request
 
 
 def run(
@@ -66,18 +64,19 @@ def run(
     """
     from device_runner.fleet.tracker import address_of
     from harness.cli.screen import Screen, out
+    from harness.quirks import policy_of
     from harness.run.record import RecordFile
-    from harness.workbench import wanted
+    from harness.workbench import Request
 
     file = RecordFile(records)
     with Screen() as screen:
-        what = wanted(suite, case, as_shipped=as_shipped, but_for=with_quirks)
+        request = Request.read(suite, case, policy_of(as_shipped, with_quirks))
         at = address_of(tracker) if tracker else None
-        names = _members(device, what.cache, at, screen.say)
+        names = _members(device, request.cache, at, screen.say)
         kept = file.load() if resume else None
         for skipped in kept.skipped if kept else ():
             screen.say(f"skipped {skipped}")
-        job = _Job(what, file, kept.records if kept else [], allow_reboot, screen)
+        job = _Job(request, file, kept.records if kept else [], allow_reboot, screen)
         came = _on_one(names[0], job) if len(names) == 1 and not at else _on_many(names, job, at)
         if came.left_out:
             screen.say(f"{came.left_out} cases were settled before and not run again")
@@ -93,7 +92,7 @@ def run(
 class _Job:
     """What is to be run, wherever it is."""
 
-    what: Wanted
+    request: Request
     file: RecordFile
     kept: Sequence[Record]
     """Of earlier runs, which settle cases; empty to run them all."""
@@ -104,16 +103,7 @@ class _Job:
         """The plans that no kept record has settled."""
         from harness.run.runner import still_to_run
 
-        return still_to_run(plans, identity, self.what.as_shipped, self.kept)
-
-    def builder(self) -> Builder:
-        """What builds for it."""
-        from harness.build.pool import Builder
-
-        def watch(job: BuildJob, state: str, seconds: float) -> None:
-            self.screen.build(job.title, state, seconds)
-
-        return Builder(self.what.cache, self.what.suite.limits, watch=watch)
+        return still_to_run(plans, identity, self.request.quirks.as_shipped, self.kept)
 
 
 @dataclass(frozen=True)
@@ -143,38 +133,36 @@ def _members(
 def _on_one(name: str, job: _Job) -> _Came:
     from device_runner.registry import tell
     from harness.run.progress import Noted
-    from harness.run.runner import Run, run_suite
-    from harness.run.tuning import TuningStore
-    from harness.workbench import opened
+    from harness.run.runner import run_suite
+    from harness.workbench import open_workbench
 
-    with opened(job.what, name, say=job.screen.say, pushing=job.screen.pushing) as work, job.builder() as builder:
-        run = Run(work.device, TuningStore(work.cache), job.what.as_shipped, allow_reboot=job.allow_reboot)
-        plans = job.missing(work.plans, work.device.identity)
-        progress = Noted(job.screen, lambda case, step: tell(name, work.cache, case, step))
-        done = list(run_suite(plans, run, builder, job.file, progress))
-    return _Came(done, len(work.plans) - len(plans))
+    with open_workbench(job.request, name, job.screen, allow_reboot=job.allow_reboot) as bench:
+        plans = job.missing(bench.plans, bench.device.identity)
+        progress = Noted(job.screen, lambda case, step: tell(name, job.request.cache, case, step))
+        done = list(run_suite(plans, bench.run, bench.builder, job.file, progress))
+    return _Came(done, len(bench.plans) - len(plans))
 
 
 def _on_many(names: Sequence[str], job: _Job, tracker: Address | None) -> _Came:
     from harness.fleet.messages import Orders
     from harness.fleet.run import FleetRun
     from harness.fleet.worker_pool import WorkerPool
-    from harness.run.runner import new_id
+    from harness.run.context import new_id
     from harness.workbench import make_ready
 
     job.screen.say(f"opening {', '.join(names)} (the first time, this compiles the runtimes that TVM's wheel lacks)")
-    make_ready(job.what)
-    orders = Orders(job.what.cache, new_id(), job.what.as_shipped, job.allow_reboot, tracker)
+    make_ready(job.request)
+    orders = Orders(job.request.cache, new_id(), job.request.quirks.as_shipped, job.allow_reboot, tracker)
     left_out = 0
 
     def plan(identity: Identity) -> list[Plan]:
         nonlocal left_out
-        plans = job.what.plans(identity)
+        plans = job.request.plans(identity)
         missing = job.missing(plans, identity)
         left_out += len(plans) - len(missing)
         return missing
 
-    with job.builder() as builder, WorkerPool(names, orders) as workers:
+    with job.request.builder(job.screen) as builder, WorkerPool(names, orders) as workers:
         fleet = FleetRun(orders, workers, builder, plan, job.file, job.screen, job.screen.say)
         done = list(fleet.run(names))
     return _Came(done, left_out, fleet.failures)

@@ -8,8 +8,8 @@ from pathlib import Path
 from device_runner.device import Identity
 from device_runner.failures import Failure
 from harness.cases.plan import Plan
+from harness.run.context import Built
 from harness.run.record import Record
-from harness.run.runner import Built
 
 
 @dataclass(frozen=True)

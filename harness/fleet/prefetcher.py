@@ -8,13 +8,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from harness.build.pool import Builder, Job
+from harness.build.pool import Builder
+from harness.cases.plan import Job
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from device_runner.failures import Failure
-    from harness.build.pool import Answers, Artifact
+    from harness.build.artifact import Answers, Artifact
     from harness.cases.plan import Plan
 
 

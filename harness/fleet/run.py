@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
-from device_runner.device import Device, Identity
+from device_runner.device import Identity
 from device_runner.failures import DeviceLost, Failure
 from harness.build.pool import Builder
 from harness.cases.plan import Plan
@@ -15,11 +14,10 @@ from harness.fleet.messages import Away, Back, CaseDone, Message, Opened, Orders
 from harness.fleet.prefetcher import Prefetcher
 from harness.fleet.task_queue import Task, TaskQueue
 from harness.fleet.worker_pool import WorkerPool
+from harness.run.context import Origin
 from harness.run.progress import Progress, on_device
 from harness.run.record import Record, RecordFile
 from harness.run.recording import Recording
-from harness.run.runner import Run
-from harness.run.tuning import TuningStore
 
 WHILE_BUILDING_S = 0.05
 """How often it is looked whether something was built that a device waits for."""
@@ -42,14 +40,6 @@ class _Member:
     identity: Identity | None = None
     heard: float = field(default_factory=time.monotonic)
     patience_s: float = SILENCE_S
-
-
-@dataclass(frozen=True)
-class _Absent:
-    """What a record needs to know of a device that is not there to be asked."""
-
-    name: str
-    identity: Identity
 
 
 class FleetRun:
@@ -196,9 +186,8 @@ class FleetRun:
     def _record_of_loss(self, task: Task[Plan], failure: Failure) -> Record:
         """The record of a case whose device died in a way that left it none."""
         name, identity = self._seen[task.identity]
-        absent = cast(Device, _Absent(name, identity))
-        run = Run(absent, TuningStore(self._orders.cache), self._orders.as_shipped, id=self._orders.run)
-        with Recording(task.work, run) as recording:
+        origin = Origin(name, identity, self._orders.as_shipped, self._orders.run)
+        with Recording.of(task.work, origin) as recording:
             raise DeviceLost(failure.message, hint=failure.hint, evidence=failure.evidence)
         return recording.record
 

@@ -18,8 +18,9 @@ from device_runner.device import Device
 from device_runner.failures import Failure
 from device_runner.lifetime import die_with_parent
 from harness.fleet.messages import Away, Back, CaseDone, Gone, Message, Opened, Orders, RunCase, Said, Stepped
+from harness.run.context import Run
 from harness.run.progress import Silent
-from harness.run.runner import Run, run_with_recovery
+from harness.run.runner import run_with_recovery
 from harness.run.tuning import TuningStore
 
 LOOK_EVERY_S = 2.0

@@ -10,9 +10,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from dataclasses import dataclass
-from datetime import datetime, timezone
-from importlib.metadata import version
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -21,17 +18,17 @@ from device_runner.device import Device, Identity
 from device_runner.failures import DeviceLost, Failure
 from device_runner.files import write_whole
 from device_runner.lifetime import die_with_parent
-from harness.build.pool import Builder
 from harness.cases.case import Case
-from harness.cases.plan import plan_case
+from harness.cases.request import QuirkPolicy
 from harness.cases.suite import Suite, load_suite
-from harness.compiler.installed import versions
 from harness.history import environment
-from harness.run.outcome import Outcome
+from harness.run.context import Origin
+from harness.run.progress import Silent
 from harness.run.record import Record, RecordFile
-from harness.run.runner import Run, run_suite
-from harness.run.tuning import TuningStore
+from harness.run.recording import Recording
+from harness.run.runner import run_suite
 from harness.store import cache_root
+from harness.workbench import Request, open_workbench
 
 WITH_WORKAROUNDS, AS_SHIPPED = "worked-round", "as-shipped"
 QUIRKS = (WITH_WORKAROUNDS, AS_SHIPPED)
@@ -53,25 +50,18 @@ def record_of(suite: Suite, case_id: str, quirks: str, shared: Path) -> Record:
     file = shared / f"{case_id}-{quirks}.json"
     if file.exists():
         return Record.model_validate_json(file.read_bytes())
-    wanted = _Wanted(suite, Case.parse(case_id), quirks == AS_SHIPPED)
-    record = _kept(wanted) or _measured(wanted)
+    request = Request(suite, [Case.parse(case_id)], cache_root(), QuirkPolicy(quirks == AS_SHIPPED))
+    record = _kept(request) or _measured(request)
     write_whole(file, record.line())
     return record
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    suite: Suite
-    case: Case
-    as_shipped: bool
-
-
-def _kept(wanted: _Wanted) -> Record | None:
+def _kept(request: Request) -> Record | None:
     """The newest kept record of the case at this commit, if measuring again would tell nothing new."""
     file = _records()
     if not file or not os.environ.get(environment.REUSE):
         return None
-    key = (wanted.case.id, wanted.as_shipped)
+    key = (request.cases[0].id, request.quirks.as_shipped)
     same = [record for record in file.load().records if (record.case, record.as_shipped) == key]
     return same[-1] if same and same[-1].outcome.conclusive else None
 
@@ -82,18 +72,15 @@ def end_with_asv() -> None:
     die_with_parent(signal.SIGTERM)
 
 
-def _measured(wanted: _Wanted) -> Record:
+def _measured(request: Request) -> Record:
     end_with_asv()
-    name, cache = os.environ.get(environment.DEVICE) or "virtual", cache_root()
+    name = os.environ.get(environment.DEVICE) or "virtual"
     try:
-        from device_runner.registry import open_device
-
-        with open_device(name, cache) as device, Builder(cache, wanted.suite.limits) as builder:
-            _require_expected(device)
-            plan = plan_case(wanted.suite, wanted.case, device.identity, cache, wanted.as_shipped)
-            (record,) = run_suite([plan], Run(device, TuningStore(cache), wanted.as_shipped), builder)
+        with open_workbench(request, name, Silent()) as bench:
+            _require_expected(bench.device)
+            (record,) = run_suite(bench.plans, bench.run, bench.builder)
     except Failure as failure:
-        record = _without_device(wanted, name, failure)
+        record = _without_device(request, name, failure)
     if file := _records():
         file.append(record)
     return record
@@ -127,29 +114,13 @@ def identity_to(identity: Identity) -> str:
     return _IDENTITY.dump_json(identity).decode()
 
 
-def _without_device(wanted: _Wanted, name: str, failure: Failure) -> Record:
+def _without_device(request: Request, name: str, failure: Failure) -> Record:
     """The record of a case for which no device could be had."""
     identity = _expected() or Identity(kind="unknown", serial=name)
-    known = {outcome.value for outcome in Outcome}
-    return Record.model_validate(
-        {
-            **vars(wanted.case),
-            "case": wanted.case.id,
-            "as_shipped": wanted.as_shipped,
-            "device": name,
-            "identity": identity,
-            "identity_key": identity.key,
-            "emulated": identity.emulated,
-            "outcome": failure.outcome if failure.outcome in known else Outcome.INFRA_ERROR,
-            "message": failure.message,
-            "hint": failure.hint,
-            "evidence": failure.evidence,
-            **versions(),
-            "harness": version("adreno-bench"),
-            "started_at": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
-            "run": os.environ.get("ASV_COMMIT", ""),
-        }
-    )
+    origin = Origin(name, identity, request.quirks.as_shipped, os.environ.get("ASV_COMMIT", ""))
+    with Recording(request.cases[0], origin) as recording:
+        raise failure
+    return recording.record
 
 
 def _records() -> RecordFile | None:

@@ -10,10 +10,11 @@ from harness.cases.plan import Plan
 from harness.judge.noise_profile import NoiseProfile, profile_of
 from harness.judge.sides import finding
 from harness.judge.stats.pair import Rules
+from harness.run.context import Run
 from harness.run.outcome import ExitCode, Outcome, exit_code
 from harness.run.progress import Progress
 from harness.run.record import Record, RecordFile, resume_key
-from harness.run.runner import Run, run_suite
+from harness.run.runner import run_suite
 
 
 @dataclass(frozen=True)

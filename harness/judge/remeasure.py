@@ -12,9 +12,10 @@ from harness.judge.baseline import Baseline
 from harness.judge.comparison import Comparison
 from harness.judge.confirm import Measure
 from harness.judge.stats.sequential import Arm
+from harness.run.context import Run
 from harness.run.progress import Progress
 from harness.run.record import Record, RecordFile
-from harness.run.runner import Run, run_with_recovery
+from harness.run.runner import run_with_recovery
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,16 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.build.pool import Builder
 from harness.cases.plan import Plan
 from harness.cases.suite import Suite
 from harness.judge.baseline import Baseline
 from harness.pytest_plugin.options import Options
+from harness.quirks import policy_of
+from harness.run.context import Built, Run
 from harness.run.progress import Silent
 from harness.run.record import Record
-from harness.run.runner import Built, Run, run_with_recovery
-from harness.run.tuning import TuningStore
-from harness.workbench import prepared
+from harness.run.runner import run_with_recovery
+from harness.workbench import Request, open_workbench
 
 
 @dataclass(frozen=True)
@@ -41,15 +41,8 @@ class CaseRunner:
 @contextlib.contextmanager
 def opened(options: Options, device: str, cases: Sequence[str]) -> Iterator[CaseRunner]:
     """Open the device and build the cases. Raises Failure if the rig cannot; a build that fails is its case's."""
-    as_shipped, but_for = options.as_shipped, options.with_quirks
-    with (
-        prepared(options.suite, list(cases), device, as_shipped=as_shipped, but_for=but_for, say=_silent) as work,
-        Builder(work.cache, work.suite.limits) as builder,
-    ):
-        built = builder.build(job for plan in work.plans for job in (plan.compile, plan.oracle))
-        run = Run(work.device, TuningStore(work.cache), as_shipped, timed=False)
-        yield CaseRunner(options, work.suite, run, {plan.case.id: plan for plan in work.plans}, built)
-
-
-def _silent(_said: str) -> None:
-    """A test says what it has to say in its failure."""
+    request = Request.read(options.suite, list(cases), policy_of(options.as_shipped, options.with_quirks))
+    with open_workbench(request, request.one_device(device, Silent()), Silent(), timed=False) as bench:
+        built = bench.builder.build(job for plan in bench.plans for job in (plan.compile, plan.oracle))
+        plans = {plan.case.id: plan for plan in bench.plans}
+        yield CaseRunner(options, request.suite, bench.run, plans, built)

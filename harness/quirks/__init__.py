@@ -9,6 +9,7 @@ from collections.abc import Collection
 
 from device_runner.names import suggestion
 from harness.cases.case import Precision
+from harness.cases.request import QuirkPolicy
 from harness.compiler.installed import tvm_version
 from harness.failures import UsageError
 from harness.quirks import (
@@ -44,7 +45,7 @@ from harness.quirks import (
 )
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
 
-__all__ = ["QUIRKS", "ProbeAnswer", "Quirk", "Presence", "quirks_for", "require_known"]
+__all__ = ["QUIRKS", "ProbeAnswer", "Quirk", "Presence", "policy_of", "quirks_for", "quirks_of", "require_known"]
 
 QUIRKS: tuple[Quirk, ...] = (
     tir_pipeline_tuple.QUIRK,
@@ -91,8 +92,24 @@ def quirks_for(
     return tuple(quirk for quirk in found if not as_shipped or quirk.essential or quirk.id in but_for)
 
 
+def quirks_of(ids: Collection[str]) -> tuple[Quirk, ...]:
+    """The quirks of these ids, in the order in which their workarounds are applied."""
+    return tuple(quirk for quirk in QUIRKS if quirk.id in ids)
+
+
+def policy_of(as_shipped: bool, with_quirks: Collection[str] | None = None) -> QuirkPolicy:
+    """Which defects are worked around, as a person asked for it.
+
+    Raises UsageError for quirks that do not exist or that are worked around anyway.
+    """
+    require_known(with_quirks or ())
+    if with_quirks and not as_shipped:
+        raise UsageError("--with-quirk goes with --as-shipped", hint="without it all quirks are worked around")
+    return QuirkPolicy(as_shipped, tuple(with_quirks or ()))
+
+
 def require_known(ids: Collection[str]) -> None:
-    """Raise UsageError for an id that no quirk has. One that the installed release has not got is no mistake."""
+    """Raise UsageError for an id that no quirk has. One that the installed release is free of is no mistake."""
     known = [quirk.id for quirk in QUIRKS]
     for wrong in (one for one in ids if one not in known):
         raise UsageError(f"there is no quirk {wrong!r}", hint=suggestion(wrong, known))

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from device_runner.failures import RigFailure
-from harness.build.compile import KERNELS
+from harness.build.artifact import KERNELS
 from harness.cases.suite import load_suite
 from harness.failures import UsageError
 from harness.history.measured import longest_s

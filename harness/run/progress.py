@@ -11,6 +11,12 @@ from harness.run.record import Record
 class Progress(Protocol):
     """Told what happens, as it happens. Called from several threads while building."""
 
+    def say(self, text: str) -> None:
+        """A line for a person."""
+
+    def pushing(self, sent_bytes: int, total_bytes: int) -> None:
+        """How much of a file has been sent to the device."""
+
     def build(self, title: str, state: str, seconds: float) -> None:
         """A build is `building`, or has been `built`, `reused` or `failed` after `seconds`."""
 
@@ -29,6 +35,12 @@ def on_device(case_id: str, device: str) -> str:
 class Silent:
     """Listens to nothing."""
 
+    def say(self, text: str) -> None:
+        """Ignore it."""
+
+    def pushing(self, sent_bytes: int, total_bytes: int) -> None:
+        """Ignore it."""
+
     def build(self, title: str, state: str, seconds: float) -> None:
         """Ignore it."""
 
@@ -45,6 +57,14 @@ class Noted:
     def __init__(self, progress: Progress, tell: Callable[[str, str], None]) -> None:
         self._progress = progress
         self._tell = tell
+
+    def say(self, text: str) -> None:
+        """Pass it on."""
+        self._progress.say(text)
+
+    def pushing(self, sent_bytes: int, total_bytes: int) -> None:
+        """Pass it on."""
+        self._progress.pushing(sent_bytes, total_bytes)
 
     def build(self, title: str, state: str, seconds: float) -> None:
         """Pass it on."""

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from importlib.metadata import version
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from device_runner.failures import DeviceFailure, DeviceLost, Failure, LinkFailure, PathFailure, RigFailure, Unsupported
-from harness.build.pool import Artifact
+from harness.build.artifact import Artifact
+from harness.cases.case import Case
+from harness.cases.plan import Plan
 from harness.compiler.installed import versions
+from harness.run.context import Origin
 from harness.run.outcome import Outcome
 from harness.run.record import Record
 
@@ -18,10 +22,8 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from device_runner.device import Array, Identity, Program, Steadiness
-    from harness.cases.plan import Plan
     from harness.run.correctness import Accuracy
     from harness.run.reference import Reference
-    from harness.run.runner import Run
     from harness.run.timing import Timing
     from harness.run.tuning import Prepared, Proof
 
@@ -50,26 +52,30 @@ class Recording:
     Ctrl-C and the like pass through: a case that was interrupted has no outcome.
     """
 
-    def __init__(self, plan: Plan, run: Run) -> None:
-        identity = run.device.identity
+    def __init__(self, case: Case, origin: Origin, *, artifact: str = "", quirks: Sequence[str] = ()) -> None:
         self._known: dict[str, Any] = {
-            **vars(plan.case),
-            "case": plan.case.id,
-            "device": run.device.name,
-            "identity": identity,
-            "identity_key": identity.key,
-            "emulated": identity.emulated,
-            "artifact": plan.compile.key,
-            "quirks": plan.quirks,
-            "as_shipped": run.as_shipped,
+            **vars(case),
+            "case": case.id,
+            "device": origin.device,
+            "identity": origin.identity,
+            "identity_key": origin.identity.key,
+            "emulated": origin.identity.emulated,
+            "artifact": artifact,
+            "quirks": quirks,
+            "as_shipped": origin.as_shipped,
             **versions(),
             "harness": version("adreno-bench"),
             "started_at": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
-            "run": run.id,
+            "run": origin.run,
             "outcome": Outcome.OK,
         }
         self.lost: Failure | None = None
         """The loss of the device or of what leads to it, if that is what ended the case."""
+
+    @classmethod
+    def of(cls, plan: Plan, origin: Origin) -> Recording:
+        """The recording of a planned case."""
+        return cls(plan.case, origin, artifact=plan.compile.key, quirks=plan.quirks)
 
     def __enter__(self) -> Self:
         return self

@@ -5,54 +5,25 @@ Correctness is judged before speed: a wrong answer gets no latency.
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from device_runner.device import Device, Identity, Program, Session
+from device_runner.device import Identity, Program, Session
 from device_runner.failures import Failure, Unsupported
-from device_runner.recovery import Recovery, Rung
-from harness.build.oracle import INPUTS, OUTPUTS, load_arrays
-from harness.build.pool import Answers, Artifact, Builder
+from harness.build.artifact import INPUTS, OUTPUTS, Answers, Artifact
+from harness.build.oracle import load_arrays
+from harness.build.pool import Builder
 from harness.cases.case import Precision
 from harness.cases.plan import Plan
+from harness.run.context import Built, Run
 from harness.run.correctness import judge
 from harness.run.progress import Progress, Silent
 from harness.run.record import Record, RecordFile, resume_key
 from harness.run.recording import Recording
 from harness.run.reference import Reference, ReferenceKernel, prepare_reference
 from harness.run.timing import Timing, measure
-from harness.run.tuning import TuningStore
 
-Built = Mapping[str, Artifact | Answers | Failure]
 T = TypeVar("T")
-
-
-def new_id() -> str:
-    """Text common to all records of one run and to those of no other."""
-    return uuid.uuid4().hex[:12]
-
-
-@dataclass(frozen=True)
-class Run:
-    """What all records of one run have in common."""
-
-    device: Device
-    tunings: TuningStore
-    as_shipped: bool = False
-    timed: bool = True
-    """Whether right answers are also timed. A correctness gate has no use for it."""
-    allow_reboot: bool = False
-    """Whether a lost device may be rebooted."""
-    id: str = field(default_factory=new_id)
-    recovery: Recovery = field(default_factory=Recovery)
-    """What is remembered of the device from case to case."""
-
-    @property
-    def rungs(self) -> Sequence[Rung]:
-        """What may be done to bring the device back, gentlest first."""
-        return [rung for rung in self.device.rungs if self.allow_reboot or not rung.drastic]
 
 
 def run_suite(
@@ -109,7 +80,7 @@ def run_case(plan: Plan, built: Built, run: Run, progress: Progress) -> Record:
 
 def _attempt(plan: Plan, built: Built, run: Run, progress: Progress) -> Recording:
     case, timeout_s = plan.case, plan.budget.timeout_s
-    with Recording(plan, run) as recording:
+    with Recording.of(plan, run.origin) as recording:
         artifact = recording.built(_expect(built[plan.compile.key], Artifact))
         answers = _expect(built[plan.oracle.key], Answers)
         _require_support(plan, run.device.identity)

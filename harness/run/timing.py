@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.cases.plan import Budget
+
 if TYPE_CHECKING:
     from device_runner.device import Program
 
@@ -19,17 +21,6 @@ FEWEST_DEVICE_SAMPLES = 3
 AGREE_WITHIN = 0.05
 WARM_UP_SHARE = 0.2
 DEVICE_SHARE = 0.2
-
-
-@dataclass(frozen=True)
-class Budget:
-    """How long one case may be sampled, and how much is enough."""
-
-    seconds: float = 20.0
-    samples: int = 30
-    """Most samples of wall time; reached only by fast cases."""
-    timeout_s: float = 600.0
-    """After this long without an answer the program hangs."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from harness.store import Store, key_of, sha256_of
 
 if TYPE_CHECKING:
     from device_runner.device import Array, Device, Loadable, Program, Session
-    from harness.build.pool import Artifact
+    from harness.build.artifact import Artifact
 
 BLOB = "tuning.bin"
 SHA256 = "sha256"

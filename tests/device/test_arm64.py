@@ -14,15 +14,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from arm64_machine import Arm64Machine, missing
+from compile_requests import request_for
 
 from device_runner.adb_device import AdbDevice, AdbTransport
 from device_runner.device import Loadable
 from device_runner.runtimes.phone import examine
 from device_runner.runtimes.phone.check import host_interface
 from device_runner.virtual import VirtualPhone, virtual_phone
-from harness.build.compile import CompileRequest, compile_model
+from harness.build.artifact import INPUTS, OUTPUTS
+from harness.build.compile import compile_model
 from harness.build.link import check_library, host_triple
-from harness.build.oracle import INPUTS, OUTPUTS, answer, load_arrays
+from harness.build.oracle import answer, load_arrays
 from harness.models.sources import model_source
 
 pytestmark = [
@@ -62,17 +64,8 @@ def test_tiny_is_right_through_adb_and_rpc(
     identity = device.identity
     assert host_triple(identity) == triple
     model = str(model_source("tiny").onnx_file(tmp_path))
-    request = CompileRequest(
-        model,
-        None,
-        path,
-        "float32",
-        False,
-        triple,
-        identity.image2d_max_width,
-        identity.image2d_max_height,
-        identity.image_max_array_layers,
-    )
+    limits = identity.image2d_max_width, identity.image2d_max_height, identity.image_max_array_layers
+    request = request_for(model, path, host_triple=triple, limits=limits)
     made = compile_model(request, tmp_path)
     library = tmp_path / made.library
     check_library(library, triple)

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compile_requests import request_for
 
 from device_runner.device import Device, Loadable, Toggles
 from device_runner.failures import Unsupported
 from device_runner.registry import open_device
-from harness.build.compile import CompileRequest, compile_model
+from harness.build.compile import compile_model
 from harness.models.spec import InputSpec, seeded_inputs
 from harness.models.zoo import ZOO
 
@@ -35,7 +36,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     made: dict[str, Any] = {}
     for path in ("clml", "cpu"):
         (folder / path).mkdir()
-        request = CompileRequest(str(source.onnx_file(folder)), None, path, "float32", False, None, 8192, 8192, 2048)
+        request = request_for(source.onnx_file(folder), path)
         built = compile_model(request, folder / path)
         library = folder / path / built.library
         sha256 = hashlib.sha256(library.read_bytes()).hexdigest()

@@ -30,10 +30,11 @@ from device_runner.recovery.ladder import Attempt, T
 from device_runner.rpc_server import server
 from device_runner.transport.boot import boot_of
 from device_runner.virtual import VirtualPhone
+from harness.run.context import Run
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record, RecordFile
-from harness.run.runner import Run, missing, run_suite, run_with_recovery
+from harness.run.runner import missing, run_suite, run_with_recovery
 from harness.run.tuning import TuningStore
 
 pytestmark = pytest.mark.device

@@ -8,10 +8,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from compile_requests import request_for
 
 from device_runner.failures import RigFailure
 from device_runner.runtimes.phone.elf import read_elf
-from harness.build.compile import LIBRARY, CompileRequest, compile_model
+from harness.build.artifact import LIBRARY
+from harness.build.compile import compile_model
 from harness.build.link import NDK_VARIABLE, Linker, check_library, linker
 from harness.models.sources import model_source
 
@@ -42,7 +44,7 @@ def compiled(chosen: Linker, folder: Path, code: str) -> Path:
 def test_tiny_for_a_phone(path: str, precision: str, tmp_path: Path) -> None:
     model = model_source("tiny").onnx_file(tmp_path)
     made = compile_model(
-        CompileRequest(str(model), None, path, precision, False, ANDROID, 16384, 16384, 2048), tmp_path
+        request_for(model, path, precision, host_triple=ANDROID, limits=(16384, 16384, 2048)), tmp_path
     )
     elf = check_library(tmp_path / LIBRARY, ANDROID)
     assert made.library == LIBRARY

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compile_requests import request_for
 from onnx import TensorProto, helper
 
 from device_runner.runtimes import opencl as opencl_runtime
-from harness.build.compile import Compiled, CompileRequest, compile_model
+from harness.build.artifact import Compiled
+from harness.build.compile import compile_model
 from harness.models.graph import GraphBuilder
 from harness.models.spec import InputSpec, seeded_inputs
 from harness.models.zoo import ZOO, tiny
@@ -55,7 +57,7 @@ def answer(runtime: Any, tmp_path: Path) -> Answer:
         out = tmp_path / f"{path}-{len(list(tmp_path.iterdir()))}"
         out.mkdir()
         (out / "model.onnx").write_bytes(model)
-        request = CompileRequest(str(out / "model.onnx"), None, path, "float32", as_shipped, None, 8192, 8192, 2048)
+        request = request_for(out / "model.onnx", path, as_shipped=as_shipped)
         return call(runtime, out, compile_model(request, out), entry, "cpu" if path == "cpu" else "opencl")
 
     return run

@@ -12,10 +12,12 @@ from typing import Any
 import clml_golden
 import numpy as np
 import pytest
+from compile_requests import request_for
 
 from device_runner.runtimes import clml as clml_runtime
 from device_runner.runtimes import opencl as opencl_runtime
-from harness.build.compile import Compiled, CompileRequest, compile_model
+from harness.build.artifact import Compiled
+from harness.build.compile import compile_model
 from harness.models.spec import InputSpec, seeded_inputs
 from harness.models.zoo import ZOO
 
@@ -45,7 +47,7 @@ def answer(runtime: Any, tmp_path: Path) -> Answer:
         folder = tmp_path / f"{path}-{precision}"
         folder.mkdir()
         file = str(source.onnx_file(tmp_path))
-        request = CompileRequest(file, None, path, precision, as_shipped, None, 8192, 8192, 2048)
+        request = request_for(file, path, precision, as_shipped=as_shipped)
         made = compile_model(request, folder)
         device = runtime.cpu() if path == "cpu" else runtime.device("opencl")
         library = runtime.runtime.load_module(str(folder / made.library))
@@ -72,7 +74,7 @@ def test_tiny_is_right(answer: Answer) -> None:
 def test_float16_compiles(tmp_path: Path, precision: str, share: float) -> None:
     """PoCL has no float16, so what stays outside cannot run here. CLML cannot add up in float32 what is float16."""
     file = str(next(source for source in ZOO if source.name == "tiny").onnx_file(tmp_path))
-    made = compile_model(CompileRequest(file, None, "clml", precision, False, None, 8192, 8192, 2048), tmp_path)
+    made = compile_model(request_for(file, "clml", precision), tmp_path)
     assert made.facts["macs_offloaded"] / made.facts["macs"] == pytest.approx(share, abs=0.01)
 
 

@@ -12,9 +12,9 @@ from benchmarks.soak import WARM_UP, Soak, VirtualFaults, soak
 from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable
 from device_runner.virtual import VirtualPhone
-from harness.build.pool import Answers, Artifact
+from harness.build.artifact import Answers, Artifact
+from harness.run.context import Run
 from harness.run.record import Record
-from harness.run.runner import Run
 from harness.run.tuning import TuningStore
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]

@@ -11,13 +11,13 @@ import command
 import pytest
 
 from device_runner.virtual.faults import FAULTS_VARIABLE
+from harness.build.artifact import LIBRARY, MANIFEST
 from harness.judge.compare import compare_sides
 from harness.judge.noise_profile import FOLDER, NoiseProfile
 from harness.judge.sides import sides_of
 from harness.judge.verdict import Verdict
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record, RecordFile
-from harness.store import LIBRARY, MANIFEST
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 

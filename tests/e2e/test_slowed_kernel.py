@@ -14,12 +14,11 @@ from command import bench
 
 from device_runner.virtual import Faults, SlowKernels, faults
 from device_runner.virtual.phone import FAULTS_JSON
-from harness.build.pool import Builder
 from harness.run.outcome import ExitCode
+from harness.run.progress import Silent
 from harness.run.record import RecordFile
-from harness.run.runner import Run, run_suite
-from harness.run.tuning import TuningStore
-from harness.workbench import prepared
+from harness.run.runner import run_suite
+from harness.workbench import Request, open_workbench
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 
@@ -45,17 +44,13 @@ def test_a_slowed_kernel_is_slower_and_any_other_is_not(
     monkeypatch.setenv(faults.FAULTS_VARIABLE, str(tmp_path / "faults.json"))
     (tmp_path / "my.toml").write_text(SUITE)
     factors = {"base": 1.0, "head": 1.3, "again": 1.0}
-    with (
-        prepared(tmp_path / "my.toml", None, "virtual", as_shipped=False, say=print) as work,
-        Builder(work.cache, work.suite.limits) as builder,
-    ):
-        run = Run(work.device, TuningStore(work.cache))
+    with open_workbench(Request.read(tmp_path / "my.toml", None), "virtual", Silent()) as opened:
         for session in range(1, MOST_SESSIONS + 1):
             for name, factor in factors.items():
                 slowed = (SlowKernels(factor=factor, kernel="fused*"),)
                 injected = Faults(simulate_inference_s=INFERENCE_S, slow_kernels=slowed)
                 faults.write(cache / "virtual" / FAULTS_JSON, injected)
-                list(run_suite(work.plans, run, builder, RecordFile(tmp_path / f"{name}.jsonl")))
+                list(run_suite(opened.plans, opened.run, opened.builder, RecordFile(tmp_path / f"{name}.jsonl")))
             if session < SESSIONS:
                 continue
             slower, same = compared(tmp_path, "base", "head"), compared(tmp_path, "base", "again")

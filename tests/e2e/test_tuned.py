@@ -7,14 +7,16 @@ import pytest
 
 from device_runner.device import Device
 from device_runner.registry import open_device
+from harness.build.planner import plan_case
 from harness.build.pool import Builder
 from harness.cases.case import Case, Tuning
-from harness.cases.plan import Plan, plan_case
+from harness.cases.plan import Plan
 from harness.cases.suite import Limits, Suite
+from harness.run.context import Built, Run
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record
-from harness.run.runner import Built, Run, run_case
+from harness.run.runner import run_case
 from harness.run.tuning import BLOB, CACHE_VARIABLE, SHA256, TuningStore
 from harness.store import sha256_of
 
@@ -30,7 +32,7 @@ def device(cache: Path):  # type: ignore[no-untyped-def]
 
 
 def planned(device: Device, cache: Path, *cases: Case) -> tuple[list[Plan], Built]:
-    plans = [plan_case(SUITE, case, device.identity, cache, as_shipped=False) for case in cases]
+    plans = [plan_case(SUITE, case, device.identity, cache) for case in cases]
     with Builder(cache, Limits()) as builder:
         return plans, builder.build(job for plan in plans for job in (plan.compile, plan.oracle))
 

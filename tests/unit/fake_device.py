@@ -13,12 +13,10 @@ import numpy as np
 from device_runner.device import Identity, Loadable, Pushed, Steadiness, T, ThermalLimits, Toggles
 from device_runner.failures import Failure
 from device_runner.recovery import Rung
-from harness.build.compile import Compiled
-from harness.build.oracle import INPUTS, OUTPUTS, save_arrays
-from harness.build.pool import Answers, Artifact, Job
+from harness.build.artifact import INPUTS, OUTPUTS, Answers, Artifact, Compiled
+from harness.build.oracle import save_arrays
 from harness.cases.case import Case, Precision
-from harness.cases.plan import Plan
-from harness.run.timing import Budget
+from harness.cases.plan import Budget, Job, Plan
 
 Things = dict[str, Artifact | Answers | Failure]
 

@@ -11,7 +11,9 @@ import psutil
 from waiting import eventually
 
 from device_runner.failures import Failure, RigFailure
-from harness.build.pool import Artifact, Builder, Job
+from harness.build.artifact import Artifact
+from harness.build.pool import Builder
+from harness.cases.plan import Job
 from harness.cases.suite import Limits
 from harness.failures import CompileFailure, CompilerCrash, CompileTimeout
 

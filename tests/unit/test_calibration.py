@@ -30,10 +30,10 @@ from harness.judge.noise_profile import NoiseProfile, profile_of
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.sequential import smallest_confirmable
 from harness.judge.supported import profiles_of, require_supported
+from harness.run.context import Run
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record, RecordFile
-from harness.run.runner import Run
 from harness.run.tuning import TuningStore
 
 CASE = "tiny-opencl-float32-untuned"

@@ -13,12 +13,11 @@ import pytest
 
 from device_runner.device import DeviceEntry
 from device_runner.failures import DeviceLost
-from harness.cases.suite import Suite
+from harness.cases.suite import Suite, choose
 from harness.cli import COMMANDS as LISTED
 from harness.cli import main
 from harness.cli.lazy import Command
 from harness.run.outcome import ExitCode
-from harness.workbench import choose
 
 HEAVY = ("tvm", "tvm_ffi", "onnx", "numpy", "adbutils", "rich", "pydantic")
 COMMANDS = (

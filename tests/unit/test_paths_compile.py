@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compile_requests import request_for
 from onnx import TensorProto, helper
 
 from device_runner.failures import Failure, SetupMissing
-from harness.build.compile import Compiled, CompileRequest, compile_model
+from harness.build.artifact import Compiled
+from harness.build.compile import compile_model
+from harness.cases.request import CompileRequest
 from harness.compiler.passes import adreno_relax_passes, adreno_tir_passes
 from harness.failures import CompileFailure, UnsupportedOperator
 from harness.models.zoo import ZOO
@@ -24,7 +27,7 @@ TINY = next(model for model in ZOO if model.name == "tiny")
 @pytest.fixture(scope="module")
 def request_tiny(tmp_path_factory: pytest.TempPathFactory) -> CompileRequest:
     file = TINY.onnx_file(tmp_path_factory.mktemp("models"))
-    return CompileRequest(str(file), None, "texture", "float32", False, None, 8192, 8192, 2048)
+    return request_for(file, "texture")
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +36,7 @@ def compiled(request_tiny: CompileRequest, tmp_path_factory: pytest.TempPathFact
     made = {}
     for path in PATHS:
         (out / path).mkdir()
-        made[path] = compile_model(dataclasses.replace(request_tiny, path=path), out / path)
+        made[path] = compile_model(request_for(request_tiny.model_file, path), out / path)
         assert (out / path / made[path].library).stat().st_size > 10_000
     return made
 
@@ -65,14 +68,14 @@ def test_cpu_has_no_kernels(compiled: dict[str, Compiled]) -> None:
 
 @pytest.mark.parametrize("precision", ["float16", "float16_acc32"])
 def test_texture_in_half_precision(request_tiny: CompileRequest, precision: str, tmp_path: Path) -> None:
-    made = compile_model(dataclasses.replace(request_tiny, precision=precision), tmp_path)
+    made = compile_model(request_for(request_tiny.model_file, "texture", precision), tmp_path)
     assert "texture-conv-out-dtype" in made.quirks
     assert made.facts["image_kernels"] >= 10
 
 
 def test_as_shipped_is_the_compilers_error(request_tiny: CompileRequest, tmp_path: Path) -> None:
     with pytest.raises(CompileFailure, match=r"TVM failed to lower the model: .*Divide by zero") as caught:
-        compile_model(dataclasses.replace(request_tiny, as_shipped=True), tmp_path)
+        compile_model(request_for(request_tiny.model_file, "texture", as_shipped=True), tmp_path)
     assert caught.value.outcome == "compile-error"
     assert "Traceback" in caught.value.evidence
 
@@ -116,7 +119,7 @@ def saved(folder: Path, nodes: list[Any]) -> CompileRequest:
     domains = [helper.make_opsetid("", 13), helper.make_opsetid("acme", 1)]
     file = folder / "model.onnx"
     file.write_bytes(helper.make_model(graph, opset_imports=domains, ir_version=8).SerializeToString())
-    return CompileRequest(str(file), None, "opencl", "float32", False, None, 8192, 8192, 2048)
+    return request_for(file, "opencl")
 
 
 def test_unknown_operator_is_named(tmp_path: Path) -> None:

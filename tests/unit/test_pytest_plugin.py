@@ -21,9 +21,9 @@ from harness.judge import baseline
 from harness.pytest_plugin import fixtures, plugin
 from harness.pytest_plugin.bench import CaseRunner
 from harness.pytest_plugin.options import Options, device_of
+from harness.run.context import Run
 from harness.run.outcome import Outcome
 from harness.run.record import Record
-from harness.run.runner import Run
 from harness.run.tuning import TuningStore
 
 pytest_plugins = ["pytester"]

@@ -12,9 +12,8 @@ from harness.compiler.installed import release, tvm_version
 from harness.compiler.passes import insert_before, replace_last
 from harness.failures import UsageError
 from harness.paths.workaround import NO_EDITS
-from harness.quirks import QUIRKS, Presence, ProbeAnswer, Quirk, quirks_for, require_known
+from harness.quirks import QUIRKS, Presence, ProbeAnswer, Quirk, policy_of, quirks_for, require_known
 from harness.quirks.ask import ask
-from harness.workbench import require_choice
 
 FIXED = [q for q in QUIRKS if q.edits != NO_EDITS]
 
@@ -66,9 +65,9 @@ def test_a_quirk_that_there_is_not_is_named_with_the_nearest() -> None:
 
 
 def test_quirks_are_chosen_only_of_what_is_as_shipped() -> None:
-    require_choice(True, ["vectorized-alloc"])
+    assert policy_of(True, ["vectorized-alloc"]).with_quirks == ("vectorized-alloc",)
     with pytest.raises(UsageError, match="--with-quirk goes with --as-shipped"):
-        require_choice(False, ["vectorized-alloc"])
+        policy_of(False, ["vectorized-alloc"])
 
 
 def test_release_reads_versions() -> None:

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, LinkFailure, RigFailure
 from device_runner.recovery import Recovery, Rung, Step, climb
 from harness.failures import CompilerCrash
+from harness.run.context import Run
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record
-from harness.run.runner import Run, run_with_recovery
+from harness.run.runner import run_with_recovery
 from harness.run.tuning import TuningStore
 
 NAMES = ("retry", "reconnect", "restart", "reboot")

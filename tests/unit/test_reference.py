@@ -9,12 +9,15 @@ import pytest
 from fake_device import FakeDevice, Things, a_plan, things
 
 from device_runner.failures import DeviceLost, KernelBuildFailure
-from harness.build.pool import Artifact, Job
+from harness.build.artifact import Artifact
+from harness.build.reference_kernel import CRC
+from harness.cases.plan import Job
+from harness.run.context import Run
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record
-from harness.run.reference import CRC, SAMPLES
-from harness.run.runner import Run, run_case
+from harness.run.reference import SAMPLES
+from harness.run.runner import run_case
 from harness.run.tuning import TuningStore
 
 PLAN = replace(a_plan(), reference=Job("reference", "ref", "reference kernel", {}))

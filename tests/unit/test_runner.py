@@ -13,14 +13,16 @@ from fake_device import FakeDevice, FakeSession, Things, a_plan, things
 
 from device_runner.device import Identity, Steadiness
 from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, KernelBuildFailure, RigFailure
-from harness.build.pool import Answers, Artifact, Builder, Job
+from harness.build.artifact import Answers, Artifact
+from harness.build.pool import Builder
 from harness.cases.case import Case, Precision
-from harness.cases.plan import Plan
+from harness.cases.plan import Job, Plan
 from harness.failures import CompilerCrash
+from harness.run.context import Built, Run
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record, RecordFile
-from harness.run.runner import Built, Run, missing, run_case, run_suite
+from harness.run.runner import missing, run_case, run_suite
 from harness.run.timing import FEWEST_SAMPLES
 from harness.run.tuning import TuningStore
 

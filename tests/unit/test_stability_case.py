@@ -14,10 +14,11 @@ from device_runner.device import Steadiness, T, ThermalLimits
 from device_runner.local import LocalTransport
 from device_runner.stability import Keeper
 from device_runner.virtual import phone
+from harness.run.context import Run
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record
-from harness.run.runner import Run, run_case
+from harness.run.runner import run_case
 from harness.run.tuning import TuningStore
 
 

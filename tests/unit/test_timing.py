@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from harness.run.timing import FEWEST_DEVICE_SAMPLES, FEWEST_SAMPLES, Budget, measure
+from harness.cases.plan import Budget
+from harness.run.timing import FEWEST_DEVICE_SAMPLES, FEWEST_SAMPLES, measure
 
 
 @dataclass

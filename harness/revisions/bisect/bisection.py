@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.build.planner import model_digest
 from harness.cases.case import Case
-from harness.cases.plan import model_digest
 from harness.cases.suite import load_suite
 from harness.failures import UsageError
 from harness.judge.confirm import confirmation

@@ -1,0 +1,56 @@
+"""What a build makes: the files of an entry in the store, and what they say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from device_runner.device import Loadable
+
+LIBRARY = "lib.so"
+MANIFEST = "manifest.json"
+FAILURE = "failure.json"
+KERNELS = "kernels.cl"
+"""All that the device compiles, kept beside the library for people, and for the difference between two builds."""
+RESULT = "result.json"
+"""How it went, as the worker says it; no part of a finished entry."""
+INPUTS, OUTPUTS = "inputs.npz", "outputs.npz"
+"""Of the oracle."""
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What came of a request, as plain JSON values."""
+
+    library: str
+    """File name in the output directory."""
+    vdevices: int
+    inputs: list[tuple[str, list[int], str]]
+    """Name, shape and number format, in the order that the library's entries take them."""
+    outputs: int
+    quirks: list[str]
+    facts: dict[str, int]
+    compile_s: float
+    offload: dict[str, Any] | None = None
+    """What went to CLML and what stayed, on the path that asks (`harness.paths.clml.offload.OffloadReport`)."""
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """One compiled case in the store."""
+
+    key: str
+    loadable: Loadable
+    compiled: Compiled
+    size_bytes: int
+    reused: bool
+    """Whether it was there before this run."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The oracle's inputs and outputs of one model, as files in the store."""
+
+    folder: Path
+    reused: bool

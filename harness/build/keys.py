@@ -1,0 +1,91 @@
+"""Under which key the store keeps a thing: a hash of all that decides what it is, and of no path of this machine.
+
+Our own sources are part of it: those that the worker imports, found by reading its imports, so that there is no list to
+forget a file in; and what is compiled into a library that the worker loads.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness.cases.plan import Job
+from harness.cases.request import CompileRequest
+from harness.compiler.installed import versions
+from harness.store import key_of, sha256_of
+
+ROOT = Path(__file__).parents[2]
+WORKER = "harness.build.worker"
+PACKAGES = ("harness", "device_runner")
+
+
+def compile_job(request: CompileRequest, model_sha256: str, title: str) -> Job:
+    """The job that makes an artifact."""
+    facts = {**dataclasses.asdict(request), "model_file": model_sha256}
+    key = key_of({**facts, **versions(), "pipeline": pipeline_version()})
+    return Job("compile", key, title, {"request": dataclasses.asdict(request)})
+
+
+def oracle_job(request: CompileRequest, model_sha256: str, seed: int, title: str) -> Job:
+    """The job that computes the oracle's answers. `request` is of the `cpu` path."""
+    key = compile_job(request, model_sha256, title).key
+    payload = {"request": dataclasses.asdict(request), "seed": seed}
+    return Job("oracle", key_of({"compile": key, "seed": seed}), title, payload)
+
+
+def reference_job(request: CompileRequest) -> Job:
+    """The job that makes the reference kernel for the device of a request (`harness.build.reference_kernel`)."""
+    facts = {"host_triple": request.host_triple, "linker": request.linker, "pipeline": pipeline_version()}
+    key = key_of({"reference": True, **facts, **versions()})
+    return Job("reference", key, "reference kernel", {"request": dataclasses.asdict(request)})
+
+
+@functools.cache
+def pipeline_version(root: Path = ROOT) -> str:
+    """Hash of our own sources that decide what is compiled, so that nobody has to remember to raise a number."""
+    return key_of({str(file.relative_to(root)): sha256_of(file) for file in sources(root)})
+
+
+def sources(root: Path = ROOT) -> list[Path]:
+    """Every file of ours that takes part in a compilation.
+
+    That is each module that the worker imports, at its top or inside a function, and what lies beside an imported
+    package in a folder `src`: the C++ sources of a library that the worker loads.
+    """
+    found: set[Path] = set()
+    waiting = [WORKER]
+    while waiting:
+        for file in _files(root, waiting.pop()):
+            if file not in found:
+                found.add(file)
+                waiting += _imports(file)
+    compiled = (file for init in found if init.name == "__init__.py" for file in init.parent.glob("src/**/*"))
+    return sorted({*found, *(file for file in compiled if file.is_file())})
+
+
+def _files(root: Path, module: str) -> Iterator[Path]:
+    """The files that importing a module runs: its packages' and its own. None for a name inside a module."""
+    parts = module.split(".")
+    for count in range(1, len(parts) + 1):
+        place = root.joinpath(*parts[:count])
+        if (file := place / "__init__.py").exists() or (file := place.with_suffix(".py")).exists():
+            yield file
+
+
+def _imports(file: Path) -> Iterator[str]:
+    """What a module of ours imports from our packages, but for what is only of use to a type checker."""
+    waiting: list[ast.AST] = [ast.parse(file.read_bytes())]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            waiting += node.orelse
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] in PACKAGES)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in PACKAGES:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        else:
+            waiting += ast.iter_child_nodes(node)

@@ -1,0 +1,128 @@
+"""Makes the plan of a case on a device: which quirks are worked around, what to build, what to ask the oracle.
+
+Planning compiles nothing. It ends in jobs whose keys say whether the store has their results already. No other place
+decides about quirks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from device_runner.device import Identity
+from device_runner.names import suggestion
+from harness.build.keys import compile_job, oracle_job, reference_job
+from harness.build.link import host_triple, linker_version
+from harness.cases.case import Case
+from harness.cases.plan import Budget, Plan
+from harness.cases.request import WORKED_AROUND, CompileRequest, QuirkPolicy
+from harness.cases.suite import OnnxModel, Suite, model_name
+from harness.failures import UsageError
+from harness.models.sources import model_source
+from harness.models.spec import ModelSource
+from harness.paths import PATHS
+from harness.quirks import quirks_for
+from harness.store import sha256_of
+
+CONTESTANTS = sorted(set(PATHS) - {"cpu"})
+"""The paths that a suite may name; `cpu` is the oracle."""
+
+SEED = 20_260
+"""Of the inputs. A constant, so that answers can be kept and records compared."""
+
+MODELS = "models"
+"""Folder of the cache in which models are made."""
+
+
+def check(suite: Suite, cases: Sequence[Case], cache: Path) -> None:
+    """Raise UsageError for a path that does not exist or a model that cannot be used, before anything is started."""
+    for case in cases:
+        if case.path not in CONTESTANTS:
+            raise UsageError(f"there is no path {case.path!r}", hint=suggestion(case.path, CONTESTANTS))
+    for name in dict.fromkeys(case.model for case in cases):
+        _file(suite, name, cache)
+
+
+def model_digest(suite: Suite, name: str, cache: Path) -> str:
+    """SHA-256 of a model's ONNX file. Raises UsageError if the model cannot be used."""
+    return _digest(_file(suite, name, cache))
+
+
+def plan_case(suite: Suite, case: Case, identity: Identity, cache: Path, policy: QuirkPolicy = WORKED_AROUND) -> Plan:
+    """Plan one case for a device. Raises UsageError if its model cannot be used."""
+    file = _file(suite, case.model, cache)
+    digest, request = _digest(file), _request(suite, case, file, identity, policy)
+    return Plan(
+        case=case,
+        compile=compile_job(request, digest, case.id),
+        oracle=oracle_job(_for_oracle(request), digest, SEED, f"oracle of {case.model}"),
+        quirks=tuple(request.quirks),
+        relative_tolerance=suite.relative_tolerance(case),
+        budget=Budget(suite.budget_s, suite.samples, suite.limits.run_s),
+        thermal_limits=suite.steady.thermal_limits(identity.serial),
+        reference=reference_job(request),
+    )
+
+
+def _request(suite: Suite, case: Case, file: Path, identity: Identity, policy: QuirkPolicy) -> CompileRequest:
+    triple = host_triple(identity)
+    as_shipped, but_for = policy.as_shipped, policy.with_quirks
+    quirks = quirks_for(case.path, case.precision, as_shipped=as_shipped, but_for=but_for)
+    return CompileRequest(
+        model_file=str(file),
+        input_shapes=_shapes(suite, case.model),
+        path=case.path,
+        precision=case.precision.value,
+        quirks=[quirk.id for quirk in quirks],
+        host_triple=triple,
+        image2d_max_width=identity.image2d_max_width,
+        image2d_max_height=identity.image2d_max_height,
+        image_max_array_layers=identity.image_max_array_layers,
+        linker=linker_version(triple),
+    )
+
+
+def _for_oracle(request: CompileRequest) -> CompileRequest:
+    """The same model on this machine's own CPU: the same for every device, precision and path."""
+    return dataclasses.replace(
+        request,
+        path="cpu",
+        precision="float32",
+        quirks=[],
+        host_triple=None,
+        image2d_max_width=0,
+        image2d_max_height=0,
+        image_max_array_layers=0,
+        linker="",
+    )
+
+
+def _model(suite: Suite, name: str) -> str | OnnxModel:
+    return next(model for model in suite.models if model_name(model) == name)
+
+
+def _source(suite: Suite, name: str) -> ModelSource:
+    model = _model(suite, name)
+    if isinstance(model, OnnxModel):
+        return model_source(name, onnx=model.onnx, shapes=model.shapes)
+    return model_source(name)
+
+
+def _file(suite: Suite, name: str, cache: Path) -> Path:
+    return _source(suite, name).onnx_file(cache / MODELS)
+
+
+def _shapes(suite: Suite, name: str) -> dict[str, list[int]] | None:
+    model = _model(suite, name)
+    return model.shapes or None if isinstance(model, OnnxModel) else None
+
+
+def _digest(file: Path) -> str:
+    return _digest_of(file, file.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=256)
+def _digest_of(file: Path, _changed: int) -> str:
+    return sha256_of(file)

@@ -1,0 +1,38 @@
+"""What is asked of the compiler: which defects are worked around, and all that decides what is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class QuirkPolicy:
+    """Which upstream defects are worked around: all of them, or only those without which nothing compiles."""
+
+    as_shipped: bool = False
+    with_quirks: tuple[str, ...] = ()
+    """Ids of quirks that are worked around all the same, although the rest is as shipped."""
+
+
+WORKED_AROUND = QuirkPolicy()
+"""All of them."""
+
+
+@dataclass(frozen=True)
+class CompileRequest:
+    """All that decides what is compiled, as plain JSON values."""
+
+    model_file: str
+    input_shapes: Mapping[str, Sequence[int]] | None
+    path: str
+    precision: str
+    quirks: Sequence[str]
+    """Ids of the quirks that are worked around; the plan decides which (`harness.build.planner`)."""
+    host_triple: str | None
+    """LLVM triple of the device's CPU; this machine's if it is None."""
+    image2d_max_width: int
+    image2d_max_height: int
+    image_max_array_layers: int
+    linker: str = ""
+    """Which one links for that CPU; empty for this machine's own."""

@@ -1,0 +1,59 @@
+"""What all cases of one run share: the device, what is kept of tuning, and what records say of their origin."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from device_runner.device import Device, Identity
+from device_runner.failures import Failure
+from device_runner.recovery import Recovery, Rung
+from harness.build.artifact import Answers, Artifact
+from harness.run.tuning import TuningStore
+
+Built = Mapping[str, Artifact | Answers | Failure]
+"""What the jobs of a plan came to, by key."""
+
+
+def new_id() -> str:
+    """Text common to all records of one run and to those of no other."""
+    return uuid.uuid4().hex[:12]
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a record comes from. Plain values, so that a device which is gone can still have records."""
+
+    device: str
+    """What a person types after `--device`."""
+    identity: Identity
+    as_shipped: bool
+    run: str
+    """The run's id."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run on one device."""
+
+    device: Device
+    tunings: TuningStore
+    as_shipped: bool = False
+    timed: bool = True
+    """Whether right answers are also timed. A correctness gate has no use for it."""
+    allow_reboot: bool = False
+    """Whether a lost device may be rebooted."""
+    id: str = field(default_factory=new_id)
+    recovery: Recovery = field(default_factory=Recovery)
+    """What is remembered of the device from case to case."""
+
+    @property
+    def origin(self) -> Origin:
+        """What its records say of where they come from."""
+        return Origin(self.device.name, self.device.identity, self.as_shipped, self.id)
+
+    @property
+    def rungs(self) -> Sequence[Rung]:
+        """What may be done to bring the device back, gentlest first."""
+        return [rung for rung in self.device.rungs if self.allow_reboot or not rung.drastic]
