@@ -21,7 +21,7 @@ Shapes = Mapping[str, Sequence[int]]
 
 
 @dataclass(frozen=True)
-class OnnxModel:
+class OnnxFile:
     """A model that the suite names by the path of its file."""
 
     name: str

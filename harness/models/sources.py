@@ -7,7 +7,7 @@ from pathlib import Path
 
 from device_runner.names import suggestion
 from harness.failures import UsageError
-from harness.models.onnx_model import OnnxModel
+from harness.models.onnx_model import OnnxFile
 from harness.models.spec import ModelSource
 
 
@@ -18,7 +18,7 @@ def model_source(
     from harness.models.zoo import ZOO
 
     if onnx is not None:
-        return OnnxModel(name, onnx, shapes or {})
+        return OnnxFile(name, onnx, shapes or {})
     known = {model.name: model for model in ZOO}
     if name not in known:
         hint = suggestion(name, known, otherwise="the zoo has")

@@ -110,7 +110,7 @@ def _kind(one: Series) -> str:
 
 
 def _name(one: Series) -> str:
-    return str(escape(f"{_kind(one)}, {one.quirks}"))  # plotly takes some markup in its texts
+    return str(escape(f"{_kind(one)}, {words.quirks_text(one)}"))  # plotly takes some markup in its texts
 
 
 def _latencies(one: Series, dash: str, colour: str) -> dict[str, Any]:

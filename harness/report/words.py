@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timezone
 
 from harness.history.events import CaseState, Event, state_of
-from harness.history.results import Point
+from harness.history.measured import WITH_WORKAROUNDS
+from harness.history.results import Point, Series
 from harness.judge.verdict import Verdict
 
 SYMBOLS = {
@@ -24,6 +25,11 @@ def state_text(point: Point) -> str:
     """`✓ right`."""
     state = state_of(point)
     return f"{SYMBOLS[state]} {state.value}"
+
+
+def quirks_text(series: Series) -> str:
+    """Which of the two builds of a case: `with workarounds`, for which kept results have another word, or as shipped."""
+    return "with workarounds" if series.quirks == WITH_WORKAROUNDS else series.quirks
 
 
 def latency(ms: float | None) -> str:

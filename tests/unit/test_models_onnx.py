@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from harness.failures import ModelError
-from harness.models.onnx_model import OnnxModel, input_specs, load
+from harness.models.onnx_model import OnnxFile, input_specs, load
 from harness.models.zoo import tiny
 
 
@@ -49,7 +49,7 @@ def with_external_weight(location: str) -> Any:
 
 def test_good_file_is_used_as_it_is(tmp_path: Path) -> None:
     file = saved(tmp_path, relu_model())
-    assert OnnxModel("mine", file).onnx_file(tmp_path / "cache") == file
+    assert OnnxFile("mine", file).onnx_file(tmp_path / "cache") == file
     assert not (tmp_path / "cache").exists()
 
 
@@ -139,9 +139,9 @@ def test_external_data_inside_the_folder_is_brought_in(tmp_path: Path) -> None:
     (folder / "data").mkdir(parents=True)
     (folder / "data" / "w.bin").write_bytes(np.arange(4, dtype=np.float32).tobytes())
     file = saved(folder, with_external_weight("data/w.bin"))
-    copy = OnnxModel("mine", file).onnx_file(tmp_path / "cache")
+    copy = OnnxFile("mine", file).onnx_file(tmp_path / "cache")
     assert copy.parent == tmp_path / "cache"
-    assert OnnxModel("mine", file).onnx_file(tmp_path / "cache") == copy
+    assert OnnxFile("mine", file).onnx_file(tmp_path / "cache") == copy
     (weight,) = onnx.load(copy, load_external_data=False).graph.initializer
     np.testing.assert_array_equal(numpy_helper.to_array(weight), np.arange(4))
 
@@ -153,7 +153,7 @@ def test_external_data_outside_the_folder_is_never_read(tmp_path: Path, location
     folder.mkdir()
     (folder / "link.bin").symlink_to(tmp_path / "secret.bin")
     with pytest.raises(ModelError, match="outside its own folder"):
-        OnnxModel("mine", saved(folder, with_external_weight(location))).onnx_file(tmp_path / "cache")
+        OnnxFile("mine", saved(folder, with_external_weight(location))).onnx_file(tmp_path / "cache")
 
 
 def test_external_data_outside_the_folder_is_found_in_attributes_too(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_external_data_outside_the_folder_is_found_in_attributes_too(tmp_path: P
     hidden = with_external_weight("../secret.bin").graph.initializer[0]
     model.graph.node.append(helper.make_node("Constant", [], ["c"], value=hidden))
     with pytest.raises(ModelError, match="outside its own folder"):
-        OnnxModel("mine", saved(tmp_path, model)).onnx_file(tmp_path / "cache")
+        OnnxFile("mine", saved(tmp_path, model)).onnx_file(tmp_path / "cache")
 
 
 @pytest.mark.parametrize("content", [None, b"short"])
@@ -169,4 +169,4 @@ def test_external_data_that_is_missing_or_short(tmp_path: Path, content: bytes |
     if content is not None:
         (tmp_path / "w.bin").write_bytes(content)
     with pytest.raises(ModelError, match=r"w\.bin"):
-        OnnxModel("mine", saved(tmp_path, with_external_weight("w.bin"))).onnx_file(tmp_path / "cache")
+        OnnxFile("mine", saved(tmp_path, with_external_weight("w.bin"))).onnx_file(tmp_path / "cache")
