@@ -39,15 +39,20 @@ def _machine(history: History, machine: str, series: Sequence[Series], markdown:
     for verdict in WORST_FIRST:
         for event in (e for e in moved if e.verdict is verdict):
             before, after = words.numbers(event)
-            name = f"{event.series.case.id} ({words.quirks_text(event.series)})"
             where = f"since {words.commit_text(event.before)}"
             what = _bold(verdict.value, markdown)
-            yield f"- {what} {name}: {before} → {after}, {where}. {_plain(event.after.message)}"
+            yield f"- {what} {_name(event.series)}: {before} → {after}, {where}. {_plain(event.after.message)}"
     for one in gone:
-        yield f"- {_bold('vanished', markdown)} {one.case.id} ({words.quirks_text(one)}): last seen at {_last_seen(one)}"
+        yield f"- {_bold('vanished', markdown)} {_name(one)}: last seen at {_last_seen(one)}"
     yield ""
     rows = [
-        (one.case.id, words.quirks_text(one), words.state_text(one.newest), words.latency(one.newest.wall_ms), _change(one))
+        (
+            one.case.id,
+            words.quirks_text(one),
+            words.state_text(one.newest),
+            words.latency(one.newest.wall_ms),
+            _change(one),
+        )
         for one in here[:MOST_ROWS]
     ]
     heads = ("case", "quirks", "state", "latency", "since last release")
@@ -55,6 +60,10 @@ def _machine(history: History, machine: str, series: Sequence[Series], markdown:
     if len(here) > MOST_ROWS:
         yield f"{len(here) - MOST_ROWS} more."
     yield ""
+
+
+def _name(series: Series) -> str:
+    return f"{series.case.id} ({words.quirks_text(series)})"
 
 
 def _change(series: Series) -> str:

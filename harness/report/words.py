@@ -28,7 +28,7 @@ def state_text(point: Point) -> str:
 
 
 def quirks_text(series: Series) -> str:
-    """Which of the two builds of a case: `with workarounds`, for which kept results have another word, or as shipped."""
+    """Which build of a case it is: `with workarounds`, for which kept results have an older word, or `as-shipped`."""
     return "with workarounds" if series.quirks == WITH_WORKAROUNDS else series.quirks
 
 
