@@ -14,7 +14,8 @@ import tempfile
 from pathlib import Path
 
 from device_runner.runtimes.opencl import opencl_status, sidecar
-from device_runner.runtimes.opencl.build import OPENCL, SHIM, Toolchain
+from device_runner.runtimes.opencl.library import OPENCL, SHIM
+from device_runner.runtimes.recipe import Toolchain
 
 CACHE = Path(__file__).parents[1] / ".cache"
 SOURCE = Path(__file__).with_suffix(".cc")

@@ -25,10 +25,11 @@ from pathlib import Path
 import psutil
 from tabulate import tabulate
 
-from device_runner.adb_device import AdbDevice, AdbTransport
+from device_runner.adb_device import AdbDevice
 from device_runner.failures import Failure
 from device_runner.recovery.rungs import reconnect
 from device_runner.registry import VIRTUAL, open_device
+from device_runner.transport.adb_transport import AdbTransport
 from device_runner.virtual import Faults, faults
 from device_runner.virtual.faults import Chance
 from device_runner.virtual.phone import FAULTS_JSON, INJECTED_JSONL

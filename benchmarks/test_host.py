@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from device_runner.adb_device import AdbTransport
 from device_runner.device import Identity
+from device_runner.transport.adb_transport import AdbTransport
 from device_runner.virtual import virtual_phone
 from harness.build.artifact import MANIFEST
 from harness.judge.compare import compare_sides

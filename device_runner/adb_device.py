@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-from device_runner.device import Identity, Pushed, Steadiness, T, ThermalLimits
-from device_runner.recovery import Rung
+from device_runner.device import Identity, Rung, Steadiness, T, ThermalLimits
 from device_runner.recovery.rungs import adb_rungs
 from device_runner.rpc_device import RpcDevice
 from device_runner.stability import Keeper
 from device_runner.transport import adb_server
-from device_runner.transport.adb import Adb
+from device_runner.transport.adb_transport import AdbTransport
 from device_runner.transport.base import Transport
-from device_runner.transport.push import Progress, push
 
 PROPERTIES_TIMEOUT_S = 10.0
 
@@ -25,24 +21,6 @@ ABI_PROPERTY = "ro.product.cpu.abi"
 
 PHONE_ROOT = "/data/local/tmp/adreno-bench"
 """Our folder on a phone: `/data/local/tmp` is where adb's shell may write and execute."""
-
-
-@dataclass(frozen=True)
-class AdbTransport(Adb):
-    """Reaches a device through adb; what we bring there lies under `root`."""
-
-    root: str
-    progress: Progress | None = None
-
-    @property
-    def name(self) -> str:
-        """The serial."""
-        return self.serial
-
-    def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
-        """Under a name made of the hash, because dlopen takes a library of a known path for the one it has."""
-        destination = f"{self.root}/files/{sha256}{file.suffix}"
-        return push(self, file, sha256, destination, timeout_s=timeout_s, progress=self.progress)
 
 
 class AdbDevice(RpcDevice):

@@ -13,12 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from device_runner.lease import Holder
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-
-    from device_runner.lease import Holder
-    from device_runner.recovery import Rung
 
     Array = npt.NDArray[np.generic]
 
@@ -179,6 +178,18 @@ class Session(Protocol):
 
     def log(self) -> str:
         """The server's log so far (bounded)."""
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One way to bring a device back."""
+
+    name: str
+    deadline_s: float
+    act: Callable[[float], None]
+    """Does it within so many seconds and returns if the device answers; raises `Failure` or OSError if not."""
+    drastic: bool = False
+    """Whether a person has to allow it first."""
 
 
 class Device(Protocol):

@@ -25,9 +25,8 @@ CHUNK_BYTES = 65_536
 RPC_SERVER = (
     sys.executable,
     "-c",
-    "import sys; from device_runner.virtual.tvm_rpc.server import main; sys.exit(main())",
+    "import sys; from device_runner.rpc_server.tvm_rpc.server import main; sys.exit(main())",
 )
-"""The virtual phone's `tvm_rpc`, without the phone."""
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,13 @@ def remove_files(name: str, cache: Path) -> None:
         shutil.rmtree(cache / name)
 
 
+def why_no_sandbox() -> str:
+    """Why the virtual phone runs in a plain folder on this host; empty if it has a sandbox."""
+    from device_runner.virtual.sandbox import why_not
+
+    return why_not()
+
+
 def _runtimes(cache: Path) -> tuple[Path | None, Path | None]:
     """What the installed TVM lacks on devices of this host: its OpenCL runtime, and CLML's functional model."""
     from device_runner.runtimes import clml as clml_runtime
@@ -128,7 +135,8 @@ def _runtimes(cache: Path) -> tuple[Path | None, Path | None]:
 
 @contextmanager
 def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Device]:
-    from device_runner.adb_device import AdbDevice, AdbTransport
+    from device_runner.adb_device import AdbDevice
+    from device_runner.transport.adb_transport import AdbTransport
     from device_runner.virtual import faults, virtual_phone
 
     injected = faults.from_environment()
@@ -147,7 +155,7 @@ def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Devi
 @contextmanager
 def _local(name: str, cache: Path, _progress: Progress | None) -> Iterator[Device]:
     from device_runner.local import RPC_SERVER, LocalDevice, LocalTransport
-    from device_runner.virtual.tvm_rpc.runtime import EXTRA_LIBRARIES
+    from device_runner.rpc_server.tvm_rpc.runtime import EXTRA_LIBRARIES
 
     environment = {EXTRA_LIBRARIES: ":".join(str(library) for library in _runtimes(cache) if library)}
     yield LocalDevice(name, LocalTransport(str(cache / "local"), environment), RPC_SERVER)
@@ -155,9 +163,10 @@ def _local(name: str, cache: Path, _progress: Progress | None) -> Iterator[Devic
 
 @contextmanager
 def _phone(serial: str, cache: Path, progress: Progress | None) -> Iterator[Device]:
-    from device_runner.adb_device import PHONE_ROOT, AdbDevice, AdbTransport, abi_of
+    from device_runner.adb_device import PHONE_ROOT, AdbDevice, abi_of
     from device_runner.runtimes.phone import RuntimeStore, install
     from device_runner.transport.adb_server import default_port
+    from device_runner.transport.adb_transport import AdbTransport
 
     transport = AdbTransport(serial, default_port(), PHONE_ROOT, progress)
     runtime = RuntimeStore(cache).runtime_for(abi_of(transport))
@@ -167,8 +176,9 @@ def _phone(serial: str, cache: Path, progress: Progress | None) -> Iterator[Devi
 
 @contextmanager
 def _bare_phone(serial: str, cache: Path, progress: Progress | None) -> Iterator[Device]:
-    from device_runner.adb_device import PHONE_ROOT, AdbDevice, AdbTransport
+    from device_runner.adb_device import PHONE_ROOT, AdbDevice
     from device_runner.transport.adb_server import default_port
+    from device_runner.transport.adb_transport import AdbTransport
 
     with closing(AdbDevice(serial, AdbTransport(serial, default_port(), PHONE_ROOT, progress), ["false"])) as device:
         yield device

@@ -11,9 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from device_runner.device import Identity, Pushed, Steadiness, T, ThermalLimits, Toggles
+from device_runner.device import Identity, Pushed, Rung, Steadiness, T, ThermalLimits, Toggles
 from device_runner.failures import DeviceFull, Failure, PathFailure, SetupMissing
-from device_runner.recovery import Rung
 from device_runner.recovery.rungs import retry
 from device_runner.session.rpc_session import RpcSession, open_session
 

@@ -9,14 +9,23 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from device_runner.adb_device import AdbDevice, AdbTransport, abi_of
+from device_runner.adb_device import AdbDevice, abi_of
 from device_runner.deadline import Deadline
+from device_runner.device import Rung
 from device_runner.failures import DeviceBusy, DeviceLost, RigFailure
 from device_runner.fleet.offer import FIELD, PREFIX, Grant, Offer, grant_of, offer_of
-from device_runner.fleet.tracker import ANSWER_TIMEOUT_S, Address, Code, connected, receive_json, request, send_json
-from device_runner.recovery import Rung
 from device_runner.recovery.rungs import retry
 from device_runner.rpc_server import handshake
+from device_runner.rpc_server.tracker import (
+    ANSWER_TIMEOUT_S,
+    Address,
+    Code,
+    connected,
+    receive_json,
+    request,
+    send_json,
+)
+from device_runner.transport.adb_transport import AdbTransport
 
 MEET_TIMEOUT_S = 10.0
 TELL_TIMEOUT_S = 2.0

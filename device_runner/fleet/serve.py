@@ -18,13 +18,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 
-from device_runner.adb_device import AdbDevice, AdbTransport
+from device_runner.adb_device import AdbDevice
 from device_runner.deadline import Deadline
 from device_runner.failures import DeviceLost, Failure
 from device_runner.fleet.offer import FIELD, Grant, Offer, plain
-from device_runner.fleet.tracker import Address, Code, Connection, receive, receive_json, send_json
 from device_runner.rpc_server import handshake
+from device_runner.rpc_server.tracker import Address, Code, Connection, receive, receive_json, send_json
 from device_runner.transport.adb import Refused
+from device_runner.transport.adb_transport import AdbTransport
 
 SERVICES = ("shell,v2,raw:", "sync:", "tcp:")
 """What a session needs of a device. `reboot:`, `root:`, `tcpip:` and the rest stay with its host."""

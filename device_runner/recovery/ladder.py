@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from device_runner.device import Rung
 from device_runner.failures import Failure
 
 T = TypeVar("T")
@@ -19,18 +20,6 @@ Attempt = Callable[[], tuple[T, "Failure | None"]]
 
 LIMIT_S = 300.0
 """So long after the first loss neither a rung nor an attempt begins any more."""
-
-
-@dataclass(frozen=True)
-class Rung:
-    """One way to bring a device back."""
-
-    name: str
-    deadline_s: float
-    act: Callable[[float], None]
-    """Does it within so many seconds and returns if the device answers; raises `Failure` or OSError if not."""
-    drastic: bool = False
-    """Whether a person has to allow it first."""
 
 
 @dataclass(frozen=True)

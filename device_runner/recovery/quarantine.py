@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
+from device_runner.device import Rung
 from device_runner.failures import DeviceLost, Failure
-from device_runner.recovery.ladder import Attempt, Rung, Step, T, climb
+from device_runner.recovery.ladder import Attempt, Step, T, climb
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from device_runner.deadline import Deadline
+from device_runner.device import Rung
 from device_runner.failures import DeviceLost
-from device_runner.recovery.ladder import Rung
+from device_runner.transport.adb_transport import AdbTransport
 from device_runner.transport.boot import boot_of
 
 if TYPE_CHECKING:
-    from device_runner.adb_device import AdbTransport
     from device_runner.transport.base import Transport
 
 LOOK_S = 2.0

@@ -16,13 +16,13 @@ from typing import Any
 
 import device_runner
 from device_runner.failures import RigFailure
+from device_runner.rpc_server.tvm_rpc.runtime import EXTRA_LIBRARIES
 from device_runner.transport.quoting import quoted
 from device_runner.virtual import faults, phone, private_adb, processes, sandbox
 from device_runner.virtual.children import Children
 from device_runner.virtual.events import Events
 from device_runner.virtual.faults import Faults
 from device_runner.virtual.phone import FAULTS_JSON, INJECTED_JSONL, PhoneState
-from device_runner.virtual.tvm_rpc.runtime import EXTRA_LIBRARIES
 from device_runner.virtual.tvm_rpc.server import FAULTS
 
 START_DEADLINE_S = 15.0

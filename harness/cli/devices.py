@@ -71,8 +71,8 @@ def _lister(tracker: str | None) -> Callable[[], Sequence[DeviceEntry]]:
     """What lists the devices of this host, or those at a tracker."""
     from device_runner.fleet.offer import entry_of
     from device_runner.fleet.remote import offers
-    from device_runner.fleet.tracker import address_of
     from device_runner.registry import list_devices
+    from device_runner.rpc_server.tracker import address_of
     from harness.store import cache_root
 
     if not tracker:

@@ -45,7 +45,7 @@ def serve(
     """
     from device_runner.fleet.select import ALL, select
     from device_runner.fleet.serve import Desk
-    from device_runner.fleet.tracker import address_of, connected
+    from device_runner.rpc_server.tracker import address_of, connected
     from harness.cli.screen import Screen
     from harness.store import cache_root
 

@@ -29,7 +29,7 @@ from harness.run.outcome import ExitCode, Outcome, Owner, exit_code
 if TYPE_CHECKING:
     from device_runner.device import Identity
     from device_runner.failures import Failure
-    from device_runner.fleet.tracker import Address
+    from device_runner.rpc_server.tracker import Address
     from harness.cases.plan import Plan
     from harness.cli.screen import Screen
     from harness.run.record import Record, RecordFile
@@ -62,7 +62,7 @@ def run(
     pushed by content hash, judged against LLVM on the CPU, and only if it is right, timed. Every case ends as one line
     in the records file, whatever happens to it.
     """
-    from device_runner.fleet.tracker import address_of
+    from device_runner.rpc_server.tracker import address_of
     from harness.cli.screen import Screen, out
     from harness.quirks import policy_of
     from harness.run.record import RecordFile

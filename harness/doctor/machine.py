@@ -110,9 +110,9 @@ def _adb(_: Path) -> Iterator[Finding]:
 
 
 def _sandbox(_: Path) -> Iterator[Finding]:
-    from device_runner.virtual.sandbox import why_not
+    from device_runner.registry import why_no_sandbox
 
-    if reason := why_not():
+    if reason := why_no_sandbox():
         fix = "sudo apt-get install bubblewrap, and allow unprivileged user namespaces"
         yield Finding("sandbox", State.NOTE, f"none ({reason}): the virtual device runs in a plain folder", fix)
     else:

@@ -6,9 +6,9 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from device_runner.device import Device, Identity
+from device_runner.device import Device, Identity, Rung
 from device_runner.failures import Failure
-from device_runner.recovery import Recovery, Rung
+from device_runner.recovery import Recovery
 from harness.build.artifact import Answers, Artifact
 from harness.run.tuning import TuningStore
 

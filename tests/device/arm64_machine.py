@@ -13,7 +13,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from device_runner.runtimes.opencl.build import OPENCL, Toolchain, _build
+from device_runner.runtimes.opencl.library import OPENCL
+from device_runner.runtimes.recipe import Toolchain, build
 
 DEBIAN, PYTHON = "bookworm", "3.11"
 PACKAGES = ("python3", "pocl-opencl-icd", "ocl-icd-libopencl1", "libstdc++6")
@@ -25,7 +26,7 @@ TOOLS = {
 }
 WHEELS = ("apache-tvm", "apache-tvm-ffi", "typing_extensions")
 GCC = Path("/usr/lib/gcc-cross/aarch64-linux-gnu")
-SERVER = "import sys; from device_runner.virtual.tvm_rpc.server import main; sys.exit(main())"
+SERVER = "import sys; from device_runner.rpc_server.tvm_rpc.server import main; sys.exit(main())"
 OURS = Path(__file__).parents[2]
 
 
@@ -100,4 +101,4 @@ class Arm64Machine:
         links.mkdir()
         (links / "libOpenCL.so").symlink_to(self.root / "usr/lib/aarch64-linux-gnu/libOpenCL.so.1")
         toolchain = Toolchain(self.site / "tvm", self.site / "tvm_ffi", "", "aarch64-linux-gnu-g++", "")
-        _build(toolchain, OPENCL, self.opencl_runtime, [f"-L{links}", "-idirafter/usr/include"])
+        build(toolchain, OPENCL, self.opencl_runtime, [f"-L{links}", "-idirafter/usr/include"])

@@ -8,9 +8,10 @@ from pathlib import Path
 import programs
 import pytest
 
-from device_runner.adb_device import AdbDevice, AdbTransport
+from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable
 from device_runner.runtimes import opencl as opencl_runtime
+from device_runner.transport.adb_transport import AdbTransport
 from device_runner.virtual import Faults, VirtualPhone, private_adb, virtual_phone
 
 

@@ -16,10 +16,11 @@ import pytest
 from arm64_machine import Arm64Machine, missing
 from compile_requests import request_for
 
-from device_runner.adb_device import AdbDevice, AdbTransport
+from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable
 from device_runner.runtimes.phone import examine
 from device_runner.runtimes.phone.check import host_interface
+from device_runner.transport.adb_transport import AdbTransport
 from device_runner.virtual import VirtualPhone, virtual_phone
 from harness.build.artifact import INPUTS, OUTPUTS
 from harness.build.compile import compile_model

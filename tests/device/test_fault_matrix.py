@@ -22,12 +22,13 @@ import suites
 from programs import LONG_NAP
 from waiting import eventually
 
-from device_runner.adb_device import AdbDevice, AdbTransport
-from device_runner.device import Loadable
+from device_runner.adb_device import AdbDevice
+from device_runner.device import Loadable, Rung
 from device_runner.failures import Failure
-from device_runner.recovery import Recovery, Rung, Step, rungs
+from device_runner.recovery import Recovery, Step, rungs
 from device_runner.recovery.ladder import Attempt, T
 from device_runner.rpc_server import server
+from device_runner.transport.adb_transport import AdbTransport
 from device_runner.transport.boot import boot_of
 from device_runner.virtual import VirtualPhone
 from harness.run.context import Run

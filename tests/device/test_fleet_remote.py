@@ -26,9 +26,9 @@ from device_runner.fleet import serve as serving
 from device_runner.fleet.offer import Offer
 from device_runner.fleet.remote import RemoteTransport, offers, open_remote
 from device_runner.fleet.serve import Desk, serve
-from device_runner.fleet.tracker import Address, request
 from device_runner.lease import holder_of
 from device_runner.rpc_server import handshake
+from device_runner.rpc_server.tracker import Address, request
 from device_runner.transport.adb import Adb, Refused
 
 pytestmark = pytest.mark.device

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from device_runner.adb_device import AdbDevice, AdbTransport
+from device_runner.adb_device import AdbDevice
 from device_runner.device import Pushed
 from device_runner.failures import DeviceFailure, DeviceFull, DeviceLost
 from device_runner.runtimes.phone import install
+from device_runner.transport.adb_transport import AdbTransport
 from device_runner.virtual import VirtualPhone
 
 pytestmark = pytest.mark.device

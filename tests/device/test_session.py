@@ -15,10 +15,11 @@ import psutil
 import pytest
 from programs import LONG_NAP, NO_NAP
 
-from device_runner.adb_device import AdbDevice, AdbTransport
+from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable
 from device_runner.failures import DeviceCrash, DeviceLost, Hang, ProgramFailure, RigFailure
 from device_runner.session.rpc_session import RpcSession
+from device_runner.transport.adb_transport import AdbTransport
 from device_runner.virtual import VirtualPhone, virtual_phone
 
 pytestmark = pytest.mark.device

@@ -16,9 +16,9 @@ from adb_backends import debian, ours
 from debian_adbd import NotToBeHad, adbd_root
 from waiting import eventually
 
-from device_runner.adb_device import AdbTransport
 from device_runner.deadline import Deadline
 from device_runner.rpc_server.server import start_server
+from device_runner.transport.adb_transport import AdbTransport
 from device_runner.virtual import sandbox
 
 pytestmark = pytest.mark.device
@@ -94,7 +94,7 @@ def test_a_server_ends_with_the_run_that_started_it(
 ) -> None:
     script = """
         import sys, time
-        from device_runner.adb_device import AdbTransport
+        from device_runner.transport.adb_transport import AdbTransport
         from device_runner.deadline import Deadline
         from device_runner.rpc_server.server import start_server
         serial, port, root, *command = sys.argv[1:]

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from device_runner.adb_device import AdbDevice, AdbTransport
+from device_runner.adb_device import AdbDevice
 from device_runner.deadline import Deadline
 from device_runner.device import ThermalLimits
 from device_runner.failures import DeviceLost, Hang
 from device_runner.registry import put_back
+from device_runner.transport.adb_transport import AdbTransport
 from device_runner.virtual import VirtualPhone, phone, virtual_phone
 from device_runner.virtual.phone import PhoneState
 

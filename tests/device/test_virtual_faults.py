@@ -11,9 +11,10 @@ import pytest
 from adb_backends import Backend, backend_of
 from waiting import eventually
 
-from device_runner.adb_device import AdbDevice, AdbTransport
+from device_runner.adb_device import AdbDevice
 from device_runner.failures import DeviceLost, RigFailure
 from device_runner.transport.adb import Adb
+from device_runner.transport.adb_transport import AdbTransport
 from device_runner.virtual import Faults, VirtualPhone, virtual_phone
 
 pytestmark = pytest.mark.device

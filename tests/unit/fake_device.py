@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from device_runner.device import Identity, Loadable, Pushed, Steadiness, T, ThermalLimits, Toggles
+from device_runner.device import Identity, Loadable, Pushed, Rung, Steadiness, T, ThermalLimits, Toggles
 from device_runner.failures import Failure
-from device_runner.recovery import Rung
 from harness.build.artifact import INPUTS, OUTPUTS, Answers, Artifact, Compiled
 from harness.build.oracle import save_arrays
 from harness.cases.case import Case, Precision

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 from fake_device import FakeDevice, a_plan, things
 
+from device_runner.device import Rung
 from device_runner.failures import DeviceBusy, DeviceLost, Failure
-from device_runner.recovery import Rung
 from harness.fleet import worker
 from harness.fleet import worker_pool as workers
 from harness.fleet.messages import Away, Back, CaseDone, Gone, Message, Opened, Orders, RunCase, Said, Stepped

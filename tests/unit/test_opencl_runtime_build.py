@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from device_runner.failures import RigFailure, SetupMissing
-from device_runner.runtimes.opencl import build, sidecar
+from device_runner.runtimes import recipe
+from device_runner.runtimes.opencl import library, sidecar
 
 
 @pytest.fixture
@@ -42,9 +43,9 @@ def links(folder: Path) -> int:
 
 
 def test_it_is_built_once(compiler: Path, tmp_path: Path) -> None:
-    library = sidecar(tmp_path / "cache")
-    assert library.read_text() == "built\n"
-    assert sidecar(tmp_path / "cache") == library
+    built = sidecar(tmp_path / "cache")
+    assert built.read_text() == "built\n"
+    assert sidecar(tmp_path / "cache") == built
     assert links(tmp_path) == 1
 
 
@@ -63,7 +64,7 @@ def test_other_flags_compilers_and_sources_are_other_builds(
     sources = tmp_path / "src"
     sources.mkdir()
     (sources / "one.cc").write_text("int one;")
-    monkeypatch.setattr(build, "OPENCL", replace(build.OPENCL, sources=sources))
+    monkeypatch.setattr(library, "OPENCL", replace(library.OPENCL, sources=sources))
     built.add(sidecar(tmp_path))
     assert len(built) == 4
 
@@ -77,12 +78,12 @@ def test_nothing_is_left_of_a_build_that_fails(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_build_that_was_killed_does_not_harm_the_next(compiler: Path, tmp_path: Path) -> None:
-    library = sidecar(tmp_path / "cache")
-    library.unlink()
-    (library.parent / "building").mkdir()
-    (library.parent / "building" / "cl.o").write_text("half an obj")
+    built = sidecar(tmp_path / "cache")
+    built.unlink()
+    (built.parent / "building").mkdir()
+    (built.parent / "building" / "cl.o").write_text("half an obj")
     assert sidecar(tmp_path / "cache").exists()
-    assert not (library.parent / "building").exists()
+    assert not (built.parent / "building").exists()
 
 
 def test_no_compiler_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,14 +104,14 @@ def test_no_opencl_files_say_what_to_install(tmp_path: Path, monkeypatch: pytest
 
 def test_a_compiler_that_does_not_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(tmp_path, monkeypatch, "exec sleep 60")
-    monkeypatch.setattr(build, "BUILD_DEADLINE_S", 0.1)
+    monkeypatch.setattr(recipe, "BUILD_DEADLINE_S", 0.1)
     with pytest.raises(RigFailure, match=r"more than 0\.1 s"):
         sidecar(tmp_path / "cache")
 
 
 def test_tvm_is_found_without_importing_it() -> None:
     script = (
-        "import sys; from device_runner.runtimes.opencl.build import package_folder\n"
+        "import sys; from device_runner.runtimes.recipe import package_folder\n"
         "print((package_folder('tvm') / 'include/tvm/runtime/device_api.h').exists(), 'tvm' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
@@ -119,4 +120,4 @@ def test_tvm_is_found_without_importing_it() -> None:
 
 def test_a_package_that_is_missing_says_so() -> None:
     with pytest.raises(SetupMissing, match="no_such_package is not installed"):
-        build.package_folder("no_such_package")
+        recipe.package_folder("no_such_package")

@@ -12,8 +12,9 @@ from fake_device import FakeDevice, Things, a_plan, things
 from hypothesis import given
 from hypothesis import strategies as st
 
+from device_runner.device import Rung
 from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, LinkFailure, RigFailure
-from device_runner.recovery import Recovery, Rung, Step, climb
+from device_runner.recovery import Recovery, Step, climb
 from harness.failures import CompilerCrash
 from harness.run.context import Run
 from harness.run.outcome import Outcome

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from device_runner.failures import RigFailure
-from device_runner.runtimes.opencl.build import Recipe, built, package_folder
+from device_runner.runtimes.opencl.library import SHIM
+from device_runner.runtimes.recipe import Recipe, built, package_folder
 
 __all__ = ["load", "library", "needed"]
 
@@ -23,6 +24,7 @@ _RECIPE = Recipe(
     Path(__file__).parent / "src",
     # Contraction makes one instruction of a product and a sum, in the one place that is compiled for such machines.
     flags=("-O3", "-ffp-contract=fast"),
+    missing_headers=SHIM,
 )
 
 

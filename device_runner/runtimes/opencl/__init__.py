@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.failures import RigFailure, SetupMissing
-from device_runner.runtimes.opencl.build import APT_HINT, NAME, package_folder, sidecar
+from device_runner.runtimes.opencl.library import NAME, sidecar
+from device_runner.runtimes.recipe import APT_HINT, package_folder
 
 __all__ = ["DEVICE_VARIABLE", "OpenCLStatus", "load", "needed", "opencl_status", "sidecar"]
 

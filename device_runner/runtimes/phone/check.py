@@ -133,7 +133,7 @@ def interface(ffi: Path, runtime: Path) -> Interface:
 
 def host_interface() -> Interface:
     """That of the TVM which is installed here."""
-    from device_runner.runtimes.opencl.build import package_folder
+    from device_runner.runtimes.recipe import package_folder
 
     return interface(package_folder("tvm_ffi") / "lib" / FFI, package_folder("tvm") / "lib" / RUNTIME)
 

@@ -5,14 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from device_runner.runtimes.phone.check import PROGRAM
 from device_runner.runtimes.phone.store import digest_of
+from device_runner.transport.adb_transport import AdbTransport
 from device_runner.transport.push import push
-
-if TYPE_CHECKING:
-    from device_runner.adb_device import AdbTransport
 
 PUSH_TIMEOUT_S = 120.0
 """For one file."""

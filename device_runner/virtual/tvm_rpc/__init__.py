@@ -1,5 +1,1 @@
-"""The phone's `tvm_rpc`: the flags, the log and the manners of TVM's C++ RPC server, on TVM's real runtime.
-
-It loads `libtvm_runtime` and the OpenCL device API with ctypes and calls them through `tvm_ffi`, without the `tvm`
-Python package and its compiler library, so it is ready in a fraction of a second. Interface: apache/tvm, apps/cpp_rpc.
-"""
+"""The phone's `tvm_rpc`: `device_runner.rpc_server.tvm_rpc` with the phone's faults."""

@@ -7,7 +7,7 @@ import select
 import socket
 import time
 
-from device_runner.fleet.tracker import Address, Code, Connection
+from device_runner.rpc_server.tracker import Address, Code, Connection
 
 CONNECT_DEADLINE_S = 10.0
 PING_PERIOD_S = 2.0

@@ -1,8 +1,8 @@
 """Building a C++ library against the installed TVM: once for each TVM, tvm-ffi, compiler and version of our sources.
 
-TVM's wheels ship headers but no OpenCL runtime. The sidecar, as any library that has a `Recipe`, is compiled against
-those headers and linked to the wheel's own libraries by rpath, so nothing is written into site-packages. `tvm` is
-located and never imported: the child processes of a session start without the Python package.
+A library that has a `Recipe` is compiled against the headers that TVM's wheels ship and linked to the wheel's own
+libraries by rpath, so nothing is written into site-packages. `tvm` is located and never imported: the child processes
+of a session start without the Python package.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from pathlib import Path
 
 from device_runner.failures import RigFailure, SetupMissing
 
-NAME = "libtvm_runtime_opencl.so"
-SHIM = Path(__file__).parent / "src" / "shim"
 BUILD_DEADLINE_S = 300
 LOCK_DEADLINE_S = 2 * BUILD_DEADLINE_S
 APT_HINT = "apt-get install g++ ocl-icd-opencl-dev opencl-headers pocl-opencl-icd"
@@ -45,14 +43,13 @@ class Recipe:
     """Compiler flags beside `FLAGS`."""
     links: tuple[str, ...] = ()
     """System libraries beside TVM's own."""
-
-
-OPENCL = Recipe(NAME, "TVM's OpenCL runtime", Path(__file__).parent / "src", links=("-lOpenCL",))
+    missing_headers: Path | None = None
+    """Folder of headers that the wheel's own include and does not have; they are found after all others."""
 
 
 @dataclass(frozen=True)
 class Toolchain:
-    """What the sidecar is made with, beyond our own sources."""
+    """What a library is made with, beyond our own sources."""
 
     tvm: Path
     """Folder of the package `tvm`: headers under `include`, libraries under `lib`."""
@@ -77,7 +74,7 @@ class Toolchain:
 
     @property
     def libraries(self) -> tuple[Path, Path]:
-        """The folders that the sidecar's own libraries are found in."""
+        """The folders in which a library finds what it is linked to."""
         return self.tvm / "lib", self.ffi / "lib"
 
 
@@ -87,11 +84,6 @@ def package_folder(package: str) -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise SetupMissing(f"the Python package {package} is not installed", hint="pip install -r requirements.lock")
     return Path(next(iter(spec.submodule_search_locations)))
-
-
-def sidecar(cache_dir: Path, *, extra_flags: Sequence[str] = ()) -> Path:
-    """The sidecar for the TVM of this interpreter, built at the first call; see `built`."""
-    return built(OPENCL, cache_dir / "opencl_runtime", extra_flags=extra_flags)
 
 
 def built(recipe: Recipe, cache_dir: Path, *, extra_flags: Sequence[str] = ()) -> Path:
@@ -113,7 +105,7 @@ def built(recipe: Recipe, cache_dir: Path, *, extra_flags: Sequence[str] = ()) -
     try:
         with FileLock(folder / "lock", timeout=LOCK_DEADLINE_S):
             if not library.exists():
-                _build(toolchain, recipe, library, extra_flags)
+                build(toolchain, recipe, library, extra_flags)
     except Timeout:
         raise RigFailure(f"another process has been building {library} for {LOCK_DEADLINE_S} s") from None
     return library
@@ -131,18 +123,23 @@ def _key(toolchain: Toolchain, recipe: Recipe, extra_flags: Sequence[str]) -> st
     flags = (*FLAGS, *recipe.flags, *recipe.links, *extra_flags)
     for part in (*flags, toolchain.versions, str(toolchain.tvm), str(toolchain.ffi), toolchain.compiler_version):
         digest.update(part.encode() + b"\0")
-    for folder in dict.fromkeys((SHIM, recipe.sources)):
+    for folder in dict.fromkeys(filter(None, (recipe.missing_headers, recipe.sources))):
         for source in sorted(folder.rglob("*")):
             if source.is_file():
                 digest.update(source.relative_to(folder).as_posix().encode() + b"\0" + source.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def _build(toolchain: Toolchain, recipe: Recipe, library: Path, extra_flags: Sequence[str]) -> None:
-    """Compile every source and link in a folder beside the library, then move it into place."""
+def build(toolchain: Toolchain, recipe: Recipe, library: Path, extra_flags: Sequence[str] = ()) -> None:
+    """Compile every source and link in a folder beside the library, then move it into place.
+
+    Only one may do so at a time. Raises SetupMissing without OpenCL development files, RigFailure if it does not
+    compile.
+    """
     includes = [f"-isystem{package / 'include'}" for package in (toolchain.tvm, toolchain.ffi)]
     flags = (*FLAGS, *recipe.flags, *extra_flags)
-    compile_ = [toolchain.compiler, *flags, *includes, "-idirafter", str(SHIM)]
+    missing = ["-idirafter", str(recipe.missing_headers)] if recipe.missing_headers else []
+    compile_ = [toolchain.compiler, *flags, *includes, *missing]
     searched = [flag for folder in toolchain.libraries for flag in (f"-L{folder}", f"-Wl,-rpath,{folder}")]
     scratch = library.parent / "building"
     shutil.rmtree(scratch, ignore_errors=True)  # of a build that was killed: we hold the lock

@@ -8,9 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from device_runner.virtual.faults import Faults
-from device_runner.virtual.tvm_rpc.kernel_faults import spoil_kernels
-from device_runner.virtual.tvm_rpc.simulated import seconds, simulate
+from device_runner.rpc_server.tvm_rpc.behaviour import SessionBehaviour
 
 EXTRA_LIBRARIES = "ADRENO_BENCH_OPENCL_RUNTIME"
 """Environment: libraries to load beside the runtime, separated by `:`: TVM's OpenCL device API, the model of CLML."""
@@ -42,13 +40,11 @@ def _libraries() -> list[Path]:
     return [path for path in names if path.exists()] + extra
 
 
-def serve(fd: int, folder: Path, injected: Faults) -> None:
+def serve(fd: int, folder: Path, session: SessionBehaviour) -> None:
     """Serve one client on a connected socket until it leaves; its uploads go to `folder`."""
     import tvm_ffi
 
-    loaded: list[str] = []
-    if injected.simulate_inference_s is not None:
-        simulate(lambda: seconds(injected, loaded[0]) if len(loaded) == 1 else None)
+    session.begin()
 
     def workpath(name: str) -> str:
         return name if "/" in name else str(folder / name)
@@ -57,8 +53,7 @@ def serve(fd: int, folder: Path, injected: Faults) -> None:
         path = workpath(name)
         if not path.endswith(".so"):
             raise ValueError(f"{name}: only shared libraries can be loaded, there is no compiler on the device")
-        loaded.append(Path(path).name)
-        spoil_kernels(injected, loaded[-1])
+        session.before_loading(Path(path).name)
         return tvm_ffi.load_module(path)
 
     tvm_ffi.register_global_func("tvm.rpc.server.workpath", workpath, override=True)

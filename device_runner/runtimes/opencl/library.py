@@ -1,0 +1,22 @@
+"""The library with TVM's OpenCL runtime, which its wheels lack: what it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from device_runner.runtimes.recipe import Recipe, built
+
+NAME = "libtvm_runtime_opencl.so"
+SOURCES = Path(__file__).parent / "src"
+SHIM = SOURCES / "shim"
+OPENCL = Recipe(NAME, "TVM's OpenCL runtime", SOURCES, links=("-lOpenCL",), missing_headers=SHIM)
+
+
+def sidecar(cache_dir: Path, *, extra_flags: Sequence[str] = ()) -> Path:
+    """The library for the TVM of this interpreter, built at the first call; later calls only look it up.
+
+    Processes that ask at the same time build it once. Raises SetupMissing without compiler or OpenCL development
+    files, RigFailure if it does not compile.
+    """
+    return built(OPENCL, cache_dir / "opencl_runtime", extra_flags=extra_flags)
