@@ -23,7 +23,7 @@ from harness.cases.case import Precision
 from harness.compiler.passes import clml_offload_passes, passes_before
 from harness.models.graph import GraphBuilder
 from harness.models.zoo.resnet18 import basic_block
-from harness.paths.base import DeviceLimits
+from harness.paths.base import ImageLimits
 from harness.paths.clml import ClmlPath, register, relax_passes
 from harness.quirks import quirks_for
 
@@ -57,7 +57,7 @@ def main(layers: int = 50) -> None:
         file = Path(folder) / "layers.onnx"
         file.write_bytes(network(layers))
         mod, _ = import_model(file, {})
-    target = ClmlPath().target(DeviceLimits(), None)
+    target = ClmlPath().target(ImageLimits(), None)
     quirks = quirks_for("clml", Precision.FLOAT32, as_shipped=False)
     theirs = cpu_seconds(clml_offload_passes(clml_pattern_table(), target)[:-1], mod, target)
     ours = cpu_seconds(passes_before(relax_passes(target, quirks), "BindTarget"), mod, target)

@@ -100,13 +100,13 @@ def test_code_generation_of_tiny(benchmark: Benchmark, tmp_path: Path) -> None:
     from harness.build.compile import import_model
     from harness.models.sources import model_source
     from harness.paths import PATHS
-    from harness.paths.base import DeviceLimits
+    from harness.paths.base import ImageLimits
 
     path, model = PATHS["opencl"], model_source("tiny").onnx_file(tmp_path)
 
     def generate() -> Any:
         module, _ = import_model(model, {})
-        target = path.target(DeviceLimits(16384, 16384, 2048), None)
+        target = path.target(ImageLimits(16384, 16384, 2048), None)
         return path.build(path.lower(module, target, ()), target, ())
 
     benchmark.pedantic(generate, rounds=5, warmup_rounds=1)  # type: ignore[attr-defined]

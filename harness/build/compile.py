@@ -22,7 +22,7 @@ from harness.failures import CompileFailure, UnsupportedOperator
 from harness.models.onnx_model import input_specs, load
 from harness.models.spec import InputSpec
 from harness.paths import PATHS
-from harness.paths.base import BuiltModule, DeviceLimits
+from harness.paths.base import BuiltModule, ImageLimits
 from harness.paths.clml.offload import offload_of
 from harness.paths.lowered import add_host_entry, outputs, vdevices
 from harness.paths.workaround import edit_model
@@ -37,7 +37,7 @@ def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
     started = time.perf_counter()
     path, precision = PATHS[request.path], Precision(request.precision)
     quirks = quirks_of(request.quirks)
-    limits = DeviceLimits(request.image2d_max_width, request.image2d_max_height, request.image_max_array_layers)
+    limits = ImageLimits(request.image2d_max_width, request.image2d_max_height, request.image_max_array_layers)
     target = path.target(limits, request.host_triple)
     with _step("import"):
         mod, inputs = import_model(Path(request.model_file), request.input_shapes or {})

@@ -38,12 +38,12 @@ def compile_reference(request: Mapping[str, Any], out_dir: Path) -> Compiled:
     from harness.build.link import exporter
     from harness.compiler.compat import opencl_source
     from harness.paths import PATHS
-    from harness.paths.base import BuiltModule, DeviceLimits
+    from harness.paths.base import BuiltModule, ImageLimits
     from harness.paths.lowered import add_host_entry
 
     started = time.perf_counter()
     path = PATHS["opencl"]
-    target = path.target(DeviceLimits(), request["host_triple"])
+    target = path.target(ImageLimits(), request["host_triple"])
     lowered = path.lower(_module(), target, ())
     executable = path.build(add_host_entry(lowered), target, ())
     built = BuiltModule(lowered, executable, opencl_source(executable))

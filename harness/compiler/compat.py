@@ -13,7 +13,7 @@ from typing import Any
 def onnx_operators() -> frozenset[str]:
     """Operators that TVM's ONNX importer knows."""
     frontend = import_module("tvm.relax.frontend.onnx.onnx_frontend")
-    # `If` and `Constant` are handled beside the table.
+    # `If` and `Constant` are handled outside the table.
     return frozenset(frontend._get_convert_map()) | {"If", "Constant"}
 
 

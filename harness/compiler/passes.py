@@ -30,7 +30,7 @@ def adreno_relax_passes(target: Any) -> Passes:
 def clml_offload_passes(table: Sequence[Any], target: Any) -> Passes:
     """The release's own ordered passes that offload to CLML, with this pattern table instead of the release's.
 
-    The list is local to a pass of TVM's, which is run once on an empty module to take note of it.
+    The list is local to a pass of TVM's, which is run once on an empty module to record it.
     """
     import tvm
     from tvm.relax.backend.adreno import clml
@@ -38,47 +38,47 @@ def clml_offload_passes(table: Sequence[Any], target: Any) -> Passes:
     original = clml.clml_pattern_table
     clml.clml_pattern_table = lambda: list(table)
     try:
-        with _noted_sequential() as noted:
+        with _recorded_sequential() as recorded:
             clml.OpenCLMLOffLoad()(tvm.IRModule({}))
     finally:
         clml.clml_pattern_table = original
-    return [clml.OpenCLMLOffLoadForLLM(target), *noted]
+    return [clml.OpenCLMLOffLoadForLLM(target), *recorded]
 
 
 def adreno_tir_passes() -> Passes:
     """The release's own ordered TIR passes for Adreno.
 
     The list is local to TVM's pipeline function, so the pipeline is run once on an empty module while the `Sequential`
-    that it ends in only takes note.
+    that it ends in only records its passes.
     """
     import tvm
     from tvm.s_tir.backend.adreno import pipeline
 
-    with _noted_sequential() as noted:
+    with _recorded_sequential() as recorded:
         made = pipeline.default_tir_pipeline()
         run = made[0] if isinstance(made, tuple) else made
         run(tvm.IRModule({}))
-    return noted
+    return recorded
 
 
 @contextmanager
-def _noted_sequential() -> Iterator[Passes]:
+def _recorded_sequential() -> Iterator[Passes]:
     """The passes of the `Sequential` that TVM makes and runs meanwhile, none of which really runs."""
     import tvm
 
-    noted: Passes = []
+    recorded: Passes = []
 
-    def take_note(passes: Passes) -> Callable[[Any], Any]:
-        noted.extend(passes)
+    def record(passes: Passes) -> Callable[[Any], Any]:
+        recorded.extend(passes)
         return lambda mod: mod
 
     original = tvm.ir.transform.Sequential
-    tvm.ir.transform.Sequential = take_note
+    tvm.ir.transform.Sequential = record
     try:
-        yield noted
+        yield recorded
     finally:
         tvm.ir.transform.Sequential = original
-    if not noted:
+    if not recorded:
         raise RigFailure(f"TVM {tvm_version()} builds one of its Adreno pipelines in a way that is not known here")
 
 
@@ -120,8 +120,8 @@ def _last(passes: Passes, name: str) -> int:
     names = [str(p.info.name).rpartition(".")[2] for p in passes]
     if name not in names:
         raise RigFailure(
-            f"TVM {tvm_version()} has no pass {name} where a workaround of ours belongs",
-            hint="use --as-shipped, or mend the quirk for this release",
+            f"TVM {tvm_version()} has no pass {name} that a workaround is anchored to",
+            hint="use --as-shipped, or adapt the quirk to this release",
             evidence=" ".join(names),
         )
     return len(names) - 1 - names[::-1].index(name)

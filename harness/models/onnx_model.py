@@ -126,7 +126,7 @@ def _input_spec(value: Any, given: Sequence[int] | None) -> InputSpec:
 
 
 def _inline_external_data(model: Any, file: Path) -> bool:
-    """Load what lies in other files of the model's folder; returns whether there was any. Raises `ModelError`."""
+    """Load what is in other files of the model's folder; returns whether there was any. Raises `ModelError`."""
     from onnx import external_data_helper, numpy_helper
 
     external = _external_tensors(model)
@@ -137,7 +137,7 @@ def _inline_external_data(model: Any, file: Path) -> bool:
         if not data_file.is_relative_to(folder):
             raise ModelError(
                 f"{file} keeps the data of {tensor.name!r} outside its own folder, in {location!r}",
-                hint="bring the data beside the model and save it again; other folders are never read",
+                hint="put the data next to the model and save it again; other folders are never read",
             )
         if not data_file.is_file():
             raise ModelError(f"{file} keeps the data of {tensor.name!r} in {location!r}, which is not there")

@@ -10,8 +10,8 @@ from harness.paths.workaround import Workaround
 
 
 @dataclass(frozen=True)
-class DeviceLimits:
-    """Largest image of the device, in pixels and layers (CL_DEVICE_IMAGE2D_MAX_*, CL_DEVICE_IMAGE_MAX_ARRAY_SIZE).
+class ImageLimits:
+    """The largest image of a device, in pixels and layers (CL_DEVICE_IMAGE2D_MAX_*, CL_DEVICE_IMAGE_MAX_ARRAY_SIZE).
 
     The defaults are those of recent Adreno parts, which TVM assumes of every device.
     """
@@ -58,7 +58,7 @@ class CompilationPath(Protocol):
     def name(self) -> str:
         """What stands in the case id."""
 
-    def target(self, limits: DeviceLimits, host_triple: str | None) -> Any:
+    def target(self, limits: ImageLimits, host_triple: str | None) -> Any:
         """TVM's target for a device with these limits; host code for this LLVM triple, or for this machine."""
 
     def lower(self, mod: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:

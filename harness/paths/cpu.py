@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.paths.base import BuiltModule, DeviceLimits, PathFacts, host_target
+from harness.paths.base import BuiltModule, ImageLimits, PathFacts, host_target
 from harness.paths.lowered import path_facts
 from harness.paths.workaround import Workaround
 
@@ -17,7 +17,7 @@ class CpuPath:
 
     name: str = "cpu"
 
-    def target(self, limits: DeviceLimits, host_triple: str | None) -> Any:
+    def target(self, limits: ImageLimits, host_triple: str | None) -> Any:
         """LLVM for the host; the device's limits do not matter."""
         from tvm.target import Target
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from harness.compiler.passes import adreno_relax_passes, adreno_tir_passes, tir_pipeline
-from harness.paths.base import BuiltModule, DeviceLimits, PathFacts, host_target
+from harness.paths.base import BuiltModule, ImageLimits, PathFacts, host_target
 from harness.paths.kernels import check_images
 from harness.paths.lowered import path_facts
 from harness.paths.workaround import Workaround, edit_relax, edit_tir
@@ -20,7 +20,7 @@ class OpenCLPath:
     name: str = "opencl"
     keys: ClassVar[tuple[str, ...]] = ("adreno", "opencl", "gpu")
 
-    def target(self, limits: DeviceLimits, host_triple: str | None) -> Any:
+    def target(self, limits: ImageLimits, host_triple: str | None) -> Any:
         """The tagged target's attributes, with the image limits of the device instead of those of Adreno."""
         from tvm.target import Target
 

@@ -1,8 +1,8 @@
 """What a path knows of a workaround: its name, and its edits of what would be compiled.
 
-Passes are edited as TVM's own ordered list, so everything else stays as the release has it. When a pass that an edit
-hangs on is gone, the edit fails loudly. Which defect a workaround is for, and when it is needed, is not a path's
-business (`harness.quirks`).
+Passes are edited as TVM's own ordered list, so everything else stays as the release has it. When the pass that an edit
+is anchored to is gone, the edit fails loudly. A path does not know which defect a workaround is for, nor when it is
+needed: that is in `harness.quirks`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def edit_model(mod: Any, workarounds: Sequence[Workaround]) -> Any:
 
 
 def edit_relax(passes: Passes, workarounds: Sequence[Workaround]) -> Passes:
-    """A list of Relax passes with the workarounds. Raises `RigFailure` if one misses the pass that it hangs on."""
+    """A list of Relax passes with the workarounds. Raises `RigFailure` if one is anchored to a pass that is gone."""
     for workaround in workarounds:
         if edit := workaround.edits.relax:
             passes = edit(passes)
@@ -58,7 +58,7 @@ def edit_relax(passes: Passes, workarounds: Sequence[Workaround]) -> Passes:
 
 
 def edit_tir(passes: Passes, workarounds: Sequence[Workaround]) -> Passes:
-    """A list of TIR passes with the workarounds. Raises `RigFailure` if one misses the pass that it hangs on."""
+    """A list of TIR passes with the workarounds. Raises `RigFailure` if one is anchored to a pass that is gone."""
     for workaround in workarounds:
         if edit := workaround.edits.tir:
             passes = edit(passes)

@@ -84,7 +84,7 @@ QUIRKS: tuple[Quirk, ...] = (
 def quirks_for(
     path: str, precision: Precision, *, as_shipped: bool, but_for: Collection[str] = (), tvm: str = ""
 ) -> tuple[Quirk, ...]:
-    """The quirks that are worked around for a case, by TVM's version (the installed one unless told): no probe is run.
+    """The quirks that are worked around for a case, by TVM's version (default: the installed one). No probe is run.
 
     `as_shipped` leaves only those without which nothing could run, and those whose ids are in `but_for`.
     """

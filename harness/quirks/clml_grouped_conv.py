@@ -13,7 +13,7 @@ def probe(*applied: Quirk) -> ProbeAnswer:
 
 
 def grouped(match: Match) -> bool:
-    """More than one group. The runtime's transposed convolution takes no heed of groups at all."""
+    """More than one group. The runtime's transposed convolution ignores groups."""
     return match.convolution is not None and match.convolution.attrs.groups != 1
 
 

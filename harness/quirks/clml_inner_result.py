@@ -30,6 +30,6 @@ QUIRK = Quirk(
     since="0.25",
     paths=("clml",),
     probe=probe,
-    workaround="operators are fused only if nobody else needs what passes between them",
+    workaround="operators are fused only if nothing else reads what passes between them",
     edits=ClmlEdits(veto=inner_result_escapes),
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.compiler.compat import dtype_of, tensor_type, type_of
-from harness.paths.base import DeviceLimits
+from harness.paths.base import ImageLimits
 from harness.paths.clml import ClmlPath, partitioned
 from harness.paths.clml.offload import offload_of
 from harness.paths.workaround import Workaround
@@ -67,7 +67,7 @@ def batch_norm(emit: Emit, data: Any, **attributes: Any) -> Any:
 
 def parts(mod: Any, applied: Sequence[Workaround]) -> Any:
     """The module as TVM cuts it for CLML, with these workarounds."""
-    return partitioned(mod, ClmlPath().target(DeviceLimits(), None), applied)
+    return partitioned(mod, ClmlPath().target(ImageLimits(), None), applied)
 
 
 def offloaded(mod: Any, applied: Sequence[Workaround]) -> Counter[str]:

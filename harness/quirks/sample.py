@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from harness.compiler.compat import opencl_source, tensor_type, type_of
-from harness.paths.base import DeviceLimits
+from harness.paths.base import ImageLimits
 from harness.paths.texture import TexturePath
 from harness.paths.workaround import Workaround
 
@@ -61,7 +61,7 @@ def _network(make: Callable[[Any, Any], Any], *, groups: int = 1, dtype: str = "
 
 def texture_target() -> Any:
     """The texture path's target for a device with Adreno's limits."""
-    return _TEXTURE.target(DeviceLimits(), None)
+    return _TEXTURE.target(ImageLimits(), None)
 
 
 def lower(mod: Any, workarounds: Sequence[Workaround]) -> Any:

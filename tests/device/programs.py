@@ -61,7 +61,7 @@ def _compile(
 
     from harness.cases.case import Precision
     from harness.paths import PATHS
-    from harness.paths.base import DeviceLimits
+    from harness.paths.base import ImageLimits
     from harness.paths.lowered import add_host_entry, vdevices
     from harness.quirks import quirks_for
 
@@ -72,7 +72,7 @@ def _compile(
             result = compute(builder, x)
         builder.emit_func_output(result)
     path, quirks = PATHS[path_name], quirks_for(path_name, Precision.FLOAT32, as_shipped=False)
-    target = path.target(DeviceLimits(), None)
+    target = path.target(ImageLimits(), None)
     lowered = path.lower(builder.finalize(), target, quirks)
     path.build(add_host_entry(lowered), target, quirks).export_library(str(library))
     sha256 = hashlib.sha256(library.read_bytes()).hexdigest()

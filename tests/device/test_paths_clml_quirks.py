@@ -15,7 +15,7 @@ from device_runner.runtimes import opencl as opencl_runtime
 from harness.cases.case import Precision
 from harness.compiler.compat import type_of
 from harness.paths import PATHS
-from harness.paths.base import DeviceLimits
+from harness.paths.base import ImageLimits
 from harness.quirks import Quirk, quirks_for
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
@@ -48,7 +48,7 @@ def run(sidecar_cache: Path, tmp_path: Path) -> Run:
 
     def run(mod: Any, path: str, quirks: Sequence[Quirk] = ()) -> Any:
         way = PATHS[path]
-        target = way.target(DeviceLimits(8192, 8192, 2048), None)
+        target = way.target(ImageLimits(8192, 8192, 2048), None)
         built = way.build(way.lower(mod, target, quirks), target, quirks)
         file = tmp_path / f"{len(list(tmp_path.iterdir()))}.so"
         built.export_library(str(file))

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from harness.cases.case import Precision
-from harness.paths.base import DeviceLimits
+from harness.paths.base import ImageLimits
 from harness.paths.clml import ClmlPath, partitioned
 from harness.paths.clml.offload import MACS_PER_BOUNDARY_BYTE, offload_of
 from harness.paths.clml.report import render
@@ -113,6 +113,6 @@ def test_other_modules_carry_no_report() -> None:
 
 
 def test_the_report_is_plain_json() -> None:
-    target = ClmlPath().target(DeviceLimits(), None)
+    target = ClmlPath().target(ImageLimits(), None)
     report = offload_of(partitioned(network(activated_twice), target, ()))
     assert json.loads(json.dumps(report)) == report

@@ -19,7 +19,7 @@ from harness.compiler.passes import adreno_relax_passes, adreno_tir_passes
 from harness.failures import CompileFailure, UnsupportedOperator
 from harness.models.zoo import ZOO
 from harness.paths import PATHS
-from harness.paths.base import DeviceLimits
+from harness.paths.base import ImageLimits
 
 TINY = next(model for model in ZOO if model.name == "tiny")
 
@@ -81,7 +81,7 @@ def test_as_shipped_is_the_compilers_error(request_tiny: CompileRequest, tmp_pat
 
 
 def test_image_limits_of_the_device_decide_the_scopes() -> None:
-    target = PATHS["texture"].target(DeviceLimits(4096, 2048, 256), None)
+    target = PATHS["texture"].target(ImageLimits(4096, 2048, 256), None)
     assert (int(target.attrs["texture_spatial_limit"]), int(target.attrs["texture_depth_limit"])) == (2048, 256)
 
 
@@ -90,7 +90,7 @@ def test_target_is_the_tagged_one_but_for_the_limits() -> None:
 
     for path in ("opencl", "texture"):
         tag = {"opencl": "qcom/adreno-opencl", "texture": "qcom/adreno-opencl-texture"}[path]
-        ours, theirs = PATHS[path].target(DeviceLimits(), None).export(), Target(tag).export()
+        ours, theirs = PATHS[path].target(ImageLimits(), None).export(), Target(tag).export()
         skipped = {"tag", "host"}
         assert {k: v for k, v in ours.items() if k not in skipped} == {
             k: v for k, v in theirs.items() if k not in skipped
@@ -98,12 +98,12 @@ def test_target_is_the_tagged_one_but_for_the_limits() -> None:
 
 
 def test_host_triple_reaches_the_target() -> None:
-    host = PATHS["opencl"].target(DeviceLimits(), "aarch64-linux-android").host
+    host = PATHS["opencl"].target(ImageLimits(), "aarch64-linux-android").host
     assert host.attrs["mtriple"] == "aarch64-linux-android"
 
 
 def test_pass_lists_are_read_from_the_release() -> None:
-    relax = [p.info.name for p in adreno_relax_passes(PATHS["texture"].target(DeviceLimits(), None))]
+    relax = [p.info.name for p in adreno_relax_passes(PATHS["texture"].target(ImageLimits(), None))]
     assert {"ConvertLayout", "FuseTIR", "VMShapeLower"} <= set(relax)
     tir = [p.info.name.rpartition(".")[2] for p in adreno_tir_passes()]
     assert tir.index("TextureFlatten") < tir.index("VectorizeLoop") < tir.index("MakePackedAPI")

@@ -73,7 +73,7 @@ class ClmlEdits(Edits):
     """Changes of what goes to CLML, beside those that work on every path."""
 
     veto: Callable[[Match], bool] | None = None
-    """Whether what a pattern matched must stay on OpenCL all the same."""
+    """Whether what a pattern matched must stay on OpenCL although TVM would offload it."""
     patterns: Callable[[], list[Any]] | None = None
     """Entries for the end of TVM's pattern table."""
 

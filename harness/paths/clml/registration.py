@@ -17,8 +17,8 @@ def register(cache: Path | None = None) -> None:
     """After this, `tvm.relax.backend.adreno.clml.OpenCLMLOffLoad()` works in this process. May be called again.
 
     What the installed TVM has is used. What it lacks is added under TVM's own names: the code generator, and modules of
-    kind `clml` from the library that `device_runner.runtimes.clml` builds once into `cache` (this project's cache
-    folder unless told). Raises `SetupMissing` if there is no C++ compiler for it, `RigFailure` if it does not compile.
+    kind `clml` from the library that `device_runner.runtimes.clml` builds once into `cache` (default: this project's
+    cache folder). Raises `SetupMissing` if there is no C++ compiler for it, `RigFailure` if it does not compile.
     """
     import tvm_ffi
 
