@@ -15,10 +15,8 @@ import re
 import shutil
 import subprocess
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from device_runner.failures import RigFailure, SetupMissing
@@ -131,28 +129,24 @@ def _key(toolchain: Toolchain, recipe: Recipe, extra_flags: Sequence[str]) -> st
 
 
 def build(toolchain: Toolchain, recipe: Recipe, library: Path, extra_flags: Sequence[str] = ()) -> None:
-    """Compile every source and link in a folder beside the library, then move it into place.
+    """Make the library in a folder beside it, then move it into place.
 
-    Only one may do so at a time. Raises SetupMissing without OpenCL development files, RigFailure if it does not
-    compile.
+    The sources are compiled as one: most of the time goes into TVM's headers, which are then read once. Only one may
+    do so at a time. Raises SetupMissing without OpenCL development files, RigFailure if it does not compile.
     """
+    flags = (*FLAGS, *recipe.flags, *extra_flags, "-shared", "-Wl,--no-undefined")
     includes = [f"-isystem{package / 'include'}" for package in (toolchain.tvm, toolchain.ffi)]
-    flags = (*FLAGS, *recipe.flags, *extra_flags)
     missing = ["-idirafter", str(recipe.missing_headers)] if recipe.missing_headers else []
-    compile_ = [toolchain.compiler, *flags, *includes, *missing]
     searched = [flag for folder in toolchain.libraries for flag in (f"-L{folder}", f"-Wl,-rpath,{folder}")]
+    links = (*searched, "-ltvm_runtime", "-ltvm_ffi", *recipe.links)
     scratch = library.parent / "building"
     shutil.rmtree(scratch, ignore_errors=True)  # of a build that was killed: we hold the lock
     scratch.mkdir()
-    sources = sorted(recipe.sources.glob("*.cc"))
-    objects = [scratch / f"{source.stem}.o" for source in sources]
-    commands = [[*compile_, "-c", str(s), "-o", str(o)] for s, o in zip(sources, objects, strict=True)]
+    sources, linked = scratch / "all.cc", scratch / library.name
+    sources.write_text("".join(f'#include "{source}"\n' for source in sorted(recipe.sources.glob("*.cc"))))
+    command = [toolchain.compiler, *flags, *includes, *missing, str(sources), "-o", str(linked), *links]
     try:
-        with ThreadPoolExecutor(os.cpu_count()) as workers:
-            list(workers.map(partial(_run, recipe), commands))
-        linked = scratch / library.name
-        link = [toolchain.compiler, *extra_flags, "-shared", "-pthread", "-Wl,--no-undefined", "-o", str(linked)]
-        _run(recipe, [*link, *map(str, objects), *searched, "-ltvm_runtime", "-ltvm_ffi", *recipe.links])
+        _run(recipe, command)
         linked.replace(library)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)

@@ -23,7 +23,7 @@ SCRIPT = """
 import json, sys
 import numpy, tvm_ffi
 from pathlib import Path
-from device_runner import clml_runtime
+from device_runner.runtimes import clml as clml_runtime
 clml_runtime.load(Path(sys.argv[1]))
 create = tvm_ffi.get_global_func("runtime.clml_runtime_create")
 for symbol, graph, names, shapes in json.load(sys.stdin):

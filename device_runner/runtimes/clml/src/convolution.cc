@@ -11,7 +11,7 @@
 namespace adreno_bench::clml {
 namespace {
 
-constexpr char kCall[] = "clCreateMLOpConvolutionForwardQCOM";
+constexpr char kConvolution[] = "clCreateMLOpConvolutionForwardQCOM";
 
 /// One side of a convolution, vertical or horizontal.
 struct Side {
@@ -110,13 +110,13 @@ void ReadNormalization(const Node& node, Type type, Convolution* conv, Tensors* 
   if (texts.size() < 2) OutOfBounds("'" + node.name + "' has a batchnorm of " + std::to_string(texts.size()));
   const int axis = std::stoi(texts[0]);
   conv->epsilon = std::stof(texts[1]);
-  DeclareNormalization(node, conv->has_bias ? 3 : 2, axis, conv->out, type, kCall, tensors);
+  DeclareNormalization(node, conv->has_bias ? 3 : 2, axis, conv->out, type, kConvolution, tensors);
 }
 
 void CheckGeometry(const Convolution& conv) {
-  if (conv.vertical.stride < 1 || conv.horizontal.stride < 1) Refuse(kCall, "a stride of 0");
+  if (conv.vertical.stride < 1 || conv.horizontal.stride < 1) Refuse(kConvolution, "a stride of 0");
   if (conv.in.n != conv.out.n || conv.in.c != conv.kernel.c || conv.out.c != conv.kernel.n) {
-    Refuse(kCall, "batch or channels that do not fit");
+    Refuse(kConvolution, "batch or channels that do not fit");
   }
 }
 
@@ -145,7 +145,7 @@ Step MakeConvolution(const Graph& graph, std::size_t id, Tensors* tensors, bool 
   conv.out = tensors->Output(id, type).dims;
   if (conv.has_norm) ReadNormalization(node, type, &conv, tensors);
   CheckGeometry(conv);
-  if (conv.has_bias && biases != conv.out.c) Refuse(kCall, "a bias that is not one value for each channel");
+  if (conv.has_bias && biases != conv.out.c) Refuse(kConvolution, "a bias that is not one value for each channel");
   Step step;
   step.writes = id;
   for (const Entry& input : node.inputs) step.reads.push_back(input.node);

@@ -7,15 +7,15 @@
 namespace adreno_bench::clml {
 namespace {
 
-constexpr char kCall[] = "clCreateMLOpPoolingForwardQCOM";
+constexpr char kPooling[] = "clCreateMLOpPoolingForwardQCOM";
 
-struct Side {
+struct PoolingSide {
   std::int64_t padding, stride, window;
 };
 
 struct Pooling {
   Dims in, out;
-  Side vertical, horizontal;
+  PoolingSide vertical, horizontal;
   bool maximum;
 
   void operator()(const std::vector<const float*>& tensors, float* result) const {
@@ -48,9 +48,9 @@ struct Pooling {
 
 Step MakeStepOf(const Node& node, std::size_t id, const Pooling& pooling) {
   if (pooling.in.n != pooling.out.n || pooling.in.c != pooling.out.c) {
-    Refuse(kCall, "batch or channels that do not fit");
+    Refuse(kPooling, "batch or channels that do not fit");
   }
-  if (pooling.vertical.window < 1 || pooling.horizontal.window < 1) Refuse(kCall, "an empty window");
+  if (pooling.vertical.window < 1 || pooling.horizontal.window < 1) Refuse(kPooling, "an empty window");
   Step step;
   step.reads = {node.inputs[0].node};
   step.writes = id;
@@ -69,7 +69,7 @@ Step MakePooling(const Graph& graph, std::size_t id, Tensors* tensors) {
   const auto window = Numbers(node, "pool_size", 2);
   const auto strides = Numbers(node, "strides", 2);
   const auto padding = Numbers(node, "padding", 4);
-  if (strides[0] < 1 || strides[1] < 1) Refuse(kCall, "a stride of 0");
+  if (strides[0] < 1 || strides[1] < 1) Refuse(kPooling, "a stride of 0");
   return MakeStepOf(node, id,
                     {in, out, {padding[0], strides[0], window[0]}, {padding[1], strides[1], window[1]},
                      EndsWith(node.name, "nn.max_pool2d")});
