@@ -1,7 +1,7 @@
 """The releases of apache-tvm that this harness knows, each with the releases of apache-tvm-ffi that it works with.
 
 TVM's metadata only bounds tvm-ffi from below, so `pip install apache-tvm` alone gives a pair that cannot be imported or
-that crashes while it compiles. Found by trying each pair (docs/quirks.md).
+that crashes while it compiles. Found by trying each pair.
 """
 
 from __future__ import annotations
