@@ -37,9 +37,10 @@ class Request:
     def read(cls, suite_file: Path, globs: Sequence[str] | None, quirks: QuirkPolicy = WORKED_AROUND) -> Request:
         """Read the suite and choose its cases by globs. No device is opened. Raises UsageError, SetupMissing."""
         from harness.build.planner import check
-        from harness.compiler.installed import versions
+        from harness.compiler.installed import harness_version, versions
         from harness.compiler.releases import require_working_pair
 
+        harness_version()  # in every record: without it the run would fail when everything is built
         require_working_pair(versions())
         suite, cache = load_suite(suite_file), cache_root()
         cases = choose(suite, globs)

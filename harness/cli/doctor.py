@@ -13,7 +13,7 @@ from harness.failures import UsageError
 from harness.run.outcome import ExitCode
 
 if TYPE_CHECKING:
-    from harness.doctor.machine import Finding
+    from harness.doctor.finding import Finding
 
 
 def doctor(
@@ -31,7 +31,7 @@ def doctor(
 
     from harness.cli.screen import out
     from harness.doctor.bundle import write_bundle
-    from harness.doctor.machine import State
+    from harness.doctor.finding import Condition
     from harness.store import cache_root
 
     if bundle and not device:
@@ -49,7 +49,7 @@ def doctor(
         write_bundle(bundle, device, findings, cache_root())
         if not as_json:
             out(f"\n{bundle} holds all of this and what the device prints; read it before you send it")
-    if any(finding.state is State.MISSING for finding in findings):
+    if any(finding.state is Condition.MISSING for finding in findings):
         raise typer.Exit(ExitCode.RIG_FAILURE)
 
 

@@ -41,7 +41,8 @@ class Screen:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._live.stop()
+        if self.console.is_terminal:  # elsewhere it never started, and stopping it would print an empty line
+            self._live.stop()
 
     def say(self, text: str) -> None:
         """One line that stays."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from device_runner.failures import Failure
-from harness.doctor.machine import Finding
+from harness.doctor.finding import Finding
 
 if TYPE_CHECKING:
     from device_runner.adb_device import AdbDevice
@@ -50,11 +50,9 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> str:
 
 def write_bundle(file: Path, name: str, findings: Sequence[Finding], cache: Path) -> None:
     """Write the report on a device. Raises OSError if the file cannot be written."""
-    from harness.compiler.installed import versions
-
     secrets = [name, *_host_names()] if name not in ("virtual", "local") else _host_names()
     sections = [
-        ("versions", "\n".join(f"{what} {release}" for what, release in versions().items())),
+        ("versions", _versions()),
         ("host", f"{platform.system()} {platform.release()} {platform.machine()}, Python {platform.python_version()}"),
         ("findings", "\n".join(f"{f.state.value:8}{f.what:18}{f.seen}" for f in findings)),
     ]
@@ -64,6 +62,15 @@ def write_bundle(file: Path, name: str, findings: Sequence[Finding], cache: Path
         pages, serials = [("device", str(failure))], []
     text = "\n".join(f"== {title}\n{body.strip()[:PAGE_LIMIT]}\n" for title, body in (*sections, *pages))
     file.write_text(redacted(text, [*secrets, *serials]), encoding="utf-8")
+
+
+def _versions() -> str:
+    from harness.compiler.installed import HARNESS, harness_version, versions
+
+    try:
+        return "\n".join(f"{what} {release}" for what, release in ({HARNESS: harness_version()} | versions()).items())
+    except Failure as failure:
+        return str(failure)
 
 
 def _device_pages(name: str, cache: Path) -> tuple[list[tuple[str, str]], list[str]]:

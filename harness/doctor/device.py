@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.doctor.machine import Finding, State, guarded
+from harness.doctor.finding import Condition, Finding, guarded
 
 if TYPE_CHECKING:
     from device_runner.adb_device import AdbDevice
@@ -60,7 +60,7 @@ def examine_device(name: str, cache: Path) -> Iterator[Finding]:
     if entry:
         ready = entry.state == "ready"
         fix = "" if ready else _FIXES.get(entry.state, "see `adb devices`")
-        yield Finding("state", State.OK if ready else State.MISSING, entry.state, fix)
+        yield Finding("state", Condition.OK if ready else Condition.MISSING, entry.state, fix)
         if not ready:
             return
     with open_device(name, cache, timeout_s=0, runtime=False) as device:
@@ -80,7 +80,7 @@ def _android(device: AdbDevice) -> Iterator[Finding]:
     seen = f"{release} (API {sdk or '?'}) on {model}, SoC {soc}, ABI {known.get('ro.product.cpu.abi', '?')}"
     old = sdk.isdigit() and int(sdk) < FIRST_API_WITH_MODES
     fix = "nothing: fixed-performance mode and airplane mode by command came with API 30" if old else ""
-    yield Finding("android", State.NOTE if old else State.OK, seen, fix)
+    yield Finding("android", Condition.NOTE if old else Condition.OK, seen, fix)
 
 
 def _space(device: AdbDevice) -> Iterator[Finding]:
@@ -90,13 +90,15 @@ def _space(device: AdbDevice) -> Iterator[Finding]:
     if answer.code or not found:
         complaint = (answer.stderr or answer.stdout).strip() or "df says nothing"
         yield Finding(
-            "space", State.MISSING, f"{root} cannot be made or seen: {complaint}", "is its storage read-only?"
+            "space", Condition.MISSING, f"{root} cannot be made or seen: {complaint}", "is its storage read-only?"
         )
         return
     free_bytes = int(found[1]) * 1024
     short = free_bytes < ROOM_NEEDED_BYTES
     fix = f"`adb shell rm -r {root}` removes what was pushed before" if short else ""
-    yield Finding("space", State.MISSING if short else State.OK, f"{free_bytes / 1e9:.1f} GB free in {root}", fix)
+    yield Finding(
+        "space", Condition.MISSING if short else Condition.OK, f"{free_bytes / 1e9:.1f} GB free in {root}", fix
+    )
 
 
 def _executes(device: AdbDevice) -> Iterator[Finding]:
@@ -105,15 +107,15 @@ def _executes(device: AdbDevice) -> Iterator[Finding]:
     if answer.code:
         complaint = (answer.stderr or answer.stdout).strip() or f"exit code {answer.code}"
         fix = "its ROM forbids it: measurements need a ROM whose shell may execute there"
-        yield Finding("executable", State.MISSING, f"a program in {root} does not run: {complaint}", fix)
+        yield Finding("executable", Condition.MISSING, f"a program in {root} does not run: {complaint}", fix)
     else:
-        yield Finding("executable", State.OK, f"a program copied to {root} runs")
+        yield Finding("executable", Condition.OK, f"a program copied to {root} runs")
 
 
 def _root(device: AdbDevice) -> Iterator[Finding]:
     shell = device.keeper.phone.root_shell
     seen = f"by `{' '.join(shell)}`" if shell else "no, which is normal: the GPU's clock cannot be held by its driver"
-    yield Finding("root", State.OK if shell else State.NOTE, seen)
+    yield Finding("root", Condition.OK if shell else Condition.NOTE, seen)
 
 
 def _gpu_nodes(device: AdbDevice) -> Iterator[Finding]:
@@ -125,7 +127,7 @@ def _gpu_nodes(device: AdbDevice) -> Iterator[Finding]:
     seen = f"readable: {', '.join(shown) or 'none'}" + (f"; denied or absent: {', '.join(hidden)}" if hidden else "")
     blind = not {"thermal_pwrlevel", "max_clock_mhz"} & set(shown)
     fix = "nothing, unless you have root: throttling then shows only in Android's thermal status" if blind else ""
-    yield Finding("GPU nodes", State.NOTE if blind else State.OK, seen, fix)
+    yield Finding("GPU nodes", Condition.NOTE if blind else Condition.OK, seen, fix)
 
 
 def _temperatures(device: AdbDevice) -> Iterator[Finding]:
@@ -141,15 +143,15 @@ def _temperatures(device: AdbDevice) -> Iterator[Finding]:
     ]
     blind = seen.gpu_c is None and seen.thermal_status is None
     fix = "nothing: no sensor can be read, so let it rest between runs" if blind else ""
-    yield Finding("temperature", State.NOTE if blind else State.OK, ", ".join(found) or "no sensor found", fix)
+    yield Finding("temperature", Condition.NOTE if blind else Condition.OK, ", ".join(found) or "no sensor found", fix)
     for note in notes:
         what, _, command = note.partition(": ")
-        yield Finding("temperature", State.NOTE, what, f"adb shell {command.strip('`')}")
+        yield Finding("temperature", Condition.NOTE, what, f"adb shell {command.strip('`')}")
     if seen.battery_percent is not None:
         low = seen.battery_percent < LOW_BATTERY_PERCENT
         charge = {True: ", charging", False: "", None: ""}[seen.charging]
         fix = "charge it: many phones slow down" if low else ""
-        yield Finding("battery", State.NOTE if low else State.OK, f"{seen.battery_percent} %{charge}", fix)
+        yield Finding("battery", Condition.NOTE if low else Condition.OK, f"{seen.battery_percent} %{charge}", fix)
 
 
 def _knobs(device: AdbDevice) -> Iterator[Finding]:
@@ -158,11 +160,11 @@ def _knobs(device: AdbDevice) -> Iterator[Finding]:
 
     left = device.keeper.put_back()
     if left:
-        yield Finding("left over", State.OK, f"a killed run had changed {', '.join(left)}: put back")
+        yield Finding("left over", Condition.OK, f"a killed run had changed {', '.join(left)}: put back")
     report = device.keeper.hold()
     refused = {name: came for name, came in report.items() if complains(came)}
     if done := [name for name in report if name not in refused]:
-        yield Finding("controllable", State.OK, ", ".join(done))
+        yield Finding("controllable", Condition.OK, ", ".join(done))
     by_reason: dict[str, list[str]] = {}
     for name, reason in refused.items():
         by_reason.setdefault(reason, []).append(name)
@@ -170,13 +172,13 @@ def _knobs(device: AdbDevice) -> Iterator[Finding]:
         fix = "nothing: records say what could not be set"
         if "permission" in reason.lower():
             fix = "some makers hide this behind a developer option such as `USB debugging (Security settings)`"
-        yield Finding("not controllable", State.NOTE, f"{', '.join(names)}: {reason}", fix)
+        yield Finding("not controllable", Condition.NOTE, f"{', '.join(names)}: {reason}", fix)
     still = {
         name: came for name, came in device.keeper.put_back().items() if came.startswith(("refused", "reads back"))
     }
     if still:
         seen = "; ".join(f"{name}: {came}" for name, came in still.items())
-        yield Finding("put back", State.MISSING, seen, "`adreno-bench devices --restore`, or set it by hand")
+        yield Finding("put back", Condition.MISSING, seen, "`adreno-bench devices --restore`, or set it by hand")
 
 
 PHONE_CHECKS: Mapping[str, Callable[[AdbDevice], Iterator[Finding]]] = {
@@ -201,7 +203,7 @@ def _session(name: str, cache: Path) -> Iterator[Finding]:
         began = time.monotonic()
         with device.session({}, timeout_s=SESSION_TIMEOUT_S) as session:
             seen = f"loads and answers; a session starts in {time.monotonic() - began:.1f} s"
-            yield Finding("runtime", State.OK, seen)
+            yield Finding("runtime", Condition.OK, seen)
             yield from guarded("OpenCL library", _opencl_library(device, session))
             yield from guarded("CLML", _clml(session))
         yield from guarded("OpenCL", _opencl(device))
@@ -212,34 +214,36 @@ def _opencl_library(device: RpcDevice, session: RpcSession) -> Iterator[Finding]
         there = bool(session.remote.device("opencl", 0).exist)
     if not there:
         fix = "is there a /vendor/lib64/libOpenCL.so? Do not push one of your own: it would hide the driver's"
-        yield Finding("OpenCL library", State.MISSING, "no OpenCL device can be opened", fix)
+        yield Finding("OpenCL library", Condition.MISSING, "no OpenCL device can be opened", fix)
         return
     answer = device.transport.shell(["sh", "-c", LIBRARIES_SCRIPT, "libraries"], timeout_s=SHELL_TIMEOUT_S)
     yield Finding(
-        "OpenCL library", State.OK, " ".join(answer.stdout.split()) or "opened; the phone does not show which"
+        "OpenCL library", Condition.OK, " ".join(answer.stdout.split()) or "opened; the phone does not show which"
     )
 
 
 def _opencl(device: Device) -> Iterator[Finding]:
     who = device.identity
-    yield Finding("OpenCL", State.OK if who.driver else State.NOTE, f"GPU {who.gpu or '?'}; driver {who.driver or '?'}")
+    yield Finding(
+        "OpenCL", Condition.OK if who.driver else Condition.NOTE, f"GPU {who.gpu or '?'}; driver {who.driver or '?'}"
+    )
     have = set(who.extensions)
     missing = [name for name in QUALCOMM if name not in have]
     seen = f"{len(have)}, of Qualcomm's {', '.join(sorted(have & set(QUALCOMM))) or 'none'}"
     fix = f"nothing: path clml needs {missing[0]}" if QUALCOMM[0] in missing else ""
-    yield Finding("extensions", State.NOTE if fix else State.OK, seen, fix)
+    yield Finding("extensions", Condition.NOTE if fix else Condition.OK, seen, fix)
     fix = "" if who.fp16 else "nothing: cases in half precision end as `unsupported`"
-    yield Finding("fp16", State.OK if who.fp16 else State.NOTE, "yes" if who.fp16 else "no cl_khr_fp16", fix)
+    yield Finding("fp16", Condition.OK if who.fp16 else Condition.NOTE, "yes" if who.fp16 else "no cl_khr_fp16", fix)
     images = f"{who.image2d_max_width} x {who.image2d_max_height}, arrays to {who.image_max_array_layers} layers"
-    yield Finding("images", State.OK, images)
+    yield Finding("images", Condition.OK, images)
 
 
 def _clml(session: RpcSession) -> Iterator[Finding]:
     told = session.call(CLML_INFO, timeout_s=SESSION_TIMEOUT_S)
     if told is None:
         fix = "`adreno-bench run --case 'tiny-clml-*'` calls it"
-        yield Finding("CLML", State.NOTE, "this runtime does not tell", fix)
+        yield Finding("CLML", Condition.NOTE, "this runtime does not tell", fix)
         return
     emulated = bool(json.loads(told).get("emulated"))
     seen = "answers; a functional model, whose time means nothing" if emulated else "answers"
-    yield Finding("CLML", State.OK, seen)
+    yield Finding("CLML", Condition.OK, seen)

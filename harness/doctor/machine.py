@@ -10,34 +10,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 
-from device_runner.failures import Failure
+from harness.doctor.finding import Condition, Finding, guarded
 
 ROOM_NEEDED_BYTES = 2_000_000_000
 IMPORT_DEADLINE_S = 60
-
-
-class State(str, Enum):
-    """How bad it is."""
-
-    OK = "ok"
-    NOTE = "note"
-    """Worth knowing; the harness works without."""
-    MISSING = "missing"
-    """A run needs it."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One line of the doctor's report."""
-
-    what: str
-    state: State
-    seen: str
-    fix: str = ""
 
 
 Check = Callable[[Path], Iterator[Finding]]
@@ -49,19 +27,15 @@ def examine(cache: Path) -> Iterator[Finding]:
         yield from guarded(what, check(cache))
 
 
-def guarded(what: str, findings: Iterator[Finding]) -> Iterator[Finding]:
-    """The findings of one check, and one more if it fails."""
-    try:
-        yield from findings
-    except Failure as failure:
-        yield Finding(what, State.MISSING, failure.message, failure.hint)
-    except Exception as error:  # the doctor must not fall ill
-        yield Finding(what, State.MISSING, f"{type(error).__name__}: {error}")
-
-
 def _python(_: Path) -> Iterator[Finding]:
     seen = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
-    yield Finding("python", State.OK if sys.version_info >= (3, 10) else State.MISSING, seen)
+    yield Finding("python", Condition.OK if sys.version_info >= (3, 10) else Condition.MISSING, seen)
+
+
+def _harness(_: Path) -> Iterator[Finding]:
+    from harness.compiler.installed import HARNESS, harness_version
+
+    yield Finding(HARNESS, Condition.OK, harness_version())
 
 
 def _tvm(_: Path) -> Iterator[Finding]:
@@ -81,32 +55,32 @@ def _tvm(_: Path) -> Iterator[Finding]:
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         fix = "install the pair of requirements.lock"
-        yield Finding("tvm", State.MISSING, f"{seen} cannot be imported: {last}", fix)
+        yield Finding("tvm", Condition.MISSING, f"{seen} cannot be imported: {last}", fix)
     else:
-        yield Finding("tvm", State.OK, seen)
+        yield Finding("tvm", Condition.OK, seen)
 
 
 def _opencl(cache: Path) -> Iterator[Finding]:
     from device_runner.runtimes.opencl import needed, opencl_status, sidecar
 
     if not needed():
-        yield Finding("opencl runtime", State.OK, "TVM's own")
+        yield Finding("opencl runtime", Condition.OK, "TVM's own")
         return
     library = sidecar(cache)
-    yield Finding("opencl runtime", State.OK, f"ours, compiled against the installed TVM ({library.name})")
+    yield Finding("opencl runtime", Condition.OK, f"ours, compiled against the installed TVM ({library.name})")
     status = opencl_status(library)
     if status.chosen is None:
-        yield Finding("opencl device", State.MISSING, status.problem, "sudo apt-get install pocl-opencl-icd")
+        yield Finding("opencl device", Condition.MISSING, status.problem, "sudo apt-get install pocl-opencl-icd")
         return
     for device in status.devices:
         mark = " (used)" if device == status.chosen else ""
-        yield Finding("opencl device", State.OK, f"{device['platform']} / {device['device']}{mark}")
+        yield Finding("opencl device", Condition.OK, f"{device['platform']} / {device['device']}{mark}")
 
 
 def _adb(_: Path) -> Iterator[Finding]:
     import adbutils
 
-    yield Finding("adb", State.OK, f"{adbutils.adb_path()} (adbutils {adbutils.__version__})")
+    yield Finding("adb", Condition.OK, f"{adbutils.adb_path()} (adbutils {adbutils.__version__})")
 
 
 def _sandbox(_: Path) -> Iterator[Finding]:
@@ -114,9 +88,9 @@ def _sandbox(_: Path) -> Iterator[Finding]:
 
     if reason := why_no_sandbox():
         fix = "sudo apt-get install bubblewrap, and allow unprivileged user namespaces"
-        yield Finding("sandbox", State.NOTE, f"none ({reason}): the virtual device runs in a plain folder", fix)
+        yield Finding("sandbox", Condition.NOTE, f"none ({reason}): the virtual device runs in a plain folder", fix)
     else:
-        yield Finding("sandbox", State.OK, "bubblewrap with user namespaces")
+        yield Finding("sandbox", Condition.OK, "bubblewrap with user namespaces")
 
 
 def _room(cache: Path) -> Iterator[Finding]:
@@ -124,7 +98,9 @@ def _room(cache: Path) -> Iterator[Finding]:
     free_bytes = shutil.disk_usage(cache).free
     seen = f"{free_bytes / 1e9:.0f} GB free in {cache}"
     short = free_bytes < ROOM_NEEDED_BYTES
-    yield Finding("disk", State.MISSING if short else State.OK, seen, "`adreno-bench cache --prune`" if short else "")
+    yield Finding(
+        "disk", Condition.MISSING if short else Condition.OK, seen, "`adreno-bench cache --prune`" if short else ""
+    )
 
 
 def _virtual(cache: Path) -> Iterator[Finding]:
@@ -134,7 +110,7 @@ def _virtual(cache: Path) -> Iterator[Finding]:
         who = device.identity
         images = f"{who.image2d_max_width}x{who.image2d_max_height}x{who.image_max_array_layers}"
         seen = f"answers; GPU {who.gpu}; driver {who.driver}; images to {images}; fp16 {'yes' if who.fp16 else 'no'}"
-        yield Finding("virtual device", State.OK, seen)
+        yield Finding("virtual device", Condition.OK, seen)
 
 
 def _phones(cache: Path) -> Iterator[Finding]:
@@ -142,15 +118,16 @@ def _phones(cache: Path) -> Iterator[Finding]:
 
     phones = [entry for entry in list_devices(cache) if entry.kind == "phone"]
     if not phones:
-        yield Finding("phones", State.NOTE, "none attached", "enable USB debugging and plug one in")
+        yield Finding("phones", Condition.NOTE, "none attached", "enable USB debugging and plug one in")
     for phone in phones:
         ready = phone.state == "ready"
         fix = "" if ready else "unlock it and accept the debugging prompt"
-        yield Finding(f"phone {phone.name}", State.OK if ready else State.NOTE, phone.state, fix)
+        yield Finding(f"phone {phone.name}", Condition.OK if ready else Condition.NOTE, phone.state, fix)
 
 
 CHECKS: dict[str, Check] = {
     "python": _python,
+    "adreno-bench": _harness,
     "tvm": _tvm,
     "disk": _room,
     "opencl": _opencl,

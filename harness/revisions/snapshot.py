@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import functools
 import shutil
-from importlib.metadata import version
 from pathlib import Path
 
+from harness.compiler.installed import HARNESS, harness_version
 from harness.store import Store, keep, key_of, sha256_of
 
 PACKAGES = ("harness", "device_runner")
-NAME = "adreno-bench"
 COPY_TIMEOUT_S = 120.0
 
 
@@ -43,7 +42,7 @@ def snapshot(cache: Path) -> Path:
 
 def _describe(folder: Path) -> None:
     """What `importlib.metadata` needs to know of it: records name the harness's version."""
-    about = folder / f"{NAME.replace('-', '_')}-{version(NAME)}.dist-info"
+    about = folder / f"{HARNESS.replace('-', '_')}-{harness_version()}.dist-info"
     about.mkdir()
-    text = f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {version(NAME)}\n"
+    text = f"Metadata-Version: 2.1\nName: {HARNESS}\nVersion: {harness_version()}\n"
     (about / "METADATA").write_text(text, encoding="utf-8")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from device_runner.names import suggestion
+from harness.compiler.installed import HARNESS, harness_version
 from harness.compiler.releases import RELEASES
 from harness.failures import UsageError
 from harness.history.releases import PINS, repository
@@ -146,7 +147,8 @@ def _requirements() -> list[str]:
     from packaging.requirements import Requirement
 
     found = []
-    for text in requires("adreno-bench") or ():
+    harness_version()  # refuses, with what to do, where there is no metadata
+    for text in requires(HARNESS) or ():
         wanted = Requirement(text)
         if wanted.name.startswith("apache-tvm") or (wanted.marker and not wanted.marker.evaluate({"extra": ""})):
             continue

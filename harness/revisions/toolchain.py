@@ -84,7 +84,8 @@ class Toolchain:
     @classmethod
     def of(cls, revision: Revision, cache: Path, asked: RunOptions, say: Callable[[str], None]) -> Toolchain:
         """Install the revision if it is not there. Raises NotInstallable."""
-        return cls(revision, environment(revision, cache, say), snapshot(cache), cache, asked, say)
+        copied = snapshot(cache)  # it may refuse, which installing takes minutes to come to
+        return cls(revision, environment(revision, cache, say), copied, cache, asked, say)
 
     def build(self, cases: Sequence[str]) -> dict[str, Build]:
         """Compile cases; run nothing. Raises UsageError, RigFailure."""

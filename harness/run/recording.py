@@ -5,7 +5,6 @@ from __future__ import annotations
 import traceback
 from collections.abc import Sequence
 from datetime import datetime, timezone
-from importlib.metadata import version
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from device_runner.failures import DeviceFailure, DeviceLost, Failure, LinkFailu
 from harness.build.artifact import Artifact
 from harness.cases.case import Case
 from harness.cases.plan import Plan
-from harness.compiler.installed import versions
+from harness.compiler.installed import harness_version, versions
 from harness.run.context import Origin
 from harness.run.outcome import Outcome
 from harness.run.record import Record
@@ -64,7 +63,7 @@ class Recording:
             "quirks": quirks,
             "as_shipped": origin.as_shipped,
             **versions(),
-            "harness": version("adreno-bench"),
+            "harness": harness_version(),
             "started_at": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
             "run": origin.run,
             "outcome": Outcome.OK,

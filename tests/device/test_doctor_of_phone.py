@@ -8,14 +8,14 @@ import pytest
 
 from harness.doctor.bundle import write_bundle
 from harness.doctor.device import PHONE_CHECKS, examine_device
-from harness.doctor.machine import State
+from harness.doctor.finding import Condition
 
 pytestmark = pytest.mark.device
 
 
 def test_the_virtual_phone_is_fit(cache: Path, tmp_path: Path) -> None:
     findings = list(examine_device("virtual", cache))
-    assert {finding.state for finding in findings} <= {State.OK, State.NOTE}
+    assert {finding.state for finding in findings} <= {Condition.OK, Condition.NOTE}
     whats = {finding.what for finding in findings}
     assert whats >= {*PHONE_CHECKS, "state", "runtime", "OpenCL library", "OpenCL", "extensions", "fp16", "images"}
     library = next(finding for finding in findings if finding.what == "OpenCL library")

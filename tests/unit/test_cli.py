@@ -153,6 +153,37 @@ def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path, arguments: list[s
     assert "Traceback" not in done.stderr
 
 
+WITHOUT_METADATA = """
+import importlib.metadata as metadata
+known = metadata.version
+def version(package):
+    if package == "adreno-bench":
+        raise metadata.PackageNotFoundError(package)
+    return known(package)
+metadata.version = version
+from harness.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("command", ["run", "build", "gate", "calibrate"])
+def test_sources_that_are_not_installed_are_refused_before_anything_is_built(tmp_path: Path, command: str) -> None:
+    (tmp_path / "s.toml").write_text('models = ["tiny"]\npaths = ["opencl"]\n')
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_METADATA, command, "--suite", "s.toml"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "ADRENO_BENCH_CACHE": str(tmp_path / "cache")},
+        check=False,
+    )
+    (line,) = done.stderr.splitlines()
+    assert "adreno-bench is not installed: only its sources" in line
+    assert "pip install --no-deps -e" in line
+    assert done.returncode == ExitCode.RIG_FAILURE
+    assert not (tmp_path / "cache").exists()
+
+
 @pytest.mark.parametrize(
     ("globs", "cases"),
     [

@@ -15,7 +15,7 @@ from device_runner.transport import adb_server
 from device_runner.transport.adb_server import AdbEntry
 from device_runner.virtual import phone
 from harness.doctor.device import PHONE_CHECKS, examine_device
-from harness.doctor.machine import Finding, State, guarded
+from harness.doctor.finding import Condition, Finding, guarded
 
 
 @dataclass
@@ -44,21 +44,21 @@ def change(home: Path, **changes: object) -> None:
 
 @pytest.mark.parametrize("check", PHONE_CHECKS)
 def test_a_healthy_phone_lacks_nothing(patient: Patient, check: str) -> None:
-    assert {finding.state for finding in findings(patient, check)} <= {State.OK, State.NOTE}
+    assert {finding.state for finding in findings(patient, check)} <= {Condition.OK, Condition.NOTE}
 
 
 def test_whatever_fails_has_a_fix(patient: Patient, tmp_path: Path) -> None:
     Path(patient.transport.root).write_text("a file where our folder should be")
     for check in ("space", "executable"):
         (finding,) = findings(patient, check)
-        assert finding.state is State.MISSING
+        assert finding.state is Condition.MISSING
         assert finding.fix
 
 
 def test_an_old_android_is_noted(patient: Patient, tmp_path: Path) -> None:
     change(tmp_path, properties={"ro.build.version.sdk": "28"})
     (finding,) = findings(patient, "android")
-    assert finding.state is State.NOTE
+    assert finding.state is Condition.NOTE
     assert "API 30" in finding.fix
 
 
@@ -66,13 +66,13 @@ def test_nodes_that_are_denied_are_named(patient: Patient, tmp_path: Path) -> No
     kgsl = tmp_path / "sys/class/kgsl/kgsl-3d0"
     (kgsl / "gpu_clock_stats").unlink()
     (finding,) = findings(patient, "GPU nodes")
-    assert finding.state is State.OK
+    assert finding.state is Condition.OK
     assert finding.seen.endswith("denied or absent: gpu_clock_stats")
     (kgsl / "max_clock_mhz").unlink()
     (kgsl / "thermal_pwrlevel").unlink()
     patient.keeper = Keeper(patient.transport, system=str(tmp_path), wired=True)  # what it has seen, it asks again
     (finding,) = findings(patient, "GPU nodes")
-    assert finding.state is State.NOTE
+    assert finding.state is Condition.NOTE
 
 
 def test_a_faked_status_and_a_low_battery_are_told(patient: Patient, tmp_path: Path) -> None:
@@ -80,8 +80,8 @@ def test_a_faked_status_and_a_low_battery_are_told(patient: Patient, tmp_path: P
     page = tmp_path / "system/etc/dumpsys/thermalservice"
     page.write_text(page.read_text().replace("IsStatusOverride: false", "IsStatusOverride: true"))
     by_name = {finding.what + finding.fix: finding for finding in findings(patient, "temperature")}
-    assert by_name["temperatureadb shell cmd thermalservice reset"].state is State.NOTE
-    assert any(finding.what == "battery" and finding.state is State.NOTE for finding in by_name.values())
+    assert by_name["temperatureadb shell cmd thermalservice reset"].state is Condition.NOTE
+    assert any(finding.what == "battery" and finding.state is Condition.NOTE for finding in by_name.values())
 
 
 def test_what_a_killed_run_left_is_put_back_and_nothing_stays_turned(patient: Patient, tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_phone_that_cannot_be_reached_is_told_why(
 ) -> None:
     monkeypatch.setattr(adb_server, "known_devices", lambda: [AdbEntry("R5CT30ABCDE", state)])
     (finding,) = examine_device("R5CT30ABCDE", tmp_path)
-    assert finding.state is State.MISSING
+    assert finding.state is Condition.MISSING
     assert fix in finding.fix
 
 
@@ -107,8 +107,8 @@ def test_a_phone_that_is_gone_is_no_crash(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr(adb_server, "known_devices", lambda: [AdbEntry("R5CT30ABCDE", "device")])
     monkeypatch.setenv("ANDROID_ADB_SERVER_PORT", "1")
     found = list(examine_device("R5CT30ABCDE", tmp_path))
-    assert found[0].state is State.OK
-    assert {finding.state for finding in found[1:]} == {State.MISSING}
+    assert found[0].state is Condition.OK
+    assert {finding.state for finding in found[1:]} == {Condition.MISSING}
     assert any("no adb server answers on port 1" in finding.seen for finding in found)
 
 
