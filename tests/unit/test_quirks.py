@@ -11,6 +11,7 @@ from harness.cases.case import Precision
 from harness.compiler.installed import release, tvm_version
 from harness.compiler.passes import insert_before, replace_last
 from harness.failures import UsageError
+from harness.paths.clml.patterns import ClmlEdits
 from harness.paths.workaround import NO_EDITS
 from harness.quirks import QUIRKS, Presence, ProbeAnswer, Quirk, policy_of, quirks_for, require_known
 from harness.quirks.ask import ask
@@ -24,6 +25,11 @@ def applied(path: str, precision: Precision = Precision.FLOAT32, *, as_shipped: 
 
 def test_ids_differ() -> None:
     assert len({quirk.id for quirk in QUIRKS}) == len(QUIRKS)
+
+
+def test_edits_of_what_goes_to_clml_are_of_quirks_of_that_path_alone() -> None:
+    """Another path would take no notice of them."""
+    assert {quirk.paths for quirk in QUIRKS if isinstance(quirk.edits, ClmlEdits)} == {("clml",)}
 
 
 def test_release_decides() -> None:
