@@ -17,9 +17,9 @@ from pathlib import Path
 from device_runner.device import Identity
 from harness.cases.case import Case
 from harness.history.measured import AS_SHIPPED, QUIRKS
-from harness.history.publish import publish
 from harness.history.results import LATENCY, OUTCOME
 from harness.history.runs import asv, load_project
+from harness.report.publish import publish
 from harness.run.outcome import Outcome
 from harness.run.record import Record
 

@@ -1,10 +1,13 @@
-"""Programs of ours that end when we do, with all that they started."""
+"""Programs that we start: they end when we do, with all that they started, and we hear what they say."""
 
 from __future__ import annotations
 
 import contextlib
 import subprocess
-from typing import Any
+import threading
+import time
+from collections.abc import Callable
+from typing import IO, Any
 
 END_TIMEOUT_S = 10.0
 UNWIND_TIMEOUT_S = 30.0
@@ -15,6 +18,37 @@ def bound(code: str) -> tuple[str, str]:
     """Arguments that make Python run `code` in a process that is asked to end as soon as we are gone, even killed."""
     first = "import signal; from device_runner.lifetime import die_with_parent; die_with_parent(signal.SIGTERM)"
     return "-c", f"{first}; {code}"
+
+
+class Listener:
+    """Hands on the lines that a program prints, keeps the last, and knows when that was."""
+
+    def __init__(self, stream: IO[str], say: Callable[[str], None]) -> None:
+        self.last = ""
+        self._heard_at = time.monotonic()
+        self._thread = threading.Thread(target=self._listen, args=(stream, say), daemon=True)
+        self._thread.start()
+
+    def _listen(self, stream: IO[str], say: Callable[[str], None]) -> None:
+        with stream:
+            for line in stream:
+                self._heard_at = time.monotonic()
+                self.last = line.strip() or self.last
+                say(line.rstrip("\n"))
+
+    @property
+    def reading(self) -> bool:
+        """Whether there may be more: the program, or something that it started, has the stream open."""
+        return self._thread.is_alive()
+
+    @property
+    def silent_s(self) -> float:
+        """For how long nothing was printed."""
+        return time.monotonic() - self._heard_at
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for the end of the stream, which something may hold open for longer than the program runs."""
+        self._thread.join(timeout_s)
 
 
 def end_family(pid: int, timeout_s: float = END_TIMEOUT_S) -> None:

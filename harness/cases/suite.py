@@ -128,6 +128,11 @@ class Suite(_Section):
             for tuning in tunings
         ]
 
+    @property
+    def longest_case_s(self) -> float:
+        """After so long a case has run into one of its own deadlines: model and oracle built, loaded, sampled."""
+        return 2 * self.limits.build_s + 10 * self.limits.run_s
+
     def justified(self, case: Case) -> Tolerance | None:
         """The tolerance that was written for this case, with its reason."""
         return next((tolerance for tolerance in reversed(self.tolerances) if case.matches(tolerance.case)), None)

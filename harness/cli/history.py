@@ -94,8 +94,8 @@ def releases(
 @history.command()
 def publish(config: ConfigFile = DEFAULT_CONFIG) -> None:
     """Write asv's site and our pages into it: the newest state, what moved, what vanished, what was installed."""
-    from harness.history.publish import publish as write
     from harness.history.runs import load_project
+    from harness.report.publish import publish as write
 
     project = load_project(config)
     published = write(project)

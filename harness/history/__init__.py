@@ -6,5 +6,4 @@ runs.py       asv, started and ended
 releases.py   TVM's releases as a git repository
 results.py    asv's results and our records, as series of points
 events.py     what moved in them
-publish.py    the site
 """

@@ -42,7 +42,7 @@ def suite(default: Path) -> Suite:
 
 def longest_s(suite: Suite) -> float:
     """Seconds after which one case has run into one of its own deadlines: model and oracle built, loaded, sampled."""
-    return 2 * suite.limits.build_s + 10 * suite.limits.run_s
+    return suite.longest_case_s
 
 
 def record_of(suite: Suite, case_id: str, quirks: str, shared: Path) -> Record:

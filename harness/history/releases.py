@@ -1,7 +1,7 @@
-"""TVM's releases as a git repository: one commit and tag for each, dated as released, holding the packages' pins.
+"""A folder in which asv runs over TVM's releases like over the commits of any project.
 
-asv runs over it like over any project. The harness comes from this checkout, the same for every release, as a wheel
-whose folder is named by its content: a changed harness is another install command, which makes asv install again.
+The harness comes from this checkout, the same for every release, as a wheel whose folder is named by its content: a
+changed harness is another install command, which makes asv install again.
 
     <folder>/repo             the repository
     <folder>/asv.conf.json    made anew each time
@@ -25,9 +25,9 @@ from harness.compiler.releases import RELEASES
 from harness.failures import UsageError
 from harness.history import asv_plugin
 from harness.revisions.git import call, git
+from harness.revisions.release_repository import PINS, commit, init
 from harness.store import key_of, sha256_of
 
-PINS = "requirements.txt"
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 PIP_TIMEOUT_S = 600.0
 _HARNESS_SOURCES = ("harness", "device_runner", "pyproject.toml", "README.md", "LICENSE")
@@ -54,7 +54,7 @@ def maintain(folder: Path, releases: Sequence[str]) -> list[str]:
         _require_known(release)
     root, folder = checkout(), folder.resolve()
     repo = folder / "repo"
-    _init(repo)
+    init(repo)
     have = git(repo, "tag", "--list", "--sort=creatordate").split()
     wanted = [release for release in RELEASES if release in have or release in releases]
     added = wanted[len(have) :]
@@ -66,22 +66,9 @@ def maintain(folder: Path, releases: Sequence[str]) -> list[str]:
         )
     for release in added:
         _require_wheel(release)
-        _commit(repo, release)
+        commit(repo, release)
     _configure(folder, root)
     return added
-
-
-def repository(repo: Path) -> None:
-    """Make a repository of every release that is known, whether or not this Python could install it."""
-    _init(repo)
-    for release in RELEASES:
-        _commit(repo, release)
-
-
-def _init(repo: Path) -> None:
-    repo.mkdir(parents=True, exist_ok=True)
-    if not (repo / ".git").exists():
-        git(repo, "init", "--quiet", "--initial-branch=main")
 
 
 def _require_known(release: str) -> None:
@@ -102,13 +89,6 @@ def _require_wheel(release: str) -> None:
             hint="is the package index reachable, and has the release a wheel for this Python?",
             evidence=done.stderr,
         )
-
-
-def _commit(repo: Path, release: str) -> None:
-    (repo / PINS).write_text("\n".join(RELEASES[release].pins) + "\n", encoding="utf-8")
-    git(repo, "add", PINS)
-    git(repo, "commit", "--quiet", "--message", f"apache-tvm {release}", date=RELEASES[release].released_at)
-    git(repo, "tag", release)
 
 
 def _configure(folder: Path, root: Path) -> None:

@@ -11,21 +11,26 @@ import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from device_runner.device import Identity
-from device_runner.failures import DeviceBusy, RigFailure, SetupMissing
+from device_runner.failures import DeviceBusy, RigFailure
 from device_runner.lease import lease
-from harness.failures import UsageError
+from harness.cases.suite import load_suite
 from harness.history import environment
 from harness.history.machine import register
 from harness.history.measured import QUIRKS, identity_to
 from harness.history.results import latest, record_files, state_of_quirks
-from harness.process import bound, end_family
+from harness.process import Listener, bound, end_family
+from harness.revisions.asv_config import configuration
 from harness.run.outcome import Outcome
 from harness.run.record import Record, RecordFile
 
 ASV_SOME_FAILED = 2
+LONGEST_SILENCE_S = 4 * 3600.0
+"""asv prints a line for every commit that it installs and every benchmark that it runs. Building TVM is the longest."""
+POLL_S = 1.0
+END_S = 30.0
+"""For what was started to end after its output has."""
 
 _ASV = bound("from asv.main import main; main()")
 """Our benchmarks in turn end with asv."""
@@ -46,19 +51,6 @@ def load_project(config: Path) -> Project:
     conf = configuration(config)
     home = config.resolve().parent
     return Project(config.resolve(), home / conf.results_dir, home / conf.html_dir, home / conf.env_dir)
-
-
-def configuration(config: Path) -> Any:
-    """What asv reads of its configuration. Raises SetupMissing without asv, UsageError for a file that is not one."""
-    try:
-        from asv.config import Config
-        from asv.util import UserError
-    except ImportError:
-        raise SetupMissing("asv is not installed", hint="pip install 'adreno-bench[history]'") from None
-    try:
-        return Config.load(str(config))
-    except (UserError, OSError, ValueError, TypeError, AttributeError) as error:
-        raise UsageError(f"{config} cannot be used: {error}", hint="pass --config FILE") from error
 
 
 @dataclass(frozen=True)
@@ -172,10 +164,16 @@ def _hash_file(commits: Sequence[str]) -> Iterator[str]:
 
 def _asv(project: Project, arguments: Sequence[str], variables: Mapping[str, str]) -> int:
     """Run asv to its end. Raises RigFailure if it ends with more to say than that some cases failed."""
-    code = asv(project, arguments, variables)
+    code = asv(project, arguments, variables, silence_s=_silence_s(variables))
     if code not in (0, ASV_SOME_FAILED):
         raise RigFailure(f"`asv {arguments[0]}` ended with code {code}", hint="its output above says why")
     return code
+
+
+def _silence_s(variables: Mapping[str, str]) -> float:
+    """More than a case may take by its suite's own deadlines."""
+    suite = variables.get(environment.SUITE)
+    return max(LONGEST_SILENCE_S, 2 * load_suite(Path(suite)).longest_case_s if suite else 0.0)
 
 
 def asv(
@@ -183,29 +181,44 @@ def asv(
     arguments: Sequence[str],
     variables: Mapping[str, str] | None = None,
     output: Callable[[str], None] | None = None,
+    *,
+    silence_s: float = LONGEST_SILENCE_S,
 ) -> int:
     """Run an asv command on a project and return its exit code. Whatever ends us ends it and all that it started.
 
-    `output` is told each line that it prints; without it they go where ours go.
+    `output` is told each line that it prints; without it they go where ours go. How long a history takes nobody knows
+    beforehand, but asv says something at every step: raises RigFailure if it is silent for `silence_s`.
     """
     process = subprocess.Popen(
         [sys.executable, *_ASV, "--config", str(project.config), *arguments],
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE if output else None,
-        stderr=subprocess.STDOUT if output else None,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         env={**os.environ, **(variables or {})},
         start_new_session=True,
         text=True,
     )
+    assert process.stdout
+    heard = Listener(process.stdout, output or _print)
     try:
-        if output and process.stdout:
-            for line in process.stdout:
-                output(line.rstrip("\n"))
-        return process.wait()
+        while heard.reading:
+            if heard.silent_s > silence_s:
+                hint = (
+                    "nothing that it does takes so long; is the disk or the network stuck? Run the same command again"
+                )
+                raise RigFailure(f"`asv {arguments[0]}` said nothing for {silence_s:.0f} s", hint=hint)
+            heard.join(POLL_S)
+        return process.wait(END_S)
     finally:
         if process.poll() is None:
             end_family(process.pid)
             process.wait()
+        heard.join(END_S)
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 def latest_outcomes(records: Sequence[Record]) -> list[Outcome]:

@@ -18,8 +18,8 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from device_runner.failures import RigFailure
-from harness.history.runs import configuration
 from harness.process import bound, end_family
+from harness.revisions.asv_config import configuration
 from harness.revisions.sources import Revision
 from harness.store import Store, keep, key_of
 

@@ -1,7 +1,8 @@
 """What a revision of the compiler is.
 
 Releases and commits are one thing: commits of a repository that an asv configuration tells how to install. The
-repository of the releases (`harness.history.releases`) is made in the cache; its commits are the same on every machine.
+repository of the releases (`harness.revisions.release_repository`) is made in the cache; its commits are the same on
+every machine.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from device_runner.names import suggestion
 from harness.compiler.installed import HARNESS, harness_version
 from harness.compiler.releases import RELEASES
 from harness.failures import UsageError
-from harness.history.releases import PINS, repository
-from harness.history.runs import configuration
+from harness.revisions.asv_config import configuration
 from harness.revisions.git import GitFailure, git
+from harness.revisions.release_repository import PINS, repository
 from harness.store import Store, keep, key_of
 
 CONFIG = "asv.conf.json"

@@ -10,18 +10,16 @@ import os
 import re
 import subprocess
 import tempfile
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from device_runner.failures import RigFailure
 from harness.build.artifact import KERNELS
 from harness.cases.suite import load_suite
 from harness.failures import UsageError
-from harness.history.measured import longest_s
-from harness.process import bound, end
+from harness.process import Listener, bound, end
 from harness.revisions.environment import environment
 from harness.revisions.snapshot import snapshot
 from harness.revisions.sources import Revision
@@ -33,6 +31,8 @@ ATTEMPTS = 3
 """Sessions that a case may take until the device or the rig is not to blame for what came of it."""
 OPENING_S = 900.0
 """For opening a device: the first time with a release of TVM, this compiles the runtimes that its wheel lacks."""
+LISTEN_S = 5.0
+"""For the end of an error stream that something may still hold open."""
 _CODE = "from harness.cli import main; main()"
 _CLOCK = re.compile(r"^\[ *[\d.]+ s\] ")
 _NOT_PASSED_ON = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
@@ -128,7 +128,7 @@ class Toolchain:
     def _call(self, command: Sequence[str], cases: Sequence[str]) -> tuple[int, str, str]:
         """Exit code, standard output, and the last line of the error stream. Raises UsageError for what is ours."""
         globs = [part for case in cases for part in ("--case", case)]
-        deadline_s = OPENING_S + len(cases) * longest_s(load_suite(self.asked.suite))
+        deadline_s = OPENING_S + len(cases) * load_suite(self.asked.suite).longest_case_s
         with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
             process = subprocess.Popen(
                 [str(self.python), *bound(_CODE), *command, *self.asked.options, *globs],
@@ -140,7 +140,7 @@ class Toolchain:
                 text=True,
             )
             assert process.stderr
-            heard = _Listener(process.stderr, self._report)
+            heard = Listener(process.stderr, self._report)
             try:
                 code = process.wait(deadline_s)
             except subprocess.TimeoutExpired:
@@ -148,7 +148,7 @@ class Toolchain:
                 raise RigFailure(why, hint="run it again", evidence=heard.last) from None
             finally:
                 end(process)
-                heard.join()
+                heard.join(LISTEN_S)
             output.seek(0)
             if code == ExitCode.USAGE:
                 raise UsageError(heard.last.removeprefix("adreno-bench: "))
@@ -156,8 +156,8 @@ class Toolchain:
 
     def _report(self, line: str) -> None:
         """What it says of itself, less its own clock and what it says each time."""
-        text = _CLOCK.sub("", line)
-        if not text.startswith("opening "):
+        text = _CLOCK.sub("", line.strip())
+        if text and not text.startswith("opening "):
             self.say(f"{self.revision}: {text}")
 
     def _environment(self) -> dict[str, str]:
@@ -170,26 +170,6 @@ def kernels(cache: Path, artifact: str) -> str:
     folder = Store(cache, "artifacts").find(artifact) if artifact else None
     file = folder / KERNELS if folder else None
     return file.read_text(encoding="utf-8") if file and file.exists() else ""
-
-
-class _Listener:
-    """Hands on the lines of an error stream, and keeps the last."""
-
-    def __init__(self, stream: IO[str], say: Callable[[str], None]) -> None:
-        self.last = ""
-        self._thread = threading.Thread(target=self._listen, args=(stream, say), daemon=True)
-        self._thread.start()
-
-    def _listen(self, stream: IO[str], say: Callable[[str], None]) -> None:
-        with stream:
-            for line in stream:
-                if text := line.strip():
-                    self.last = text
-                    say(text)
-
-    def join(self) -> None:
-        """Wait for the stream's end; something may still hold it open."""
-        self._thread.join(5.0)
 
 
 def _build(identity: str, found: dict[str, Any]) -> Build:

@@ -12,8 +12,8 @@ import pytest
 from device_runner.virtual.faults import FAULTS_VARIABLE
 from harness.build.pool import stored
 from harness.compiler.releases import RELEASES
-from harness.history.releases import PINS
 from harness.revisions.git import git
+from harness.revisions.release_repository import PINS
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.timeout(900)]
 

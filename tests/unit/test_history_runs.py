@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 from history_results import a_record
 
@@ -18,8 +19,8 @@ from harness.cases.suite import Suite
 from harness.failures import UsageError
 from harness.history import environment, measured, releases, runs
 from harness.history.machine import machine_of, register
-from harness.history.publish import publish
 from harness.history.runs import ASV_SOME_FAILED, HistoryRequest, Project, asv, load_project, run
+from harness.report.publish import publish
 from harness.run.outcome import Outcome
 
 PHONE = Identity("phone", "abc", soc="SM8650", gpu="Adreno 750", driver="E031.45", clml="4", rom="r1", abi="arm64-v8a")
@@ -186,3 +187,18 @@ def test_without_its_device_a_case_is_lost_and_the_record_is_filed_under_the_exp
 
 
 PHONE_JSON = measured.identity_to(PHONE)
+
+
+def test_an_asv_that_falls_silent_is_ended_with_all_that_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deaf = "import subprocess, sys, time; print('[ 0%] begun', flush=True); "
+    deaf += f"subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)', {str(tmp_path)!r}]); "
+    deaf += "time.sleep(60)"
+    monkeypatch.setattr(runs, "_ASV", ("-c", deaf))
+    monkeypatch.setattr(runs, "POLL_S", 0.05)
+    said: list[str] = []
+    with pytest.raises(RigFailure, match="`asv run` said nothing for 1 s"):
+        asv(load_project(a_config(tmp_path)), ["run"], output=said.append, silence_s=1.0)
+    assert said == ["[ 0%] begun"]
+    assert not [p for p in psutil.process_iter(["cmdline"]) if str(tmp_path) in (p.info["cmdline"] or [])]
