@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from typing import Protocol
 
 from harness.run.record import Record
+
+
+class RunStep(str, Enum):
+    """What a case has come to, in this order. `device lost` comes at any time, followed by what is done about it."""
+
+    PREPARING = "preparing"
+    LOADING = "loading"
+    FIRST_RUN = "first run"
+    SAMPLING = "sampling"
+    DEVICE_LOST = "device lost"
+
+    def __str__(self) -> str:
+        return self.value
 
 
 class Progress(Protocol):
@@ -21,7 +35,7 @@ class Progress(Protocol):
         """A build is `building`, or has been `built`, `reused` or `failed` after `seconds`."""
 
     def step(self, case_id: str, step: str) -> None:
-        """A case has come to a step: `loading`, `first run`, `sampling`."""
+        """A case has come to a step, which is a `RunStep`, or begins with one."""
 
     def done(self, record: Record) -> None:
         """A case has its outcome."""

@@ -17,7 +17,7 @@ from harness.cases.case import Precision
 from harness.cases.plan import Plan
 from harness.run.context import Built, Run
 from harness.run.correctness import judge
-from harness.run.progress import Progress, Silent
+from harness.run.progress import Progress, RunStep, Silent
 from harness.run.record import Record, RecordFile, resume_key
 from harness.run.recording import Recording
 from harness.run.reference import Reference, ReferenceKernel, prepare_reference
@@ -67,7 +67,7 @@ def run_with_recovery(plan: Plan, built: Built, run: Run, progress: Progress) ->
         return recording.record, recording.lost
 
     def climbing(rung: str) -> None:
-        progress.step(plan.case.id, f"device lost: {rung}")
+        progress.step(plan.case.id, f"{RunStep.DEVICE_LOST}: {rung}")
 
     record, steps = run.recovery.retry(attempt, run.rungs, climbing)
     return record.model_copy(update={"recovery": steps})
@@ -86,19 +86,19 @@ def _attempt(plan: Plan, built: Built, run: Run, progress: Progress) -> Recordin
         _require_support(plan, run.device.identity)
         run.recovery.admit(run.rungs)
         inputs, expected = load_arrays(answers.folder / INPUTS), load_arrays(answers.folder / OUTPUTS)
-        progress.step(case.id, "preparing")
+        progress.step(case.id, RunStep.PREPARING)
         tuning = recording.prepared(run.tunings.prepare(case, artifact, run.device, inputs, timeout_s))
         kernel = prepare_reference(plan, built, run)
         with run.device.session(tuning.toggles, timeout_s=timeout_s) as session:
-            progress.step(case.id, "loading")
+            progress.step(case.id, RunStep.LOADING)
             program = recording.loaded(session.load(artifact.loadable, timeout_s=timeout_s))
             tuning.use(program)
-            progress.step(case.id, "first run")
+            progress.step(case.id, RunStep.FIRST_RUN)
             outputs = recording.ran(*program.run(inputs, timeout_s=timeout_s))
             recording.judged(judge(outputs, expected, plan.relative_tolerance))
             emulated = recording.proved(tuning.proof(session))
             if run.timed and not emulated:
-                progress.step(case.id, "sampling")
+                progress.step(case.id, RunStep.SAMPLING)
                 limits = plan.thermal_limits
                 times, steadiness = run.device.steadily(lambda: _times(program, session, plan, kernel), limits)
                 recording.measured(*times, steadiness)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fake_device import FakeDevice, FakeSession, Things, a_plan, things
 
-from device_runner.device import Identity, Steadiness
+from device_runner.device import Identity, Rung, Steadiness
 from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, KernelBuildFailure, RigFailure
 from harness.build.artifact import Answers, Artifact
 from harness.build.pool import Builder
@@ -20,9 +20,9 @@ from harness.cases.plan import Job, Plan
 from harness.failures import CompilerCrash
 from harness.run.context import Built, Run
 from harness.run.outcome import Outcome
-from harness.run.progress import Silent
+from harness.run.progress import RunStep, Silent
 from harness.run.record import Record, RecordFile
-from harness.run.runner import missing, run_case, run_suite
+from harness.run.runner import missing, run_case, run_suite, run_with_recovery
 from harness.run.timing import FEWEST_SAMPLES
 from harness.run.tuning import TuningStore
 
@@ -158,6 +158,31 @@ def test_half_precision_needs_a_device_that_has_it(built: Built) -> None:
     record = run(FakeDevice(), built, plan)
     assert record.outcome is Outcome.UNSUPPORTED
     assert "cl_khr_fp16" in record.message
+
+
+class Heard(Silent):
+    """Keeps the steps that it is told."""
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+
+    def step(self, case_id: str, step: str) -> None:
+        self.steps.append(step)
+
+
+def test_a_case_goes_through_the_steps_that_progress_and_the_docs_list(built: Built) -> None:
+    heard = Heard()
+    run_case(a_plan(), built, a_run(FakeDevice()), heard)
+    assert [*heard.steps, RunStep.DEVICE_LOST] == [*RunStep]
+    watching = " ".join((Path(__file__).parents[2] / "docs" / "fleet.md").read_text(encoding="utf-8").split())
+    assert all(f"`{step}`" in watching for step in RunStep)
+
+
+def test_a_device_that_is_lost_is_a_step_too(built: Built) -> None:
+    heard = Heard()
+    device = FakeDevice(fails={"run": DeviceLost("gone")}, rungs=[Rung("reconnect", 1.0, lambda _: None)])
+    run_with_recovery(a_plan(), built, a_run(device), heard)
+    assert f"{RunStep.DEVICE_LOST}: reconnect" in heard.steps
 
 
 class FakeBuilder(Builder):
