@@ -15,10 +15,9 @@ from urllib.parse import quote, unquote
 
 from device_runner.failures import DeviceBusy
 from device_runner.files import write_whole
+from device_runner.held import held, is_held
 
 POLL_S = 0.2
-GLANCE_S = 0.02
-"""Somebody who asks whether a device is free holds its lock for some microseconds; that is nobody to wait for."""
 
 LONGEST_COMMAND = 200
 LONGEST_STEP = 200
@@ -56,7 +55,7 @@ def lease(
     lock = FileLock(_lock_path(device, folder))
     note = _note_path(device, folder)
     try:
-        lock.acquire(timeout=GLANCE_S, poll_interval=GLANCE_S / 4)
+        lock.acquire(timeout=0)
     except Timeout:
         if waiting:
             waiting(f"{device} is in use by {_who(note)}; waiting")
@@ -66,8 +65,9 @@ def lease(
             message = f"{device} is still in use after {timeout_s:g} s, by {_who(note)}"
             raise DeviceBusy(message, hint="wait for it or end it; its lock ends with it") from None
     try:
-        _write(note, _ourselves())
-        yield
+        _write(note, _ourselves())  # first: until we are seen to hold the device, a note counts for nothing
+        with held(_lock_path(device, folder)):
+            yield
     finally:
         note.unlink(missing_ok=True)
         lock.release()
@@ -82,22 +82,31 @@ def tell(device: str, folder: Path, case: str, step: str) -> None:
 
 
 def holder_of(device: str, folder: Path) -> Holder | None:
-    """Who holds a device at this moment; None if nobody does."""
-    from filelock import FileLock, Timeout
-
-    if not _lock_path(device, folder).exists():
-        return None
-    try:
-        with FileLock(_lock_path(device, folder), timeout=0):
-            return None  # a note that is still there was left by a process that was killed
-    except Timeout:
-        return _read(_note_path(device, folder))
+    """Who holds a device at this moment; None if nobody does. Never keeps anybody from taking it."""
+    taken, holder = is_held(_lock_path(device, folder)), _read(_note_path(device, folder))
+    if taken is None and holder:
+        taken = _lives(holder)
+    return holder if taken else None  # a note of a free device was left by a process that was killed
 
 
 def holders(folder: Path) -> dict[str, Holder]:
     """Who holds which device at this moment."""
     names = [unquote(note.stem) for note in sorted(folder.glob("*.json"))]
     return {name: holder for name in names if (holder := holder_of(name, folder))}
+
+
+def _lives(holder: Holder) -> bool:
+    """Whether the process is still there, and no later one with its number."""
+    import psutil
+
+    try:
+        process = psutil.Process(holder.pid)
+        began = process.create_time()
+        return (
+            process.status() != psutil.STATUS_ZOMBIE and began <= datetime.fromisoformat(holder.since).timestamp() + 1
+        )
+    except (psutil.Error, ValueError, TypeError):
+        return False
 
 
 def _lock_path(device: str, folder: Path) -> Path:

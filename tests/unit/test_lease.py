@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import fcntl
+import json
 import os
 import signal
 import subprocess
@@ -10,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import filelock
 import pytest
 
 from device_runner.failures import DeviceBusy
@@ -110,21 +113,82 @@ def test_the_holder_tells_what_it_is_doing(tmp_path: Path) -> None:
     assert owner.step_since >= owner.since
 
 
-def test_asking_whether_a_device_is_free_keeps_nobody_from_taking_it(tmp_path: Path) -> None:
+def test_asking_whether_a_device_is_free_takes_no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with lease(SERIAL, tmp_path, timeout_s=0):
         pass
-    stop = threading.Event()
+    with another_run(tmp_path) as other:
+        monkeypatch.setattr(filelock.FileLock, "acquire", lambda *_, **__: pytest.fail("it took the lock"))
+        holder = holder_of(SERIAL, tmp_path)
+        assert holder
+        assert holder.pid == other.pid
+    assert holder_of(SERIAL, tmp_path) is None
 
-    def watch() -> None:
-        while not stop.is_set():
-            holder_of(SERIAL, tmp_path)
 
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        for _ in range(200):
-            with lease(SERIAL, tmp_path, timeout_s=0, waiting=pytest.fail):
-                pass
-    finally:
-        stop.set()
-        watcher.join()
+def test_asking_whether_a_device_is_free_keeps_nobody_from_taking_it(tmp_path: Path) -> None:
+    """Several processes ask all the time, while this one takes it and gives it back."""
+    script = """
+        import sys
+        from pathlib import Path
+        from device_runner.lease import holder_of
+        seen = set()
+        print("asking", flush=True)
+        while not Path(sys.argv[1], "stop").exists():
+            holder = holder_of(sys.argv[2], Path(sys.argv[1]))
+            seen.add(holder.pid if holder else 0)
+        print(*sorted(seen))
+    """
+    with lease(SERIAL, tmp_path, timeout_s=0):
+        pass
+    command = [sys.executable, "-c", textwrap.dedent(script), str(tmp_path), SERIAL]
+    askers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    for asker in askers:
+        assert asker.stdout
+        assert asker.stdout.readline() == "asking\n"
+    for _ in range(500):
+        with lease(SERIAL, tmp_path, timeout_s=0, waiting=pytest.fail):
+            pass
+    with lease(SERIAL, tmp_path, timeout_s=0, waiting=pytest.fail):
+        (tmp_path / "stop").touch()
+        told = [asker.communicate(timeout=60)[0] for asker in askers]
+    assert {pid for line in told for pid in line.split()} <= {"0", str(os.getpid())}
+
+
+def test_who_held_a_device_before_is_never_taken_for_its_holder(tmp_path: Path) -> None:
+    """A killed holder leaves its note, which the next one replaces."""
+    with another_run(tmp_path) as other:
+        other.send_signal(signal.SIGKILL)
+        other.wait()
+    note = next(tmp_path.glob("*.json")).read_text()
+    for _ in range(20):
+        with lease(SERIAL, tmp_path, timeout_s=0):
+            holder = holder_of(SERIAL, tmp_path)
+            assert holder
+            assert holder.pid == os.getpid()
+        next(tmp_path.glob("*.lock")).with_suffix(".json").write_text(note)
+        assert holder_of(SERIAL, tmp_path) is None
+
+
+def test_where_the_kernel_does_not_tell_who_holds_a_file_its_process_has_to_live(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(fcntl, "F_OFD_GETLK")
+    with another_run(tmp_path) as other:
+        holder = holder_of(SERIAL, tmp_path)
+        assert holder
+        assert holder.pid == other.pid
+        note = next(tmp_path.glob("*.json"))
+        note.write_text(json.dumps({**json.loads(note.read_text()), "since": "2001-01-01T00:00:00+00:00"}))
+        assert holder_of(SERIAL, tmp_path) is None  # a later process with this number
+        other.send_signal(signal.SIGKILL)
+        os.waitid(os.P_PID, other.pid, os.WEXITED | os.WNOWAIT)
+        assert holder_of(SERIAL, tmp_path) is None
+
+
+def test_a_holder_is_seen_by_its_own_threads_and_asking_does_not_end_it(tmp_path: Path) -> None:
+    """Locks of a process, unlike those of an open file, end when it closes any file that it has open on them."""
+    with lease(SERIAL, tmp_path, timeout_s=0):
+        for _ in range(3):
+            assert holder_of(SERIAL, tmp_path)
+        with pytest.raises(DeviceBusy), lease(SERIAL, tmp_path, timeout_s=0):
+            pass
+        assert holder_of(SERIAL, tmp_path)
