@@ -18,7 +18,7 @@ COLUMNS = (
     "tuning",
     "outcome",
     "wall ms",
-    "± %",
+    "± % within",
     "n",
     "device ms",
     "error / tolerance",
@@ -86,7 +86,7 @@ def _median(samples: Sequence[float]) -> str:
 
 
 def _spread(samples: Sequence[float]) -> str:
-    """Median absolute deviation, in percent of the median."""
+    """How far the samples of one session lie apart: their median absolute deviation, in percent of the median."""
     if not samples:
         return "-"
     middle = statistics.median(samples)
