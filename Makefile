@@ -7,8 +7,8 @@ PHONES := $(VENV)/.phones
 
 .PHONY: demo test test-arm64 benchmarks lint format lock phones system clean
 
-demo: $(INSTALLED) system ## run the default suite on the virtual device
-	$(BIN)/adreno-bench run --findings-are-fine
+demo: $(INSTALLED) system ## a first look: the default suite on the virtual device, few samples of each case
+	$(BIN)/adreno-bench run --quick --findings-are-fine
 
 test: $(INSTALLED) phones system ## run all tests, two files at a time
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from harness.cases.case import Case
 from harness.cases.request import WORKED_AROUND, QuirkPolicy
 from harness.cases.suite import Suite, choose, load_suite
+from harness.failures import UsageError
 from harness.store import cache_root
 
 if TYPE_CHECKING:
@@ -32,9 +33,18 @@ class Request:
     cases: Sequence[Case]
     cache: Path
     quirks: QuirkPolicy = WORKED_AROUND
+    quick: bool = False
+    """For a first look, with the fewest samples: only on a device that is emulated."""
 
     @classmethod
-    def read(cls, suite_file: Path, globs: Sequence[str] | None, quirks: QuirkPolicy = WORKED_AROUND) -> Request:
+    def read(
+        cls,
+        suite_file: Path,
+        globs: Sequence[str] | None,
+        quirks: QuirkPolicy = WORKED_AROUND,
+        *,
+        quick: bool = False,
+    ) -> Request:
         """Read the suite and choose its cases by globs. No device is opened. Raises UsageError, SetupMissing."""
         from harness.build.planner import check
         from harness.compiler.installed import harness_version, versions
@@ -45,13 +55,19 @@ class Request:
         suite, cache = load_suite(suite_file), cache_root()
         cases = choose(suite, globs)
         check(suite, cases, cache)
-        return cls(suite, cases, cache, quirks)
+        return cls(suite, cases, cache, quirks, quick)
 
     def plans(self, identity: Identity) -> list[Plan]:
-        """The cases, planned for a device."""
+        """The cases, planned for a device. Raises UsageError for a quick look at one that is not emulated."""
         from harness.build.planner import plan_case
 
-        return [plan_case(self.suite, case, identity, self.cache, self.quirks) for case in self.cases]
+        if self.quick and "gpu" not in identity.emulated:
+            raise UsageError(
+                f"{identity.gpu or identity.serial} is not emulated, so a quick look would waste what it has to say",
+                hint="leave --quick out",
+            )
+        options = (identity, self.cache, self.quirks)
+        return [plan_case(self.suite, case, *options, quick=self.quick) for case in self.cases]
 
     def one_device(self, words: str, progress: Progress) -> str:
         """The name of the one device that is meant by a name or labels. Raises `AmbiguousDevice`, `UnknownDevice`."""

@@ -50,8 +50,19 @@ def model_digest(suite: Suite, name: str, cache: Path) -> str:
     return _digest(_file(suite, name, cache))
 
 
-def plan_case(suite: Suite, case: Case, identity: Identity, cache: Path, policy: QuirkPolicy = WORKED_AROUND) -> Plan:
-    """Plan one case for a device. Raises UsageError if its model cannot be used."""
+def plan_case(
+    suite: Suite,
+    case: Case,
+    identity: Identity,
+    cache: Path,
+    policy: QuirkPolicy = WORKED_AROUND,
+    *,
+    quick: bool = False,
+) -> Plan:
+    """Plan one case for a device, for a `quick` look with the fewest samples and without the reference kernel.
+
+    Raises UsageError if its model cannot be used.
+    """
     file = _file(suite, case.model, cache)
     digest, request = _digest(file), _request(suite, case, file, identity, policy)
     return Plan(
@@ -60,9 +71,9 @@ def plan_case(suite: Suite, case: Case, identity: Identity, cache: Path, policy:
         oracle=oracle_job(_for_oracle(request), digest, SEED, f"oracle of {case.model}"),
         quirks=tuple(request.quirks),
         relative_tolerance=suite.relative_tolerance(case),
-        budget=Budget(suite.budget_s, suite.samples, suite.limits.run_s),
+        budget=Budget(suite.budget_s, suite.samples, suite.limits.run_s, quick),
         thermal_limits=suite.steady.thermal_limits(identity.serial),
-        reference=reference_job(request),
+        reference=None if quick else reference_job(request),
     )
 
 

@@ -31,6 +31,8 @@ class Budget:
     """Most samples of wall time; reached only by fast cases."""
     timeout_s: float = 600.0
     """After this long without an answer the program hangs."""
+    quick: bool = False
+    """For a first look at an emulated device, whose times say nothing: the fewest samples, whatever the rest says."""
 
 
 @dataclass(frozen=True)

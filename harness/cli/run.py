@@ -47,6 +47,9 @@ def run(
     resume: Annotated[
         bool, typer.Option("--resume", help="Skip cases that the records file has settled for this build and device.")
     ] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A first look at an emulated device: three samples a case, not to compare.")
+    ] = False,
     allow_reboot: Annotated[
         bool, typer.Option("--allow-reboot", help="Reboot a phone that is lost and comes back in no other way.")
     ] = False,
@@ -70,7 +73,7 @@ def run(
 
     file = RecordFile(records)
     with Screen() as screen:
-        request = Request.read(suite, case, policy_of(as_shipped, with_quirks))
+        request = Request.read(suite, case, policy_of(as_shipped, with_quirks), quick=quick)
         at = address_of(tracker) if tracker else None
         names = _members(device, request.cache, at, screen.say)
         kept = file.load() if resume else None
@@ -184,6 +187,8 @@ def _summary(done: Sequence[Record], records: Path) -> list[str]:
     if quirks:
         explained = "`adreno-bench quirks` explains them, each record names its own"
         lines.append(f"{len(quirks)} upstream defects were worked around ({explained})")
+    if any(record.quick for record in done):
+        lines.append("a quick look: these times are never compared with others; leave --quick out to measure")
     emulated = dict.fromkeys(part for record in done for part in record.emulated)
     if emulated:
         names = ", ".join(emulated)

@@ -62,7 +62,7 @@ def _kept(request: Request) -> Record | None:
     if not file or not os.environ.get(environment.REUSE):
         return None
     key = (request.cases[0].id, request.quirks.as_shipped)
-    same = [record for record in file.load().records if (record.case, record.as_shipped) == key]
+    same = [record for record in file.load().records if (record.case, record.as_shipped) == key and not record.quick]
     return same[-1] if same and same[-1].outcome.conclusive else None
 
 

@@ -182,7 +182,7 @@ def _from_record(commit: str, date_ms: int, record: Record, low: float | None, h
         date_ms=date_ms,
         outcome=record.outcome,
         message=record.message,
-        wall_ms=statistics.median(record.wall_ms) if record.wall_ms else None,
+        wall_ms=statistics.median(record.comparable_ms) if record.comparable_ms else None,
         low_ms=_ms(low),
         high_ms=_ms(high),
         max_abs_err=record.max_abs_err,

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model
 from pydantic import Field as field
 
 from harness.judge.checked_file import CheckedFile, rounded
-from harness.judge.sides import SeriesKey, Side, latest_build, sides_of
+from harness.judge.sides import QUICK_LOOK, SeriesKey, Side, latest_build, sides_of
 from harness.judge.stats.controls import Probed
 from harness.judge.stats.samples import is_time
 from harness.judge.stats.session import summarise
@@ -119,12 +119,15 @@ def _bless(key: SeriesKey, group: Sequence[Record], *, emulated: bool) -> Blessi
         baseline, note = _baseline(right, []), f"emulated ({', '.join(side.emulated)}): no latency is kept"
         return Blessing(key, baseline, (note,), Outcome.OK)
     if not side.sessions:
-        return Blessing(key, _baseline(right, []), ("it was not timed: no latency is kept",), Outcome.OK)
-    fit = [record for record in right if summarise([record.wall_ms])[0]]
+        return Blessing(
+            key, _baseline(right, []), (f"{side.untimed or 'it was not timed'}: no latency is kept",), Outcome.OK
+        )
+    fit = [record for record in right if record.comparable_ms and summarise([record.comparable_ms])[0]]
     _, unfit = summarise(side.sessions)
     if not fit:
         return Blessing(key, None, unfit, Outcome.THROTTLED)
     notes = [f"left out {reason}" for reason in unfit]
+    notes += [f"left out: {QUICK_LOOK}"] if any(record.quick for record in right) else []
     if side.emulated:
         notes.append(f"emulated ({', '.join(side.emulated)}): these times say nothing of a phone")
     return Blessing(key, _baseline(right, fit), tuple(notes), Outcome.OK)

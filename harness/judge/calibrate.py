@@ -60,7 +60,7 @@ def unfinished(plans: Sequence[Plan], run: Run, kept: Sequence[Record], sessions
     """What a calibration that did not come to its end left of each case, for this build and device."""
     identity, found = run.device.identity.key, {}
     for plan in plans:
-        key = (plan.case.id, identity, plan.compile.key, run.as_shipped)
+        key = (plan.case.id, identity, plan.compile.key, run.as_shipped, False)
         of_case = [record for record in kept if resume_key(record) == key]
         found[plan.case.id] = of_case[len(of_case) // sessions * sessions :]
     return found

@@ -76,12 +76,14 @@ def _by_outcome(base: Side | None, head: Side) -> tuple[Verdict, str]:
         return head.found, f"{now} (base: {base.outcome.value if base else 'not known'})"
     if head.outcome is not Outcome.OK:
         return Verdict.INCONCLUSIVE, now
-    return _right_now(base) if base else (Verdict.NEW, "nothing to compare with")
+    return _right_now(base, head) if base else (Verdict.NEW, "nothing to compare with")
 
 
-def _right_now(base: Side) -> tuple[Verdict, str]:
+def _right_now(base: Side, head: Side) -> tuple[Verdict, str]:
     if base.outcome is Outcome.OK:
-        return Verdict.SAME, f"right on both sides; {'head' if base.sessions else 'base'} has no latency"
+        name, side = ("head", head) if base.sessions else ("base", base)
+        why = f" ({side.untimed})" if side.untimed else ""
+        return Verdict.SAME, f"right on both sides; {name} has no latency{why}"
     verdict = Verdict.FIXED if base.found else Verdict.INCONCLUSIVE
     return verdict, f"base: {base.outcome.value}: {base.message}"
 

@@ -85,7 +85,7 @@ class NoiseProfile(CheckedFile):
 
 def profile_of(records: Sequence[Record], rules: Rules) -> NoiseProfile | tuple[str, ...]:
     """The noise profile that records of one series give, in the order taken; or why they give none."""
-    timed = [record for record in records if record.outcome is Outcome.OK and record.wall_ms]
+    timed = [record for record in records if record.outcome is Outcome.OK and record.comparable_ms]
     found = estimate_noise([record.wall_ms for record in timed], rules)
     if not found.ok:
         return found.reasons

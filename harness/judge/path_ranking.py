@@ -77,7 +77,7 @@ def _ranked(records: Sequence[Record]) -> tuple[Standing, ...]:
 
 
 def _standing(record: Record) -> Standing:
-    timed = record.outcome is Outcome.OK and bool(record.wall_ms)
+    timed = record.outcome is Outcome.OK and bool(record.comparable_ms)
     median = statistics.median(record.wall_ms) if timed else None
     deviation = statistics.median(abs(sample - median) for sample in record.wall_ms) if median else 0.0
     return Standing(

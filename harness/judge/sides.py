@@ -17,6 +17,7 @@ from harness.judge.verdict import Verdict
 from harness.run.outcome import Outcome, Owner
 from harness.run.record import Record
 
+QUICK_LOOK = "a quick look's samples are too few"
 FEWEST_SESSIONS = 2
 """On each side, before a latency may be called changed: the samples of one session share its bias."""
 
@@ -46,6 +47,8 @@ class Side:
     quirks: tuple[str, ...] = ()
     tvm: str = ""
     emulated: tuple[str, ...] = ()
+    untimed: str = ""
+    """Why there are no samples, if it ran and they do not count."""
     probes: tuple[Probed, ...] = ()
     """The reference kernel, in each session that measured it."""
 
@@ -85,11 +88,12 @@ def _side(key: SeriesKey, group: Sequence[Record]) -> Side:
         key=key,
         outcome=decides.outcome,
         message=decides.message,
-        sessions=tuple(tuple(record.wall_ms) for record in right if record.wall_ms),
+        sessions=tuple(tuple(record.comparable_ms) for record in right if record.comparable_ms),
         artifact=decides.artifact,
         quirks=decides.quirks,
         tvm=decides.tvm,
         emulated=decides.emulated,
+        untimed=QUICK_LOOK if right and all(record.quick for record in right) else "",
         probes=tuple(Probed(r.reference, r.reference_ms, r.slowed_ms) for r in right if r.reference),
     )
 

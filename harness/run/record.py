@@ -53,6 +53,8 @@ class Record(BaseModel):
     quirks: tuple[str, ...] = ()
     """Upstream defects that were worked around in this build."""
     as_shipped: bool = False
+    quick: bool = False
+    """A first look at an emulated device (`run --quick`): its few samples are never compared with others."""
     toggles: dict[str, str] = {}
     wall_ms: list[float] = []
     device_ms: list[float] = []
@@ -96,6 +98,11 @@ class Record(BaseModel):
     """What was done to bring the device back while this case ran, in order; docs/phones.md."""
     run: str
     """Text common to all records of one run."""
+
+    @property
+    def comparable_ms(self) -> list[float]:
+        """The samples of wall time that may be compared with others': none of a quick look."""
+        return [] if self.quick else self.wall_ms
 
     def line(self) -> str:
         """The record as one line of JSON, without the newline."""
@@ -172,4 +179,4 @@ def _write_whole(file: int, data: bytes) -> None:
 
 def resume_key(record: Record) -> tuple[Any, ...]:
     """What has to be equal for a run of the same case to tell nothing new."""
-    return record.case, record.identity_key, record.artifact, record.as_shipped
+    return record.case, record.identity_key, record.artifact, record.as_shipped, record.quick

@@ -74,7 +74,9 @@ class Recording:
     @classmethod
     def of(cls, plan: Plan, origin: Origin) -> Recording:
         """The recording of a planned case."""
-        return cls(plan.case, origin, artifact=plan.compile.key, quirks=plan.quirks)
+        made = cls(plan.case, origin, artifact=plan.compile.key, quirks=plan.quirks)
+        made.note(quick=plan.budget.quick)
+        return made
 
     def __enter__(self) -> Self:
         return self

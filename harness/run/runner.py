@@ -50,9 +50,14 @@ def missing(plans: Sequence[Plan], run: Run, kept: Sequence[Record]) -> list[Pla
 
 
 def still_to_run(plans: Sequence[Plan], identity: Identity, as_shipped: bool, kept: Sequence[Record]) -> list[Plan]:
-    """`missing`, on whichever device of an identity."""
+    """`missing`, on whichever device of an identity. A quick look settles nothing but another one."""
     settled = {resume_key(record) for record in kept if record.outcome.conclusive}
-    return [plan for plan in plans if (plan.case.id, identity.key, plan.compile.key, as_shipped) not in settled]
+
+    def is_settled(plan: Plan) -> bool:
+        key = (plan.case.id, identity.key, plan.compile.key, as_shipped)
+        return (*key, False) in settled or (plan.budget.quick and (*key, True) in settled)
+
+    return [plan for plan in plans if not is_settled(plan)]
 
 
 def run_with_recovery(plan: Plan, built: Built, run: Run, progress: Progress) -> Record:
