@@ -21,9 +21,10 @@ benchmarks: $(INSTALLED) system ## how fast the host's own steps are, as ratios
 test-arm64: $(INSTALLED) phones system ## run artifacts for arm64 under qemu: two minutes, 600 MB in the cache of pytest
 	ADRENO_BENCH_TEST_ARM64=1 $(BIN)/python -m pytest tests/device/test_arm64.py
 
-lint: $(INSTALLED) ## style and types
+lint: $(INSTALLED) ## style, imports and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo --no-cache
 	$(BIN)/mypy
 
 format: $(INSTALLED)

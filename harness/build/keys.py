@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from harness.cases.plan import Job
@@ -44,9 +44,14 @@ def reference_job(request: CompileRequest) -> Job:
 
 
 @functools.cache
-def pipeline_version(root: Path = ROOT) -> str:
+def pipeline_version() -> str:
     """Hash of our own sources that decide what is compiled, so that nobody has to remember to raise a number."""
-    return key_of({str(file.relative_to(root)): sha256_of(file) for file in sources(root)})
+    return digest(ROOT, sources(ROOT))
+
+
+def digest(root: Path, files: Iterable[Path]) -> str:
+    """Hash of the names and contents of files below a folder."""
+    return key_of({str(file.relative_to(root)): sha256_of(file) for file in files})
 
 
 def sources(root: Path = ROOT) -> list[Path]:

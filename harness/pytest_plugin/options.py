@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.pytest_plugin.plugin import devices
-
 SUITE = "adreno-bench.toml"
+
+
+def devices(config: pytest.Config) -> tuple[str, ...]:
+    """The devices that were named, or the virtual one."""
+    return tuple(config.getoption("device", None) or ("virtual",))
 
 
 @dataclass(frozen=True)

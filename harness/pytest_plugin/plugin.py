@@ -51,15 +51,11 @@ def add_options(parser: pytest.Parser) -> None:
     group.addoption("--with-quirk", action="append", metavar="QUIRK", help="With --as-shipped: and this one, too.")
 
 
-def devices(config: pytest.Config) -> tuple[str, ...]:
-    """The devices that were named, or the virtual one."""
-    return tuple(config.getoption("device", None) or ("virtual",))
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Bring in the rest if this run is ours."""
     if config.stash.get(ACTIVE, False):
         from harness.pytest_plugin import fixtures, outcome
+        from harness.pytest_plugin.options import devices
 
         # Whatever this repository calls its tests, ours are called so.
         config.addinivalue_line("python_files", "test_cases.py")
@@ -79,4 +75,6 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """`-n auto`: one worker for each device."""
     if not config.stash.get(ACTIVE, False):
         return None
+    from harness.pytest_plugin.options import devices
+
     return len(devices(config))

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
     from device_runner.device import Array
 
-RELATIVE_TOLERANCE = {"float32": 1e-3, "float16": 2e-2, "float16_acc32": 1e-2}
-"""Of the oracle's peak, by precision. float32: rtol of TVM's own Adreno tests (tests/python/relax/backend/adreno);
-the half-precision ones are about twenty roundings of 2**-10, and half as many where accumulation is in float32."""
 
 SMALLEST_TOLERANCE = 1e-6
 
