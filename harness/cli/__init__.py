@@ -60,7 +60,7 @@ app = typer.Typer(
     help="Measure and judge Apache TVM's compilation paths to Qualcomm Adreno GPUs: is each model right on each path, "
     "how fast, and if not, what broke and whose fault is it?",
     epilog="Start with `adreno-bench doctor`, then `adreno-bench run`. Exit codes: 0 all good, 1 slower, 2 usage, "
-    "3 wrong or broken, 4 rig failure, 5 nothing was measured.",
+    "3 wrong or broken, 4 rig failure, 5 nothing was measured, 6 undecided: something looks slower.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

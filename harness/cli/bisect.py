@@ -1,25 +1,20 @@
-"""`adreno-runner bisect`: which release or commit of the compiler did it?"""
+"""`adreno-bench bisect`: which release or commit of the compiler did it?"""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
-    DEFAULT_SUITE,
+    DEFAULT_DEVICE,
     AsJson,
-    AsShipped,
-    CaseGlob,
+    CaseOptions,
     CompilerConfig,
+    ConfirmOptions,
     DeviceName,
-    FloorMs,
-    MostSessions,
-    Relevant,
-    SuiteFile,
-    WithQuirks,
+    grouped,
 )
 from harness.run.outcome import ExitCode
 
@@ -33,21 +28,17 @@ if TYPE_CHECKING:
 SHOWN_LINES, SHOWN_COLUMNS = 40, 160
 
 
+@grouped
 def bisect(
     good: Annotated[str, typer.Option("--good", metavar="REVISION", help="A release of TVM, or a commit: still good.")],
     bad: Annotated[str, typer.Option("--bad", metavar="REVISION", help="A later one that is bad.")],
-    case: CaseGlob = None,
+    what: CaseOptions,
+    confirming: ConfirmOptions,
     reason: Annotated[
         str, typer.Option("--reason", help="wrong, broken or slower; otherwise what the bad end turns out to be.")
     ] = "",
-    suite: SuiteFile = DEFAULT_SUITE,
-    device: DeviceName = "virtual",
-    as_shipped: AsShipped = False,
-    with_quirks: WithQuirks = None,
+    device: DeviceName = DEFAULT_DEVICE,
     config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
-    relevant: Relevant = 3.0,
-    floor_ms: FloorMs = 0.05,
-    most_sessions: MostSessions = 16,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what an earlier, ended bisection found.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -62,34 +53,30 @@ def bisect(
     """
     from device_runner.fleet.select import select_one
     from harness.cli.screen import Screen, out
-    from harness.judge.stats.pair import Rules
-    from harness.quirks import policy_of
     from harness.revisions.bisect.bisection import Bisection
     from harness.revisions.sources import between, revision
     from harness.revisions.toolchain import RunOptions
     from harness.store import cache_root
 
-    policy_of(as_shipped, with_quirks or ())
-    case_id, rules = _the_case(suite, case), Rules(relevant=relevant / 100, floor_ms=floor_ms)
-    line = between(revision(good, config, cache_root()), revision(bad, config, cache_root()))
+    case_id, quirks, cache = _the_case(what), what.quirks, cache_root()
+    line = between(revision(good, config, cache), revision(bad, config, cache))
     with Screen() as screen:
-        one = select_one(device, cache_root(), screen.say)
-        asked = RunOptions(suite, one, as_shipped, tuple(with_quirks or ()))
-        answer = Bisection(case_id, line, asked, _reason(reason), rules, most_sessions, cache_root()).run(
-            screen.say, fresh=fresh
+        options = RunOptions(what.suite, select_one(device, cache, screen.say), quirks)
+        bisection = Bisection(
+            case_id, line, options, _reason(reason), confirming.rules, confirming.most_sessions, cache
         )
+        answer = bisection.run(screen.say, fresh=fresh)
     out(_json(answer, case_id) if as_json else _text(answer, case_id, line))
     raise typer.Exit(ExitCode.GOOD if len(answer.found.candidates) == 1 else ExitCode.NOTHING_MEASURED)
 
 
-def _the_case(suite: Path, globs: list[str] | None) -> str:
+def _the_case(what: CaseOptions) -> str:
     """The one case that is meant. Raises UsageError for none, and for several."""
-    from harness.cases.suite import choose, load_suite
     from harness.failures import UsageError
 
-    if not globs:
-        raise UsageError("a bisection is of one case", hint="name it with --case; `adreno-runner list` shows them")
-    found = [case.id for case in choose(load_suite(suite), globs)]
+    if not what.case:
+        raise UsageError("a bisection is of one case", hint="name it with --case; `adreno-bench list` shows them")
+    found = what.ids
     if len(found) > 1:
         names = ", ".join(found[:4]) + (", ..." if len(found) > 4 else "")
         raise UsageError(f"a bisection is of one case, and {len(found)} match: {names}", hint="name one of them")

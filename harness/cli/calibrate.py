@@ -12,14 +12,12 @@ import typer
 
 from harness.cli.options import (
     DEFAULT_BASELINES,
-    DEFAULT_SUITE,
     AsJson,
     BaselinesFolder,
-    CaseGlob,
-    DeviceName,
-    FloorMs,
-    Relevant,
-    SuiteFile,
+    DeviceOfRecords,
+    RuleOptions,
+    SuiteOptions,
+    grouped,
 )
 
 if TYPE_CHECKING:
@@ -34,21 +32,25 @@ SHOWN_A_SIDE = 8
 """The number of sessions for which a line for people says what it shows."""
 
 
+@grouped
 def calibrate(
-    suite: SuiteFile = DEFAULT_SUITE,
-    case: CaseGlob = None,
-    device: DeviceName = "virtual",
+    what: SuiteOptions,
+    relevance: RuleOptions,
+    device: DeviceOfRecords = None,
     sessions: Annotated[int, typer.Option("--sessions", min=4, max=1000, help="Fresh sessions of each case.")] = 16,
     budget: Annotated[
         float | None,
         typer.Option("--budget", metavar="SECONDS", min=0.1, help="Sampling of each session, if not the suite's."),
     ] = None,
     records: Annotated[
-        Path, typer.Option("--records", help="File of the sessions; what a killed calibration left there counts.")
-    ] = DEFAULT_CALIBRATION,
+        Path | None,
+        typer.Option(
+            "--records",
+            help="File of the sessions; what a killed calibration left there counts.",
+            show_default=str(DEFAULT_CALIBRATION),
+        ),
+    ] = None,
     baselines: BaselinesFolder = DEFAULT_BASELINES,
-    relevant: Relevant = 3.0,
-    floor_ms: FloorMs = 0.05,
     as_json: AsJson = False,
 ) -> None:
     """Run each case's artifact against itself in fresh sessions, and learn the smallest change that can be seen.
@@ -58,10 +60,9 @@ def calibrate(
     """
     from harness.cli.screen import out
     from harness.judge.calibrate import profile_all, verdict
-    from harness.judge.stats.pair import Rules
 
-    rules = Rules(relevant=relevant / 100, floor_ms=floor_ms)
-    done = list(profile_all(_sessions(suite, case, device, sessions, budget, records), rules))
+    rules = relevance.rules
+    done = list(profile_all(_sessions(what, device, sessions, budget, records), rules))
     written = {one.case: _save(one, baselines) for one in done}
     if as_json:
         out(json.dumps([_plain(one, rules, written[one.case]) for one in done], indent=1, allow_nan=False))
@@ -71,21 +72,24 @@ def calibrate(
 
 
 def _sessions(
-    suite: Path, case: list[str] | None, device: str, sessions: int, budget: float | None, records: Path
+    what: SuiteOptions, device: str | None, sessions: int, budget: float | None, records: Path | None
 ) -> dict[str, list[Record]]:
     from dataclasses import replace
 
+    from harness.cli.record_filter import device_of_records
     from harness.cli.screen import Screen
     from harness.judge.calibrate import take_sessions
     from harness.run.record import RecordFile
-    from harness.workbench import Request, open_workbench
+    from harness.workbench import open_workbench
 
-    request = Request.read(suite, case)
-    with Screen() as screen, open_workbench(request, request.one_device(device, screen), screen) as bench:
-        plans = bench.plans
-        if budget:
-            plans = [replace(plan, budget=replace(plan.budget, seconds=budget)) for plan in plans]
-        return take_sessions(plans, bench.run, bench.builder, RecordFile(records), screen, sessions, screen.say)
+    file, request = RecordFile(records or DEFAULT_CALIBRATION), what.request()
+    with Screen() as screen:
+        name = device_of_records(request, device, file.path, screen, given=records is not None)
+        with open_workbench(request, name, screen) as bench:
+            plans = bench.plans
+            if budget:
+                plans = [replace(plan, budget=replace(plan.budget, seconds=budget)) for plan in plans]
+            return take_sessions(plans, bench.run, bench.builder, file, screen, sessions, screen.say)
 
 
 def _save(one: Calibrated, baselines: Path) -> bool:
@@ -100,7 +104,7 @@ def _table(done: Sequence[Calibrated], written: Mapping[str, bool]) -> str:
     from harness.judge.noise_profile import SESSIONS_A_SIDE
 
     shown = [f"{count} a side" for count in SESSIONS_A_SIDE]
-    headers = ("case", "noise profile", "sessions", "wall ms", "± %", "false alarms", *shown)
+    headers = ("case", "noise profile", "sessions", "wall ms", "± % between", "false alarms", *shown)
     return plain_table([_row(one, written[one.case]) for one in done], headers)
 
 

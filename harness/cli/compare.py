@@ -9,59 +9,49 @@ import typer
 
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
-    DEFAULT_SUITE,
+    DEFAULT_DEVICE,
     AsJson,
-    AsShipped,
-    CaseGlob,
+    CaseOptions,
     CompilerConfig,
+    ConfirmOptions,
     DeviceName,
-    FloorMs,
-    MostSessions,
-    Relevant,
-    SuiteFile,
-    WithQuirks,
+    grouped,
 )
 
 if TYPE_CHECKING:
     from harness.judge.comparison import Result
     from harness.judge.sides import SeriesKey, Side
-    from harness.judge.stats.pair import Rules
     from harness.judge.stats.sequential import Arm
-    from harness.revisions.toolchain import RunOptions
     from harness.run.record import Record
 
 
+@grouped
 def compare(
     base: Annotated[
         str,
         typer.Argument(metavar="BASE", help="A records file, a folder of baselines, a release of TVM, or a commit."),
     ],
     head: Annotated[str, typer.Argument(metavar="HEAD", help="The same, of what is in question.")],
-    case: CaseGlob = None,
-    relevant: Relevant = 3.0,
-    floor_ms: FloorMs = 0.05,
+    what: CaseOptions,
+    confirming: ConfirmOptions,
     states: Annotated[
         bool,
         typer.Option("--states", help="BASE and HEAD are states of a device: unchanged artifacts are no control."),
     ] = False,
-    suite: SuiteFile = DEFAULT_SUITE,
-    device: DeviceName = "virtual",
-    as_shipped: AsShipped = False,
-    with_quirks: WithQuirks = None,
+    device: DeviceName = DEFAULT_DEVICE,
     config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
     records: Annotated[
         Path | None,
         typer.Option("--records", metavar="FOLDER", help="Keep what two revisions measured: base.jsonl, head.jsonl."),
     ] = None,
-    most_sessions: MostSessions = 16,
     as_json: AsJson = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")] = False,
 ) -> None:
     """Say of each case what became of it between BASE and HEAD: wrong, broken, slower, faster, fixed or the same.
 
     Records and baselines are compared as they are: only what ran on the same identity; a latency changes only by the
-    evidence of several sessions on each side, and with less the verdict is `inconclusive`. If artifacts that are the
-    same on both sides look changed, the run is unfit and no latency is believed.
+    evidence of several sessions on each side. What looks slower with less is `inconclusive`, exit code 6. If artifacts
+    that are the same on both sides look changed, the run is unfit and no latency is believed.
 
     Releases of TVM and commits of the repository that --config names are installed, the suite is built with both and
     run on the device, and what looks slower or faster is measured in turns until it is certain.
@@ -71,14 +61,12 @@ def compare(
     from harness.failures import UsageError
     from harness.judge.comparison import exit_code
     from harness.judge.path_ranking import path_flips, path_means
-    from harness.judge.stats.pair import Rules
 
     if as_json and markdown:
         raise UsageError("--json and --markdown exclude each other", hint="choose one")
-    rules = Rules(relevant=relevant / 100, floor_ms=floor_ms)
     given = [Path(word).exists() for word in (base, head)]
     if all(given):
-        result, remark = _of_records(Path(base), Path(head), case, rules, gauged=not states)
+        result, remark = _of_records(Path(base), Path(head), what, confirming, gauged=not states)
     elif any(given):
         file, other = (base, head) if given[0] else (head, base)
         raise UsageError(
@@ -88,11 +76,8 @@ def compare(
     elif states:
         raise UsageError("--states goes with two files of records", hint="leave it out")
     else:
-        from harness.revisions.toolchain import RunOptions
-
-        asked = RunOptions(suite, device, as_shipped, tuple(with_quirks or ()))
-        result, remark = _of_revisions((base, head), asked, case, config, rules, most_sessions, records)
-    means, flips = path_means(result.cases), path_flips(result.cases, rules)
+        result, remark = _of_revisions((base, head), what, confirming, device, config, records)
+    means, flips = path_means(result.cases), path_flips(result.cases, confirming.rules)
     if as_json:
         out(verdicts.as_json(result, means, flips))
     else:
@@ -101,54 +86,54 @@ def compare(
             verdicts.summary(result.fitness, means, flips, markdown=markdown),
             remark,
             _emulated(result),
+            verdicts.undecided(result, markdown=markdown),
         ]
         out("\n\n".join(text for text in texts if text))
     raise typer.Exit(exit_code(result))
 
 
-def _of_records(base: Path, head: Path, globs: list[str] | None, rules: Rules, *, gauged: bool) -> tuple[Result, str]:
+def _of_records(
+    base: Path, head: Path, what: CaseOptions, confirming: ConfirmOptions, *, gauged: bool
+) -> tuple[Result, str]:
     from harness.judge.compare import compare_sides
+    from harness.judge.confirm import judge
 
-    sides = _load(base, globs), _load(head, globs)
-    return compare_sides(*sides, rules, gauged=gauged), _remark(*sides)
+    sides = _load(base, what.case), _load(head, what.case)
+    compared = compare_sides(*sides, confirming.rules, gauged=gauged)
+    result = judge(compared, confirming.rules, lambda _: "what was measured before cannot be measured in turns")
+    return result, _remark(*sides)
 
 
 def _of_revisions(
     words: tuple[str, str],
-    asked: RunOptions,
-    globs: list[str] | None,
+    what: CaseOptions,
+    confirming: ConfirmOptions,
+    device: str,
     config: Path,
-    rules: Rules,
-    most_sessions: int,
     folder: Path | None,
 ) -> tuple[Result, str]:
-    from dataclasses import replace
-
     from device_runner.fleet.select import select_one
-    from harness.cases.suite import choose, load_suite
     from harness.cli.screen import Screen
     from harness.failures import UsageError
-    from harness.quirks import policy_of
-    from harness.revisions.sides import Sides
+    from harness.revisions.compare import RevisionPair
     from harness.revisions.sources import revision
-    from harness.revisions.toolchain import Toolchain
+    from harness.revisions.toolchain import RunOptions, Toolchain
     from harness.run.record import RecordFile
     from harness.store import cache_root
 
-    policy_of(asked.as_shipped, asked.but_for)
-    cases = [case.id for case in choose(load_suite(asked.suite), globs)]
-    base, head = (revision(word, config, cache_root()) for word in words)
+    quirks, cases, cache = what.quirks, what.ids, cache_root()
+    base, head = (revision(word, config, cache) for word in words)
     if base.commit == head.commit:
         raise UsageError(f"{base} and {head} are the same revision", hint="name two that differ")
     with Screen() as screen:
 
-        def keep(side: Arm, record: Record) -> None:
+        def keep(arm: Arm, record: Record) -> None:
             if folder:
-                RecordFile(folder / f"{side.value}.jsonl").append(record)
+                RecordFile(folder / f"{arm.value}.jsonl").append(record)
 
-        asked = replace(asked, device=select_one(asked.device, cache_root(), screen.say))
-        chains = [Toolchain.of(one, cache_root(), asked, screen.say) for one in (base, head)]
-        result = Sides(chains[0], chains[1], keep).compare(cases, rules, most_sessions)
+        options = RunOptions(what.suite, select_one(device, cache, screen.say), quirks)
+        first, second = (Toolchain.of(one, cache, options, screen.say) for one in (base, head))
+        result = RevisionPair(first, second, keep).compare(cases, confirming.rules, confirming.most_sessions)
     kept = f"; the records are in {folder}" if folder else ""
     return result, f"base is {base}, head is {head}{kept}"
 

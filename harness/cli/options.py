@@ -1,22 +1,35 @@
-"""Options that several commands share, each written once."""
+"""Options that several commands share, each written once, and the groups in which they come."""
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
-SuiteFile = Annotated[Path, typer.Option("--suite", help="The suite file.", show_default=True)]
-CaseGlob = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--case", metavar="GLOB", help="Only cases whose id matches, e.g. 'resnet18-*' or '*-clml-*-tuned'. Repeatable."
-    ),
-]
-DeviceName = Annotated[
-    str,
-    typer.Option("--device", help="virtual, local, the adb serial of a phone (see `adreno-bench devices`), or labels."),
+from harness import option_texts as texts
+
+if TYPE_CHECKING:
+    from harness.cases.request import QuirkPolicy
+    from harness.judge.stats.pair import Rules
+    from harness.workbench import Request
+
+DEFAULT_DEVICE = "virtual"
+DEFAULT_BASELINES = Path("baselines")
+DEFAULT_SUITE = Path("adreno-bench.toml")
+DEFAULT_RECORDS = Path("records.jsonl")
+DEFAULT_COMPILER_CONFIG = Path("asv.tvm.conf.json")
+
+SuiteFile = Annotated[Path, typer.Option("--suite", help=texts.SUITE, show_default=True)]
+CaseGlob = Annotated[list[str] | None, typer.Option("--case", metavar="GLOB", help=texts.CASE)]
+DeviceName = Annotated[str, typer.Option("--device", help=texts.DEVICE)]
+DeviceOfRecords = Annotated[
+    str | None,
+    typer.Option("--device", help=texts.DEVICE, show_default="that of the records, or virtual if there are none"),
 ]
 DeviceNames = Annotated[
     list[str] | None,
@@ -31,18 +44,14 @@ TrackerAddress = Annotated[
     typer.Option("--tracker", metavar="HOST:PORT", help="Devices that other hosts offer through this TVM RPC tracker."),
 ]
 RecordsFile = Annotated[Path, typer.Option("--records", help="File of records (JSON lines).")]
-AsShipped = Annotated[
-    bool,
-    typer.Option("--as-shipped", help="Work around only those upstream defects without which nothing compiles."),
+RecordsToAddTo = Annotated[
+    Path | None,
+    typer.Option("--records", help="File of records (JSON lines) to add to.", show_default=str(DEFAULT_RECORDS)),
 ]
-WithQuirks = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--with-quirk", metavar="QUIRK", help="With --as-shipped: work around this defect all the same. Repeatable."
-    ),
-]
+AsShipped = Annotated[bool, typer.Option("--as-shipped", help=texts.AS_SHIPPED)]
+WithQuirks = Annotated[list[str] | None, typer.Option("--with-quirk", metavar="QUIRK", help=texts.WITH_QUIRK)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
-BaselinesFolder = Annotated[Path, typer.Option("--baselines", help="Folder of baselines.")]
+BaselinesFolder = Annotated[Path, typer.Option("--baselines", help=texts.BASELINES)]
 Relevant = Annotated[
     float, typer.Option("--relevant", metavar="PERCENT", min=0.1, max=1000, help="Smallest change worth a verdict.")
 ]
@@ -54,8 +63,100 @@ CompilerConfig = Annotated[
     Path, typer.Option("--config", help="asv's configuration of the compiler whose commits are meant.")
 ]
 
-DEFAULT_DEVICE = "virtual"
-DEFAULT_BASELINES = Path("baselines")
-DEFAULT_SUITE = Path("adreno-bench.toml")
-DEFAULT_RECORDS = Path("records.jsonl")
-DEFAULT_COMPILER_CONFIG = Path("asv.tvm.conf.json")
+
+@dataclass(frozen=True)
+class SuiteOptions:
+    """Which cases of which suite."""
+
+    suite: SuiteFile = DEFAULT_SUITE
+    case: CaseGlob = None
+
+    @property
+    def quirks(self) -> QuirkPolicy:
+        """Which upstream defects are worked around: all of them. Raises UsageError for what cannot be meant."""
+        from harness.cases.request import WORKED_AROUND
+
+        return WORKED_AROUND
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the cases. Raises UsageError."""
+        from harness.cases.suite import choose, load_suite
+
+        return [case.id for case in choose(load_suite(self.suite), self.case)]
+
+    def request(self) -> Request:
+        """All of it, read and checked. Raises UsageError, SetupMissing."""
+        from harness.workbench import Request
+
+        return Request.read(self.suite, self.case, self.quirks)
+
+
+@dataclass(frozen=True)
+class CaseOptions(SuiteOptions):
+    """Which cases of which suite, and which upstream defects are worked around in them."""
+
+    as_shipped: AsShipped = False
+    with_quirks: WithQuirks = None
+
+    @property
+    def quirks(self) -> QuirkPolicy:
+        """Which upstream defects are worked around. Raises UsageError for what cannot be meant."""
+        from harness.quirks import policy_of
+
+        return policy_of(self.as_shipped, self.with_quirks)
+
+
+@dataclass(frozen=True)
+class RuleOptions:
+    """Which change of a latency matters."""
+
+    relevant: Relevant = 3.0
+    floor_ms: FloorMs = 0.05
+
+    @property
+    def rules(self) -> Rules:
+        """As the statistics take it."""
+        from harness.judge.stats.pair import Rules
+
+        return Rules(relevant=self.relevant / 100, floor_ms=self.floor_ms)
+
+
+@dataclass(frozen=True)
+class ConfirmOptions(RuleOptions):
+    """Which change of a latency matters, and how many sessions it may cost to tell one."""
+
+    most_sessions: MostSessions = 16
+
+
+Result = TypeVar("Result")
+
+
+def grouped(command: Callable[..., Result]) -> Callable[..., Result]:
+    """A command whose parameters may be groups of options, such as `CaseOptions`, as typer takes it.
+
+    Each option of a group becomes a parameter of its own, where the group stands.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+
+    @functools.wraps(command)
+    def call(**given: Any) -> Result:
+        made = {name: group(**{f.name: given.pop(f.name) for f in fields(group)}) for name, group in groups.items()}
+        return command(**made, **given)
+
+    flat: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(command).parameters.items():
+        flat += _options(groups[name]) if name in groups else [_as_option(name, hints[name], parameter.default)]
+    call.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in flat}
+    return call
+
+
+def _options(group: Any) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [_as_option(one.name, hints[one.name], one.default) for one in fields(group)]
+
+
+def _as_option(name: str, hint: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)

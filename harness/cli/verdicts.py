@@ -39,6 +39,18 @@ def summary(fitness: Fitness, means: Sequence[PathMean], flips: Sequence[PathFli
     return "\n".join(f"{'* ' if markdown else ''}{line}" for line in lines)
 
 
+def undecided(result: Result, *, markdown: bool = False) -> str:
+    """The last line: what looks changed and could not be decided; empty if nothing does."""
+    named = [f"{one.key} looks {one.suspicion.value}{_by(one)}" for one in result.undecided if one.suspicion]
+    return f"{'* ' if markdown else ''}undecided: {', '.join(named)}" if named else ""
+
+
+def _by(comparison: Comparison) -> str:
+    base, head = comparison.base, comparison.head
+    moved = head.location_ms / base.location_ms - 1 if base and head else math.nan
+    return f" ({moved:+.1%})" if math.isfinite(moved) else ""
+
+
 def _overall(overall: Overall) -> str:
     interval = f", {overall.low:.3f} to {overall.high:.3f}" if math.isfinite(overall.high) else ""
     left_out = f", left out: {overall.left_out}" if overall.left_out else ""
@@ -92,6 +104,7 @@ def _plain(comparison: Comparison) -> dict[str, Any]:
         "identity": comparison.key.identity,
         "as_shipped": comparison.key.as_shipped,
         "verdict": comparison.verdict.value,
+        "suspicion": comparison.suspicion.value if comparison.suspicion else None,
         "confidence": comparison.confidence,
         "reasons": comparison.reasons,
         "base": _plain_side(comparison.base),

@@ -83,7 +83,8 @@ def _right_now(base: Side, head: Side) -> tuple[Verdict, str]:
     if base.outcome is Outcome.OK:
         name, side = ("head", head) if base.sessions else ("base", base)
         why = f" ({side.untimed})" if side.untimed else ""
-        return Verdict.SAME, f"right on both sides; {name} has no latency{why}"
+        verdict = Verdict.UNCHANGED_SO_FAR if base.sessions else Verdict.SAME
+        return verdict, f"right on both sides; {name} has no latency{why}"
     verdict = Verdict.FIXED if base.found else Verdict.INCONCLUSIVE
     return verdict, f"base: {base.outcome.value}: {base.message}"
 

@@ -22,6 +22,8 @@ class Comparison:
     reasons: tuple[str, ...] = ()
     change: Change | None = None
     """Of the latency, where both sides have one."""
+    suspicion: Verdict | None = None
+    """`slower` or `faster` if it looks so and nothing decided it."""
 
     @property
     def confidence(self) -> float | None:
@@ -41,9 +43,17 @@ class Result:
     cases: list[Comparison]
     fitness: Fitness = UNGAUGED
 
+    @property
+    def undecided(self) -> list[Comparison]:
+        """What looks changed and could not be decided."""
+        return [comparison for comparison in self.cases if comparison.suspicion]
+
 
 def exit_code(result: Result) -> ExitCode:
-    """What a comparison is worth to a shell. Findings come before failures of the rig, as in docs/glossary.md."""
+    """What a comparison is worth to a shell: findings, then failures of the rig, then what looks slower and is open.
+
+    What looks faster and is open is no reason to fail, since `faster` is none.
+    """
     verdicts = {comparison.verdict for comparison in result.cases}
     if verdicts & {Verdict.WRONG, Verdict.BROKEN}:
         return ExitCode.WRONG_OR_BROKEN
@@ -52,4 +62,6 @@ def exit_code(result: Result) -> ExitCode:
     lost = any(c.head and c.head.outcome.owner in (Owner.DEVICE, Owner.RIG) for c in result.cases)
     if lost or result.fitness.fit is False:
         return ExitCode.RIG_FAILURE
+    if any(comparison.suspicion is Verdict.SLOWER for comparison in result.undecided):
+        return ExitCode.UNDECIDED
     return ExitCode.GOOD if any(verdict.tells for verdict in verdicts) else ExitCode.NOTHING_MEASURED

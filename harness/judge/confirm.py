@@ -1,20 +1,20 @@
-"""Screen against the baselines, then confirm: a latency that looks changed in one session is a suspicion, no verdict.
+"""The one confirmation engine: a latency that looks changed is a suspicion, and fresh sessions decide it.
 
-Suspects alone are measured again, baseline's build and this one in turns (A B B A), each time in a fresh session, until
-a sequential test decides (`harness.judge.stats.sequential`).
+`gate`, both kinds of `compare` and `bisect` call it. Suspects alone are measured again, base and head in turns
+(A B B A), each time in a fresh session, until a sequential test decides (`harness.judge.stats.sequential`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from harness.judge.comparison import Comparison, Result
-from harness.judge.sides import SeriesKey, finding
-from harness.judge.stats import pair, sequential
+from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, finding
+from harness.judge.stats import pair
 from harness.judge.stats.pair import Change, Rules
-from harness.judge.stats.sequential import Decision, Stage
+from harness.judge.stats.sequential import Arm, ConfirmationPlan, Decision, Stage, decide
 from harness.judge.stats.session import Noise
 from harness.judge.verdict import Verdict
 from harness.run.outcome import Outcome
@@ -24,36 +24,48 @@ ALARM_RATE = 0.05
 """Chance of any unjustified alarm in a whole suite that did not change; shared out among its cases."""
 MOST_SESSIONS = 16
 
-Measure = Callable[[sequential.Arm], Record]
-"""Runs one side of a suspect in a fresh session."""
+Measure = Callable[[Arm], Record]
+"""Runs one arm of a suspect in a fresh session."""
+Measurer = Callable[[Comparison], "Measure | str"]
+"""Gives the means to measure a suspect again, or the reason why there are none."""
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """What fresh sessions made of a suspicion."""
+
+    verdict: Verdict
+    """`slower`, `faster` or `same`; `wrong` or `broken` if head turned out so; `inconclusive` if it stayed open."""
+    reasons: tuple[str, ...]
+    change: Change | None = None
+    """Of the latency; None if a session did not end well."""
 
 
 def judge(
     result: Result,
     rules: Rules,
-    measurer: Callable[[Comparison], Measure | str] | None = None,
+    measurer: Measurer,
     most_sessions: int = MOST_SESSIONS,
     noises: Mapping[SeriesKey, Noise] | None = None,
 ) -> Result:
-    """Settle what one comparison with the baselines left open.
+    """Settle what one comparison left open, by measuring suspects again where `measurer` can.
 
-    `measurer` gives the means to measure a suspect again, or the reason why there are none; `noises` is what
-    calibration knows. In an unfit run nothing passes by lying near its baseline.
+    `noises` is what calibration knows. In an unfit run nothing is called unchanged because it lies near its base.
     """
-    plan = confirmation(rules, most_sessions, len(result.cases))
+    plan = confirmation_plan(rules, most_sessions, len(result.cases))
     unfit = result.fitness.fit is False
-    cases = [_settle(case, plan, measurer, (noises or {}).get(case.key), unfit=unfit) for case in result.cases]
+    cases = [_settled(case, plan, measurer, (noises or {}).get(case.key), unfit=unfit) for case in result.cases]
     return replace(result, cases=cases)
 
 
-def confirmation(rules: Rules, most_sessions: int, cases: int) -> sequential.ConfirmationPlan:
+def confirmation_plan(rules: Rules, most_sessions: int, cases: int) -> ConfirmationPlan:
     """How sure the confirmation of one of so many cases has to be."""
-    alpha = min(sequential.ConfirmationPlan().alpha, ALARM_RATE / max(1, cases))
-    return sequential.ConfirmationPlan(rules, alpha=alpha, most_sessions=most_sessions)
+    alpha = min(ConfirmationPlan().alpha, ALARM_RATE / max(1, cases))
+    return ConfirmationPlan(rules, alpha=alpha, most_sessions=most_sessions)
 
 
 def suspected(comparison: Comparison, rules: Rules) -> Verdict | None:
-    """`slower` or `faster` if an undecided latency lies off its baseline by what is relevant; None if it does not."""
+    """`slower` or `faster` if an undecided latency lies off its base by what is relevant; None if it does not."""
     base, head = comparison.base, comparison.head
     if comparison.verdict is not Verdict.INCONCLUSIVE or not comparison.change or not base or not head:
         return None
@@ -63,26 +75,51 @@ def suspected(comparison: Comparison, rules: Rules) -> Verdict | None:
     return Verdict.SLOWER if moved > 0 else Verdict.FASTER
 
 
-def _settle(
-    comparison: Comparison,
-    plan: sequential.ConfirmationPlan,
-    measurer: Callable[[Comparison], Measure | str] | None,
-    noise: Noise | None,
-    *,
-    unfit: bool,
+def confirm(suspicion: Verdict, plan: ConfirmationPlan, measure: Measure, noise: Noise | None = None) -> Confirmation:
+    """Measure in turns until it is decided, or until a session does not end well."""
+    taken: dict[Arm, list[list[float]]] = {arm: [] for arm in Arm}
+    while True:
+        decision = decide(taken[Arm.BASE], taken[Arm.HEAD], suspicion, plan, noise)
+        if decision.next is None:
+            return _decided(suspicion, decision, plan)
+        record = measure(decision.next)
+        if record.outcome is not Outcome.OK:
+            found = finding(record.outcome) if decision.next is Arm.HEAD else None
+            reason = f"{decision.next.value} again: {record.outcome.value}: {record.message}"
+            return Confirmation(found or Verdict.INCONCLUSIVE, (reason,))
+        taken[decision.next].append(record.wall_ms)
+
+
+def _settled(
+    comparison: Comparison, plan: ConfirmationPlan, measurer: Measurer, noise: Noise | None, *, unfit: bool
 ) -> Comparison:
     suspicion = suspected(comparison, plan.rules)
     if suspicion is None:
-        return comparison if unfit else _passed(comparison, plan.rules)
-    looks = f"looks {suspicion.value}, which one session cannot prove"
-    if comparison.base and comparison.head and comparison.base.artifact == comparison.head.artifact:
-        return _because(comparison, f"{looks}; the artifact is the same, so the compiler did not do it")
-    if measurer is None:
-        return _because(comparison, f"{looks}; a gate without --from measures again")
-    measure = measurer(comparison)
+        return comparison if unfit else _unchanged_so_far(comparison, plan.rules)
+    measure = _means(comparison, measurer)
     if isinstance(measure, str):
-        return _because(comparison, f"{looks}; {measure}")
-    return confirm(comparison, suspicion, plan, measure, _believed(noise, comparison))
+        looks = f"looks {suspicion.value}, which {_too_little(comparison)} cannot prove; {measure}"
+        return replace(comparison, reasons=(looks, *comparison.reasons), suspicion=suspicion)
+    found = confirm(suspicion, plan, measure, _believed(noise, comparison))
+    return replace(
+        comparison,
+        verdict=found.verdict,
+        change=found.change or comparison.change,
+        reasons=found.reasons if found.change else (*found.reasons, *comparison.reasons),
+        suspicion=suspicion if found.verdict is Verdict.INCONCLUSIVE else None,
+    )
+
+
+def _means(comparison: Comparison, measurer: Measurer) -> Measure | str:
+    """How a suspect is measured again, or why it cannot be or need not."""
+    if comparison.base and comparison.head and comparison.base.artifact == comparison.head.artifact:
+        return "the artifact is the same, so the compiler did not do it"
+    return measurer(comparison)
+
+
+def _too_little(comparison: Comparison) -> str:
+    sides = [side for side in (comparison.base, comparison.head) if side]
+    return "one session" if min(len(side.sessions) for side in sides) < FEWEST_SESSIONS else "these sessions"
 
 
 def _believed(noise: Noise | None, comparison: Comparison) -> Noise | None:
@@ -92,56 +129,22 @@ def _believed(noise: Noise | None, comparison: Comparison) -> Noise | None:
     return None if pair.contradicted(noise, comparison.base.sessions, comparison.head.sessions) else noise
 
 
-def confirm(
-    comparison: Comparison,
-    suspicion: Verdict,
-    plan: sequential.ConfirmationPlan,
-    measure: Measure,
-    noise: Noise | None = None,
-) -> Comparison:
-    """Measure in turns until it is decided, or until a session does not end well."""
-    taken: dict[sequential.Arm, list[list[float]]] = {side: [] for side in sequential.Arm}
-    while True:
-        base, head = taken[sequential.Arm.BASE], taken[sequential.Arm.HEAD]
-        decision = sequential.decide(base, head, suspicion, plan, noise)
-        if decision.next is None:
-            return _decided(comparison, suspicion, decision)
-        record = measure(decision.next)
-        if record.outcome is not Outcome.OK:
-            reason = f"{decision.next.value} again: {record.outcome.value}: {record.message}"
-            found = finding(record.outcome) if decision.next is sequential.Arm.HEAD else None
-            return _because(comparison, reason, found or Verdict.INCONCLUSIVE)
-        taken[decision.next].append(record.wall_ms)
-
-
-def _decided(comparison: Comparison, suspicion: Verdict, decision: Decision) -> Comparison:
+def _decided(suspicion: Verdict, decision: Decision, plan: ConfirmationPlan) -> Confirmation:
     count = f"{sum(decision.sessions)} fresh sessions in turns"
-    change = Change(Verdict.INCONCLUSIVE, decision.relative, p=decision.p, sessions=decision.sessions)
-    if decision.stage is Stage.CONFIRMED:
-        change = replace(change, verdict=suspicion, confidence=1 - decision.p)
-        return _with(comparison, suspicion, change, (f"confirmed by {count}", *decision.reasons))
-    if decision.stage is Stage.REFUTED:
-        change = replace(change, verdict=Verdict.SAME, confidence=1 - sequential.ConfirmationPlan().beta)
-        reason = f"looked {suspicion.value}, refuted by {count}"
-        return _with(comparison, Verdict.SAME, change, (reason, *decision.reasons))
-    return _with(comparison, Verdict.INCONCLUSIVE, change, (f"looked {suspicion.value}", *decision.reasons))
+    verdict, confidence, told = {
+        Stage.CONFIRMED: (suspicion, 1 - decision.p, f"confirmed by {count}"),
+        Stage.REFUTED: (Verdict.SAME, 1 - plan.beta, f"looked {suspicion.value}, refuted by {count}"),
+    }.get(decision.stage, (Verdict.INCONCLUSIVE, 0.0, f"looked {suspicion.value}"))
+    change = Change(verdict, decision.relative, confidence=confidence, p=decision.p, sessions=decision.sessions)
+    return Confirmation(verdict, (told, *decision.reasons), change)
 
 
-def _passed(comparison: Comparison, rules: Rules) -> Comparison:
-    """An undecided latency that lies near its baseline has passed the screen, without being proved the same."""
+def _unchanged_so_far(comparison: Comparison, rules: Rules) -> Comparison:
+    """An undecided latency that lies near its base has passed the screen, without being proved the same."""
     base, head = comparison.base, comparison.head
     undecided = comparison.verdict is Verdict.INCONCLUSIVE and comparison.change
     if not undecided or not base or not head or not math.isfinite(base.location_ms / head.location_ms):
         return comparison
     relevant = math.expm1(rules.relevant_log(base.location_ms))
-    return replace(
-        comparison, verdict=Verdict.SAME, reasons=(f"off by less than the relevant {relevant:.1%}; not measured again",)
-    )
-
-
-def _because(comparison: Comparison, reason: str, verdict: Verdict = Verdict.INCONCLUSIVE) -> Comparison:
-    return replace(comparison, verdict=verdict, reasons=(reason, *comparison.reasons))
-
-
-def _with(comparison: Comparison, verdict: Verdict, change: Change, reasons: tuple[str, ...]) -> Comparison:
-    return replace(comparison, verdict=verdict, change=change, reasons=reasons)
+    reason = f"off by less than the relevant {relevant:.1%}; not measured again"
+    return replace(comparison, verdict=Verdict.UNCHANGED_SO_FAR, reasons=(reason,))

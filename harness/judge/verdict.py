@@ -9,6 +9,9 @@ class Verdict(str, Enum):
     """What became of something between base and head; docs/glossary.md explains each."""
 
     SAME = "same"
+    """A relevant change is excluded."""
+    UNCHANGED_SO_FAR = "unchanged so far"
+    """Nothing looks changed, and no more was measured: a relevant change is not excluded."""
     FASTER = "faster"
     SLOWER = "slower"
     WRONG = "wrong"
@@ -27,5 +30,5 @@ class Verdict(str, Enum):
 
     @property
     def tells(self) -> bool:
-        """Whether something was compared and decided."""
+        """Whether something was compared, and nothing about it is left open."""
         return self not in (Verdict.INCONCLUSIVE, Verdict.NEW, Verdict.GONE)

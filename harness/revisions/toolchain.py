@@ -17,6 +17,7 @@ from typing import Any
 
 from device_runner.failures import RigFailure
 from harness.build.artifact import KERNELS
+from harness.cases.request import WORKED_AROUND, QuirkPolicy
 from harness.cases.suite import load_suite
 from harness.failures import UsageError
 from harness.process import Listener, bound, end
@@ -43,15 +44,15 @@ class RunOptions:
     """What is to be built and run, whatever the revision."""
 
     suite: Path
-    device: str = "virtual"
-    as_shipped: bool = False
-    but_for: tuple[str, ...] = ()
+    device: str
+    """The name of one."""
+    quirks: QuirkPolicy = WORKED_AROUND
 
     @property
-    def options(self) -> list[str]:
+    def words(self) -> list[str]:
         """As the command line takes it."""
-        shipped = ["--as-shipped"] if self.as_shipped else []
-        quirks = [part for quirk in self.but_for for part in ("--with-quirk", quirk)]
+        shipped = ["--as-shipped"] if self.quirks.as_shipped else []
+        quirks = [part for quirk in self.quirks.with_quirks for part in ("--with-quirk", quirk)]
         return ["--suite", str(self.suite.absolute()), "--device", self.device, *shipped, *quirks]
 
 
@@ -78,14 +79,14 @@ class Toolchain:
     harness: Path
     """Snapshot of this harness."""
     cache: Path
-    asked: RunOptions
+    options: RunOptions
     say: Callable[[str], None] = lambda _: None
 
     @classmethod
-    def of(cls, revision: Revision, cache: Path, asked: RunOptions, say: Callable[[str], None]) -> Toolchain:
+    def of(cls, revision: Revision, cache: Path, options: RunOptions, say: Callable[[str], None]) -> Toolchain:
         """Install the revision if it is not there. Raises NotInstallable."""
         copied = snapshot(cache)  # it may refuse, which installing takes minutes to come to
-        return cls(revision, environment(revision, cache, say), copied, cache, asked, say)
+        return cls(revision, environment(revision, cache, say), copied, cache, options, say)
 
     def build(self, cases: Sequence[str]) -> dict[str, Build]:
         """Compile cases; run nothing. Raises UsageError, RigFailure."""
@@ -128,10 +129,10 @@ class Toolchain:
     def _call(self, command: Sequence[str], cases: Sequence[str]) -> tuple[int, str, str]:
         """Exit code, standard output, and the last line of the error stream. Raises UsageError for what is ours."""
         globs = [part for case in cases for part in ("--case", case)]
-        deadline_s = OPENING_S + len(cases) * load_suite(self.asked.suite).longest_case_s
+        deadline_s = OPENING_S + len(cases) * load_suite(self.options.suite).longest_case_s
         with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
             process = subprocess.Popen(
-                [str(self.python), *bound(_CODE), *command, *self.asked.options, *globs],
+                [str(self.python), *bound(_CODE), *command, *self.options.words, *globs],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.PIPE,

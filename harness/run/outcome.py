@@ -72,6 +72,8 @@ class ExitCode(int, Enum):
     WRONG_OR_BROKEN = 3
     RIG_FAILURE = 4
     NOTHING_MEASURED = 5
+    UNDECIDED = 6
+    """Something looks slower, and it could not be decided."""
 
 
 def exit_code(outcomes: Iterable[Outcome]) -> ExitCode:

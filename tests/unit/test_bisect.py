@@ -227,8 +227,8 @@ def test_another_file_of_the_model_is_another_question(tmp_path: Path) -> None:
     (tmp_path / "my.toml").write_text('models = ["net.onnx"]\npaths = ["opencl"]\n')
     network = model_source("tiny").onnx_file(tmp_path / "models").read_bytes()
     line = [Revision(name, name, Source(tmp_path, tmp_path, True)) for name in ("0.25.0.post1", "0.26.0")]
-    asked = RunOptions(tmp_path / "my.toml")
-    bisection = Bisection("net-opencl-float32-untuned", line, asked, None, Rules(), 4, tmp_path)
+    options = RunOptions(tmp_path / "my.toml", "virtual")
+    bisection = Bisection("net-opencl-float32-untuned", line, options, None, Rules(), 4, tmp_path)
     keys = []
     for producer in ("one", "one", "other"):
         model = onnx.load_from_string(network)

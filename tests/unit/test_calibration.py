@@ -25,7 +25,7 @@ from harness.failures import UsageError
 from harness.judge import noise_profile
 from harness.judge.baseline import bless
 from harness.judge.calibrate import Calibrated, profile_all, take_sessions, verdict
-from harness.judge.confirm import confirmation
+from harness.judge.confirm import confirmation_plan
 from harness.judge.noise_profile import NoiseProfile, profile_of
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.sequential import smallest_confirmable
@@ -234,15 +234,15 @@ def test_a_gate_refuses_what_its_noise_profile_does_not_support_and_says_what_it
     assert blessing.baseline
     made = a_profile()
     held = {blessing.baseline.side.key: made}
-    supported = smallest_confirmable(made.estimate, confirmation(RULES, 16, 1))
-    require_supported(held, confirmation(Rules(relevant=supported + 1e-4), 16, 1))
+    supported = smallest_confirmable(made.estimate, confirmation_plan(RULES, 16, 1))
+    require_supported(held, confirmation_plan(Rules(relevant=supported + 1e-4), 16, 1))
     with pytest.raises(UsageError) as caught:
-        require_supported(held, confirmation(Rules(relevant=supported - 1e-3), 16, 1))
+        require_supported(held, confirmation_plan(Rules(relevant=supported - 1e-3), 16, 1))
     said = str(caught.value)
     assert f"less than {CASE} can show with --most-sessions 16" in said
     assert f"--relevant {math.ceil(supported * 1000) / 10:g} or --most-sessions " in said
     needed = int(re.findall(r"--most-sessions (\d+)", said)[-1])
-    require_supported(held, confirmation(Rules(relevant=supported - 1e-3), needed, 1))
+    require_supported(held, confirmation_plan(Rules(relevant=supported - 1e-3), needed, 1))
 
 
 def test_a_threshold_that_no_number_of_sessions_supports_says_so() -> None:
@@ -250,7 +250,7 @@ def test_a_threshold_that_no_number_of_sessions_supports_says_so() -> None:
     assert blessing.baseline
     with pytest.raises(UsageError, match=r"use --relevant \d+(\.\d)?, or calibrate on a quieter rig"):
         require_supported(
-            {blessing.baseline.side.key: a_profile()}, confirmation(Rules(relevant=1e-3, floor_ms=0), 4, 1)
+            {blessing.baseline.side.key: a_profile()}, confirmation_plan(Rules(relevant=1e-3, floor_ms=0), 4, 1)
         )
 
 
@@ -258,7 +258,9 @@ def test_the_floor_in_ms_counts_as_the_threshold_of_a_fast_case() -> None:
     fast = a_profile(sessions(0.5, 16))
     (blessing,) = bless(sessions(0.5))
     assert blessing.baseline
-    require_supported({blessing.baseline.side.key: fast}, confirmation(Rules(relevant=0.001, floor_ms=0.05), 16, 1))
+    require_supported(
+        {blessing.baseline.side.key: fast}, confirmation_plan(Rules(relevant=0.001, floor_ms=0.05), 16, 1)
+    )
 
 
 def test_only_baselines_with_a_latency_are_held_to_a_noise_profile(tmp_path: Path) -> None:

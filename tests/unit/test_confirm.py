@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,13 +10,14 @@ from dataclasses import replace
 import pytest
 from fake_records import a_record, sessions
 
+from harness.cli.verdicts import as_json, undecided, verdict_table
 from harness.judge.compare import compare_sides
 from harness.judge.comparison import Comparison, Result, exit_code
-from harness.judge.confirm import Measure, judge
+from harness.judge.confirm import Measure, confirm, judge
 from harness.judge.sides import sides_of
 from harness.judge.stats.controls import Fitness
 from harness.judge.stats.pair import Rules
-from harness.judge.stats.sequential import Arm
+from harness.judge.stats.sequential import Arm, ConfirmationPlan
 from harness.judge.stats.session import Noise
 from harness.judge.verdict import Verdict
 from harness.run.outcome import ExitCode, Outcome
@@ -28,9 +30,11 @@ def one_session_against(baseline: list[Record], ms: float, artifact: str = "b") 
     return compare_sides(sides_of(baseline), sides_of(sessions(ms, 1, seed=9, artifact=artifact)), RULES)
 
 
-def settled(result: Result, measure: Measure | str | None) -> Comparison:
-    measurer: Callable[[Comparison], Measure | str] | None = None if measure is None else lambda _: measure
-    (comparison,) = judge(result, RULES, measurer).cases
+FROM_RECORDS = "a gate without --from measures again"
+
+
+def settled(result: Result, measure: Measure | str) -> Comparison:
+    (comparison,) = judge(result, RULES, lambda _: measure).cases
     return comparison
 
 
@@ -70,27 +74,99 @@ def test_an_improvement_is_confirmed_too() -> None:
     assert settled(one_session_against(sessions(10, 1), 7), measure).verdict is Verdict.FASTER
 
 
-def test_what_lies_near_its_baseline_passes_and_is_not_measured_again() -> None:
+def test_what_lies_near_its_baseline_is_unchanged_so_far_which_is_not_the_same_and_not_measured_again() -> None:
     measure, asked = device(10, 10)
-    comparison = settled(one_session_against(sessions(10, 1), 10.1), measure)
-    assert comparison.verdict is Verdict.SAME
+    result = one_session_against(sessions(10, 1), 10.1)
+    comparison = settled(result, measure)
+    assert comparison.verdict is Verdict.UNCHANGED_SO_FAR
     assert comparison.confidence is None
     assert asked == []
+    judged = judge(result, RULES, lambda _: measure)
+    assert exit_code(judged) is ExitCode.GOOD
+    (told,) = json.loads(as_json(judged, [], []))["cases"]
+    assert (told["verdict"], told["confidence"]) == ("unchanged so far", None)
+    assert " unchanged so far " in verdict_table(judged.cases)
+
+
+def test_same_is_only_what_excludes_a_relevant_change() -> None:
+    measure, _ = device(10, 10)
+    near = settled(one_session_against(sessions(10, 2), 10.1), measure)
+    assert near.verdict is Verdict.UNCHANGED_SO_FAR
+    assert near.change
+    assert near.change.low < -RULES.relevant or near.change.high > RULES.relevant
+    proved = settled(compare_sides(sides_of(sessions(10, 8)), sides_of(sessions(10, 8, seed=1, artifact="b"))), measure)
+    assert proved.verdict is Verdict.SAME
+    assert proved.confidence
 
 
 @pytest.mark.parametrize(
     ("measure", "artifact", "reason"),
     [
-        (None, "b", "a gate without --from measures again"),
+        (FROM_RECORDS, "b", "a gate without --from measures again"),
         ("the baseline's build is gone", "b", "the baseline's build is gone"),
-        (None, "a" * 24, "the artifact is the same, so the compiler did not do it"),
+        (FROM_RECORDS, "a" * 24, "the artifact is the same, so the compiler did not do it"),
     ],
 )
-def test_a_suspicion_that_cannot_be_checked_stays_one(measure: str | None, artifact: str, reason: str) -> None:
+def test_a_suspicion_that_cannot_be_checked_stays_one(measure: str, artifact: str, reason: str) -> None:
     comparison = settled(one_session_against(sessions(10), 20, artifact), measure)
     assert comparison.verdict is Verdict.INCONCLUSIVE
     assert "looks slower, which one session cannot prove" in comparison.reasons[0]
     assert reason in comparison.reasons[0]
+    assert comparison.suspicion is Verdict.SLOWER
+
+
+OTHER = "tiny-texture-float32-untuned"
+
+
+def with_a_case_that_is_decided(ms: float) -> Result:
+    """A case about `ms` after 10 that nothing can measure again, beside one that is proved the same."""
+    base, head = [*sessions(10), *sessions(5, 8, case=OTHER)], sessions(5, 8, seed=1, artifact="b", case=OTHER)
+    result = compare_sides(sides_of(base), sides_of([*sessions(ms, 1, seed=9, artifact="b"), *head]), RULES)
+    return judge(result, RULES, lambda _: FROM_RECORDS)
+
+
+def test_a_suspicion_that_stays_open_is_noticed_by_the_shell_and_named_in_the_last_line() -> None:
+    result = with_a_case_that_is_decided(13)
+    assert [case.verdict for case in result.cases] == [Verdict.INCONCLUSIVE, Verdict.SAME]
+    assert exit_code(result) is ExitCode.UNDECIDED
+    assert undecided(result).startswith("undecided: tiny-opencl-float32-untuned looks slower (+2")
+    assert json.loads(as_json(result, [], []))["cases"][0]["suspicion"] == "slower"
+
+
+def test_what_looks_faster_and_stays_open_is_named_and_no_reason_to_fail() -> None:
+    result = with_a_case_that_is_decided(7)
+    assert exit_code(result) is ExitCode.GOOD
+    assert "looks faster (-" in undecided(result)
+    assert undecided(with_a_case_that_is_decided(10)) == ""
+
+
+@pytest.mark.parametrize(
+    ("other", "code"),
+    [
+        (Verdict.WRONG, ExitCode.WRONG_OR_BROKEN),
+        (Verdict.BROKEN, ExitCode.WRONG_OR_BROKEN),
+        (Verdict.SLOWER, ExitCode.SLOWER),
+        (Verdict.SAME, ExitCode.UNDECIDED),
+        (Verdict.NEW, ExitCode.UNDECIDED),
+    ],
+)
+def test_findings_come_before_what_is_undecided(other: Verdict, code: ExitCode) -> None:
+    first, second = with_a_case_that_is_decided(13).cases
+    assert exit_code(Result([first, replace(second, verdict=other)])) is code
+
+
+def test_a_failure_of_the_rig_comes_before_what_is_undecided() -> None:
+    unfit = Fitness(False, 0.0, 0, ("the rig changed",))
+    assert exit_code(replace(with_a_case_that_is_decided(13), fitness=unfit)) is ExitCode.RIG_FAILURE
+
+
+@pytest.mark.parametrize("beta", [0.05, 0.2])
+def test_the_confidence_of_a_refutation_is_that_of_the_plan_in_force(beta: float) -> None:
+    measure, _ = device(10, 10)
+    found = confirm(Verdict.SLOWER, ConfirmationPlan(beta=beta), measure)
+    assert found.verdict is Verdict.SAME
+    assert found.change
+    assert found.change.confidence == 1 - beta
 
 
 def test_a_session_that_does_not_end_well_ends_the_confirmation() -> None:
@@ -140,7 +216,7 @@ def test_calibrated_noise_decides_with_fewer_sessions() -> None:
 
 def test_in_an_unfit_run_nothing_passes_by_lying_near_its_baseline() -> None:
     result = replace(one_session_against(sessions(10, 1), 10.1), fitness=Fitness(False, 0.0, 0, ("the rig changed",)))
-    assert settled(result, None).verdict is Verdict.INCONCLUSIVE
+    assert settled(result, FROM_RECORDS).verdict is Verdict.INCONCLUSIVE
 
 
 def test_in_an_unfit_run_a_suspect_is_measured_in_turns_all_the_same() -> None:
@@ -152,7 +228,7 @@ def test_in_an_unfit_run_a_suspect_is_measured_in_turns_all_the_same() -> None:
 def test_several_sessions_a_side_may_prove_a_change_without_measuring_again() -> None:
     head = sessions(13, seed=3, artifact="b")
     result = compare_sides(sides_of(sessions(10)), sides_of(head), RULES)
-    assert settled(result, None).verdict is Verdict.SLOWER
+    assert settled(result, FROM_RECORDS).verdict is Verdict.SLOWER
 
 
 def test_an_unfit_session_is_neither_passed_nor_suspected() -> None:
@@ -190,7 +266,7 @@ def test_the_same_code_ten_times_in_a_row_raises_no_alarm(
         result = compare_sides(base, head, RULES, noises=noises)
         (comparison,) = judge(result, RULES, lambda _: lambda side: session(side.value), 16, noises).cases
         verdicts.append(comparison.verdict)
-    assert set(verdicts) <= {Verdict.SAME, Verdict.INCONCLUSIVE}
+    assert set(verdicts) <= {Verdict.SAME, Verdict.UNCHANGED_SO_FAR, Verdict.INCONCLUSIVE}
 
 
 def test_a_suite_that_did_not_change_raises_no_alarm() -> None:

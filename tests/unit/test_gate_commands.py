@@ -58,7 +58,9 @@ def test_what_was_blessed_gates_what_comes_after(tmp_path: Path) -> None:
 
     write(tmp_path / "once.jsonl", sessions(13, 1, seed=1, artifact="b"))
     code, out = bench("gate", "--from", "once.jsonl")
-    assert code == ExitCode.NOTHING_MEASURED
+    assert code == ExitCode.UNDECIDED
+    assert out.splitlines()[-1].startswith(f"undecided: {CASE} looks slower (+")
+    assert "a gate without --from measures again" in out
     assert "which one session cannot prove" in out
     assert "gone" in out
 
@@ -67,6 +69,29 @@ def test_what_was_blessed_gates_what_comes_after(tmp_path: Path) -> None:
     code, out = bench("gate", "--from", "wrong.jsonl", "--as-shipped")
     assert code == ExitCode.WRONG_OR_BROKEN
     assert "wrong-result: output 0 is off by 3 (base: ok)" in out
+
+
+def test_a_suspicion_that_stays_open_is_noticed_beside_a_case_that_is_decided(tmp_path: Path) -> None:
+    bench("bless", "--records", str(write(tmp_path / "good.jsonl", [*sessions(10), *sessions(5, case=OTHER)])))
+    once = sessions(13, 1, seed=1, artifact="b")
+    write(tmp_path / "once.jsonl", [*once, *sessions(5, 8, seed=1, artifact="b", case=OTHER)])
+    code, out = bench("gate", "--from", "once.jsonl", "--relevant", "5")
+    assert (code, " same " in out) == (ExitCode.UNDECIDED, True), out
+    told = json.loads(bench("gate", "--from", "once.jsonl", "--json")[1])
+    assert [case["suspicion"] for case in told["cases"] if case["case"] == CASE] == ["slower"]
+
+
+def test_records_are_compared_by_the_same_engine_and_in_the_same_words(tmp_path: Path) -> None:
+    write(tmp_path / "base.jsonl", [*sessions(10, 1), *sessions(5, 1, case=OTHER)])
+    head = [*sessions(13, 1, seed=1, artifact="b"), *sessions(5, 1, seed=1, artifact="b", case=OTHER)]
+    write(tmp_path / "head.jsonl", head)
+    code, out = bench("compare", "base.jsonl", "head.jsonl")
+    assert code == ExitCode.UNDECIDED
+    assert "which one session cannot prove; what was measured before cannot be measured in turns" in out
+    assert " unchanged so far " in out
+    assert out.splitlines()[-1].startswith(f"undecided: {CASE} looks slower (+")
+    assert bench("compare", "base.jsonl", "head.jsonl", "--markdown")[1].splitlines()[-1].startswith("* undecided: ")
+    assert bench("compare", "base.jsonl", "head.jsonl", "--case", OTHER)[0] == ExitCode.GOOD
 
 
 def test_a_baseline_of_another_identity_is_never_compared(tmp_path: Path) -> None:

@@ -19,14 +19,15 @@ from fake_records import a_record, sessions
 from filelock import FileLock
 
 from device_runner.failures import RigFailure
+from harness.cases.request import WORKED_AROUND, QuirkPolicy
 from harness.failures import UsageError
 from harness.judge.comparison import exit_code
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.sequential import Arm
 from harness.judge.verdict import Verdict
 from harness.revisions import environment as environments
+from harness.revisions.compare import RevisionPair
 from harness.revisions.environment import KIND, MADE, NotInstallable, environment
-from harness.revisions.sides import Sides
 from harness.revisions.snapshot import snapshot
 from harness.revisions.sources import Revision, Source
 from harness.revisions.toolchain import ATTEMPTS, Build, RunOptions, Toolchain
@@ -154,7 +155,7 @@ turn = len(open(calls).readlines())
 """
 
 
-def toolchain(tmp_path: Path, body: str, **asked: Any) -> Toolchain:
+def toolchain(tmp_path: Path, body: str, device: str = "virtual", quirks: QuirkPolicy = WORKED_AROUND) -> Toolchain:
     """A revision whose interpreter is a script of ours: `body` sees `command`, `cases` and `turn`."""
     suite = tmp_path / "suite.toml"
     suite.write_text('models = ["tiny"]\npaths = ["opencl", "texture"]\n')
@@ -171,7 +172,7 @@ def toolchain(tmp_path: Path, body: str, **asked: Any) -> Toolchain:
     )
     script.chmod(0o755)
     revision = Revision("r1", "c" * 40, Source(tmp_path / "asv.conf.json", tmp_path, released=False))
-    return Toolchain(revision, script, tmp_path / "snapshot", tmp_path / "cache", RunOptions(suite, **asked))
+    return Toolchain(revision, script, tmp_path / "snapshot", tmp_path / "cache", RunOptions(suite, device, quirks))
 
 
 def calls(tmp_path: Path) -> list[list[Any]]:
@@ -190,7 +191,7 @@ open(file, "a").writelines(a_record(case, outcome=outcome).line() + "\\n" for ca
 def test_a_session_asks_for_the_case_as_a_person_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAULTS", "file")
     monkeypatch.setenv("PYTHONPATH", "/elsewhere")
-    made = toolchain(tmp_path, RUNS.format(lost=0), as_shipped=True, but_for=("vectorized-alloc",), device="abc")
+    made = toolchain(tmp_path, RUNS.format(lost=0), "abc", QuirkPolicy(True, ("vectorized-alloc",)))
     assert [record.case for record in made.run([OTHER, CASE])] == [OTHER, CASE]
     ((command, rest, path, faults),) = calls(tmp_path)
     assert command == "run"
@@ -252,7 +253,7 @@ class Fake:
     builds: dict[str, str]
     """Library by case; empty for what does not compile."""
     records: dict[str, list[Record]]
-    asked: RunOptions = field(default_factory=lambda: RunOptions(Path("suite.toml")))
+    options: RunOptions = field(default_factory=lambda: RunOptions(Path("suite.toml"), "virtual"))
     ran: list[str] = field(default_factory=list)
 
     def build(self, cases: Sequence[str]) -> dict[str, Build]:
@@ -269,7 +270,7 @@ class Fake:
 
 def test_the_same_library_is_the_same_and_nothing_is_run() -> None:
     base, head = Fake({CASE: "x"}, {}), Fake({CASE: "x"}, {})
-    result = Sides(base, head).compare([CASE], Rules(), 16)  # type: ignore[arg-type]
+    result = RevisionPair(base, head).compare([CASE], Rules(), 16)  # type: ignore[arg-type]
     assert [(c.key.case, c.verdict, c.confidence) for c in result.cases] == [(CASE, Verdict.SAME, 1.0)]
     assert exit_code(result) is ExitCode.GOOD
     assert base.ran == head.ran == []
@@ -280,8 +281,8 @@ def test_a_suspect_is_measured_in_turns_and_a_wrong_answer_is_not_timed() -> Non
     wrong = [a_record(OTHER, outcome=Outcome.WRONG_RESULT, message="off by 4")]
     base = Fake({CASE: "x", OTHER: "y"}, {CASE: sessions(10, 20, seed=1), OTHER: [a_record(OTHER)]})
     head = Fake({CASE: "X", OTHER: "Y"}, {CASE: sessions(13, 20, seed=2, artifact="b" * 24), OTHER: wrong})
-    sides = Sides(base, head, lambda side, _: kept.append(side))  # type: ignore[arg-type]
-    result = sides.compare([CASE, OTHER], Rules(), 16)
+    pair = RevisionPair(base, head, lambda arm, _: kept.append(arm))  # type: ignore[arg-type]
+    result = pair.compare([CASE, OTHER], Rules(), 16)
     assert [(c.key.case, c.verdict) for c in result.cases] == [(CASE, Verdict.SLOWER), (OTHER, Verdict.WRONG)]
     assert exit_code(result) is ExitCode.WRONG_OR_BROKEN
     assert (base.ran.count(OTHER), head.ran.count(OTHER)) == (1, 1)

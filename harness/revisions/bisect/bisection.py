@@ -12,7 +12,7 @@ from harness.build.planner import model_digest
 from harness.cases.case import Case
 from harness.cases.suite import load_suite
 from harness.failures import UsageError
-from harness.judge.confirm import confirmation
+from harness.judge.confirm import confirmation_plan
 from harness.judge.stats.pair import Rules
 from harness.revisions.bisect.judging import (
     NOT_INSTALLABLE,
@@ -44,7 +44,7 @@ class Bisection:
 
     case: str
     line: Sequence[Revision]
-    asked: RunOptions
+    options: RunOptions
     reason: Reason | None
     """What it is bad by; None for what the bad end turns out to be."""
     rules: Rules
@@ -53,12 +53,21 @@ class Bisection:
 
     @property
     def question(self) -> dict[str, object]:
-        """All that decides the answer, but for what is installed."""
-        model = model_digest(load_suite(self.asked.suite), Case.parse(self.case).model, self.cache)
-        facts = {**dataclasses.asdict(self.asked), "suite": sha256_of(self.asked.suite), "model": model}
+        """All that decides the answer, but for what is installed. Its words are those of bisections kept before."""
+        quirks = self.options.quirks
+        model = model_digest(load_suite(self.options.suite), Case.parse(self.case).model, self.cache)
+        facts = {"suite": sha256_of(self.options.suite), "device": self.options.device, "model": model}
+        policy = {"as_shipped": quirks.as_shipped, "but_for": quirks.with_quirks}
         rules = {"relevant": self.rules.relevant, "floor_ms": self.rules.floor_ms, "most_sessions": self.most_sessions}
         ends = {"good": self.line[0].commit, "bad": self.line[-1].commit}
-        return {**facts, **rules, **ends, "case": self.case, "reason": self.reason.value if self.reason else ""}
+        return {
+            **facts,
+            **policy,
+            **rules,
+            **ends,
+            "case": self.case,
+            "reason": self.reason.value if self.reason else "",
+        }
 
     def run(self, say: Callable[[str], None], *, fresh: bool = False) -> BisectionResult:
         """Find it, going on from what an ended run of the same question found. Raises UsageError, RigFailure."""
@@ -75,13 +84,13 @@ class Bisection:
 
         @functools.cache
         def opened(name: str) -> RevisionRunner:
-            return Toolchain.of(revisions[name], self.cache, self.asked, say)
+            return Toolchain.of(revisions[name], self.cache, self.options, say)
 
         return opened
 
     def _judge(self, known: BisectionStore, open_: Open, looks: int) -> Judge:
         records = RecordFile(known.folder / RECORDS)
-        plan = confirmation(self.rules, self.most_sessions, looks)
+        plan = confirmation_plan(self.rules, self.most_sessions, looks)
         judge = Judge(self.case, self.reason or Reason.WRONG, self.line[0].name, open_, plan, records.append)
         return judge if self.reason else dataclasses.replace(judge, reason=_inferred(judge, self.line[-1].name, known))
 

@@ -9,9 +9,8 @@ from enum import Enum
 from typing import Protocol
 
 from device_runner.failures import RigFailure
-from harness.judge.comparison import Comparison
 from harness.judge.confirm import confirm
-from harness.judge.sides import SeriesKey, finding
+from harness.judge.sides import finding
 from harness.judge.stats import robust
 from harness.judge.stats.sequential import Arm, ConfirmationPlan
 from harness.judge.verdict import Verdict
@@ -110,15 +109,14 @@ class Judge:
 
     def _in_turns(self, seen: Inspection, runner: RevisionRunner) -> Inspection:
         """The good revision and this one, A B B A, until a sequential test decides."""
-        taken: dict[Arm, list[Record]] = {side: [] for side in Arm}
+        taken: dict[Arm, list[Record]] = {arm: [] for arm in Arm}
         runners = {Arm.BASE: self.open(self.good), Arm.HEAD: runner}
 
-        def measure(side: Arm) -> Record:
-            taken[side].append(self._ran(runners[side], seen.identity))
-            return taken[side][-1]
+        def measure(arm: Arm) -> Record:
+            taken[arm].append(self._ran(runners[arm], seen.identity))
+            return taken[arm][-1]
 
-        asked = Comparison(SeriesKey(seen.identity, self.case), None, None, Verdict.INCONCLUSIVE)
-        found = confirm(asked, Verdict.SLOWER, self.plan, measure)
+        found = confirm(Verdict.SLOWER, self.plan, measure)
         relative = found.change.relative if found.change else math.nan
         return replace(
             seen,

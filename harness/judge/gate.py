@@ -1,0 +1,53 @@
+"""The gate: records held to what was called good, within what is known of the rig's noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from harness.judge.baseline import Baseline, load, sides
+from harness.judge.compare import compare_sides
+from harness.judge.comparison import Result
+from harness.judge.confirm import Measurer, confirmation_plan, judge
+from harness.judge.noise_profile import NoiseProfile
+from harness.judge.sides import SeriesKey, sides_of
+from harness.judge.stats.pair import Rules
+from harness.judge.supported import profiles_of, require_supported
+from harness.run.record import Record
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Baselines, and how closely records are held to them."""
+
+    baselines: Sequence[Baseline]
+    profiles: Mapping[SeriesKey, NoiseProfile]
+    """What calibration found of those of them that it was run for."""
+    rules: Rules
+    most_sessions: int
+    """That confirming one suspect may cost."""
+    as_shipped: bool = False
+    """Whether records that ran as shipped are held to them, instead of the others."""
+
+    @classmethod
+    def read(
+        cls, folder: Path, wanted: Callable[[str], bool], rules: Rules, most_sessions: int, *, as_shipped: bool
+    ) -> Gate:
+        """The baselines of the wanted cases. Raises UsageError for a file that is not good."""
+        baselines = [one for one in load(folder) if wanted(one.case)]
+        return cls(baselines, profiles_of(baselines, folder), rules, most_sessions, as_shipped)
+
+    def require_supported(self, identity: str, cases: int) -> None:
+        """Raise UsageError if so many cases on this identity cannot show a change as small as is relevant."""
+        here = {key: one for key, one in self.profiles.items() if key.identity == identity}
+        require_supported(here, confirmation_plan(self.rules, self.most_sessions, cases))
+
+    def judged(self, records: Iterable[Record], measurer: Measurer) -> Result:
+        """Compare with the baselines of the identities that these records are of, and with no other."""
+        found = sides_of(record for record in records if record.as_shipped is self.as_shipped).values()
+        heads = {key: replace(side, key=key) for side in found for key in [side.key._replace(as_shipped=False)]}
+        bases = sides(one for one in self.baselines if one.identity_key in {key.identity for key in heads})
+        noises = {key: one.estimate.noise for key, one in self.profiles.items()}
+        compared = compare_sides(bases, heads, self.rules, noises=noises)
+        return judge(compared, self.rules, measurer, self.most_sessions, noises)

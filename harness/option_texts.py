@@ -1,0 +1,10 @@
+"""What options say of themselves, wherever they are given: to the command line and to the pytest plugin alike."""
+
+from __future__ import annotations
+
+SUITE = "The suite file."
+CASE = "Only cases whose id matches, e.g. 'resnet18-*' or '*-clml-*-tuned'. Repeatable."
+DEVICE = "virtual, local, the adb serial of a phone (see `adreno-bench devices`), or labels."
+AS_SHIPPED = "Work around only those upstream defects without which nothing compiles."
+WITH_QUIRK = "With --as-shipped: work around this defect all the same. Repeatable."
+BASELINES = "Folder of baselines."

@@ -1,0 +1,63 @@
+"""Two revisions of the compiler, compared: both are built first, then screened, and suspects are measured in turns.
+
+Where both make the same library of a case, byte for byte, the compiler changed nothing, and nothing is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from harness.judge.compare import compare_sides
+from harness.judge.comparison import Comparison, Result
+from harness.judge.confirm import Measure, judge
+from harness.judge.sides import SeriesKey, sides_of
+from harness.judge.stats.pair import Rules
+from harness.judge.stats.sequential import Arm
+from harness.judge.verdict import Verdict
+from harness.revisions.toolchain import Toolchain
+from harness.run.record import Record
+
+Keep = Callable[[Arm, Record], None]
+
+
+@dataclass(frozen=True)
+class RevisionPair:
+    """Two revisions, ready to be used, and what is told of each record that they make."""
+
+    base: Toolchain
+    head: Toolchain
+    keep: Keep = lambda *_: None
+
+    def compare(self, cases: Sequence[str], rules: Rules, most_sessions: int) -> Result:
+        """What became of each case. Raises UsageError, RigFailure."""
+        same = self._unchanged(cases)
+        rest = [case for case in cases if case not in same]
+        found = self._measured(rest, rules, most_sessions) if rest else Result([])
+        compared = [*same.values(), *found.cases]
+        return Result(sorted(compared, key=lambda comparison: cases.index(comparison.key.case)), found.fitness)
+
+    def _unchanged(self, cases: Sequence[str]) -> dict[str, Comparison]:
+        """Those of which both make the same library, by case."""
+        base, head = self.base.build(cases), self.head.build(cases)
+        reason = "both made the same library, byte for byte; nothing was run"
+        as_shipped = self.base.options.quirks.as_shipped
+        return {
+            case: Comparison(SeriesKey(build.identity, case, as_shipped), None, None, Verdict.SAME, (reason,))
+            for case, build in head.items()
+            if build.library and case in base and base[case].library == build.library
+        }
+
+    def _measured(self, cases: Sequence[str], rules: Rules, most_sessions: int) -> Result:
+        base, head = (sides_of(self._run(arm, cases)) for arm in (Arm.BASE, Arm.HEAD))
+        return judge(compare_sides(base, head, rules), rules, self._measurer, most_sessions)
+
+    def _measurer(self, comparison: Comparison) -> Measure:
+        return lambda arm: self._run(arm, [comparison.key.case])[0]
+
+    def _run(self, arm: Arm, cases: Sequence[str]) -> list[Record]:
+        """Run cases with one of the two, and keep the records."""
+        records = (self.base if arm is Arm.BASE else self.head).run(cases)
+        for record in records:
+            self.keep(arm, record)
+        return records

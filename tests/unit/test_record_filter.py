@@ -1,0 +1,94 @@
+"""A command that is given records works on the device that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_records import a_record, sessions
+from typer.testing import CliRunner
+
+from device_runner.failures import RigFailure
+from harness.cli import app
+from harness.cli.record_filter import read_records
+from harness.failures import UsageError
+from harness.run.record import Record
+
+TINY = 'models = ["tiny"]\npaths = ["opencl"]\n'
+
+
+def write(file: Path, records: Sequence[Record]) -> Path:
+    file.write_text("".join(record.line() + "\n" for record in records))
+    return file
+
+
+@pytest.fixture
+def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The devices that a command would open; none is."""
+    names: list[str] = []
+
+    def open_workbench(_request: Any, name: str, *_: Any, **__: Any) -> None:
+        names.append(name)
+        raise RigFailure("nothing is opened in this test")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("harness.workbench.open_workbench", open_workbench)
+    monkeypatch.setattr("device_runner.fleet.select.select_one", lambda words, *_: {"soc=A": "a"}.get(words, words))
+    monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "adreno-bench.toml").write_text(TINY)
+    write(tmp_path / "of-a.jsonl", [a_record(device="a")])
+    write(tmp_path / "of-both.jsonl", [a_record(device="a"), a_record(device="b")])
+    return names
+
+
+def complaint(*words: str) -> str:
+    """What a command that cannot be meant says."""
+    done = CliRunner().invoke(app, words)
+    return str(done.exception) if isinstance(done.exception, UsageError) else ""
+
+
+@pytest.mark.parametrize("command", ["gate", "calibrate"])
+def test_the_device_is_that_of_the_records_unless_one_is_named(command: str, opened: list[str]) -> None:
+    for words in (
+        ["--records", "of-a.jsonl"],
+        ["--records", "of-a.jsonl", "--device", "soc=A"],
+        ["--records", "of-both.jsonl", "--device", "b"],
+        ["--records", "new.jsonl"],
+        ["--records", "new.jsonl", "--device", "c"],
+    ):
+        CliRunner().invoke(app, [command, *words])
+    assert opened == ["a", "a", "b", "virtual", "c"]
+
+
+@pytest.mark.parametrize("command", ["gate", "calibrate"])
+def test_a_device_and_records_that_disagree_are_refused_and_nothing_is_opened(command: str, opened: list[str]) -> None:
+    assert "of-a.jsonl has records of a, and --device names b" in complaint(
+        command, "--records", "of-a.jsonl", "--device", "b"
+    )
+    assert "of-both.jsonl has records of a, b: name one of them" in complaint(command, "--records", "of-both.jsonl")
+    assert opened == []
+
+
+def test_the_usual_file_may_have_records_of_another_device_than_the_one_that_is_named(opened: list[str]) -> None:
+    write(Path("records.jsonl"), [a_record(device="a")])
+    CliRunner().invoke(app, ["gate"])
+    CliRunner().invoke(app, ["gate", "--device", "b"])
+    assert opened == ["a", "b"]
+
+
+def test_what_is_judged_without_a_run_touches_no_device(opened: list[str]) -> None:
+    CliRunner().invoke(app, ["bless", "--records", str(write(Path("good.jsonl"), sessions(10, device="a")))])
+    assert CliRunner().invoke(app, ["gate", "--from", "good.jsonl"]).exit_code == 0
+    assert CliRunner().invoke(app, ["gate", "--from", "good.jsonl", "--device", "a"]).exit_code == 0
+    assert "good.jsonl has records of a, and --device names b" in complaint(
+        "gate", "--from", "good.jsonl", "--device", "b"
+    )
+    assert opened == []
+
+
+def test_records_can_be_read_of_one_device_alone(tmp_path: Path) -> None:
+    file = write(tmp_path / "both.jsonl", [a_record(device="a"), a_record(device="b")])
+    assert [record.device for record in read_records(file, None)] == ["a", "b"]
+    assert [record.device for record in read_records(file, None, "b")] == ["b"]
