@@ -70,7 +70,7 @@ def _describe(error: BaseException) -> dict[str, str]:
     return {
         "outcome": "infra-error",
         "message": f"the worker failed: {type(error).__name__}: {line}",
-        "hint": "this looks like a fault of adreno-bench; please report it with the record",
+        "hint": "this looks like a bug in adreno-bench; please report it with the record",
         "evidence": traceback.format_exc(),
     }
 

@@ -44,7 +44,7 @@ COMMANDS = (
         "devices",
         "List the virtual device, this host's OpenCL device, and every phone that adb knows; or those at a tracker.",
     ),
-    Command("doctor", "Check what a run needs, by doing it, and say how to mend what is missing."),
+    Command("doctor", "Check what a run needs, by doing it, and say how to fix what is missing."),
     Command(
         "quirks", "List the known defects of TVM that the harness works around, and probe the installed TVM for each."
     ),
@@ -69,7 +69,7 @@ add_commands(app, COMMANDS)
 
 
 def main() -> None:
-    """Run a command. Whatever goes wrong reaches the person as one line with what to do next."""
+    """Run a command. Whatever goes wrong ends as one line that says what to do next."""
     found = {number: signal.signal(number, _stop) for number in _STOPS}
     try:
         app()
@@ -80,7 +80,7 @@ def main() -> None:
     except OSError as error:
         _end(f"{error}: check the disk and the permissions", ExitCode.RIG_FAILURE)
     except Exception as error:
-        hint = f"a fault of adreno-bench; set {DEBUG_VARIABLE}=1 for the traceback and report it"
+        hint = f"a bug in adreno-bench; set {DEBUG_VARIABLE}=1 for the traceback and report it"
         _end(f"{type(error).__name__}: {error}: {hint}", ExitCode.RIG_FAILURE)
     finally:  # whoever called us from Python gets their Ctrl-C back, unless a signal is what ends us
         for number, handler in found.items():

@@ -1,4 +1,4 @@
-"""`adreno-bench devices`: what there is to run on."""
+"""`adreno-bench devices`: the devices there are to run on."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ def devices(
     ] = False,
     device: Annotated[str | None, typer.Option("--device", help="With --restore: only this one.")] = None,
     tracker: TrackerAddress = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Show who does what, as it changes, until Ctrl-C.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show which process uses which device, as it changes, until Ctrl-C.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """List the virtual device, this host's OpenCL device, and every phone that adb knows; or those at a tracker."""
     if device and not restore:
-        raise UsageError("--device says which one to restore", hint="add --restore")
+        raise UsageError("--device says which device --restore is for", hint="add --restore")
     if watch and (restore or as_json):
-        raise UsageError("--watch shows a table that changes", hint="leave out --restore and --json")
+        raise UsageError("--watch goes with neither --restore nor --json", hint="leave one of them out")
     if restore and tracker:
-        raise UsageError("--restore is for devices of this host", hint="call it there")
+        raise UsageError("--restore works on devices of this host only", hint="run it on the host that has the device")
     if watch:
         _watch(tracker)
     elif restore:
@@ -55,7 +57,7 @@ def _restore(name: str | None) -> None:
         except Failure as failure:
             if name:
                 raise
-            rows, failed = [*rows, (device, "", str(failure))], True  # the others are put back all the same
+            rows, failed = [*rows, (device, "", str(failure))], True  # the others are put back anyway
     out(plain_table(rows, ("device", "what", "now")) if rows else "nothing was left changed")
     if failed:
         raise typer.Exit(ExitCode.RIG_FAILURE)

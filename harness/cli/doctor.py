@@ -21,11 +21,12 @@ def doctor(
         str | None, typer.Option("--device", help="Examine this device instead: virtual, local, or an adb serial.")
     ] = None,
     bundle: Annotated[
-        Path | None, typer.Option("--bundle", help="With --device: also write a report for a bug, without serials.")
+        Path | None,
+        typer.Option("--bundle", help="With --device: also write a report to attach to a bug, without serial numbers."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check what a run needs, by doing it, and say how to mend what is missing."""
+    """Check what a run needs, by doing it, and say how to fix what is missing."""
     import dataclasses
     import json
 
@@ -48,7 +49,7 @@ def doctor(
     if device and bundle:
         write_bundle(bundle, device, findings, cache_root())
         if not as_json:
-            out(f"\n{bundle} holds all of this and what the device prints; read it before you send it")
+            out(f"\n{bundle} holds all of this and what the device prints; read it before you send it to anybody")
     if any(finding.state is Condition.MISSING for finding in findings):
         raise typer.Exit(ExitCode.RIG_FAILURE)
 

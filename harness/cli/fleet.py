@@ -34,14 +34,14 @@ def serve(
         typer.Option(
             "--host",
             metavar="ADDRESS",
-            help="Address of this host to listen on and to be reached at. Whoever reaches it and the tracker gets a "
-            "shell on the devices: name another than the loopback only in a network that you trust.",
+            help="Address of this host that the devices are offered at. Whoever can reach it and the tracker gets a "
+            "shell on the devices: name one other than the loopback only in a network that you trust.",
         ),
     ] = LOOPBACK,
 ) -> None:
     """Offer devices until Ctrl-C: by default all attached phones. `adreno-bench run --tracker` uses them.
 
-    They are ours meanwhile: a run on this host reaches them through the tracker, too.
+    Meanwhile they are in use: a run on this host reaches them through the tracker, too.
     """
     from device_runner.fleet.select import ALL, select
     from device_runner.fleet.serve import Desk
@@ -51,7 +51,10 @@ def serve(
 
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     if host in ("0.0.0.0", "::", ""):
-        raise UsageError("--host is what clients are told, too", hint="name an address of this host that they reach")
+        raise UsageError(
+            f"--host {host!r} is no address that clients can connect to",
+            hint="name an address of this host that they reach",
+        )
     cache, desk = cache_root(), Desk(address_of(tracker), host, socket.gethostname())
     stop = threading.Event()
     with Screen() as screen:
@@ -74,7 +77,7 @@ def serve(
 
 
 def _keep_serving(name: str, cache: Path, desk: Desk, say: Callable[[str], None], stop: threading.Event) -> None:
-    """Hold a device and offer it; as long as it cannot be had, try again."""
+    """Hold a device and offer it; while it cannot be opened, try again."""
     from device_runner.adb_device import AdbDevice
     from device_runner.failures import Failure
     from device_runner.fleet.serve import serve as offer
@@ -84,7 +87,7 @@ def _keep_serving(name: str, cache: Path, desk: Desk, say: Callable[[str], None]
         try:
             with open_device(name, cache, say=say, timeout_s=AGAIN_S) as device:
                 if not isinstance(device, AdbDevice):
-                    say(f"{name} is not behind adb and cannot be offered")
+                    say(f"{name} cannot be offered: it is not reached through adb")
                     return
                 offer(device, desk, lambda case, step: tell(name, cache, case, step), say, stop)
         except Failure as failure:

@@ -39,9 +39,12 @@ def run(
         list[str] | None, typer.Option("--bench", metavar="REGEX", help="Only these benchmarks of asv.")
     ] = None,
     record_samples: Annotated[bool, typer.Option(help="Keep every sample in asv's results.")] = True,
-    skip_existing: Annotated[bool, typer.Option(help="Measure nothing that there are results of.")] = True,
+    skip_existing: Annotated[bool, typer.Option(help="Skip what there are results of already.")] = True,
     complete: Annotated[
-        bool, typer.Option("--complete", help="Measure what is new in the suite at the commits measured before, too.")
+        bool,
+        typer.Option(
+            "--complete", help="Also measure, at the commits measured before, the cases that are new in the suite."
+        ),
     ] = False,
     findings_are_fine: Annotated[
         bool,
@@ -50,8 +53,8 @@ def run(
 ) -> None:
     """Measure commits on a device, filed under the device's identity.
 
-    A new driver or ROM is another identity and starts new series. Cases that met no device are taken up again by the
-    next run, and only they.
+    A new driver or ROM is another identity and starts new series. The next run measures again only those cases
+    that found no device.
     """
     from device_runner.registry import open_device
     from harness.cases.suite import load_suite
@@ -77,7 +80,7 @@ def run(
 def releases(
     names: Annotated[list[str], typer.Argument(metavar="RELEASE...", help="Releases of apache-tvm.")],
     folder: Annotated[
-        Path, typer.Option("--folder", help="Where the repository and its results are.")
+        Path, typer.Option("--folder", help="Folder of the repository and its results.")
     ] = DEFAULT_FOLDER,
 ) -> None:
     """Make a git repository of TVM releases, or add to it, for asv to run over.
@@ -93,7 +96,7 @@ def releases(
 
 @history.command()
 def publish(config: ConfigFile = DEFAULT_CONFIG) -> None:
-    """Write asv's site and our pages into it: the newest state, what moved, what vanished, what was installed."""
+    """Write asv's site with pages of our own: the newest state, what moved, what vanished, what was installed."""
     from harness.history.runs import load_project
     from harness.report.publish import publish as write
 
@@ -106,9 +109,11 @@ def publish(config: ConfigFile = DEFAULT_CONFIG) -> None:
 @history.command()
 def summary(
     config: ConfigFile = DEFAULT_CONFIG,
-    markdown: Annotated[bool, typer.Option("--markdown", help="For a job's summary or a pull request.")] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print Markdown, for a job's summary or a pull request.")
+    ] = False,
 ) -> None:
-    """Say what the newest commit of each device came to, and what moved there."""
+    """Say how the newest commit did on each device, and what moved there."""
     from harness.cli.screen import out
     from harness.history.results import load
     from harness.history.runs import load_project
@@ -122,7 +127,7 @@ def summary(
 
 
 def _name_skipped(skipped: Sequence[str]) -> None:
-    """A result that cannot be read must not look like one that is good."""
+    """Name the results that could not be read, which must not pass for good ones."""
     for problem in skipped:
         typer.echo(f"adreno-bench: skipped {problem}", err=True)
     if skipped:

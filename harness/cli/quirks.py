@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 def quirks(as_json: AsJson = False) -> None:
     """List the known defects of TVM that the harness works around, and probe the installed TVM for each.
 
-    A quirk marked essential is worked around also with --as-shipped, because nothing would run without. docs/quirks.md
-    tells how each was found.
+    A quirk marked essential is worked around even with --as-shipped, because nothing would run otherwise.
+    docs/quirks.md tells how each was found.
     """
     import json
     import os

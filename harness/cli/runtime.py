@@ -15,7 +15,7 @@ runtime = typer.Typer(
 
 
 @runtime.command()
-def add(folder: Annotated[Path, typer.Argument(help="Where tvm_rpc and its shared libraries lie.")]) -> None:
+def add(folder: Annotated[Path, typer.Argument(help="Folder with tvm_rpc and its shared libraries.")]) -> None:
     """Check a folder with TVM's build for a device, and keep it.
 
     Only tvm_rpc, TVM's runtime libraries and what they need are taken; other files of the folder are left alone.
@@ -41,7 +41,7 @@ def add(folder: Annotated[Path, typer.Argument(help="Where tvm_rpc and its share
 
 @runtime.command("list")
 def list_runtimes() -> None:
-    """Show the runtimes that are kept."""
+    """List the runtimes that are kept."""
     import time
 
     from device_runner.runtimes.phone import RuntimeStore
@@ -58,9 +58,9 @@ def list_runtimes() -> None:
 
 @runtime.command()
 def remove(
-    name: Annotated[str, typer.Argument(help="Its name, as `list` shows it; the first letters are enough.")],
+    name: Annotated[str, typer.Argument(help="Its name, as `list` shows it, or the first letters of it.")],
 ) -> None:
-    """Forget a runtime."""
+    """Remove a runtime."""
     from device_runner.runtimes.phone import RuntimeStore
     from harness.cli.screen import out
     from harness.store import cache_root

@@ -1,4 +1,4 @@
-"""Progress on the terminal: a live list of what is going on, or plain lines where nobody watches."""
+"""Progress on the terminal: a live list of what is going on, or plain lines where it is not a terminal."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Screen:
             self._hide("push")
 
     def done(self, record: Record) -> None:
-        """Say what a case came to."""
+        """Say how a case ended."""
         together = on_device(record.case, record.device)
         name = together if together in self._tasks else record.case
         self._hide(name)
@@ -95,5 +95,5 @@ def out(text: str) -> None:
 
 
 def plain(text: str) -> str:
-    """Without what a terminal would obey: devices, models and records of others decide what stands in a text."""
+    """Text without what a terminal would obey: devices, models and records from others have a say in what we print."""
     return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)

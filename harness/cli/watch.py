@@ -1,4 +1,4 @@
-"""`adreno-bench devices --watch`: who does what, as it changes."""
+"""`adreno-bench devices --watch`: which process uses which device, as it changes."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _table(rows: Sequence[Row]) -> Table:
 
     table = Table(*COLUMNS, box=box.SIMPLE_HEAD)
     for row in rows:
-        table.add_row(*(Text(text) for text in row))  # what a device calls itself is no markup
+        table.add_row(*(Text(text) for text in row))  # the name of a device is not markup
     return table
 
 

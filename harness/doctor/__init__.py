@@ -1,1 +1,1 @@
-"""What this machine and a device have and lack, each lack with its fix."""
+"""What this machine or a device has and lacks, and how to fix what is missing."""

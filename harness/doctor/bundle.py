@@ -1,7 +1,7 @@
-"""A report for a bug: what the doctor found and what the device prints, with nothing in it that names its owner.
+"""A report to attach to a bug: what the doctor found and what the device prints, without anything that names its owner.
 
-Properties are taken from a list of harmless ones, because nobody knows what makers put into the others. From what is
-left, serial numbers, accounts, addresses and names of this host are cut out.
+Only properties of a list of harmless ones are taken, because nobody knows what makers put into the others. Serial
+numbers, accounts, addresses and names of this host are cut out of what is left.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ PATTERNS = {
     "imei": re.compile(r"\b\d{15}\b"),
 }
 SHORTEST_SECRET = 4
-"""A shorter name would take half of the report with it."""
+"""Cutting out a shorter name would take half of the report with it."""
 
 PAGE_LIMIT = 20_000
 SHELL_TIMEOUT_S = 10.0
 
 
 def redacted(text: str, secrets: Iterable[str] = ()) -> str:
-    """Without these words, and without anything that looks like an account, an address or a serial number."""
+    """The text without these words, and without what looks like an account, an address or a serial number."""
     for secret in sorted({word for word in secrets if len(word) >= SHORTEST_SECRET}, key=len, reverse=True):
         text = re.sub(re.escape(secret), "<removed>", text, flags=re.IGNORECASE)
     for name, pattern in PATTERNS.items():
@@ -102,7 +102,7 @@ def _serials(device: AdbDevice) -> list[str]:
 
 
 def _host_names() -> list[str]:
-    """What a path or a message may say of whoever runs this."""
+    """What paths and messages may give away about whoever runs this."""
     names = [platform.node(), str(Path.home())]
     with suppress(OSError, KeyError, ImportError):  # a user id without a name
         names.append(getpass.getuser())

@@ -1,6 +1,6 @@
-"""What a phone lets us do and what it lacks, found by doing it. The virtual device is examined in the same way.
+"""What a phone lets us do and what it lacks, found by doing it; the virtual device is examined in the same way.
 
-First what needs no runtime of ours, so that a fresh phone gets its whole diagnosis; then a session on it.
+What needs no runtime of ours comes first, so that a phone without one is still examined; then a session on it.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _android(device: AdbDevice) -> Iterator[Finding]:
     soc = known.get("ro.soc.model") or known.get("ro.board.platform", "?")
     seen = f"{release} (API {sdk or '?'}) on {model}, SoC {soc}, ABI {known.get('ro.product.cpu.abi', '?')}"
     old = sdk.isdigit() and int(sdk) < FIRST_API_WITH_MODES
-    fix = "nothing: fixed-performance mode and airplane mode by command came with API 30" if old else ""
+    fix = "none: fixed-performance mode and airplane mode by command came with API 30" if old else ""
     yield Finding("android", Condition.NOTE if old else Condition.OK, seen, fix)
 
 
@@ -88,7 +88,7 @@ def _space(device: AdbDevice) -> Iterator[Finding]:
     answer = device.transport.shell(["sh", "-c", SPACE_SCRIPT, "space", root], timeout_s=SHELL_TIMEOUT_S)
     found = re.search(r"(\d+)\s+-?\d+%", answer.stdout)
     if answer.code or not found:
-        complaint = (answer.stderr or answer.stdout).strip() or "df says nothing"
+        complaint = (answer.stderr or answer.stdout).strip() or "df printed nothing"
         yield Finding(
             "space", Condition.MISSING, f"{root} cannot be made or seen: {complaint}", "is its storage read-only?"
         )
@@ -126,7 +126,7 @@ def _gpu_nodes(device: AdbDevice) -> Iterator[Finding]:
     hidden = [name for name in GPU_NODES if name not in shown]
     seen = f"readable: {', '.join(shown) or 'none'}" + (f"; denied or absent: {', '.join(hidden)}" if hidden else "")
     blind = not {"thermal_pwrlevel", "max_clock_mhz"} & set(shown)
-    fix = "nothing, unless you have root: throttling then shows only in Android's thermal status" if blind else ""
+    fix = "none without root: throttling will show only in Android's thermal status" if blind else ""
     yield Finding("GPU nodes", Condition.NOTE if blind else Condition.OK, seen, fix)
 
 
@@ -142,7 +142,7 @@ def _temperatures(device: AdbDevice) -> Iterator[Finding]:
         if value is not None
     ]
     blind = seen.gpu_c is None and seen.thermal_status is None
-    fix = "nothing: no sensor can be read, so let it rest between runs" if blind else ""
+    fix = "none: no sensor can be read, so let it rest between runs" if blind else ""
     yield Finding("temperature", Condition.NOTE if blind else Condition.OK, ", ".join(found) or "no sensor found", fix)
     for note in notes:
         what, _, command = note.partition(": ")
@@ -150,12 +150,12 @@ def _temperatures(device: AdbDevice) -> Iterator[Finding]:
     if seen.battery_percent is not None:
         low = seen.battery_percent < LOW_BATTERY_PERCENT
         charge = {True: ", charging", False: "", None: ""}[seen.charging]
-        fix = "charge it: many phones slow down" if low else ""
+        fix = "charge it: many phones slow down on a low battery" if low else ""
         yield Finding("battery", Condition.NOTE if low else Condition.OK, f"{seen.battery_percent} %{charge}", fix)
 
 
 def _knobs(device: AdbDevice) -> Iterator[Finding]:
-    """Turn everything that a run would, and put it back."""
+    """Set everything that a run would, and put it back."""
     from device_runner.stability.knobs import complains
 
     left = device.keeper.put_back()
@@ -169,7 +169,7 @@ def _knobs(device: AdbDevice) -> Iterator[Finding]:
     for name, reason in refused.items():
         by_reason.setdefault(reason, []).append(name)
     for reason, names in by_reason.items():
-        fix = "nothing: records say what could not be set"
+        fix = "none: records say what could not be set"
         if "permission" in reason.lower():
             fix = "some makers hide this behind a developer option such as `USB debugging (Security settings)`"
         yield Finding("not controllable", Condition.NOTE, f"{', '.join(names)}: {reason}", fix)
@@ -194,7 +194,7 @@ PHONE_CHECKS: Mapping[str, Callable[[AdbDevice], Iterator[Finding]]] = {
 
 
 def _session(name: str, cache: Path) -> Iterator[Finding]:
-    """Bring the runtime, start a server, and ask it."""
+    """Push the runtime, start a server, and ask it."""
     from device_runner.registry import open_device
     from device_runner.rpc_device import RpcDevice
 
@@ -230,9 +230,9 @@ def _opencl(device: Device) -> Iterator[Finding]:
     have = set(who.extensions)
     missing = [name for name in QUALCOMM if name not in have]
     seen = f"{len(have)}, of Qualcomm's {', '.join(sorted(have & set(QUALCOMM))) or 'none'}"
-    fix = f"nothing: path clml needs {missing[0]}" if QUALCOMM[0] in missing else ""
+    fix = f"none: path clml needs {missing[0]}" if QUALCOMM[0] in missing else ""
     yield Finding("extensions", Condition.NOTE if fix else Condition.OK, seen, fix)
-    fix = "" if who.fp16 else "nothing: cases in half precision end as `unsupported`"
+    fix = "" if who.fp16 else "none: cases in half precision end as `unsupported`"
     yield Finding("fp16", Condition.OK if who.fp16 else Condition.NOTE, "yes" if who.fp16 else "no cl_khr_fp16", fix)
     images = f"{who.image2d_max_width} x {who.image2d_max_height}, arrays to {who.image_max_array_layers} layers"
     yield Finding("images", Condition.OK, images)
@@ -242,7 +242,7 @@ def _clml(session: RpcSession) -> Iterator[Finding]:
     told = session.call(CLML_INFO, timeout_s=SESSION_TIMEOUT_S)
     if told is None:
         fix = "`adreno-bench run --case 'tiny-clml-*'` calls it"
-        yield Finding("CLML", Condition.NOTE, "this runtime does not tell", fix)
+        yield Finding("CLML", Condition.NOTE, "this runtime does not say", fix)
         return
     emulated = bool(json.loads(told).get("emulated"))
     seen = "answers; a functional model, whose time means nothing" if emulated else "answers"

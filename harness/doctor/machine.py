@@ -1,6 +1,6 @@
-"""What this machine has and lacks: each check does the thing instead of looking for its files.
+"""What this machine has and lacks: each check tries the thing instead of looking for its files.
 
-A check returns findings; a failure of any kind becomes one, so that one broken part hides no other.
+A check yields findings; a failure of any kind becomes one, so that one broken part does not hide another.
 """
 
 from __future__ import annotations

@@ -187,6 +187,6 @@ def _outcome(failure: Failure) -> Outcome:
 def _our_fault(error: Exception) -> Failure:
     return RigFailure(
         f"{type(error).__name__}: {error}",
-        hint="this looks like a fault of adreno-bench; please report it with the record",
+        hint="this looks like a bug in adreno-bench; please report it with the record",
         evidence="".join(traceback.format_exception(error)),
     )
