@@ -5,6 +5,7 @@ from pathlib import Path
 from harness.history.events import events
 from harness.history.results import load
 from harness.judge.verdict import Verdict
+from harness.report.words import quirks_text
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -25,7 +26,7 @@ def test_the_example_says_what_the_page_of_findings_says() -> None:
     }
     words = {"ok": "right", "wrong-result": "wrong"}
     seen = {
-        (series.case.model, series.case.path, series.quirks.replace("-", " ")): [
+        (series.case.model, series.case.path, quirks_text(series).replace("-", " ")): [
             words.get(outcome.value, outcome.value) for point in series.points if (outcome := point.outcome)
         ]
         for series in history.series
