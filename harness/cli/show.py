@@ -45,7 +45,8 @@ def show(
         what = f"no record of {glob!r} in {records}" if glob else f"there are no records in {records}"
         raise UsageError(what, hint=suggestion(glob, known) if glob and known else "`adreno-bench run` makes some")
     if not every:
-        latest = {(record.case, record.identity_key, record.as_shipped): record for record in chosen}
+        own_last = sorted(chosen, key=lambda record: not record.compiled_with)  # baselines run again are not news
+        latest = {(record.case, record.identity_key, record.as_shipped): record for record in own_last}
         chosen = list(latest.values())
     if as_json:
         out(json_array(chosen))

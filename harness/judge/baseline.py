@@ -64,6 +64,7 @@ class Baseline(CheckedFile):
     """What was not the real thing. It is part of the identity, so no phone is ever compared with it."""
     artifact: str
     tvm: str
+    """The release that compiled it."""
     ffi: str
     quirks: tuple[str, ...]
     max_abs_err: float | None
@@ -141,8 +142,8 @@ def _baseline(right: Sequence[Record], timed: Sequence[Record]) -> Baseline:
         kind="latency" if timed else "correctness",
         emulated=last.emulated,
         artifact=last.artifact,
-        tvm=last.tvm,
-        ffi=last.ffi,
+        tvm=last.compilers.tvm,
+        ffi=last.compilers.ffi,
         quirks=last.quirks,
         max_abs_err=last.max_abs_err,
         tolerance=last.tolerance,

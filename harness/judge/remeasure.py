@@ -14,7 +14,7 @@ from harness.judge.confirm import Measure
 from harness.judge.stats.sequential import Arm
 from harness.run.context import Run
 from harness.run.progress import Progress
-from harness.run.record import Record, RecordFile
+from harness.run.record import Record, RecordFile, Releases
 from harness.run.runner import run_with_recovery
 
 
@@ -45,7 +45,7 @@ class Remeasure:
         def measure(arm: Arm) -> Record:
             record = run_with_recovery(plan if arm is Arm.HEAD else was, built, self.run, self.progress)
             if arm is Arm.BASE:
-                record = record.model_copy(update={"tvm": blessed.tvm, "ffi": blessed.ffi})
+                record = record.model_copy(update={"compiled_with": Releases(tvm=blessed.tvm, ffi=blessed.ffi)})
             self.records.append(record)
             self.progress.done(record)
             return record

@@ -46,6 +46,7 @@ class Side:
     artifact: str = ""
     quirks: tuple[str, ...] = ()
     tvm: str = ""
+    """The release that compiled it."""
     emulated: tuple[str, ...] = ()
     untimed: str = ""
     """Why there are no samples, if it ran and they do not count."""
@@ -91,7 +92,7 @@ def _side(key: SeriesKey, group: Sequence[Record]) -> Side:
         sessions=tuple(tuple(record.comparable_ms) for record in right if record.comparable_ms),
         artifact=decides.artifact,
         quirks=decides.quirks,
-        tvm=decides.tvm,
+        tvm=decides.compilers.tvm,
         emulated=decides.emulated,
         untimed=QUICK_LOOK if right and all(record.quick for record in right) else "",
         probes=tuple(Probed(r.reference, r.reference_ms, r.slowed_ms) for r in right if r.reference),
@@ -106,5 +107,6 @@ def finding(outcome: Outcome) -> Verdict | None:
 
 
 def latest_build(group: Sequence[Record]) -> list[Record]:
-    """The records of the artifact that was run last."""
-    return [record for record in group if record.artifact == group[-1].artifact]
+    """The records of the artifact that was run last, but for baselines' that were run again to be compared with."""
+    latest = ([record for record in group if not record.compiled_with] or group)[-1]
+    return [record for record in group if record.artifact == latest.artifact]

@@ -25,6 +25,15 @@ SCHEMA: Literal[1] = 1
 LONGEST_LINE_BYTES = 4 << 20
 
 
+class Releases(BaseModel):
+    """Releases that work together."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    tvm: str
+    ffi: str
+
+
 class Record(BaseModel):
     """What one case came to on one device. Times in ms; samples in the order taken."""
 
@@ -96,8 +105,16 @@ class Record(BaseModel):
     """UTC, ISO 8601."""
     recovery: list[Step] = []
     """What was done to bring the device back while this case ran, in order; docs/phones.md."""
+    compiled_with: Releases | None = None
+    """What compiled the artifact, if it is a baseline's that was run again to compare with: then `tvm` and `ffi` only
+    ran it. None for what was built for this run, which they compiled, too."""
     run: str
     """Text common to all records of one run."""
+
+    @property
+    def compilers(self) -> Releases:
+        """What compiled the artifact."""
+        return self.compiled_with or Releases(tvm=self.tvm, ffi=self.ffi)
 
     @property
     def comparable_ms(self) -> list[float]:

@@ -1,0 +1,91 @@
+"""A baseline's build, run again to compare with: what its records say, and what they are not taken for."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_device import FakeDevice, a_plan, things
+from fake_records import a_record, sessions
+
+from harness.build.artifact import Artifact
+from harness.judge.baseline import Baseline, bless
+from harness.judge.comparison import Comparison
+from harness.judge.gate import Gate
+from harness.judge.remeasure import Remeasure
+from harness.judge.sides import SeriesKey, latest_build, sides_of
+from harness.judge.stats.pair import Rules
+from harness.judge.stats.sequential import Arm
+from harness.judge.verdict import Verdict
+from harness.run.context import Run
+from harness.run.progress import Silent
+from harness.run.record import Record, RecordFile, Releases
+from harness.run.tuning import TuningStore
+
+CASE = "tiny-opencl-float32-untuned"
+OLD = Releases(tvm="0.25.0.post1", ffi="0.1.9")
+
+
+class BuiltAlready:
+    def __init__(self, built: Any) -> None:
+        self._built = built
+
+    def build(self, jobs: Any) -> Any:
+        return {job.key: self._built[job.key] for job in jobs}
+
+
+def test_a_record_says_which_releases_compiled_the_build_and_which_ran_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device, built, file = FakeDevice(), things(tmp_path), RecordFile(tmp_path / "records.jsonl")
+    old = built["c-tiny"]
+    assert isinstance(old, Artifact)
+    monkeypatch.setattr("harness.judge.remeasure.stored", lambda *_: old)
+    key = device.identity.key
+    (blessing,) = bless([a_record(identity=device.identity, artifact="c-tiny", tvm=OLD.tvm, ffi=OLD.ffi)])
+    assert blessing.baseline
+    run = Run(device, TuningStore(tmp_path))
+    again = Remeasure([a_plan()], [blessing.baseline], run, BuiltAlready(built), tmp_path, file, Silent())  # type: ignore[arg-type]
+    measure = again.measurer(Comparison(SeriesKey(key, CASE), None, None, Verdict.INCONCLUSIVE))
+    assert callable(measure)
+    base, head = measure(Arm.BASE), measure(Arm.HEAD)
+    assert base.tvm == head.tvm != OLD.tvm, "one runtime ran both"
+    assert (base.compiled_with, head.compiled_with) == (OLD, None)
+    assert (base.compilers, head.compilers) == (OLD, Releases(tvm=head.tvm, ffi=head.ffi))
+    assert file.load().records == [base, head]
+
+
+def a_gated_case() -> list[Record]:
+    """A slower build, and the baseline's in turns with it: A B B A."""
+    head = sessions(13, 3, seed=1, artifact="b" * 24)
+    base = sessions(10, 2, seed=2, compiled_with=OLD)
+    return [head[0], base[0], head[1], head[2], base[1]]
+
+
+def test_a_baseline_that_was_run_again_is_not_the_latest_build(tmp_path: Path) -> None:
+    records = a_gated_case()
+    assert {record.artifact for record in latest_build(records)} == {"b" * 24}
+    (blessing,) = bless(records)
+    assert blessing.baseline
+    assert (blessing.baseline.artifact, blessing.baseline.tvm) == ("b" * 24, records[0].tvm)
+    (before,) = bless(sessions(10, 4))
+    assert before.baseline
+    held_to = Gate([before.baseline], {}, Rules(), 16)
+    (comparison,) = held_to.judged(records, lambda _: "nothing").cases
+    assert comparison.verdict is Verdict.SLOWER
+
+
+def test_what_compiled_it_is_what_baselines_and_comparisons_name() -> None:
+    (blessing,) = bless(sessions(10, compiled_with=OLD))
+    assert isinstance(blessing.baseline, Baseline)
+    assert (blessing.baseline.tvm, blessing.baseline.ffi) == (OLD.tvm, OLD.ffi)
+    (side,) = sides_of(sessions(10, compiled_with=OLD)).values()
+    assert side.tvm == OLD.tvm
+
+
+def test_records_written_before_are_read() -> None:
+    plain = json.loads(a_record().line())
+    del plain["compiled_with"]
+    assert Record.model_validate(plain) == a_record()
