@@ -101,10 +101,8 @@ def _lives(holder: Holder) -> bool:
 
     try:
         process = psutil.Process(holder.pid)
-        began = process.create_time()
-        return (
-            process.status() != psutil.STATUS_ZOMBIE and began <= datetime.fromisoformat(holder.since).timestamp() + 1
-        )
+        since_s = datetime.fromisoformat(holder.since).timestamp()  # whole seconds
+        return process.status() != psutil.STATUS_ZOMBIE and process.create_time() < since_s + 1
     except (psutil.Error, ValueError, TypeError):
         return False
 

@@ -141,13 +141,14 @@ def test_asking_whether_a_device_is_free_keeps_nobody_from_taking_it(tmp_path: P
         pass
     command = [sys.executable, "-c", textwrap.dedent(script), str(tmp_path), SERIAL]
     askers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    for asker in askers:
-        assert asker.stdout
-        assert asker.stdout.readline() == "asking\n"
-    for _ in range(500):
-        with lease(SERIAL, tmp_path, timeout_s=0, waiting=pytest.fail):
-            pass
-    with lease(SERIAL, tmp_path, timeout_s=0, waiting=pytest.fail):
+    try:
+        for asker in askers:
+            assert asker.stdout
+            assert asker.stdout.readline() == "asking\n"
+        for _ in range(500):
+            with lease(SERIAL, tmp_path, timeout_s=0, waiting=pytest.fail):
+                pass
+    finally:
         (tmp_path / "stop").touch()
         told = [asker.communicate(timeout=60)[0] for asker in askers]
     assert {pid for line in told for pid in line.split()} <= {"0", str(os.getpid())}
