@@ -79,8 +79,7 @@ class RemoteTransport(AdbTransport):
             where = f"{self.address[0]}:{self.address[1]}"
             raise DeviceLost(f"the host {where} of device {self.serial} does not answer: {error}") from error
         try:
-            deadline.bound(sock)
-            handshake.call(sock, self.token)
+            handshake.call(sock, self.token, deadline)
         except handshake.Unwelcome as refused:
             sock.close()
             message = f"the host of device {self.serial} gave it to somebody else: {refused}"
@@ -111,7 +110,7 @@ def _call(address: Address, match_key: str) -> socket.socket:
         hint = "does its `adreno-bench fleet serve` name a --host that is reached from here?"
         raise RigFailure(f"the host {where} that the tracker names does not answer: {error}", hint=hint) from error
     try:
-        handshake.call(control, match_key)
+        handshake.call(control, match_key, Deadline(MEET_TIMEOUT_S))
     except handshake.Unwelcome as refused:
         control.close()
         raise DeviceBusy(

@@ -23,7 +23,7 @@ from device_runner.deadline import Deadline
 from device_runner.failures import DeviceLost, Failure
 from device_runner.fleet.offer import FIELD, Grant, Offer, plain
 from device_runner.rpc_server import handshake
-from device_runner.rpc_server.tracker import Address, Code, Connection, receive, receive_json, send_json
+from device_runner.rpc_server.tracker import Address, Code, Connection, receive_json, send_json
 from device_runner.transport.adb import Refused
 from device_runner.transport.adb_transport import AdbTransport
 
@@ -250,8 +250,8 @@ class _Turn:
 def _request(connection: socket.socket) -> str:
     """What a client of adb asks for: four hex digits, then a text."""
     deadline = Deadline(handshake.DEADLINE_S)
-    size = int(receive(connection, 4, deadline), 16)
-    return receive(connection, size, deadline).decode()
+    size = int(handshake.receive(connection, 4, deadline), 16)
+    return handshake.receive(connection, size, deadline).decode()
 
 
 def _copy(source: socket.socket, sink: socket.socket) -> None:

@@ -10,10 +10,13 @@ import socket
 import struct
 from dataclasses import dataclass
 
+from device_runner.deadline import Deadline
+
 MAGIC = 0xFF271
 MISMATCH = MAGIC + 2
 MAX_KEY_BYTES = 4096
 DEADLINE_S = 10.0
+"""For a client to say who it is, and for the answer."""
 
 _WORD = struct.Struct("<i")
 _CLIENT = "client:"
@@ -44,13 +47,13 @@ def greet(connection: socket.socket, key: str, match_key: str) -> SessionRequest
 
 def named(connection: socket.socket) -> tuple[str, list[str]]:
     """What a client names, and its options. Raises Unwelcome if it is no client of TVM's, or OSError."""
-    connection.settimeout(DEADLINE_S)
-    if _word(connection) != MAGIC:
+    deadline = Deadline(DEADLINE_S)
+    if _word(connection, deadline) != MAGIC:
         raise Unwelcome("not a TVM RPC client")
-    length = _word(connection)
+    length = _word(connection, deadline)
     if not 0 < length <= MAX_KEY_BYTES:
         raise Unwelcome(f"a key of {length} bytes")
-    name, *options = receive(connection, length).decode(errors="replace").split() or [""]
+    name, *options = receive(connection, length, deadline).decode(errors="replace").split() or [""]
     if not name.startswith(_CLIENT):
         refuse(connection)
         raise Unwelcome(f"not a client, but {name!r}")
@@ -69,29 +72,31 @@ def refuse(connection: socket.socket) -> None:
     connection.sendall(_WORD.pack(MISMATCH))
 
 
-def call(connection: socket.socket, match_key: str) -> None:
-    """The client's side: name a key. The connection has its timeout. Raises Unwelcome if it is not the right one."""
+def call(connection: socket.socket, match_key: str, deadline: Deadline) -> None:
+    """The client's side: name a key. Raises Unwelcome if it is not the right one, TimeoutError at the deadline."""
     name = f"{_CLIENT}{match_key}".encode()
+    deadline.bound(connection)
     connection.sendall(_WORD.pack(MAGIC) + _WORD.pack(len(name)) + name)
-    if (answer := _word(connection)) != MAGIC:
+    if (answer := _word(connection, deadline)) != MAGIC:
         raise Unwelcome("the key is not valid any more" if answer == MISMATCH else "not a TVM RPC server")
-    length = _word(connection)
+    length = _word(connection, deadline)
     if not 0 < length <= MAX_KEY_BYTES:
         raise Unwelcome(f"a key of {length} bytes")
-    receive(connection, length)
+    receive(connection, length, deadline)
 
 
-def receive(connection: socket.socket, size: int) -> bytes:
-    """Exactly `size` bytes. Raises ConnectionError at an early end."""
+def receive(connection: socket.socket, size: int, deadline: Deadline) -> bytes:
+    """Exactly `size` bytes. Raises ConnectionError at an early end, TimeoutError at the deadline."""
     data = bytearray()
     while len(data) < size:
+        deadline.bound(connection)
         piece = connection.recv(size - len(data))
         if not piece:
-            raise ConnectionError("closed in the middle of a message")
+            raise ConnectionError("it was closed in the middle of a message")
         data += piece
     return bytes(data)
 
 
-def _word(connection: socket.socket) -> int:
-    word: int = _WORD.unpack(receive(connection, _WORD.size))[0]
+def _word(connection: socket.socket, deadline: Deadline) -> int:
+    word: int = _WORD.unpack(receive(connection, _WORD.size, deadline))[0]
     return word

@@ -17,6 +17,7 @@ from typing import Any
 
 from device_runner.deadline import Deadline
 from device_runner.failures import DeviceBusy, Failure, RigFailure
+from device_runner.rpc_server.handshake import receive
 
 MAGIC = 0x2F271
 MAX_MESSAGE_BYTES = 1 << 20
@@ -129,18 +130,6 @@ def request(address: Address, key: str, timeout_s: float) -> tuple[Address, str]
         if code != Code.SUCCESS:
             raise ValueError(f"it answered {code!r:.80} to REQUEST")
         return (str(host), int(port)), str(match_key)
-
-
-def receive(sock: socket.socket, size: int, deadline: Deadline) -> bytes:
-    """Exactly `size` bytes. Raises ConnectionError at an early end, TimeoutError at the deadline."""
-    data = bytearray()
-    while len(data) < size:
-        deadline.bound(sock)
-        piece = sock.recv(size - len(data))
-        if not piece:
-            raise ConnectionError("it was closed in the middle of a message")
-        data += piece
-    return bytes(data)
 
 
 def send_json(sock: socket.socket, value: Any, deadline: Deadline) -> None:

@@ -74,7 +74,8 @@ class Relay:
             self._process.wait(END_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait()
+            with suppress(subprocess.TimeoutExpired):  # it hangs in the kernel, where nothing of ours reaches it
+                self._process.wait(END_TIMEOUT_S)
 
     def _send(self, message: str) -> None:
         with suppress(OSError):  # closed or dead: then the stream is cut already

@@ -13,7 +13,7 @@ from typing import IO
 from device_runner.failures import Failure, RigFailure, SetupMissing
 from device_runner.lifetime import dying_with_parent
 from device_runner.transport.adb import Adb
-from device_runner.virtual.children import Children
+from device_runner.virtual.children import KILL_DEADLINE_S, Children
 
 LOOPBACK = "127.0.0.1"
 PROBE_TIMEOUT_S = 2.0
@@ -49,7 +49,7 @@ class PrivateServer:
     def kill(self) -> None:
         """Kill it, as somebody else's `adb kill-server` would."""
         self._process.kill()
-        self._process.wait()
+        self._process.wait(KILL_DEADLINE_S)
 
     def _start(self) -> None:
         """The server is handed a socket that already listens, so that the port cannot be lost."""
@@ -64,23 +64,15 @@ class PrivateServer:
 
 def connect(port: int, serial: str, deadline_s: float) -> None:
     """Make the server on `port` connect to `serial` and wait until a command runs there. Raises RigFailure."""
-    end = time.monotonic() + deadline_s
+    adb, end = Adb(serial, port), time.monotonic() + deadline_s
     while True:
         try:
-            _ask_to_connect(port, serial)
+            adb.find(timeout_s=PROBE_TIMEOUT_S)
             # The server's answer is no proof: it says "connected" of a phone that hangs, too. A command's end is.
-            Adb(serial, port).shell(["true"], timeout_s=PROBE_TIMEOUT_S)
+            adb.shell(["true"], timeout_s=PROBE_TIMEOUT_S)
             return
         except (OSError, Failure) as error:
             if time.monotonic() > end:
                 message = f"the virtual phone did not answer over adb within {deadline_s:g} s"
                 raise RigFailure(message, evidence=str(error)) from error
         time.sleep(RETRY_S)
-
-
-def _ask_to_connect(port: int, serial: str) -> None:
-    request = f"host:connect:{serial}".encode()
-    with socket.create_connection((LOOPBACK, port), PROBE_TIMEOUT_S) as connection:
-        connection.sendall(b"%04x%b" % (len(request), request))
-        while connection.recv(256):
-            pass

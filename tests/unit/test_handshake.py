@@ -1,0 +1,85 @@
+"""How a client and a server meet: whoever is slow, or nobody of ours, is refused in time."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from device_runner.deadline import Deadline
+from device_runner.rpc_server import handshake
+
+LONG_S = 30.0
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield ours, theirs
+
+
+@contextmanager
+def trickling(sock: socket.socket, data: bytes, every_s: float) -> Iterator[None]:
+    """The other side sends one byte after the other, none of them late."""
+    stop = threading.Event()
+
+    def send() -> None:
+        for byte in data:
+            if stop.wait(every_s):
+                return
+            sock.sendall(bytes([byte]))
+
+    thread = threading.Thread(target=send)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(LONG_S)
+
+
+def message(magic: int, text: bytes) -> bytes:
+    return struct.pack("<ii", magic, len(text)) + text
+
+
+def test_a_client_is_let_in_by_its_key(ends: tuple[socket.socket, socket.socket]) -> None:
+    ours, theirs = ends
+    theirs.sendall(message(handshake.MAGIC, b"client:key -timeout=7"))
+    assert handshake.greet(ours, "name", "key").timeout_s == 7
+    assert theirs.recv(64) == message(handshake.MAGIC, b"server:name")
+
+
+def test_a_client_with_another_key_is_told(ends: tuple[socket.socket, socket.socket]) -> None:
+    ours, theirs = ends
+    theirs.sendall(message(handshake.MAGIC, b"client:another"))
+    with pytest.raises(handshake.Unwelcome, match="mismatched key 'another'"):
+        handshake.greet(ours, "name", "key")
+    with pytest.raises(handshake.Unwelcome, match="not valid any more"):
+        handshake.call(theirs, "key", Deadline(LONG_S))
+
+
+def test_a_client_that_says_it_byte_by_byte_is_too_late_all_the_same(
+    ends: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server serves nobody else meanwhile."""
+    ours, theirs = ends
+    monkeypatch.setattr(handshake, "DEADLINE_S", 0.3)
+    began = time.monotonic()
+    with trickling(theirs, message(handshake.MAGIC, b"client:" + b"k" * 300), 0.1), pytest.raises(TimeoutError):
+        handshake.named(ours)
+    assert time.monotonic() - began < LONG_S
+
+
+def test_a_server_that_answers_byte_by_byte_is_too_late_all_the_same(
+    ends: tuple[socket.socket, socket.socket],
+) -> None:
+    ours, theirs = ends
+    answer = message(handshake.MAGIC, b"server:" + b"k" * 300)
+    with trickling(theirs, answer, 0.1), pytest.raises(TimeoutError):
+        handshake.call(ours, "key", Deadline(0.3))
