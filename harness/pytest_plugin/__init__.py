@@ -1,1 +1,1 @@
-"""Correctness gates for pytest, one test for each case: `pytest --pyargs harness.pytest_plugin --device D`."""
+"""Correctness tests for pytest, one test for each case: `pytest --pyargs harness.pytest_plugin --device D`."""

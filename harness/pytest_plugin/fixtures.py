@@ -8,7 +8,7 @@ import pytest
 
 from device_runner.failures import Failure
 from harness.cases.case import Case
-from harness.pytest_plugin.bench import CaseRunner, opened
+from harness.pytest_plugin.case_runner import CaseRunner, opened
 from harness.pytest_plugin.message import explain, headline
 from harness.pytest_plugin.options import Options, device_of
 from harness.run.outcome import Outcome, Owner

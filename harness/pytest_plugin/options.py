@@ -1,4 +1,4 @@
-"""What a gate was asked to do, from pytest's command line."""
+"""What correctness tests were asked to do, from pytest's command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run of gates as a whole tells the shell."""
+"""What a run of correctness tests as a whole tells the shell."""
 
 from __future__ import annotations
 

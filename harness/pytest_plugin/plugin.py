@@ -18,12 +18,12 @@ ACTIVE = pytest.StashKey[bool]()
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Add our options if this run is ours."""
     config = pluginmanager.get_plugin("pytestconfig")
-    if config and asks_for_gates([str(argument) for argument in config.invocation_params.args]):
+    if config and asks_for_us([str(argument) for argument in config.invocation_params.args]):
         config.stash[ACTIVE] = True
         add_options(parser)
 
 
-def asks_for_gates(arguments: Sequence[str]) -> bool:
+def asks_for_us(arguments: Sequence[str]) -> bool:
     """Whether the command line names this package, as a module or by its path."""
     here = Path(__file__).parent
     names = [argument.split("::")[0] for argument in arguments if not argument.startswith("-")]
@@ -36,19 +36,23 @@ def _within(name: str, folder: Path) -> bool:
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """The options of a gate; they mean what they mean to `adreno-bench run`."""
-    group = parser.getgroup("adreno-bench", "correctness gates of adreno-bench")
-    group.addoption("--suite", metavar="FILE", help="The suite file (default: adreno-bench.toml).")
-    group.addoption("--case", action="append", metavar="GLOB", help="Only cases whose id matches. May be repeated.")
+    """The options of correctness tests; they mean what they mean to `adreno-bench run`, and say so in its words."""
+    from harness import option_texts as texts
+
+    group = parser.getgroup("adreno-bench", "correctness tests of adreno-bench")
+    group.addoption(
+        "--suite", metavar="FILE", help=f"{texts.SUITE} Default: adreno-bench.toml beside the tests, or here."
+    )
+    group.addoption("--case", action="append", metavar="GLOB", help=texts.CASE)
     group.addoption(
         "--device",
         action="append",
         metavar="DEVICE",
-        help="virtual (default), local or an adb serial. Repeated with -n: each worker has one of them.",
+        help=f"{texts.DEVICE} Default: virtual. Repeatable with -n: each worker has one of them.",
     )
-    group.addoption("--baselines", metavar="DIR", help="Folder of baselines (default: baselines).")
-    group.addoption("--as-shipped", action="store_true", help="Work around only what nothing would compile without.")
-    group.addoption("--with-quirk", action="append", metavar="QUIRK", help="With --as-shipped: and this one, too.")
+    group.addoption("--baselines", metavar="DIR", help=f"{texts.BASELINES} Default: baselines.")
+    group.addoption("--as-shipped", action="store_true", help=texts.AS_SHIPPED)
+    group.addoption("--with-quirk", action="append", metavar="QUIRK", help=texts.WITH_QUIRK)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,4 +1,4 @@
-"""The gates themselves. A repository of its own may have such a file too: docs/gates.md."""
+"""The correctness tests themselves. A repository of its own may have such a file too: docs/gates.md."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Run:
     tunings: TuningStore
     as_shipped: bool = False
     timed: bool = True
-    """Whether right answers are also timed. A correctness gate has no use for it."""
+    """Whether right answers are also timed. Correctness tests have no use for it."""
     allow_reboot: bool = False
     """Whether a lost device may be rebooted."""
     id: str = field(default_factory=new_id)

@@ -1,4 +1,4 @@
-"""The project's own gates: those of the installed plugin, on the suite file beside them."""
+"""The project's own correctness tests: those of the installed plugin, on the suite file beside them."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import subprocess
 import sys
@@ -9,17 +10,20 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import typer
 from fake_device import FakeDevice, a_plan, things
 from fake_records import a_record
 
 from device_runner.failures import DeviceLost, Hang, RigFailure
 from harness.cases.case import Case
 from harness.cases.suite import load_suite
+from harness.cli.gate import gate
 from harness.judge import baseline
 from harness.pytest_plugin import fixtures, plugin
-from harness.pytest_plugin.bench import CaseRunner
+from harness.pytest_plugin.case_runner import CaseRunner
 from harness.pytest_plugin.options import Options, device_of
 from harness.run.context import Run
 from harness.run.outcome import Outcome
@@ -39,12 +43,12 @@ relative = 1e-4
 reason = "it only adds"
 """
 OPENCL, TEXTURE = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
-GATES = ("--pyargs", "harness.pytest_plugin", "--suite", "my.toml")
+TESTS = ("--pyargs", "harness.pytest_plugin", "--suite", "my.toml")
 
 
 @dataclass
 class Rig:
-    """Runs pytest on the gates with a device of plain Python, and counts how often it was opened."""
+    """Runs pytest on the correctness tests with a device of plain Python, and counts how often it was opened."""
 
     pytester: pytest.Pytester
     device: FakeDevice = field(default_factory=FakeDevice)
@@ -62,7 +66,7 @@ class Rig:
 
     def pytest(self, *arguments: str) -> pytest.RunResult:
         quick = [word for name in ("cacheprovider", "hypothesispytest", "benchmark") for word in ("-p", f"no:{name}")]
-        return self.pytester.runpytest_inprocess(*GATES, *quick, *arguments)
+        return self.pytester.runpytest_inprocess(*TESTS, *quick, *arguments)
 
 
 @pytest.fixture
@@ -216,9 +220,9 @@ def test_gates_are_meant_when_they_are_named() -> None:
         [folder],
         [f"{folder}/test_cases.py::x"],
     ):
-        assert plugin.asks_for_gates(named)
+        assert plugin.asks_for_us(named)
     for other in ([], ["tests"], ["--device", "virtual"], ["harness"], ["--deselect=harness.pytest_plugin"]):
-        assert not plugin.asks_for_gates(other)
+        assert not plugin.asks_for_us(other)
 
 
 @pytest.mark.parametrize(("worker", "device"), [(None, "a"), ("gw0", "a"), ("gw1", "b"), ("gw2", "a")])
@@ -229,3 +233,17 @@ def test_each_worker_has_a_device_of_its_own(
     if worker:
         monkeypatch.setattr(pytestconfig, "workerinput", {"workerid": worker}, raising=False)
     assert device_of(pytestconfig, ["a", "b"]) == device
+
+
+def test_its_options_say_what_those_of_the_command_line_say() -> None:
+    alone = typer.Typer(add_completion=False)
+    alone.command()(gate)
+    command = typer.main.get_command(alone)
+    told = {name: vars(parameter).get("help") for parameter in command.params for name in parameter.opts}
+    ours = argparse.ArgumentParser(allow_abbrev=False)
+    plugin.add_options(SimpleNamespace(getgroup=lambda *_: SimpleNamespace(addoption=ours.add_argument)))  # type: ignore[arg-type]
+    options = [action for action in ours._actions if not isinstance(action, argparse._HelpAction)]
+    assert len(options) == 6
+    for option in options:
+        (name,) = option.option_strings
+        assert (option.help or "").startswith(told[name] or "not told")

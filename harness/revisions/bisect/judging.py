@@ -32,7 +32,7 @@ class Reason(str, Enum):
 
 
 class RevisionRunner(Protocol):
-    """One revision, ready to be used: `harness.revisions.Toolchain`, or a fake of the tests."""
+    """One revision, ready to be used: a `harness.revisions.toolchain.Toolchain`, or a fake of the tests."""
 
     def build(self, cases: Sequence[str]) -> dict[str, Build]:
         """Compile cases."""
