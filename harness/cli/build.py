@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from device_runner.failures import Failure
-from harness.cli.options import DEFAULT_SUITE, AsJson, AsShipped, CaseGlob, DeviceName, SuiteFile, WithQuirks
+from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceName, grouped
 from harness.run.outcome import ExitCode, Outcome, exit_code
 
 if TYPE_CHECKING:
@@ -17,23 +17,16 @@ if TYPE_CHECKING:
     from harness.workbench import Workbench
 
 
-def build(
-    suite: SuiteFile = DEFAULT_SUITE,
-    case: CaseGlob = None,
-    device: DeviceName = "virtual",
-    as_shipped: AsShipped = False,
-    with_quirks: WithQuirks = None,
-    as_json: AsJson = False,
-) -> None:
+@grouped
+def build(what: CaseOptions, device: DeviceName = DEFAULT_DEVICE, as_json: AsJson = False) -> None:
     """Compile the cases for a device and show what the compiler made of them.
 
     The device is asked for its image limits, because they decide which tensors may be textures; nothing is run on it.
     """
     from harness.cli.screen import Screen, out
-    from harness.quirks import policy_of
-    from harness.workbench import Request, open_workbench
+    from harness.workbench import open_workbench
 
-    request = Request.read(suite, case, policy_of(as_shipped, with_quirks))
+    request = what.request()
     with Screen() as screen, open_workbench(request, request.one_device(device, screen), screen) as bench:
         built = bench.builder.build(plan.compile for plan in bench.plans)
     outcomes = [_outcome(built[plan.compile.key]) for plan in bench.plans]

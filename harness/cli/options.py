@@ -85,11 +85,11 @@ class SuiteOptions:
 
         return [case.id for case in choose(load_suite(self.suite), self.case)]
 
-    def request(self) -> Request:
+    def request(self, *, quick: bool = False) -> Request:
         """All of it, read and checked. Raises UsageError, SetupMissing."""
         from harness.workbench import Request
 
-        return Request.read(self.suite, self.case, self.quirks)
+        return Request.read(self.suite, self.case, self.quirks, quick=quick)
 
 
 @dataclass(frozen=True)

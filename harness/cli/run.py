@@ -13,15 +13,12 @@ from harness.cases.case import Tuning
 from harness.cli.options import (
     DEFAULT_DEVICE,
     DEFAULT_RECORDS,
-    DEFAULT_SUITE,
     AsJson,
-    AsShipped,
-    CaseGlob,
+    CaseOptions,
     DeviceNames,
     RecordsFile,
-    SuiteFile,
     TrackerAddress,
-    WithQuirks,
+    grouped,
 )
 from harness.cli.table import json_array, results_table, size
 from harness.run.outcome import ExitCode, Outcome, Owner, exit_code
@@ -36,14 +33,12 @@ if TYPE_CHECKING:
     from harness.workbench import Request
 
 
+@grouped
 def run(
-    suite: SuiteFile = DEFAULT_SUITE,
-    case: CaseGlob = None,
+    what: CaseOptions,
     device: DeviceNames = None,
     tracker: TrackerAddress = None,
     records: RecordsFile = DEFAULT_RECORDS,
-    as_shipped: AsShipped = False,
-    with_quirks: WithQuirks = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Skip cases that the records file has settled for this build and device.")
     ] = False,
@@ -67,13 +62,11 @@ def run(
     """
     from device_runner.rpc_server.tracker import address_of
     from harness.cli.screen import Screen, out
-    from harness.quirks import policy_of
     from harness.run.record import RecordFile
-    from harness.workbench import Request
 
     file = RecordFile(records)
     with Screen() as screen:
-        request = Request.read(suite, case, policy_of(as_shipped, with_quirks), quick=quick)
+        request = what.request(quick=quick)
         at = address_of(tracker) if tracker else None
         names = _members(device, request.cache, at, screen.say)
         kept = file.load() if resume else None
