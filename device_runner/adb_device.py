@@ -1,4 +1,4 @@
-"""A device behind adb: a phone or the virtual one, which differ only in what they are emulating."""
+"""A device behind adb: a phone or the virtual one, which differ only in what is emulated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PHONE_ROOT = "/data/local/tmp/adreno-bench"
 
 
 class AdbDevice(RpcDevice):
-    """A phone or the virtual device. `emulated` names what is not the real thing.
+    """A phone or the virtual device. `emulated` names what is not real.
 
     `restart_adb` restarts the adb server that the transport speaks to; by default that is the user's own.
     """
@@ -53,11 +53,11 @@ class AdbDevice(RpcDevice):
         return adb_rungs(self.adb, self._restart_adb)
 
     def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
-        """Do `work` on a cool phone with its knobs held, which they stay until `close`, and say how it went."""
+        """Do `work` on a cool phone with its knobs set, which stay set until `close`; say whether it kept its pace."""
         return self.keeper.steadily(work, limits)
 
     def close(self) -> None:
-        """Put back whatever was set on the phone."""
+        """Restore what was set on the phone."""
         self.keeper.close()
 
     def _identity(self, opencl: Mapping[str, Any]) -> Identity:
@@ -85,6 +85,6 @@ def abi_of(transport: Transport) -> str:
 
 
 def machine(transport: Transport) -> str:
-    """What the kernel calls its processor; empty if it does not tell."""
+    """The processor as the kernel calls it; empty if that cannot be asked."""
     answer = transport.shell(["uname", "-m"], timeout_s=PROPERTIES_TIMEOUT_S)
     return "" if answer.code else answer.stdout.strip()

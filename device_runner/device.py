@@ -28,7 +28,7 @@ T = TypeVar("T")
 class Identity:
     """What makes two runs comparable. A new identity starts a new series.
 
-    Empty text means that the device does not tell. `emulated` names what is not the real thing on this device.
+    Empty text means that the device does not say. `emulated` names what is not real on this device.
     """
 
     kind: str
@@ -121,13 +121,13 @@ class ThermalLimits:
 
 @dataclass(frozen=True)
 class Steadiness:
-    """Whether a device held its pace while it was measured. Empty for a device that shows nothing of the kind."""
+    """Whether a device held its pace while it was measured. Empty for a device that does not show it."""
 
     throttled: bool = False
     why: str = ""
     """One line, for a person; empty unless `throttled`."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What was read before and after, what was set, what could not be; ready for JSON."""
+    """What was read before and after, what was set, and what could not be set; ready for JSON."""
 
 
 class Program(Protocol):
@@ -187,7 +187,7 @@ class Rung:
     name: str
     deadline_s: float
     act: Callable[[float], None]
-    """Does it within so many seconds and returns if the device answers; raises `Failure` or OSError if not."""
+    """Takes at most so many seconds. Returns if the device answers then; raises `Failure` or OSError if not."""
     drastic: bool = False
     """Whether a person has to allow it first."""
 
@@ -214,13 +214,13 @@ class Device(Protocol):
         """Bring a file to the device under its hash; costs one round trip if it is there."""
 
     def prune(self, older_than_s: float) -> int:
-        """Remove files that were pushed longer ago than that; how many there were."""
+        """Remove files that were pushed longer ago than that; returns how many."""
 
     def scratch(self, name: str) -> AbstractContextManager[str]:
-        """A path on the device where nothing is yet, in a folder that exists; removed when the context ends."""
+        """An unused path in an existing folder of the device; whatever is there when the context ends is removed."""
 
     def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
-        """Do `work` on a device that is cool and held at its pace as far as it lets us, and say whether it kept it.
+        """Do `work` on a device that is cool and held at a steady pace as far as it allows, and say whether it kept it.
 
         Raises what `work` raises, or `DeviceFailure`.
         """

@@ -97,13 +97,13 @@ class DeviceBusy(DeviceFailure):
 
 
 class RigFailure(Failure):
-    """The rig (host, adb, drivers, compilers) is at fault, nobody's code."""
+    """The rig (host, adb, drivers, compilers) is at fault, not the code under test."""
 
     outcome = "infra-error"
 
 
 class LinkFailure(RigFailure):
-    """What leads to the device broke: the adb server, the relay, an RPC server that no program ran in yet."""
+    """The way to the device broke: the adb server, the relay, or an RPC server in which no program had run."""
 
 
 class SetupMissing(RigFailure):

@@ -1,8 +1,8 @@
-"""Whether somebody holds a file, found out without taking it.
+"""Whether somebody holds a file, found out without locking it.
 
 Whoever takes a lock in order to see whether it is free keeps others from it for that moment. The kernel tells of a lock
 of an open file description without that (fcntl(2), F_OFD_GETLK), and drops it with the process that has it, however
-that ends. Such a lock of ours does not exclude anybody: it says that its holder has what does.
+that ends. Ours excludes nobody: it only shows that its owner holds the real lock.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FLOCK = "hhqqi"
 
 @contextmanager
 def held(file: Path) -> Iterator[None]:
-    """Let others see, for as long as the context, that we hold `file`, which exists. Only one may do so at a time."""
+    """Show others that we hold `file`, which exists, until the context ends. Only one may do so at a time."""
     fd = os.open(file, os.O_RDWR)
     try:
         with suppress(OSError, AttributeError):  # without such locks `is_held` cannot tell

@@ -33,7 +33,7 @@ class Holder:
     since: str
     """ISO 8601, UTC."""
     case: str = ""
-    """What it has come to: a case and its step, since `step_since` (ISO 8601, UTC). Empty between two cases."""
+    """What it is doing: a case and its step, since `step_since` (ISO 8601, UTC). Empty between two cases."""
     step: str = ""
     step_since: str = ""
 
@@ -74,7 +74,7 @@ def lease(
 
 
 def tell(device: str, folder: Path, case: str, step: str) -> None:
-    """Let others see what its holder, who is the only one to call this, is doing on a device."""
+    """Let others see what is being done on a device. Only its holder calls this."""
     note = _note_path(device, folder)
     with suppress(OSError):  # a full disk is no reason to end a measurement that nobody may be watching
         if holder := _read(note):
@@ -82,7 +82,7 @@ def tell(device: str, folder: Path, case: str, step: str) -> None:
 
 
 def holder_of(device: str, folder: Path) -> Holder | None:
-    """Who holds a device at this moment; None if nobody does. Never keeps anybody from taking it."""
+    """Who holds a device at this moment; None if nobody does. Asking never delays anybody who wants to take it."""
     taken, holder = is_held(_lock_path(device, folder)), _read(_note_path(device, folder))
     if taken is None and holder:
         taken = _lives(holder)

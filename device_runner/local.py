@@ -51,7 +51,7 @@ class LocalTransport:
         return ShellResult(_code(process), stdout.decode(errors="replace"), stderr.decode(errors="replace"))
 
     def spawn(self, command: Sequence[str], *, timeout_s: float) -> RemoteProcess:
-        """Start a command that goes on; its standard input closes when we die."""
+        """Start a command that runs until it is hung up on; its standard input closes when we die."""
         process = self._popen(command, stdin=subprocess.PIPE, stderr=subprocess.STDOUT)
 
         def hang_up() -> None:
@@ -69,7 +69,7 @@ class LocalTransport:
         return sock
 
     def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
-        """The file is where it must be."""
+        """There is nothing to push: the file is here."""
         return Pushed(str(file.resolve()), 0)
 
     def _popen(self, command: Sequence[str], *, stdin: int, stderr: int) -> subprocess.Popen[bytes]:

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 VIRTUAL, LOCAL = "virtual", "local"
 
 MOST_VIRTUAL = 64
-"""`virtual-1` to `virtual-64` are phones of their own, beside `virtual`, to try a fleet with."""
+"""`virtual-1` to `virtual-64` are further phones beside `virtual`, for trying a fleet."""
 
 SHARED = "own cores"
-"""What of a numbered virtual phone is not the real thing either: others compute on its processor while it is timed."""
+"""Also emulated on a numbered virtual phone: other phones compute on its processor while it is timed."""
 
 OPENCL_VARIABLES = ("ADRENO_BENCH_OPENCL_DEVICE", "OCL_ICD_VENDORS")
-"""What chooses OpenCL's device and driver on this host chooses them on the virtual phone too."""
+"""These choose OpenCL's device and driver on this host, and also on the virtual phone."""
 
 WAIT_FOR_DEVICE_S = 3600.0
 """How long a run waits for another one to free the device."""
@@ -44,7 +44,8 @@ class UnknownDevice(Failure):
 def list_devices(cache: Path) -> list[DeviceEntry]:
     """The virtual device, this host, and every phone that the user's adb server knows, in whatever state.
 
-    Starts an adb server only if a phone hangs on this host's USB. Raises `RigFailure` if the server does not answer.
+    Starts an adb server only if a phone is attached to this host by USB. Raises `RigFailure` if the server does not
+    answer.
     """
     from device_runner.transport.adb_server import known_devices
 
@@ -91,12 +92,12 @@ def is_built_in(name: str) -> bool:
 
 
 def tell(name: str, cache: Path, case: str, step: str) -> None:
-    """Let `adreno-bench devices` of others show what we, who hold this device, are doing on it."""
+    """Let `adreno-bench devices` show what we are doing on this device, which we hold."""
     lease_note(name, _leases(cache), case, step)
 
 
 def put_back(name: str, cache: Path, *, timeout_s: float = 0) -> Mapping[str, str]:
-    """Put back what a killed run left changed on a device: what came of each knob, empty if it left nothing.
+    """Restore what a killed run left changed on a device: the result for each knob, empty if nothing was changed.
 
     Raises `UnknownDevice`, `DeviceBusy` if somebody measures on it, or `DeviceLost` if it cannot be reached.
     """
@@ -198,7 +199,7 @@ def unknown(name: str, names: Sequence[str]) -> UnknownDevice:
 
 
 def _state(entry: AdbEntry) -> str:
-    """Adb's word for it; adbutils keeps only the first of `no permissions`."""
+    """The state in adb's words; of `no permissions` adbutils keeps only the first."""
     return {"device": "ready", "no": "no permissions"}.get(entry.state, entry.state)
 
 
@@ -211,7 +212,7 @@ def _unless_busy(entry: DeviceEntry, cache: Path) -> DeviceEntry:
 
 
 def _numbered_in_use(cache: Path) -> list[DeviceEntry]:
-    """There is no end of numbered virtual phones: those are listed that somebody uses."""
+    """Only the numbered virtual phones that somebody uses are listed."""
     names = [path.stem for path in _leases(cache).glob(f"{VIRTUAL}-*.json")]
     numbered = sorted((name for name in names if is_built_in(name)), key=lambda name: int(name.rpartition("-")[2]))
     entries = [_unless_busy(DeviceEntry(name, "virtual", "ready"), cache) for name in numbered]

@@ -26,7 +26,7 @@ OPENCL_INFO = "adreno_bench.opencl_info"
 """The global function of our OpenCL runtime that describes its device, as JSON."""
 
 LEAST_IMAGE = {"image2d_max_width": 8192, "image2d_max_height": 8192, "image_max_array_layers": 2048}
-"""What every OpenCL 1.2 device with images can do (specification, table 4.3), for a runtime that does not tell."""
+"""What every OpenCL 1.2 device with images supports (specification, table 4.3), for a runtime that says no more."""
 
 
 class RpcDevice(ABC):
@@ -63,14 +63,14 @@ class RpcDevice(ABC):
         return self.transport.push(file, sha256, timeout_s=timeout_s)
 
     def prune(self, older_than_s: float) -> int:
-        """Remove files that were pushed longer ago than that; how many there were. A run pushes again what it needs."""
+        """Remove files that were pushed longer ago than that; returns how many. A run pushes again what it needs."""
         minutes = f"+{int(older_than_s // 60)}" if older_than_s else "-9999999"
         search = ["find", f"{self.transport.root}/files", "-type", "f", "-mmin", minutes, "-print", "-delete"]
         return len(self.transport.shell(search, timeout_s=SHELL_TIMEOUT_S).stdout.splitlines())
 
     @contextmanager
     def scratch(self, name: str) -> Iterator[str]:
-        """A path on the device where nothing is yet, in a folder that exists; removed when the context ends."""
+        """An unused path in an existing folder of the device; whatever is there when the context ends is removed."""
         folder = f"{self.transport.root}/scratch"
         path = f"{folder}/{uuid.uuid4().hex[:12]}-{name}"
         made = self.transport.shell(["mkdir", "-p", folder], timeout_s=SHELL_TIMEOUT_S)
@@ -83,12 +83,12 @@ class RpcDevice(ABC):
                 self.transport.shell(["rm", "-f", path], timeout_s=SHELL_TIMEOUT_S)
 
     def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
-        """Do `work`. A machine that is not a phone has nothing that we would set or read."""
+        """Do `work`: there is nothing to set or read on a machine that is not a phone."""
         return work(), Steadiness()
 
     @abstractmethod
     def _identity(self, opencl: Mapping[str, Any]) -> Identity:
-        """Complete the fields of the OpenCL device with the machine's own."""
+        """The identity: the fields of the OpenCL device and the machine's own."""
 
 
 def _opencl_fields(info: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Who devices turned out to be when they were last opened, so that a label can be looked up without opening them."""
+"""The identities of devices as of when they were last opened, so that labels can be looked up without opening them."""
 
 from __future__ import annotations
 

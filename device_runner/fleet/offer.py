@@ -1,4 +1,4 @@
-"""What the host of a device tells of it: through the tracker before anybody asks, and to whoever has got it."""
+"""What the host of a device says of it: an offer to everybody, through the tracker, and a grant to whoever gets it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 from device_runner.device import DeviceEntry, Identity
 
 PREFIX = "adreno-bench/"
-"""Of our keys at a tracker, which others use too."""
+"""Begins our keys at a tracker, which others may use, too."""
 
 FIELD = "adreno_bench"
-"""Of what a server tells the tracker of itself, beside TVM's `key` and `addr`."""
+"""Where a server's description at the tracker has our offer, beside TVM's `key` and `addr`."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Offer:
 
     @property
     def key(self) -> str:
-        """Of the queue that it stands in: devices that are as good as each other."""
+        """Names its queue at the tracker, which is one for all devices of an identity."""
         return PREFIX + self.identity.key
 
     @property
@@ -38,20 +38,20 @@ class Offer:
 
 @dataclass(frozen=True)
 class Grant:
-    """The first message to whoever has got a device."""
+    """The first message to whoever gets a device."""
 
     offer: Offer
     serial: str
     root: str
     """Our folder on the device."""
     token: str
-    """What each further connection, to a service of the device, has to name."""
+    """What each further connection to a service of the device has to name."""
     tvm: str
-    """Release of TVM on the host. A virtual device runs it; a phone runs what it is brought."""
+    """Release of TVM on the host. A virtual device runs it; a phone runs what its user brings."""
 
 
 def plain(value: Offer | Grant) -> dict[str, Any]:
-    """As JSON has it."""
+    """As it is written in JSON."""
     return asdict(value)
 
 

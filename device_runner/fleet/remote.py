@@ -49,7 +49,7 @@ def offers(tracker: Address, *, timeout_s: float = ANSWER_TIMEOUT_S) -> list[Off
 def open_remote(
     key: str, tracker: Address, cache: Path, *, timeout_s: float, say: Callable[[str], None] = lambda _: None
 ) -> Iterator[tuple[AdbDevice, Tell]]:
-    """Hold the next free device of a key, wherever it is, and a way to tell its host what becomes of it.
+    """Hold the next free device of a key, wherever it is. Yields it and a way to tell its host what is done on it.
 
     Raises `DeviceBusy` if none is free within `timeout_s`, `RigFailure` if tracker or host cannot be used.
     """
@@ -98,7 +98,7 @@ class RemoteDevice(AdbDevice):
 
     @property
     def rungs(self) -> Sequence[Rung]:
-        """Its adb server is its host's affair: from here it can only be waited for."""
+        """Only waiting for it: its adb server belongs to its host."""
         return [retry(self.transport)]
 
 
@@ -132,7 +132,7 @@ def _grant(control: socket.socket, address: Address) -> Grant:
 
 
 def _program(grant: Grant, transport: RemoteTransport, cache: Path) -> Sequence[str]:
-    """The command that starts TVM's RPC server there; brings a phone what it needs for it."""
+    """The command that starts TVM's RPC server there, after bringing a phone what it needs for that."""
     from device_runner.runtimes.phone import RuntimeStore, install
 
     if grant.offer.identity.kind != "virtual":

@@ -1,4 +1,4 @@
-"""From what a person types after `--device` to devices: a name, `all`, `virtual:8`, or labels (`soc=SM8650`)."""
+"""Which devices a person means after `--device`: a name, `all`, `virtual:8`, or labels (`soc=SM8650`)."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def select_one(wanted: str, cache: Path, say: Say = lambda _: None) -> str:
 
 
 def select_offers(wanted: Sequence[str], offers: Sequence[Offer], say: Say = lambda _: None) -> list[Offer]:
-    """Those of other hosts' devices that are meant and free. Raises `UnknownDevice` if one of `wanted` matches none.
+    """The free devices of other hosts that are meant. Raises `UnknownDevice` if one of `wanted` matches none.
 
     A tracker gives out any device of an identity, so a name means one that is as good as the one of that name.
     """
@@ -106,7 +106,7 @@ def _found(wanted: Sequence[str], cache: Path, say: Say) -> list[str]:
 
 
 def _require_apart(names: Sequence[str]) -> None:
-    """Raise `AmbiguousDevice` for devices that would spoil each other's times, which nothing in a record would show."""
+    """Raise `AmbiguousDevice` for devices that would disturb each other's times, which no record would show."""
     here = [name for name in names if is_built_in(name)]
     if len(here) > 1 and {VIRTUAL, LOCAL} & set(here):
         message = f"{' and '.join(here)} compute on the same cores of this host and cannot be measured together"

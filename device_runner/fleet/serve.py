@@ -49,13 +49,13 @@ class Desk:
 
     tracker: Address
     address: str
-    """Our own, as clients reach us; connections to any other of our addresses are not taken."""
+    """Our own address, by which clients reach us and on which alone we listen."""
     host: str
     """Our name in records."""
 
 
 def serve(device: AdbDevice, desk: Desk, tell: Tell, say: Callable[[str], None], stop: threading.Event) -> None:
-    """Offer a device that we hold until `stop` is set; while it does not answer, or the tracker does not, wait.
+    """Offer a device that we hold, until `stop` is set. If the device or the tracker does not answer, try again later.
 
     `tell` lets whoever watches the device on this host see what becomes of it, `say` is for the person who serves.
     """
@@ -105,7 +105,7 @@ class _Turn:
         self._lock = threading.Lock()
 
     def run(self) -> None:
-        """Raises `DeviceLost` if the device does not answer while it is free, OSError or ValueError for the tracker."""
+        """Raises `DeviceLost` if the free device does not answer, OSError or ValueError if the tracker does not."""
         self._look()
         tracker = Connection(self._desk.tracker, LOOK_TIMEOUT_S)
         try:
@@ -169,7 +169,7 @@ class _Turn:
             raise DeviceLost(f"{self._offer.device} cannot run `true`")
 
     def _look_after(self, client: socket.socket) -> None:
-        """Serve one client until it ends its connection, or we are to stop. The tracker is not needed for it."""
+        """Serve one client until it ends its connection or we are asked to stop. This does not need the tracker."""
         while not self._stop.is_set():
             ready = select.select([client, self._listener], [], [], LOOK_EVERY_S)[0]
             if self._listener in ready:
@@ -179,7 +179,7 @@ class _Turn:
                 return
 
     def _hear(self, client: socket.socket) -> bool:
-        """Pass on what the client says it is doing; whether it is still there."""
+        """Pass on what the client says it is doing. Returns whether it is still there."""
         try:
             case, step = receive_json(client, Deadline(LOOK_TIMEOUT_S))
             self._tell(str(case), str(step))
@@ -255,7 +255,7 @@ def _request(connection: socket.socket) -> str:
 
 
 def _copy(source: socket.socket, sink: socket.socket) -> None:
-    """Until either ends; then both do."""
+    """Copy until one of the two ends, then end both."""
     with suppress(OSError):
         while data := source.recv(CHUNK_BYTES):
             sink.sendall(data)
@@ -265,7 +265,7 @@ def _copy(source: socket.socket, sink: socket.socket) -> None:
 
 
 def _keep_alive(connection: socket.socket) -> None:
-    """Notice within half a minute that a client's host is gone."""
+    """Let the kernel notice within half a minute that a client's host is gone."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
         if hasattr(socket, option):

@@ -1,4 +1,4 @@
-"""Wait until a phone is cool enough to be measured, but not for ever."""
+"""Waiting until a phone is within its thermal limits, for a limited time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def cooled(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> tuple[Reading, dict[str, object]]:
-    """Look until the phone is cool or its time is over: the last look, and what there is to say of the wait."""
+    """Read the phone until it is cool or the time for that is over: the last reading, and facts about the wait."""
     reading = look()
     began = clock()
     while too_hot(reading, limits) and (left_s := limits.wait_s - (clock() - began)) > 0:

@@ -1,4 +1,4 @@
-"""Did the phone hold its pace between two looks? A pure function of them."""
+"""Whether the phone held its pace between two readings: a pure function of them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def judge(before: Reading, after: Reading, *, held: bool = False, tolerated_stat
 
 
 def clock_share(before: Reading, after: Reading) -> float | None:
-    """Share of the GPU's time between the looks that it spent at its most used level; None if nobody can tell."""
+    """Share of the GPU's time between the readings that it spent at its most used level; None if that is unknown."""
     if not before.clock_stats or not after.clock_stats or len(before.clock_stats) != len(after.clock_stats):
         return None
     spent = [new - old for old, new in zip(before.clock_stats, after.clock_stats, strict=True)]
@@ -56,7 +56,7 @@ def _reset(before: Reading, after: Reading) -> list[str]:
 
 
 def _limited(before: Reading, after: Reading) -> list[str]:
-    """By the driver's own word, in whichever of two ways it is told."""
+    """Whether heat limited the clock, according to either of the driver's two nodes."""
     level = max(before.thermal_pwrlevel or 0, after.thermal_pwrlevel or 0)
     slowest = min((r.max_clock_mhz for r in (before, after) if r.max_clock_mhz), default=None)
     top = after.top_clock_mhz or before.top_clock_mhz

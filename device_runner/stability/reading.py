@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 COLDEST_C, HOTTEST_C = -30.0, 150.0
-"""Outside of this a sensor is not one."""
+"""A sensor that shows less or more does not measure a temperature."""
 
 TYPE_GPU = 1
 TYPE_BATTERY = 2
@@ -29,7 +29,7 @@ _CHARGING = "2"
 
 @dataclass(frozen=True)
 class Reading:
-    """One look at a phone. None is not known."""
+    """What one look at a phone found. None means unknown."""
 
     gpu_c: float | None = None
     battery_c: float | None = None
@@ -58,7 +58,7 @@ class Reading:
 
     @property
     def unknown(self) -> list[str]:
-        """Names of what is not."""
+        """Names of what is not known."""
         return [name for name, value in asdict(self).items() if value is None]
 
 

@@ -1,4 +1,4 @@
-"""One device behind an adb server: shell, long-running jobs, streams. Every call has a total deadline.
+"""One device behind an adb server: shell, long-running processes, streams. Every call has a total deadline.
 
 adbutils serves for what concerns the server (`adb_server`), not for what concerns a device: its timeouts are for each
 receive, and opening a stream has none that can be set. The host side of the protocol is a request of four hex digits

@@ -12,7 +12,7 @@ from device_runner.transport.push import Progress, push
 
 @dataclass(frozen=True)
 class AdbTransport(Adb):
-    """Reaches a device through adb; what we bring there lies under `root`."""
+    """Reaches a device through adb; our files on it lie under `root`."""
 
     root: str
     progress: Progress | None = None
@@ -23,6 +23,6 @@ class AdbTransport(Adb):
         return self.serial
 
     def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
-        """Under a name made of the hash, because dlopen takes a library of a known path for the one it has."""
+        """Push it to a name made of the hash: dlopen does not load a library again from a path that it has loaded."""
         destination = f"{self.root}/files/{sha256}{file.suffix}"
         return push(self, file, sha256, destination, timeout_s=timeout_s, progress=self.progress)

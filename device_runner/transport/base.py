@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     import socket
 
 OUTPUT_LIMIT_BYTES = 262_144
-"""How much of a job's newest output is kept."""
+"""How much of a process's newest output is kept."""
 
 
 class RemoteProcess:
     """A command that runs until it ends or is hung up on, drained by a thread so that it never blocks on its output.
 
-    `events` yields pieces of output, and the exit code last; without a code the connection to the job was lost.
-    `hang_up` closes its standard input, `abandon` gives up on it and makes `events` end.
+    `events` yields pieces of output, and the exit code last; without a code the connection to the process was lost.
+    `hang_up` closes its standard input, `abandon` closes the connection, which ends `events`.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class RemoteProcess:
         self._ended = threading.Event()
         self.code: int | None = None
         """Exit code, 128 + signal after a death by signal; None while it runs and if the connection was lost."""
-        threading.Thread(target=self._drain, name="job-output", daemon=True).start()
+        threading.Thread(target=self._drain, name="remote-output", daemon=True).start()
 
     @property
     def ended(self) -> bool:

@@ -1,4 +1,4 @@
-"""Which boot of a machine this is: what tells a reboot from a process that died."""
+"""Which boot of a machine this is, so that a reboot can be told from a process that died."""
 
 from __future__ import annotations
 

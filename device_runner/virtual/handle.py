@@ -28,13 +28,13 @@ from device_runner.virtual.tvm_rpc.server import FAULTS
 START_DEADLINE_S = 15.0
 REMOTE_ROOT = "data/local/tmp/adreno-bench"
 EMULATED = ("soc", "gpu", "clocks", "thermal", "battery")
-"""What on this phone is not the real thing."""
+"""What is not real on this phone."""
 SIMULATED = "inference time"
-"""What is not either, while inferences wait and do not compute."""
+"""What is not real either while inferences wait instead of computing."""
 
 _OURS = Path(device_runner.__file__).parent
 _INSTALLED = ("numpy", "tvm", "tvm_ffi")
-"""What runs on the phone of what is installed here."""
+"""The packages installed here that run on the phone."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class VirtualPhone:
 
     @property
     def emulated(self) -> tuple[str, ...]:
-        """What is not the real thing, with the faults that are injected now."""
+        """What is not real, with the faults that are injected now."""
         simulated = faults.read(self.home / FAULTS_JSON).simulate_inference_s is not None
         return (*EMULATED, SIMULATED) if simulated else EMULATED
 
@@ -70,11 +70,11 @@ class VirtualPhone:
         return phone.edit(self.home, lambda state: state.changed(changes))
 
     def injected(self) -> list[dict[str, Any]]:
-        """The mishaps that truly happened since the phone was started, in order, with `time_s` (Unix)."""
+        """The mishaps that really happened since the phone was started, in order, with `time_s` (Unix)."""
         return [json.loads(line) for line in (self.home / INJECTED_JSONL).read_text().splitlines()]
 
     def fault(self, **changes: Any) -> Faults:
-        """Inject faults, or take them back with their default: `fault(frozen=True)`. Others stay as they are."""
+        """Inject faults (`fault(frozen=True)`), or end them by setting their default. Others stay as they are."""
         path = self.home / FAULTS_JSON
         injected = replace(faults.read(path), **changes)
         faults.write(path, injected)
@@ -172,7 +172,7 @@ def _package_folders() -> set[Path]:
 
 
 def _python(call: str, *arguments: str) -> list[str]:
-    """Command line that calls `module:function` of ours, in this Python, deaf to its environment and folder."""
+    """Command line that calls `module:function` of ours in this Python, without its environment and working directory."""
     module, _, function = call.partition(":")
     folders = [str(folder) for folder in (*sorted(_package_folders()), _OURS.parent)]
     code = f"import sys; sys.path += {folders!r}; from {module} import {function}; sys.exit({function}())"

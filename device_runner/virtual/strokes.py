@@ -1,4 +1,4 @@
-"""Operations that are struck by chance (`dice`): what becomes of them. The host is told when it does."""
+"""What happens to operations that chance (`dice`) chooses to fail. The host is told when it happens."""
 
 from __future__ import annotations
 

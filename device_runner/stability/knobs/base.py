@@ -44,7 +44,7 @@ class Knob(Protocol):
         """Whether only root may write it."""
 
     def why_not(self, phone: Phone) -> str:
-        """Why it must be left alone on this phone; empty if it may be turned."""
+        """Why it must be left alone on this phone; empty if it may be set."""
 
     def read(self, phone: Phone) -> str:
         """Shell text that prints its value, and whatever `wanted` has to know."""

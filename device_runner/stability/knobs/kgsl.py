@@ -31,7 +31,7 @@ class GpuKnob:
     needs_root: bool = True
 
     def why_not(self, phone: Phone) -> str:
-        """Two phones are known not to survive it."""
+        """Pixel 2 and 2 XL crash."""
         return "this phone crashes when its GPU clock is held" if phone.product in CRASH_WHEN_LOCKED else ""
 
 

@@ -1,4 +1,4 @@
-"""Fixed-performance mode: Android's own way to hold CPU and GPU at a pace that lasts, without root.
+"""Fixed-performance mode: Android's own way to hold CPU and GPU at clocks that can be sustained, without root.
 
 Source: AOSP PowerManagerShellCommand (API 30 and later). It sets a lower, sustainable clock, not the highest, and does
 not stop overheating. Android cannot be asked for it, so the exit code has to do for reading it back, and what it is
@@ -23,11 +23,11 @@ class FixedPerformance:
     needs_root: bool = False
 
     def why_not(self, phone: Phone) -> str:
-        """Nothing speaks against it."""
+        """It is always allowed."""
         return ""
 
     def read(self, phone: Phone) -> str:
-        """There is nothing to ask."""
+        """Nothing: the mode cannot be read."""
         return "true"
 
     def value(self, printed: str) -> str:
@@ -39,5 +39,5 @@ class FixedPerformance:
         return "true"
 
     def write(self, phone: Phone, value: str) -> str:
-        """Fails where the power HAL does not know it; says what it set where it does."""
+        """Fails if the power HAL does not have the mode; otherwise prints what was set."""
         return f"{quoted('cmd', 'power', 'set-fixed-performance-mode-enabled', value)} && {quoted('echo', value)}"

@@ -1,4 +1,4 @@
-"""Who the phone is, as far as knobs care: can we be root, and which way does adb come?"""
+"""What knobs need to know of a phone: whether we can be root on it, and whether adb reaches it over the network."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROOT_SHELLS = {
 
 
 def probe(transport: Transport, *, system: str = "", wired: bool | None = None) -> Phone:
-    """Ask a phone. `wired` says how adb comes where the serial would mislead. Raises `DeviceFailure`."""
+    """Ask a phone. `wired` overrides what its serial says of how adb reaches it. Raises `DeviceFailure`."""
     said = run_batch(
         transport,
         {

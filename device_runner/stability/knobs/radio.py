@@ -21,24 +21,24 @@ class AirplaneMode:
     needs_root: bool = False
 
     def why_not(self, phone: Phone) -> str:
-        """It would cut the branch that we sit on."""
+        """Over the network it would cut off adb itself."""
         return "adb reaches this phone through its network" if phone.over_network else ""
 
     def read(self, phone: Phone) -> str:
-        """Prints the word."""
+        """Prints `enabled` or `disabled`."""
         return "cmd connectivity airplane-mode"
 
     def value(self, printed: str) -> str:
-        """The word, if it is one of the two."""
+        """`enabled` or `disabled`, if it printed one of them."""
         word = (printed.split() or [""])[-1]
         return word if word in _WORDS else ""
 
     def wanted(self, printed: str) -> str:
-        """On, if the phone has the command."""
+        """`enabled`, if the phone has the command."""
         return "enabled" if self.value(printed) else ""
 
     def write(self, phone: Phone, value: str) -> str:
-        """Only the two words that there are."""
+        """Turns it on or off."""
         return f"cmd connectivity airplane-mode {_WORDS.get(value, 'disable')}"
 
 

@@ -1,4 +1,4 @@
-"""The screen: awake, because Android slows a phone that sleeps; dark and with nothing moving it costs little.
+"""The screen: awake, because Android slows down a phone that sleeps. A dark screen on which nothing moves costs little.
 
 Source: AOSP PowerManagerService.dump (`mWakefulness`), KeyEvent (224 wakes, 223 sleeps).
 """
@@ -22,7 +22,7 @@ class Screen:
     needs_root: bool = False
 
     def why_not(self, phone: Phone) -> str:
-        """Nothing speaks against it."""
+        """It is always allowed."""
         return ""
 
     def read(self, phone: Phone) -> str:
@@ -39,5 +39,5 @@ class Screen:
         return AWAKE
 
     def write(self, phone: Phone, value: str) -> str:
-        """Presses the key."""
+        """Presses the key that wakes the phone, or the one that lets it sleep."""
         return f"input keyevent {_KEY_WAKE if value == AWAKE else _KEY_SLEEP}"

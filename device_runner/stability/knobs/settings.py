@@ -24,7 +24,7 @@ class Setting:
     needs_root: bool = False
 
     def why_not(self, phone: Phone) -> str:
-        """Nothing speaks against it."""
+        """It is always allowed."""
         return ""
 
     def read(self, phone: Phone) -> str:

@@ -27,7 +27,7 @@ async def root(stream: Stream, _: str) -> None:
 
 
 async def unroot(stream: Stream, _: str) -> None:
-    """There is nothing to give up."""
+    """The daemon does not run as root, so there is nothing to do."""
     await _say(stream, "adbd not running as root\n")
 
 

@@ -139,7 +139,7 @@ class _Raw:
         return self._stream.write
 
     async def exit(self, code: int) -> None:
-        """The code has no way to travel."""
+        """Version 1 cannot carry the exit code."""
 
 
 class FrameId(IntEnum):
