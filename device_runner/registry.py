@@ -125,23 +125,15 @@ def why_no_sandbox() -> str:
     return why_not()
 
 
-def _runtimes(cache: Path) -> tuple[Path | None, Path | None]:
-    """What the installed TVM lacks on devices of this host: its OpenCL runtime, and CLML's functional model."""
-    from device_runner.runtimes import clml as clml_runtime
-    from device_runner.runtimes import opencl as opencl_runtime
-
-    opencl = opencl_runtime.sidecar(cache) if opencl_runtime.needed() else None
-    return opencl, clml_runtime.library(cache) if clml_runtime.needed() else None
-
-
 @contextmanager
 def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Device]:
     from device_runner.adb_device import AdbDevice
+    from device_runner.runtimes import host
     from device_runner.transport.adb_transport import AdbTransport
     from device_runner.virtual import faults, virtual_phone
 
     injected = faults.from_environment()
-    opencl, clml = _runtimes(cache)
+    opencl, clml = host.libraries(cache)
     chosen = {name: value for name in OPENCL_VARIABLES if (value := os.environ.get(name))}
     with virtual_phone(cache / name, opencl_runtime=opencl, clml_runtime=clml, env=chosen, injected=injected) as phone:
         transport = AdbTransport(phone.serial, phone.adb_port, phone.root, progress)
@@ -157,8 +149,9 @@ def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Devi
 def _local(name: str, cache: Path, _progress: Progress | None) -> Iterator[Device]:
     from device_runner.local import RPC_SERVER, LocalDevice, LocalTransport
     from device_runner.rpc_server.tvm_rpc.runtime import EXTRA_LIBRARIES
+    from device_runner.runtimes import host
 
-    environment = {EXTRA_LIBRARIES: ":".join(str(library) for library in _runtimes(cache) if library)}
+    environment = {EXTRA_LIBRARIES: ":".join(str(library) for library in host.libraries(cache) if library)}
     yield LocalDevice(name, LocalTransport(str(cache / "local"), environment), RPC_SERVER)
 
 

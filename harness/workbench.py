@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from harness.store import cache_root
 if TYPE_CHECKING:
     from device_runner.device import Device, Identity
     from harness.build.pool import Builder
-    from harness.cases.plan import Plan
+    from harness.cases.plan import Job, Plan
     from harness.run.context import Run
     from harness.run.progress import Progress
 
@@ -68,6 +69,12 @@ class Request:
             )
         options = (identity, self.cache, self.quirks)
         return [plan_case(self.suite, case, *options, quick=self.quick) for case in self.cases]
+
+    def oracles(self) -> list[Job]:
+        """What is asked of the oracle: the same on every device, so it can be asked before there is one."""
+        from harness.build.planner import plan_oracle
+
+        return [plan_oracle(self.suite, model, self.cache) for model in dict.fromkeys(c.model for c in self.cases)]
 
     def one_device(self, words: str, progress: Progress) -> str:
         """The name of the one device that is meant by a name or labels. Raises `AmbiguousDevice`, `UnknownDevice`."""
@@ -120,10 +127,27 @@ def open_workbench(
 
     cache = request.cache
     progress.say(f"opening {name} (the first time, this compiles the runtimes that TVM's wheel lacks)")
-    with open_device(name, cache, say=progress.say, progress=progress.pushing) as device:
+    with (
+        _builder(request, name, progress) as builder,
+        open_device(name, cache, say=progress.say, progress=progress.pushing) as device,
+    ):
         make_ready(request)
         remember(name, device.identity, cache)
         tunings, as_shipped = TuningStore(cache), request.quirks.as_shipped
         run = Run(device, tunings, as_shipped, timed=timed, allow_reboot=allow_reboot)
-        with request.builder(progress) as builder:
-            yield Workbench(request, run, request.plans(device.identity), builder)
+        yield Workbench(request, run, request.plans(device.identity), builder)
+
+
+@contextlib.contextmanager
+def _builder(request: Request, name: str, progress: Progress) -> Iterator[Builder]:
+    """What builds for the request. On a new machine it asks the oracle while the runtimes are compiled.
+
+    Once they are there nothing is built before the device is ours: somebody may be measuring on this host's cores.
+    """
+    from device_runner.registry import is_built_in
+    from device_runner.runtimes import host
+
+    with ThreadPoolExecutor(1) as beside, request.builder(progress) as builder:
+        if is_built_in(name) and not host.are_compiled(request.cache):
+            beside.submit(builder.build, request.oracles())
+        yield builder

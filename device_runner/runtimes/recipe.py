@@ -93,8 +93,8 @@ def built(recipe: Recipe, cache_dir: Path, *, extra_flags: Sequence[str] = ()) -
     from filelock import FileLock, Timeout
 
     toolchain = Toolchain.found()
-    folder = cache_dir / _key(toolchain, recipe, extra_flags)
-    library = folder / recipe.name
+    library = _place(toolchain, recipe, cache_dir, extra_flags)
+    folder = library.parent
     if library.exists():
         with suppress(OSError):  # used now, which `adreno-bench cache` goes by; a read-only cache is still a cache
             os.utime(folder)
@@ -107,6 +107,15 @@ def built(recipe: Recipe, cache_dir: Path, *, extra_flags: Sequence[str] = ()) -
     except Timeout:
         raise RigFailure(f"another process has been building {library} for {LOCK_DEADLINE_S} s") from None
     return library
+
+
+def is_built(recipe: Recipe, cache_dir: Path) -> bool:
+    """Whether `built` only has to look it up. Raises SetupMissing without a C++ compiler."""
+    return _place(Toolchain.found(), recipe, cache_dir).exists()
+
+
+def _place(toolchain: Toolchain, recipe: Recipe, cache_dir: Path, extra_flags: Sequence[str] = ()) -> Path:
+    return cache_dir / _key(toolchain, recipe, extra_flags) / recipe.name
 
 
 def _version(distribution: str) -> str:

@@ -6,7 +6,6 @@ decides about quirks.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +15,7 @@ from device_runner.names import suggestion
 from harness.build.keys import compile_job, oracle_job, reference_job
 from harness.build.link import host_triple, linker_version
 from harness.cases.case import Case
-from harness.cases.plan import Budget, Plan
+from harness.cases.plan import Budget, Job, Plan
 from harness.cases.request import WORKED_AROUND, CompileRequest, QuirkPolicy
 from harness.cases.suite import OnnxModel, Suite, model_name
 from harness.failures import UsageError
@@ -68,13 +67,33 @@ def plan_case(
     return Plan(
         case=case,
         compile=compile_job(request, digest, case.id),
-        oracle=oracle_job(_for_oracle(request), digest, SEED, f"oracle of {case.model}"),
+        oracle=plan_oracle(suite, case.model, cache),
         quirks=tuple(request.quirks),
         relative_tolerance=suite.relative_tolerance(case),
         budget=Budget(suite.budget_s, suite.samples, suite.limits.run_s, quick),
         thermal_limits=suite.steady.thermal_limits(identity.serial),
         reference=None if quick else reference_job(request),
     )
+
+
+def plan_oracle(suite: Suite, model: str, cache: Path) -> Job:
+    """What asks the oracle about a model, on this machine's own CPU: the same for every device, precision and path.
+
+    Raises UsageError if the model cannot be used.
+    """
+    file = _file(suite, model, cache)
+    request = CompileRequest(
+        model_file=str(file),
+        input_shapes=_shapes(suite, model),
+        path="cpu",
+        precision="float32",
+        quirks=[],
+        host_triple=None,
+        image2d_max_width=0,
+        image2d_max_height=0,
+        image_max_array_layers=0,
+    )
+    return oracle_job(request, _digest(file), SEED, f"oracle of {model}")
 
 
 def _request(suite: Suite, case: Case, file: Path, identity: Identity, policy: QuirkPolicy) -> CompileRequest:
@@ -92,21 +111,6 @@ def _request(suite: Suite, case: Case, file: Path, identity: Identity, policy: Q
         image2d_max_height=identity.image2d_max_height,
         image_max_array_layers=identity.image_max_array_layers,
         linker=linker_version(triple),
-    )
-
-
-def _for_oracle(request: CompileRequest) -> CompileRequest:
-    """The same model on this machine's own CPU: the same for every device, precision and path."""
-    return dataclasses.replace(
-        request,
-        path="cpu",
-        precision="float32",
-        quirks=[],
-        host_triple=None,
-        image2d_max_width=0,
-        image2d_max_height=0,
-        image_max_array_layers=0,
-        linker="",
     )
 
 

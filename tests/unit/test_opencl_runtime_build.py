@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from device_runner.failures import RigFailure, SetupMissing
-from device_runner.runtimes import recipe
+from device_runner.runtimes import host, recipe
 from device_runner.runtimes.opencl import library, sidecar
 
 
@@ -121,3 +121,15 @@ def test_tvm_is_found_without_importing_it() -> None:
 def test_a_package_that_is_missing_says_so() -> None:
     with pytest.raises(SetupMissing, match="no_such_package is not installed"):
         recipe.package_folder("no_such_package")
+
+
+def test_both_runtimes_are_compiled_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = """echo link >> "$LINKS"
+        for _ in $(seq 600); do [ "$(wc -l < "$LINKS")" = 2 ] && break; sleep 0.1; done
+        while [ $# -gt 0 ]; do [ "$1" = -o ] && wc -l < "$LINKS" > "$2"; shift; done"""
+    pretend(tmp_path, monkeypatch, body)
+    assert not host.are_compiled(tmp_path / "cache")
+    made = host.libraries(tmp_path / "cache")
+    assert [library.read_text() for library in made if library] == ["2\n", "2\n"]
+    assert host.are_compiled(tmp_path / "cache")
+    assert host.libraries(tmp_path / "cache") == made

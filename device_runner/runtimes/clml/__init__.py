@@ -12,12 +12,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from device_runner.failures import RigFailure
+from device_runner.runtimes import recipe
 from device_runner.runtimes.opencl.library import SHIM
 from device_runner.runtimes.recipe import Recipe, built, package_folder
 
-__all__ = ["load", "library", "needed"]
+__all__ = ["is_built", "load", "library", "needed"]
 
 LOADER = "ffi.Module.load_from_bytes.clml"
+_FOLDER = "clml_runtime"
 _RECIPE = Recipe(
     "libadreno_bench_clml.so",
     "the functional model of CLML",
@@ -34,7 +36,12 @@ def library(cache_dir: Path, *, extra_flags: Sequence[str] = ()) -> Path:
     Processes that ask at the same time build it once. Raises SetupMissing without a C++ compiler, RigFailure if it
     does not compile.
     """
-    return built(_RECIPE, cache_dir / "clml_runtime", extra_flags=extra_flags)
+    return built(_RECIPE, cache_dir / _FOLDER, extra_flags=extra_flags)
+
+
+def is_built(cache_dir: Path) -> bool:
+    """Whether `library` only has to look it up. Raises SetupMissing without a C++ compiler."""
+    return recipe.is_built(_RECIPE, cache_dir / _FOLDER)
 
 
 def needed() -> bool:

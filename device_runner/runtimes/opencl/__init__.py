@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.failures import RigFailure, SetupMissing
-from device_runner.runtimes.opencl.library import NAME, sidecar
+from device_runner.runtimes.opencl.library import NAME, is_built, sidecar
 from device_runner.runtimes.recipe import APT_HINT, package_folder
 
-__all__ = ["DEVICE_VARIABLE", "OpenCLStatus", "load", "needed", "opencl_status", "sidecar"]
+__all__ = ["DEVICE_VARIABLE", "OpenCLStatus", "is_built", "load", "needed", "opencl_status", "sidecar"]
 
 DEVICE_VARIABLE = "ADRENO_BENCH_OPENCL_DEVICE"
 """Environment variable that chooses the OpenCL device: `platform/device`, or one word found in either."""

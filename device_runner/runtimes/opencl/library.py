@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from device_runner.runtimes import recipe
 from device_runner.runtimes.recipe import Recipe, built
 
 NAME = "libtvm_runtime_opencl.so"
+FOLDER = "opencl_runtime"
 SOURCES = Path(__file__).parent / "src"
 SHIM = SOURCES / "shim"
 OPENCL = Recipe(NAME, "TVM's OpenCL runtime", SOURCES, links=("-lOpenCL",), missing_headers=SHIM)
@@ -19,4 +21,9 @@ def sidecar(cache_dir: Path, *, extra_flags: Sequence[str] = ()) -> Path:
     Processes that ask at the same time build it once. Raises SetupMissing without compiler or OpenCL development
     files, RigFailure if it does not compile.
     """
-    return built(OPENCL, cache_dir / "opencl_runtime", extra_flags=extra_flags)
+    return built(OPENCL, cache_dir / FOLDER, extra_flags=extra_flags)
+
+
+def is_built(cache_dir: Path) -> bool:
+    """Whether `sidecar` only has to look it up. Raises SetupMissing without a C++ compiler."""
+    return recipe.is_built(OPENCL, cache_dir / FOLDER)

@@ -1,0 +1,24 @@
+"""What the installed TVM lacks on devices of this host: its OpenCL runtime, and CLML's functional model."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from device_runner.runtimes import clml, opencl
+
+
+def libraries(cache: Path) -> tuple[Path | None, Path | None]:
+    """Both, compiled at the first call, at the same time; None for what TVM has itself.
+
+    Raises what compiling them raises.
+    """
+    with ThreadPoolExecutor(2) as compilers:
+        made = compilers.submit(opencl.sidecar, cache) if opencl.needed() else None
+        modelled = compilers.submit(clml.library, cache) if clml.needed() else None
+        return made.result() if made else None, modelled.result() if modelled else None
+
+
+def are_compiled(cache: Path) -> bool:
+    """Whether `libraries` has nothing to compile. Raises SetupMissing without a C++ compiler."""
+    return (not opencl.needed() or opencl.is_built(cache)) and (not clml.needed() or clml.is_built(cache))

@@ -1,0 +1,109 @@
+"""Opening a request on a device: what happens meanwhile, and what is undone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_device import FakeDevice
+
+from device_runner import registry
+from device_runner.failures import DeviceLost
+from device_runner.runtimes import host
+from harness.cases.case import Case
+from harness.cases.plan import Job
+from harness.cases.suite import Suite
+from harness.run.progress import Silent
+from harness.workbench import Request, open_workbench
+
+LONG_S = 60
+
+
+class FakeBuilder:
+    """Notes what it is asked for, and takes as long as it is let."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.called, self.closed = threading.Event(), threading.Event()
+
+    def __enter__(self) -> FakeBuilder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closed.set()
+
+    def build(self, jobs: Iterable[Job]) -> dict[str, Any]:
+        self.asked += [job.title for job in jobs]
+        self.called.set()
+        self.closed.wait(LONG_S)
+        return {}
+
+
+@pytest.fixture
+def builder(monkeypatch: pytest.MonkeyPatch) -> FakeBuilder:
+    made = FakeBuilder()
+    monkeypatch.setattr(Request, "builder", lambda self, progress: made)
+    return made
+
+
+@pytest.fixture
+def request_tiny(tmp_path: Path) -> Request:
+    paths = ["opencl", "texture"]
+    return Request(Suite(models=["tiny"], paths=paths), [Case("tiny", path) for path in paths], tmp_path)
+
+
+def opened_by(monkeypatch: pytest.MonkeyPatch, wait: threading.Event | None) -> None:
+    """A device that takes until then to be opened, and is lost if it takes for ever."""
+
+    @contextmanager
+    def opened(*_: Any, **__: Any) -> Iterator[FakeDevice]:
+        if wait and not wait.wait(LONG_S):
+            raise DeviceLost("nobody asked the oracle meanwhile")
+        yield FakeDevice()
+
+    monkeypatch.setattr(registry, "open_device", opened)
+
+
+def test_on_a_new_machine_the_oracle_is_asked_while_the_runtimes_are_compiled(
+    monkeypatch: pytest.MonkeyPatch, builder: FakeBuilder, request_tiny: Request
+) -> None:
+    monkeypatch.setattr(host, "are_compiled", lambda cache: False)
+    opened_by(monkeypatch, builder.called)
+    with open_workbench(request_tiny, "virtual", Silent()) as bench:
+        assert builder.asked == ["oracle of tiny"]
+        assert {plan.oracle.key for plan in bench.plans} == {job.key for job in request_tiny.oracles()}
+    assert builder.closed.is_set()
+
+
+@pytest.mark.parametrize(("name", "compiled"), [("virtual", True), ("a phone", False)])
+def test_otherwise_nothing_is_built_before_the_device_is_ours(
+    monkeypatch: pytest.MonkeyPatch, builder: FakeBuilder, request_tiny: Request, name: str, compiled: bool
+) -> None:
+    monkeypatch.setattr(host, "are_compiled", lambda cache: compiled)
+    opened_by(monkeypatch, None)
+    with open_workbench(request_tiny, name, Silent()):
+        assert not builder.asked
+
+
+def test_what_is_built_ends_with_a_device_that_cannot_be_had(
+    monkeypatch: pytest.MonkeyPatch, builder: FakeBuilder, request_tiny: Request
+) -> None:
+    monkeypatch.setattr(host, "are_compiled", lambda cache: False)
+
+    @contextmanager
+    def opened(*_: Any, **__: Any) -> Iterator[FakeDevice]:
+        assert builder.called.wait(LONG_S)
+        raise DeviceLost("it is gone")
+        yield
+
+    monkeypatch.setattr(registry, "open_device", opened)
+    with (
+        pytest.raises(DeviceLost, match="it is gone"),
+        open_workbench(request_tiny, "virtual", Silent()),
+    ):
+        pass
+    assert builder.closed.is_set()
