@@ -172,7 +172,7 @@ def _package_folders() -> set[Path]:
 
 
 def _python(call: str, *arguments: str) -> list[str]:
-    """Command line that calls `module:function` of ours in this Python, without its environment and working directory."""
+    """Command line that calls `module:function` of ours in this Python, without its environment and current folder."""
     module, _, function = call.partition(":")
     folders = [str(folder) for folder in (*sorted(_package_folders()), _OURS.parent)]
     code = f"import sys; sys.path += {folders!r}; from {module} import {function}; sys.exit({function}())"
