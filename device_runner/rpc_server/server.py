@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from device_runner.deadline import Deadline
-from device_runner.device import Toggles
 from device_runner.failures import DeviceLost, LinkFailure, RigFailure, SetupMissing
 from device_runner.transport.base import RemoteProcess, Transport
 from device_runner.transport.boot import BOOT_ID
@@ -77,7 +76,7 @@ class Server:
 
     @property
     def boot(self) -> str:
-        """In which boot of the machine it was started; empty if that is not known any more."""
+        """The boot of the machine in which it was started; empty if that is not known any more."""
         found = re.match(r"boot (\S+)$", self.process.output(), re.MULTILINE)
         return found[1] if found else ""
 
@@ -89,18 +88,18 @@ class Server:
 
 
 def start_server(
-    transport: Transport, program: Sequence[str], toggles: Toggles, deadline: Deadline
+    transport: Transport, program: Sequence[str], environment: Mapping[str, str], deadline: Deadline
 ) -> tuple[Server, socket.socket]:
     """Start `program server …` and wait until it listens; returns it with a first stream to it.
 
     Raises `SetupMissing` if there is no such program, `RigFailure` if it ends at once or does not listen in time.
     """
-    for name in toggles:
+    for name in environment:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             raise ValueError(f"{name!r} is not the name of an environment variable")
     for _ in range(PORT_ATTEMPTS):
         port = _free_port(transport, deadline)
-        server = _spawn(transport, program, toggles, port, deadline)
+        server = _spawn(transport, program, environment, port, deadline)
         try:
             stream = _stream_to(server, transport, deadline)
         except BaseException:
@@ -114,12 +113,14 @@ def start_server(
     raise RigFailure(f"no free port for the RPC server on {transport.name}", evidence=server.process.output())
 
 
-def _spawn(transport: Transport, program: Sequence[str], toggles: Toggles, port: int, deadline: Deadline) -> Server:
+def _spawn(
+    transport: Transport, program: Sequence[str], environment: Mapping[str, str], port: int, deadline: Deadline
+) -> Server:
     key = secrets.token_hex(8)
-    environment = [f"{name}={value}" for name, value in toggles.items()]
+    variables = [f"{name}={value}" for name, value in environment.items()]
     flags = ["server", "--host=127.0.0.1", f"--port={port}", f"--port-end={port + 1}", f"--key={key}"]
     flags.append(f"--work-dir={transport.root}")  # its default lies in the user's home, and it is removed afterwards
-    command = ["sh", "-c", SERVER_SCRIPT, "serve", transport.root, BOOT_ID, "env", *environment, *program, *flags]
+    command = ["sh", "-c", SERVER_SCRIPT, "serve", transport.root, BOOT_ID, "env", *variables, *program, *flags]
     return Server(transport.name, transport.spawn(command, timeout_s=deadline.remaining_s), port, key)
 
 
