@@ -1,4 +1,4 @@
-"""What options say of themselves, wherever they are given: to the command line and to the pytest plugin alike."""
+"""The help of options that both the command line and the pytest plugin have."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ SUITE = "The suite file."
 CASE = "Only cases whose id matches, e.g. 'resnet18-*' or '*-clml-*-tuned'. Repeatable."
 DEVICE = "virtual, local, the adb serial of a phone (see `adreno-bench devices`), or labels."
 AS_SHIPPED = "Work around only those upstream defects without which nothing compiles."
-WITH_QUIRK = "With --as-shipped: work around this defect all the same. Repeatable."
+WITH_QUIRK = "With --as-shipped: work around this defect anyway. Repeatable."
 BASELINES = "Folder of baselines."

@@ -26,7 +26,7 @@ COMMANDS = (
     ),
     Command(
         "compare",
-        "Say of each case what became of it between BASE and HEAD: wrong, broken, slower, faster, fixed or the same.",
+        "Say what became of each case between BASE and HEAD: wrong, broken, slower, faster, fixed or the same.",
     ),
     Command("bisect", "Find the first release, or the first commit, with which a case is wrong, broken or slower."),
     Command("bless", "Write the latest build of each case into the baselines, to be reviewed as a diff."),

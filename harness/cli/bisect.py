@@ -30,23 +30,25 @@ SHOWN_LINES, SHOWN_COLUMNS = 40, 160
 
 @grouped
 def bisect(
-    good: Annotated[str, typer.Option("--good", metavar="REVISION", help="A release of TVM, or a commit: still good.")],
+    good: Annotated[
+        str, typer.Option("--good", metavar="REVISION", help="A release of TVM or a commit that is still good.")
+    ],
     bad: Annotated[str, typer.Option("--bad", metavar="REVISION", help="A later one that is bad.")],
     what: CaseOptions,
     confirming: ConfirmOptions,
     reason: Annotated[
-        str, typer.Option("--reason", help="wrong, broken or slower; otherwise what the bad end turns out to be.")
+        str, typer.Option("--reason", help="wrong, broken or slower; by default what the bad end turns out to be.")
     ] = "",
     device: DeviceName = DEFAULT_DEVICE,
     config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what an earlier, ended bisection found.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what an earlier bisection found so far.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Find the first release, or the first commit, with which a case is wrong, broken or slower.
 
     Both ends are verified first. What does not build is skipped; what makes the same library as a revision that was
     judged is not measured; a latency is measured in turns with the good revision's until a sequential test decides.
-    A bisection that was ended goes on where it was when the same is asked again.
+    A bisection that was interrupted continues where it was when it is started again in the same way.
 
     Exit codes: 0 the first bad revision was found, 5 it is one of several, because some could not be judged; 2 an end
     is not what it was said to be, 4 rig failure.
@@ -98,7 +100,7 @@ def _reason(text: str) -> Reason | None:
 
 
 def _text(answer: BisectionResult, case: str, line: Sequence[Revision]) -> str:
-    """The looks, the answer, what that revision is, and the beginning of the difference."""
+    """Every revision that was judged, the answer, what that revision is, and the beginning of the difference."""
     from harness.cli.table import plain_table
     from harness.revisions.bisect.kernels import bounded
     from harness.revisions.sources import describe

@@ -1,4 +1,4 @@
-"""`adreno-bench bless`: make baselines of records."""
+"""`adreno-bench bless`: make baselines from records."""
 
 from __future__ import annotations
 
@@ -19,13 +19,16 @@ def bless(
     case: CaseGlob = None,
     baselines: BaselinesFolder = DEFAULT_BASELINES,
     emulated: Annotated[
-        bool, typer.Option("--emulated", help="Keep latencies of emulated devices, too: they say nothing of a phone.")
+        bool,
+        typer.Option(
+            "--emulated", help="Keep latencies of emulated devices, too, though they say nothing about a phone."
+        ),
     ] = False,
 ) -> None:
     """Write the latest build of each case into the baselines, to be reviewed as a diff.
 
-    All sessions of that build in the records file count, so run it a few times before. Refused is what is wrong,
-    broken, throttled or too noisy; of an emulated device only the correctness is kept, unless --emulated asks for more.
+    All sessions of that build in the records file count, so run it a few times first. What is wrong, broken, throttled
+    or too noisy is refused. Of an emulated device only the correctness is kept, unless --emulated is given.
     """
     from harness.cli.record_filter import read_records
     from harness.cli.screen import out
@@ -36,7 +39,7 @@ def bless(
 
     blessings = judge(read_records(records, case), emulated=emulated)
     if not blessings:
-        hint = "`adreno-bench run` makes some; what ran --as-shipped is no baseline"
+        hint = "`adreno-bench run` makes some; what ran with --as-shipped cannot be a baseline"
         raise UsageError(f"nothing to bless in {records}", hint=hint)
     out(
         plain_table(

@@ -76,4 +76,5 @@ def _list(root: Path) -> None:
 def _amount(entries: Sequence[Entry]) -> str:
     from harness.cli.table import size
 
-    return f"{len(entries)} entries, {size(sum(entry.size_bytes for entry in entries))}"
+    count = "1 entry" if len(entries) == 1 else f"{len(entries)} entries"
+    return f"{count}, {size(sum(entry.size_bytes for entry in entries))}"

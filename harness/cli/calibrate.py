@@ -29,7 +29,7 @@ DEFAULT_CALIBRATION = Path("calibration.jsonl")
 MUCH = 10.0
 """A larger change, as a fraction, needs no digits."""
 SHOWN_A_SIDE = 8
-"""The number of sessions for which a line for people says what it shows."""
+"""The number of sessions a side for which the summary in words says what can be seen."""
 
 
 @grouped
@@ -40,13 +40,15 @@ def calibrate(
     sessions: Annotated[int, typer.Option("--sessions", min=4, max=1000, help="Fresh sessions of each case.")] = 16,
     budget: Annotated[
         float | None,
-        typer.Option("--budget", metavar="SECONDS", min=0.1, help="Sampling of each session, if not the suite's."),
+        typer.Option(
+            "--budget", metavar="SECONDS", min=0.1, help="Seconds of sampling in each session, instead of the suite's."
+        ),
     ] = None,
     records: Annotated[
         Path | None,
         typer.Option(
             "--records",
-            help="File of the sessions; what a killed calibration left there counts.",
+            help="File of the sessions; those that a killed calibration left in it count.",
             show_default=str(DEFAULT_CALIBRATION),
         ),
     ] = None,
@@ -124,7 +126,7 @@ def _in_words(done: Sequence[Calibrated], rules: Rules) -> str:
     lines += [f"{one.case}: {reason}" for one in done if one.profile for reason in one.reasons]
     emulated = dict.fromkeys(part for one in done if one.profile for part in one.profile.emulated)
     if emulated:
-        lines.append(f"not the real thing: {', '.join(emulated)}; this noise says nothing of a phone's")
+        lines.append(f"not the real thing: {', '.join(emulated)}; this noise says nothing about a phone's")
     return "\n".join(lines)
 
 

@@ -31,12 +31,14 @@ def compare(
         str,
         typer.Argument(metavar="BASE", help="A records file, a folder of baselines, a release of TVM, or a commit."),
     ],
-    head: Annotated[str, typer.Argument(metavar="HEAD", help="The same, of what is in question.")],
+    head: Annotated[str, typer.Argument(metavar="HEAD", help="The same, for what is to be judged.")],
     what: CaseOptions,
     confirming: ConfirmOptions,
     states: Annotated[
         bool,
-        typer.Option("--states", help="BASE and HEAD are states of a device: unchanged artifacts are no control."),
+        typer.Option(
+            "--states", help="BASE and HEAD are states of a device, so unchanged artifacts are not a control."
+        ),
     ] = False,
     device: DeviceName = DEFAULT_DEVICE,
     config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
@@ -47,7 +49,7 @@ def compare(
     as_json: AsJson = False,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")] = False,
 ) -> None:
-    """Say of each case what became of it between BASE and HEAD: wrong, broken, slower, faster, fixed or the same.
+    """Say what became of each case between BASE and HEAD: wrong, broken, slower, faster, fixed or the same.
 
     Records and baselines are compared as they are: only what ran on the same identity; a latency changes only by the
     evidence of several sessions on each side. What looks slower with less is `inconclusive`, exit code 6. If artifacts
@@ -70,7 +72,7 @@ def compare(
     elif any(given):
         file, other = (base, head) if given[0] else (head, base)
         raise UsageError(
-            f"there is no file {other}, and {file} is one: what was measured before cannot be measured in turns",
+            f"there is no file {other}, but {file} is one: what was measured before cannot be measured in turns",
             hint="name two files, or two revisions",
         )
     elif states:
@@ -151,7 +153,7 @@ def _load(source: Path, globs: list[str] | None) -> dict[SeriesKey, Side]:
         sides = sides_of(read_records(source, globs))
     chosen = {key: side for key, side in sides.items() if wanted(key.case, globs)}
     if not chosen:
-        raise UsageError(f"{source} says nothing of these cases", hint="`adreno-bench show` lists a file's records")
+        raise UsageError(f"{source} has nothing on these cases", hint="`adreno-bench show` lists a file's records")
     return chosen
 
 
@@ -167,4 +169,4 @@ def _emulated(result: Result) -> str:
     """What a person should not take for a phone."""
     shown = (side for comparison in result.cases for side in (comparison.base, comparison.head) if side)
     emulated = dict.fromkeys(part for side in shown for part in side.emulated)
-    return f"not the real thing: {', '.join(emulated)}; these times say nothing of a phone" if emulated else ""
+    return f"not the real thing: {', '.join(emulated)}; these times say nothing about a phone" if emulated else ""

@@ -31,7 +31,7 @@ def gate(
     device: DeviceOfRecords = None,
     records: RecordsToAddTo = None,
     given: Annotated[
-        Path | None, typer.Option("--from", metavar="FILE", help="Judge these records; run and measure nothing.")
+        Path | None, typer.Option("--from", metavar="FILE", help="Judge these records and run nothing.")
     ] = None,
     baselines: BaselinesFolder = DEFAULT_BASELINES,
     as_json: AsJson = False,
@@ -101,5 +101,5 @@ def _remark(result: Result, held_to: Gate) -> str:
     hint = "`adreno-bench calibrate` learns it, and then fewer sessions decide"
     lines += [f"noise not known: {', '.join(unknown)} ({hint})"] if unknown else []
     emulated = dict.fromkeys(part for c in result.cases if c.base and c.base.sessions for part in c.base.emulated)
-    lines += [f"not the real thing: {', '.join(emulated)}; these times say nothing of a phone"] if emulated else []
+    lines += [f"not the real thing: {', '.join(emulated)}; these times say nothing about a phone"] if emulated else []
     return "\n".join(lines if result.cases else ["nothing was measured", *lines])

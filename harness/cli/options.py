@@ -57,10 +57,10 @@ Relevant = Annotated[
 ]
 FloorMs = Annotated[float, typer.Option("--floor-ms", min=0, help="Smallest change worth a verdict, in ms.")]
 MostSessions = Annotated[
-    int, typer.Option("--most-sessions", min=4, help="Fresh sessions that confirming one suspect may cost.")
+    int, typer.Option("--most-sessions", min=4, help="At most this many fresh sessions to confirm one suspicion.")
 ]
 CompilerConfig = Annotated[
-    Path, typer.Option("--config", help="asv's configuration of the compiler whose commits are meant.")
+    Path, typer.Option("--config", help="asv's configuration of the compiler to take commits of.")
 ]
 
 
@@ -124,7 +124,7 @@ class RuleOptions:
 
 @dataclass(frozen=True)
 class ConfirmOptions(RuleOptions):
-    """Which change of a latency matters, and how many sessions it may cost to tell one."""
+    """Which change of a latency matters, and how many sessions may be spent on confirming one."""
 
     most_sessions: MostSessions = 16
 

@@ -22,7 +22,7 @@ def wanted(case: str, globs: Sequence[str] | None) -> bool:
 
 
 def read_records(file: Path, globs: Sequence[str] | None, device: str | None = None) -> list[Record]:
-    """The records that are meant; lines that are none are named.
+    """The records that are asked for; lines that are not records are named on standard error.
 
     Raises UsageError if there is no such file, or if it has nothing of a device that is named.
     """

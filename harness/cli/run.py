@@ -46,7 +46,7 @@ def run(
         bool, typer.Option("--quick", help="A first look at an emulated device: three samples a case, not to compare.")
     ] = False,
     allow_reboot: Annotated[
-        bool, typer.Option("--allow-reboot", help="Reboot a phone that is lost and comes back in no other way.")
+        bool, typer.Option("--allow-reboot", help="Reboot a lost phone if nothing else brings it back.")
     ] = False,
     findings_are_fine: Annotated[
         bool,
@@ -109,13 +109,13 @@ class _Came:
     done: list[Record]
     left_out: int
     lost: Mapping[str, Failure] = field(default_factory=dict)
-    """Devices that could not be had or did not stay."""
+    """Devices that could not be opened or were lost."""
 
 
 def _members(
     wanted: Sequence[str] | None, cache: Path, tracker: Address | None, say: Callable[[str], None]
 ) -> list[str]:
-    """Names of the devices that are meant; at a tracker, names for whatever devices it will give."""
+    """Names of the chosen devices; at a tracker, names for whichever devices it will give."""
     from device_runner.fleet.remote import offers
     from device_runner.fleet.select import ALL, select, select_offers
     from harness.fleet.worker import member_name

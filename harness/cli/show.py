@@ -1,4 +1,4 @@
-"""`adreno-bench show`: read records again."""
+"""`adreno-bench show`: what records say."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def _bless(key: SeriesKey, group: Sequence[Record], *, emulated: bool) -> Blessi
     notes = [f"left out {reason}" for reason in unfit]
     notes += [f"left out: {QUICK_LOOK}"] if any(record.quick for record in right) else []
     if side.emulated:
-        notes.append(f"emulated ({', '.join(side.emulated)}): these times say nothing of a phone")
+        notes.append(f"emulated ({', '.join(side.emulated)}): these times say nothing about a phone")
     return Blessing(key, _baseline(right, fit), tuple(notes), Outcome.OK)
 
 

@@ -59,7 +59,7 @@ def test_a_gate_on_the_virtual_phone_confirms_a_kernel_slowed_by_a_third(tmp_pat
     faults.write_text(json.dumps(steady))
     code, said = bench(tmp_path, cache, "calibrate", "--sessions", "5", device="virtual", faults=faults)
     assert code == ExitCode.GOOD, said
-    assert "this noise says nothing of a phone's" in said
+    assert "this noise says nothing about a phone's" in said
     now = sessions(tmp_path)[0].artifact
     blessed = [record.model_copy(update={"artifact": OTHER_BUILD}) for record in sessions(tmp_path)]
     another_build(cache, now)

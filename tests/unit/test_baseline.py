@@ -74,7 +74,7 @@ def test_an_emulated_latency_is_kept_if_asked_for_and_says_what_it_is() -> None:
     assert blessing.baseline
     assert (blessing.baseline.kind, len(blessing.baseline.sessions)) == ("latency", 4)
     assert blessing.baseline.emulated == ("gpu",)
-    assert "these times say nothing of a phone" in blessing.notes[-1]
+    assert "these times say nothing about a phone" in blessing.notes[-1]
     (clml,) = baseline.bless([a_record(identity=pocl, emulated=("gpu", "clml"))], emulated=True)
     assert clml.baseline
     assert clml.baseline.kind == "correctness"

@@ -178,4 +178,4 @@ def test_the_command_says_what_it_removed_and_what_is_in_use(
     assert "bisection of tiny" in said
     with FileLock(tmp_path / "bisect" / "bb.lock"):
         command(prune=True, everything=True)
-    assert capsys.readouterr().out == "removed 1 entries, 5 B\nkept 1 entries, 23 B: in use\n"
+    assert capsys.readouterr().out == "removed 1 entry, 5 B\nkept 1 entry, 23 B: in use\n"

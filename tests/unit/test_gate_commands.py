@@ -136,7 +136,7 @@ def test_an_emulated_latency_is_blessed_only_if_asked_for_and_gated_with_a_warni
     write(tmp_path / "slow.jsonl", sessions(13, seed=1, artifact="b", identity=pocl))
     code, out = bench("gate", "--from", "slow.jsonl")
     assert code == ExitCode.SLOWER, out
-    assert "not the real thing: gpu; these times say nothing of a phone" in out
+    assert "not the real thing: gpu; these times say nothing about a phone" in out
 
 
 def test_bless_says_what_it_refuses_and_the_shell_knows_whose_it_is(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def test_baselines_are_a_side_as_well_as_records(tmp_path: Path) -> None:
     ("arguments", "code", "message"),
     [
         (["compare", "none.jsonl", "good.jsonl"], ExitCode.USAGE, "there is no "),
-        (["compare", "empty.jsonl", "good.jsonl"], ExitCode.USAGE, "empty.jsonl says nothing of these cases"),
+        (["compare", "empty.jsonl", "good.jsonl"], ExitCode.USAGE, "empty.jsonl has nothing on these cases"),
         (["compare", "old.jsonl", "good.jsonl"], ExitCode.USAGE, "old.jsonl:1: not a record of schema 1 (schema"),
         (["compare", "good.jsonl", "good.jsonl", "--json", "--markdown"], ExitCode.USAGE, "exclude each other"),
         (["compare", "good.jsonl", "new.jsonl"], ExitCode.NOTHING_MEASURED, "nothing was compared: base ran on phone-"),
