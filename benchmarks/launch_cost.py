@@ -15,7 +15,7 @@ from pathlib import Path
 
 from device_runner.runtimes.opencl import opencl_status, sidecar
 from device_runner.runtimes.opencl.library import OPENCL, SHIM
-from device_runner.runtimes.recipe import Toolchain
+from device_runner.runtimes.recipe import CppToolchain
 
 CACHE = Path(__file__).parents[1] / ".cache"
 SOURCE = Path(__file__).with_suffix(".cc")
@@ -23,7 +23,7 @@ SOURCE = Path(__file__).with_suffix(".cc")
 
 def compiled(library: Path, folder: Path) -> Path:
     """The program that measures, linked to the sidecar."""
-    toolchain, program = Toolchain.found(), folder / "launch_cost"
+    toolchain, program = CppToolchain.found(), folder / "launch_cost"
     includes = [f"-isystem{package / 'include'}" for package in (toolchain.tvm, toolchain.ffi)]
     folders = [flag for found in toolchain.libraries for flag in (f"-L{found}", f"-Wl,-rpath,{found}")]
     command = [toolchain.compiler, "-std=c++17", "-O2", *includes, f"-I{OPENCL.sources}", "-idirafter", str(SHIM)]

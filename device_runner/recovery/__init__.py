@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from device_runner.recovery.ladder import Step, climb
+from device_runner.recovery.ladder import RecoveryStep, climb
 from device_runner.recovery.quarantine import Quarantine, Recovery
 
-__all__ = ["Quarantine", "Recovery", "Step", "climb"]
+__all__ = ["Quarantine", "Recovery", "RecoveryStep", "climb"]

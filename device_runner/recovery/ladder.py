@@ -23,7 +23,7 @@ LIMIT_S = 300.0
 
 
 @dataclass(frozen=True)
-class Step:
+class RecoveryStep:
     """One rung that was climbed."""
 
     rung: str
@@ -45,13 +45,13 @@ def climb(
     tell: Callable[[str], object] = lambda rung: None,
     limit_s: float = LIMIT_S,
     clock: Callable[[], float] = time.monotonic,
-) -> tuple[T, Failure | None, list[Step]]:
+) -> tuple[T, Failure | None, list[RecoveryStep]]:
     """Attempt, and while the device is lost, climb one rung and attempt again. `tell` hears the name of each rung.
 
     Returns what the last attempt came to, its loss if it was one, and the rungs climbed. Raises what an attempt or a
     rung raises, other than a rung's `Failure` or OSError.
     """
-    steps: list[Step] = []
+    steps: list[RecoveryStep] = []
     began = clock()
     result, lost = attempt()
     lost_at = clock()
@@ -67,7 +67,7 @@ def climb(
             began = clock()
             result, lost = attempt()
             lost_at = clock()
-        steps.append(Step(rung.name, because, noticed_s, took_s, lost is None, why_not))
+        steps.append(RecoveryStep(rung.name, because, noticed_s, took_s, lost is None, why_not))
     return result, lost, steps
 
 

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 
 from device_runner.device import Rung
 from device_runner.failures import DeviceLost, Failure
-from device_runner.recovery.ladder import Attempt, Step, T, climb
+from device_runner.recovery.ladder import Attempt, RecoveryStep, T, climb
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Recovery:
 
     def retry(
         self, attempt: Attempt[T], rungs: Sequence[Rung], tell: Callable[[str], object] = lambda rung: None
-    ) -> tuple[T, list[Step]]:
+    ) -> tuple[T, list[RecoveryStep]]:
         """Attempt, and climb while the device is lost: what the last attempt came to, and the rungs climbed.
 
         Before it touches the device, an attempt has to ask `admit`. `tell` hears the name of each rung.

@@ -46,7 +46,7 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Toolchain:
+class CppToolchain:
     """What a library is made with, beyond our own sources."""
 
     tvm: Path
@@ -59,7 +59,7 @@ class Toolchain:
     compiler_version: str
 
     @classmethod
-    def found(cls) -> Toolchain:
+    def found(cls) -> CppToolchain:
         """The TVM of this interpreter and the C++ compiler (`$CXX`, else `g++`). Raises SetupMissing."""
         compiler = shutil.which(os.environ.get("CXX") or "g++")
         if compiler is None:
@@ -92,7 +92,7 @@ def built(recipe: Recipe, cache_dir: Path, *, extra_flags: Sequence[str] = ()) -
     """
     from filelock import FileLock, Timeout
 
-    toolchain = Toolchain.found()
+    toolchain = CppToolchain.found()
     library = _place(toolchain, recipe, cache_dir, extra_flags)
     folder = library.parent
     if library.exists():
@@ -111,10 +111,10 @@ def built(recipe: Recipe, cache_dir: Path, *, extra_flags: Sequence[str] = ()) -
 
 def is_built(recipe: Recipe, cache_dir: Path) -> bool:
     """Whether `built` only has to look it up. Raises SetupMissing without a C++ compiler."""
-    return _place(Toolchain.found(), recipe, cache_dir).exists()
+    return _place(CppToolchain.found(), recipe, cache_dir).exists()
 
 
-def _place(toolchain: Toolchain, recipe: Recipe, cache_dir: Path, extra_flags: Sequence[str] = ()) -> Path:
+def _place(toolchain: CppToolchain, recipe: Recipe, cache_dir: Path, extra_flags: Sequence[str] = ()) -> Path:
     return cache_dir / _key(toolchain, recipe, extra_flags) / recipe.name
 
 
@@ -125,7 +125,7 @@ def _version(distribution: str) -> str:
         return "unknown"  # a TVM built from source; the hash of its headers' folder still tells it apart
 
 
-def _key(toolchain: Toolchain, recipe: Recipe, extra_flags: Sequence[str]) -> str:
+def _key(toolchain: CppToolchain, recipe: Recipe, extra_flags: Sequence[str]) -> str:
     digest = hashlib.sha256()
     flags = (*FLAGS, *recipe.flags, *recipe.links, *extra_flags)
     for part in (*flags, toolchain.versions, str(toolchain.tvm), str(toolchain.ffi), toolchain.compiler_version):
@@ -137,7 +137,7 @@ def _key(toolchain: Toolchain, recipe: Recipe, extra_flags: Sequence[str]) -> st
     return digest.hexdigest()[:16]
 
 
-def build(toolchain: Toolchain, recipe: Recipe, library: Path, extra_flags: Sequence[str] = ()) -> None:
+def build(toolchain: CppToolchain, recipe: Recipe, library: Path, extra_flags: Sequence[str] = ()) -> None:
     """Make the library in a folder beside it, then move it into place.
 
     The sources are compiled as one: most of the time goes into TVM's headers, which are then read once. Only one may

@@ -38,7 +38,7 @@ class Keeper:
         self._boot: str | None = None
 
     @cached_property
-    def phone(self) -> knobs.Phone:
+    def phone(self) -> knobs.PhoneAccess:
         """What the phone lets us do; asked once."""
         return knobs.probe(self._transport, system=self._system, wired=self._wired)
 

@@ -28,7 +28,7 @@ _LIMITED = f'limited() {{ if command -v timeout >/dev/null; then timeout {EACH_S
 
 
 @dataclass(frozen=True)
-class Said:
+class BatchAnswer:
     """What one command of a batch printed on both streams, and its exit code."""
 
     text: str = ""
@@ -43,7 +43,7 @@ class Said:
 
 def run_batch(
     transport: Transport, commands: Mapping[str, str], *, shell: Sequence[str] = ("sh", "-c")
-) -> dict[str, Said]:
+) -> dict[str, BatchAnswer]:
     """Run shell texts in order, by name, each whatever came of the others. Raises `DeviceFailure` or `RigFailure`.
 
     `shell` is what takes the script; `su -c` runs all of it as root.
@@ -56,10 +56,10 @@ def run_batch(
     timeout_s = START_S + EACH_S * len(commands)
     output = transport.shell([*shell, "\n".join(lines)], timeout_s=timeout_s).stdout
     said = sections(output)
-    return {name: said.get(name, Said()) for name in commands}
+    return {name: said.get(name, BatchAnswer()) for name in commands}
 
 
-def sections(output: str) -> dict[str, Said]:
+def sections(output: str) -> dict[str, BatchAnswer]:
     """What such a script printed, by the name of the command."""
     found = _SECTION.findall(output.replace("\r\n", "\n"))
-    return {name: Said(text[:TEXT_LIMIT], int(code)) for name, text, code in found}
+    return {name: BatchAnswer(text[:TEXT_LIMIT], int(code)) for name, text, code in found}

@@ -12,7 +12,7 @@ from device_runner.virtual import services
 from device_runner.virtual.clock import Clock
 from device_runner.virtual.fault_file import POLL_S
 from device_runner.virtual.packet import MAX_PAYLOAD_BYTES, ProtocolError
-from device_runner.virtual.transport import Phone, Router, TaskSet, Transport
+from device_runner.virtual.transport import HostConnection, Phone, Router, TaskSet
 
 LOOPBACK = "127.0.0.1"
 EMULATOR_PORTS = range(5555, 5586)
@@ -32,7 +32,7 @@ def listening_socket() -> socket.socket:
 
 async def serve(listener: socket.socket, phone: Phone, route: Router = services.find) -> None:
     """Serve hosts until cancelled."""
-    transports: set[Transport] = set()
+    transports: set[HostConnection] = set()
     tasks = TaskSet()
     clock = Clock(Path(phone.root))
 
@@ -41,7 +41,7 @@ async def serve(listener: socket.socket, phone: Phone, route: Router = services.
         if phone.faults.now.offline:
             writer.transport.abort()
             return
-        transport = Transport(reader, writer, phone, route, tasks)
+        transport = HostConnection(reader, writer, phone, route, tasks)
         transports.add(transport)
         try:
             await transport.run()

@@ -13,7 +13,7 @@ from device_runner.virtual import processes
 from device_runner.virtual.fault_file import POLL_S
 from device_runner.virtual.faults import Mishap
 from device_runner.virtual.phone import BOOT_COMPLETED
-from device_runner.virtual.transport import Phone, Transport
+from device_runner.virtual.transport import HostConnection, Phone
 
 TVM_RPC = b"tvm_rpc.server"
 """In the command line of the server and its workers, and of nothing else."""
@@ -22,13 +22,13 @@ _FORGOTTEN = ("debug.*", "virtual.power.fixed_performance", "virtual.power.wakef
 """Properties that do not outlive a boot. Settings do."""
 
 
-async def during(transport: Transport) -> None:
+async def during(transport: HostConnection) -> None:
     """Let happen what the faults have in store for a session that begins now, until cancelled or done."""
     phone = transport.phone
     await asyncio.gather(*(_later(transport, mishap) for mishap in phone.faults.now.mishaps))
 
 
-async def _later(transport: Transport, mishap: Mishap) -> None:
+async def _later(transport: HostConnection, mishap: Mishap) -> None:
     await asyncio.sleep(mishap.after_s)
     if transport.phone.faults.strikes(mishap):
         transport.background(befall(transport.phone, mishap.what, mishap.for_s))

@@ -24,7 +24,7 @@ class ProtocolError(Exception):
     """The other side does not speak adb, or broke a rule of it. The connection is beyond repair."""
 
 
-class Command(IntEnum):
+class AdbCommand(IntEnum):
     """The commands of the protocol, as ASCII words read in little-endian order."""
 
     CNXN = 0x4E584E43
@@ -40,7 +40,7 @@ class Command(IntEnum):
 class Header:
     """What precedes a payload. `arg0` and `arg1` mean what `command` says."""
 
-    command: Command
+    command: AdbCommand
     arg0: int
     arg1: int
     length: int
@@ -52,7 +52,7 @@ def checksum(payload: bytes) -> int:
     return sum(payload) & _WORD_MASK
 
 
-def encode_header(command: Command, arg0: int, arg1: int, payload: bytes = b"", *, check: bool = False) -> bytes:
+def encode_header(command: AdbCommand, arg0: int, arg1: int, payload: bytes = b"", *, check: bool = False) -> bytes:
     """Header of one packet; `check` fills in the checksum."""
     word = checksum(payload) if check else 0
     return _HEADER.pack(command, arg0, arg1, len(payload), word, command ^ _WORD_MASK)
@@ -66,10 +66,10 @@ def decode_header(data: bytes) -> Header:
     if magic != word ^ _WORD_MASK:
         raise ProtocolError(f"magic {magic:#010x} does not fit command {word:#010x}")
     try:
-        command = Command(word)
+        command = AdbCommand(word)
     except ValueError:
         raise ProtocolError(f"unknown command {word:#010x}") from None
-    limit = MAX_CONNECT_PAYLOAD_BYTES if command in (Command.CNXN, Command.AUTH) else MAX_PAYLOAD_BYTES
+    limit = MAX_CONNECT_PAYLOAD_BYTES if command in (AdbCommand.CNXN, AdbCommand.AUTH) else MAX_PAYLOAD_BYTES
     if length > limit:
         raise ProtocolError(f"{command.name} with {length} bytes; the limit is {limit}")
     return Header(command, arg0, arg1, length, check)

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from device_runner.virtual.fault_file import FaultFile
 from device_runner.virtual.mishaps import kill_server
-from device_runner.virtual.transport import Refused, Stream
+from device_runner.virtual.transport import Stream, StreamRefused
 
 TITLE_LIMIT = 200
 
 
 @contextmanager
 def struck(stream: Stream, operation: str, title: str) -> Iterator[None]:
-    """Around the work of one operation; spoils it if chance has it so. Raises Refused instead of letting it begin."""
+    """Around the work of one operation: lets it fail if chance says so. Raises StreamRefused if it may not begin."""
     phone = stream.transport.phone
     chance = phone.faults.now.chance
     stroke = phone.dice.draw(operation, chance) if chance else None
@@ -62,7 +62,7 @@ class _Struck:
 @contextmanager
 def _refuse(struck: _Struck) -> Iterator[None]:
     struck.tell()
-    raise Refused("by chance")
+    raise StreamRefused("by chance")
     yield
 
 

@@ -20,7 +20,7 @@ from device_runner.virtual.packet import (
     HEADER_BYTES,
     MAX_PAYLOAD_BYTES,
     VERSION,
-    Command,
+    AdbCommand,
     Header,
     ProtocolError,
     checksum,
@@ -51,7 +51,7 @@ _SMALL_BYTES = 4096
 log = logging.getLogger(__name__)
 
 
-class Refused(Exception):
+class StreamRefused(Exception):
     """A service does not take this stream; the host sees `closed`."""
 
 
@@ -76,7 +76,7 @@ class Phone:
 class Stream:
     """One service of one host. Services read, write and return; the transport closes."""
 
-    def __init__(self, transport: Transport, local_id: int, remote_id: int) -> None:
+    def __init__(self, transport: HostConnection, local_id: int, remote_id: int) -> None:
         self.transport = transport
         self.local_id = local_id
         self.remote_id = remote_id
@@ -89,10 +89,10 @@ class Stream:
         self._turn = asyncio.Lock()
 
     async def accept(self) -> None:
-        """Tell the host that the service runs. Every service does so, or raises Refused."""
+        """Tell the host that the service runs. Every service does so, or raises StreamRefused."""
         self.accepted = True
         self._credit.set()
-        await self.transport.send(Command.OKAY, self.local_id, self.remote_id)
+        await self.transport.send(AdbCommand.OKAY, self.local_id, self.remote_id)
 
     async def read(self) -> bytes:
         """Next piece of data from the host, of any size; empty at the end of the stream."""
@@ -103,7 +103,7 @@ class Stream:
             await self._arrived.wait()
         data = self._inbox.popleft()
         if not self.closed.is_set():
-            await self.transport.send(Command.OKAY, self.local_id, self.remote_id)
+            await self.transport.send(AdbCommand.OKAY, self.local_id, self.remote_id)
         return data
 
     async def write(self, data: bytes) -> None:
@@ -114,7 +114,7 @@ class Stream:
                 await self._credited()
                 self._credit.clear()
                 piece = data if len(data) <= limit else data[start : start + limit]
-                await self.transport.send(Command.WRTE, self.local_id, self.remote_id, piece)
+                await self.transport.send(AdbCommand.WRTE, self.local_id, self.remote_id, piece)
 
     async def flush(self) -> None:
         """Return when the host has taken all that was written. Raises BrokenPipeError when it is gone."""
@@ -149,7 +149,7 @@ Service = Callable[[Stream], Awaitable[None]]
 Router = Callable[[str], "Service | None"]
 
 
-class Transport:
+class HostConnection:
     """A host's connection, from its CNXN to its end."""
 
     def __init__(
@@ -196,7 +196,7 @@ class Transport:
         """Run something that outlives this connection."""
         self._tasks.start(work)
 
-    async def send(self, command: Command, arg0: int, arg1: int, payload: bytes = b"") -> None:
+    async def send(self, command: AdbCommand, arg0: int, arg1: int, payload: bytes = b"") -> None:
         """Send one packet. What is unsent is bounded by flow control, so there is no waiting for the socket."""
         await self.phone.faults.thawed()
         header = encode_header(command, arg0, arg1, payload, check=self._checked)
@@ -209,7 +209,7 @@ class Transport:
     async def open(self, destination: str) -> Stream:
         """Open a stream to the host (`reverse`). Raises BrokenPipeError if the host refuses."""
         stream = self._new_stream(remote_id=0)
-        await self.send(Command.OPEN, stream.local_id, 0, os.fsencode(destination) + b"\0")
+        await self.send(AdbCommand.OPEN, stream.local_id, 0, os.fsencode(destination) + b"\0")
         await stream.flush()
         return stream
 
@@ -221,20 +221,20 @@ class Transport:
             return
         if self._streams.pop(stream.local_id, None):
             stream.on_close()
-            await self.send(Command.CLSE, stream.local_id, stream.remote_id)
+            await self.send(AdbCommand.CLSE, stream.local_id, stream.remote_id)
 
     async def _receive(self) -> tuple[Header, bytes]:
         header = decode_header(await self._reader.readexactly(HEADER_BYTES))
         payload = await self._reader.readexactly(header.length) if header.length else b""
         await asyncio.sleep(self.phone.faults.now.latency_s)
         await self.phone.faults.thawed()
-        if self._checked and header.command is not Command.CNXN and header.check != checksum(payload):
+        if self._checked and header.command is not AdbCommand.CNXN and header.check != checksum(payload):
             raise ProtocolError(f"{header.command.name} with a wrong checksum")
         return header, payload
 
     async def _meet(self) -> None:
         header, _ = await self._receive()
-        if header.command is not Command.CNXN:
+        if header.command is not AdbCommand.CNXN:
             raise ProtocolError(f"{header.command.name} before CNXN")
         self._checked = header.arg0 < VERSION
         self.max_payload_bytes = max(1, min(MAX_PAYLOAD_BYTES, header.arg1))
@@ -242,7 +242,7 @@ class Transport:
     async def _authorise(self) -> None:
         faults = self.phone.faults
         while faults.now.unauthorized:
-            await self.send(Command.AUTH, _AUTH_TOKEN, 0, os.urandom(20))
+            await self.send(AdbCommand.AUTH, _AUTH_TOKEN, 0, os.urandom(20))
             answer, _ = await self._receive()
             while answer.arg0 == _AUTH_PUBLIC_KEY and faults.now.unauthorized:
                 await asyncio.sleep(POLL_S)  # the dialogue on the screen, which nobody answers
@@ -251,21 +251,21 @@ class Transport:
         features = self.phone.faults.now.features
         entries = {**self.phone.product, "features": ",".join(FEATURES if features is None else features)}
         banner = "device::" + ";".join(f"{key}={value}" for key, value in entries.items())
-        await self.send(Command.CNXN, VERSION, MAX_PAYLOAD_BYTES, banner.encode())
+        await self.send(AdbCommand.CNXN, VERSION, MAX_PAYLOAD_BYTES, banner.encode())
 
     def _dispatch(self, header: Header, payload: bytes) -> None:
-        if header.command is Command.OPEN:
+        if header.command is AdbCommand.OPEN:
             self._on_open(header, payload)
             return
         stream = self._streams.get(header.arg1)
         if stream is None:
             return  # late answers to a stream that we forgot are normal
-        if header.command is Command.OKAY:
+        if header.command is AdbCommand.OKAY:
             stream.remote_id = stream.remote_id or header.arg0
             stream.on_okay()
-        elif header.command is Command.WRTE:
+        elif header.command is AdbCommand.WRTE:
             stream.on_write(payload)
-        elif header.command is Command.CLSE:
+        elif header.command is AdbCommand.CLSE:
             del self._streams[stream.local_id]
             stream.on_close()
 
@@ -275,7 +275,7 @@ class Transport:
         destination = os.fsdecode(payload.rstrip(b"\0"))
         service = self._route(destination) if len(self._streams) < MAX_STREAMS else None
         if service is None:
-            self._tasks.start(self.send(Command.CLSE, 0, header.arg0))
+            self._tasks.start(self.send(AdbCommand.CLSE, 0, header.arg0))
         else:
             self._tasks.start(self._serve(service, self._new_stream(header.arg0)))
 
@@ -287,7 +287,7 @@ class Transport:
     async def _serve(self, service: Service, stream: Stream) -> None:
         try:
             await service(stream)
-        except Refused as error:
+        except StreamRefused as error:
             log.info("refused: %s", error)
         except ConnectionError:
             pass
@@ -297,7 +297,7 @@ class Transport:
             await self.close(stream)
         else:
             self._streams.pop(stream.local_id, None)
-            await self.send(Command.CLSE, 0, stream.remote_id)
+            await self.send(AdbCommand.CLSE, 0, stream.remote_id)
 
 
 class TaskSet:

@@ -17,7 +17,7 @@ from pydantic import Field as field
 
 from device_runner.device import Identity
 from device_runner.failures import RigFailure
-from device_runner.recovery import Step
+from device_runner.recovery import RecoveryStep
 from harness.run.correctness import Accuracy
 from harness.run.outcome import Outcome
 
@@ -103,7 +103,7 @@ class Record(BaseModel):
     harness: str
     started_at: str
     """UTC, ISO 8601."""
-    recovery: list[Step] = []
+    recovery: list[RecoveryStep] = []
     """What was done to bring the device back while this case ran, in order; docs/phones.md."""
     compiled_with: Releases | None = None
     """What compiled the artifact, if it is a baseline's that was run again to compare with: then `tvm` and `ffi` only

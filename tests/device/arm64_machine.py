@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from device_runner.runtimes.opencl.library import OPENCL
-from device_runner.runtimes.recipe import Toolchain, build
+from device_runner.runtimes.recipe import CppToolchain, build
 
 DEBIAN, PYTHON = "bookworm", "3.11"
 PACKAGES = ("python3", "pocl-opencl-icd", "ocl-icd-libopencl1", "libstdc++6")
@@ -100,5 +100,5 @@ class Arm64Machine:
         links = self.root.parent / "links"
         links.mkdir()
         (links / "libOpenCL.so").symlink_to(self.root / "usr/lib/aarch64-linux-gnu/libOpenCL.so.1")
-        toolchain = Toolchain(self.site / "tvm", self.site / "tvm_ffi", "", "aarch64-linux-gnu-g++", "")
+        toolchain = CppToolchain(self.site / "tvm", self.site / "tvm_ffi", "", "aarch64-linux-gnu-g++", "")
         build(toolchain, OPENCL, self.opencl_runtime, [f"-L{links}", "-idirafter/usr/include"])

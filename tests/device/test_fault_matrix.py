@@ -25,7 +25,7 @@ from waiting import eventually
 from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable, Rung
 from device_runner.failures import Failure
-from device_runner.recovery import Recovery, Step, rungs
+from device_runner.recovery import Recovery, RecoveryStep, rungs
 from device_runner.recovery.ladder import Attempt, T
 from device_runner.rpc_server import server
 from device_runner.transport.adb_transport import AdbTransport
@@ -60,7 +60,7 @@ class Watched(Recovery):
 
     def retry(
         self, attempt: Attempt[T], rungs: Sequence[Rung], tell: Callable[[str], object] = lambda rung: None
-    ) -> tuple[T, list[Step]]:
+    ) -> tuple[T, list[RecoveryStep]]:
         def watched() -> tuple[T, Failure | None]:
             try:
                 return attempt()

@@ -13,11 +13,11 @@ import pytest
 from device_runner.device import ShellResult
 from device_runner.failures import DeviceLost
 from device_runner.local import LocalTransport
-from device_runner.stability.knobs import KNOBS, Phone, hold, probe, restore
+from device_runner.stability.knobs import KNOBS, PhoneAccess, hold, probe, restore
 from device_runner.stability.knobs.keep import SAVED_FILE
 from device_runner.stability.knobs.kgsl import GPU_KNOBS, available, sustainable
 from device_runner.stability.knobs.radio import over_network
-from device_runner.stability.knobs.screen import Screen
+from device_runner.stability.knobs.screen import Wakefulness
 from device_runner.virtual import phone as virtual
 
 PAGES = Path(__file__).parents[1] / "fixtures" / "android"
@@ -29,7 +29,7 @@ class Folder:
     """A phone as a folder, and everything that can change on it."""
 
     home: Path
-    phone: Phone
+    phone: PhoneAccess
 
     @property
     def gpu(self) -> Path:
@@ -52,7 +52,7 @@ def a_phone(home: Path, *, rooted: bool) -> Folder:
     path = f"{home / 'system/bin'}:{os.environ['PATH']}"
     root = home / "data/local/tmp/adreno-bench"
     transport = LocalTransport(str(root), {"PATH": path})
-    return Folder(home, Phone(transport, ("sh", "-c") if rooted else (), system=str(home)))
+    return Folder(home, PhoneAccess(transport, ("sh", "-c") if rooted else (), system=str(home)))
 
 
 @pytest.fixture
@@ -235,7 +235,7 @@ def test_root_is_found_by_becoming_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("page", "value"), [("power-9", "Asleep"), ("power-14", "Awake")])
 def test_the_power_service_of_several_releases(page: str, value: str) -> None:
-    assert Screen().value((PAGES / f"{page}.txt").read_text()) == value
+    assert Wakefulness().value((PAGES / f"{page}.txt").read_text()) == value
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from device_runner.device import Rung
 from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, LinkFailure, RigFailure
-from device_runner.recovery import Recovery, Step, climb
+from device_runner.recovery import Recovery, RecoveryStep, climb
 from harness.failures import CompilerCrash
 from harness.run.context import Run
 from harness.run.outcome import Outcome
@@ -57,7 +57,7 @@ class Scene:
         number = self.did.count("attempt")
         return number, DeviceLost(f"lost {number}") if self.lost[number - 1] else None
 
-    def climb(self, limit_s: float = 1000.0) -> tuple[int, Failure | None, list[Step]]:
+    def climb(self, limit_s: float = 1000.0) -> tuple[int, Failure | None, list[RecoveryStep]]:
         return climb(self.attempt, self.rungs(), limit_s=limit_s, clock=self.clock)
 
 
@@ -141,7 +141,7 @@ class Attempts:
     rungs: Sequence[Rung]
     made: int = 0
 
-    def retry(self, *lost: bool) -> tuple[Failure | None, list[Step]]:
+    def retry(self, *lost: bool) -> tuple[Failure | None, list[RecoveryStep]]:
         script = iter(lost)
 
         def attempt() -> tuple[Failure | None, Failure | None]:

@@ -19,13 +19,13 @@ from device_runner.virtual.packet import (
     MAX_PAYLOAD_BYTES,
     VERSION,
     VERSION_WITH_CHECKSUM,
-    Command,
+    AdbCommand,
     Header,
     checksum,
     decode_header,
     encode_header,
 )
-from device_runner.virtual.transport import MAX_PENDING, Phone, Refused, Service, Stream
+from device_runner.virtual.transport import MAX_PENDING, Phone, Service, Stream, StreamRefused
 
 ANSWER_DEADLINE_S = 20
 
@@ -42,7 +42,7 @@ async def deaf(stream: Stream) -> None:
 
 
 async def closed(stream: Stream) -> None:
-    raise Refused("closed")
+    raise StreamRefused("closed")
 
 
 async def broken(stream: Stream) -> None:
@@ -64,26 +64,26 @@ class Host:
         self.writer = writer
         self.check = False
 
-    def say(self, command: Command, arg0: int = 0, arg1: int = 0, payload: bytes = b"") -> None:
+    def say(self, command: AdbCommand, arg0: int = 0, arg1: int = 0, payload: bytes = b"") -> None:
         self.writer.write(encode_header(command, arg0, arg1, payload, check=self.check) + payload)
 
     async def hear(self) -> tuple[Header, bytes]:
         header = decode_header(await asyncio.wait_for(self.reader.readexactly(HEADER_BYTES), ANSWER_DEADLINE_S))
         return header, await self.reader.readexactly(header.length)
 
-    async def expect(self, command: Command) -> tuple[Header, bytes]:
+    async def expect(self, command: AdbCommand) -> tuple[Header, bytes]:
         header, payload = await self.hear()
         assert header.command is command
         return header, payload
 
     async def meet(self, version: int = VERSION) -> bytes:
         self.check = version < VERSION
-        self.say(Command.CNXN, version, MAX_PAYLOAD_BYTES, b"host::features=shell_v2")
-        return (await self.expect(Command.CNXN))[1]
+        self.say(AdbCommand.CNXN, version, MAX_PAYLOAD_BYTES, b"host::features=shell_v2")
+        return (await self.expect(AdbCommand.CNXN))[1]
 
     async def open(self, destination: str, local_id: int = 7) -> int:
-        self.say(Command.OPEN, local_id, 0, destination.encode() + b"\0")
-        return (await self.expect(Command.OKAY))[0].arg0
+        self.say(AdbCommand.OPEN, local_id, 0, destination.encode() + b"\0")
+        return (await self.expect(AdbCommand.OKAY))[0].arg0
 
     async def is_dropped(self) -> bool:
         """Whether the daemon ends the connection, whatever it still says."""
@@ -109,9 +109,9 @@ class Daemon:
         async with self.host() as host:
             await host.meet()
             remote = await host.open("echo")
-            host.say(Command.WRTE, 7, remote, b"well")
-            await host.expect(Command.OKAY)
-            return (await host.expect(Command.WRTE))[1] == b"well"
+            host.say(AdbCommand.WRTE, 7, remote, b"well")
+            await host.expect(AdbCommand.OKAY)
+            return (await host.expect(AdbCommand.WRTE))[1] == b"well"
 
     def inject(self, injected: Faults) -> None:
         faults.write(self._faults_path, injected)
@@ -155,9 +155,9 @@ def test_an_old_host_gets_checksums(talk: Run) -> None:
         async with running.host() as host:
             await host.meet(VERSION_WITH_CHECKSUM)
             remote = await host.open("echo")
-            host.say(Command.WRTE, 7, remote, b"sum me")
-            await host.expect(Command.OKAY)
-            header, payload = await host.expect(Command.WRTE)
+            host.say(AdbCommand.WRTE, 7, remote, b"sum me")
+            await host.expect(AdbCommand.OKAY)
+            header, payload = await host.expect(AdbCommand.WRTE)
             assert header.check == checksum(payload)
 
     talk(conversation)
@@ -166,15 +166,15 @@ def test_an_old_host_gets_checksums(talk: Run) -> None:
 def test_a_small_maxdata_is_respected(talk: Run) -> None:
     async def conversation(running: Daemon) -> None:
         async with running.host() as host:
-            host.say(Command.CNXN, VERSION, 4, b"host::")
-            await host.expect(Command.CNXN)
+            host.say(AdbCommand.CNXN, VERSION, 4, b"host::")
+            await host.expect(AdbCommand.CNXN)
             remote = await host.open("echo")
-            host.say(Command.WRTE, 7, remote, b"0123456789")
-            await host.expect(Command.OKAY)
+            host.say(AdbCommand.WRTE, 7, remote, b"0123456789")
+            await host.expect(AdbCommand.OKAY)
             pieces = []
             for _ in range(3):
-                pieces.append((await host.expect(Command.WRTE))[1])
-                host.say(Command.OKAY, 7, remote)
+                pieces.append((await host.expect(AdbCommand.WRTE))[1])
+                host.say(AdbCommand.OKAY, 7, remote)
             assert pieces == [b"0123", b"4567", b"89"]
 
     talk(conversation)
@@ -186,14 +186,14 @@ def test_one_write_waits_for_the_answer_to_the_last(talk: Run) -> None:
             await host.meet()
             remote = await host.open("echo")
             for text in (b"first", b"second"):
-                host.say(Command.WRTE, 7, remote, text)
-                await host.expect(Command.OKAY)
+                host.say(AdbCommand.WRTE, 7, remote, text)
+                await host.expect(AdbCommand.OKAY)
                 if text == b"first":
-                    assert (await host.expect(Command.WRTE))[1] == text
+                    assert (await host.expect(AdbCommand.WRTE))[1] == text
             with pytest.raises(asyncio.TimeoutError):
                 await asyncio.wait_for(host.hear(), 0.1)
-            host.say(Command.OKAY, 7, remote)
-            assert (await host.expect(Command.WRTE))[1] == b"second"
+            host.say(AdbCommand.OKAY, 7, remote)
+            assert (await host.expect(AdbCommand.WRTE))[1] == b"second"
 
     talk(conversation)
 
@@ -202,7 +202,7 @@ def test_a_service_that_does_not_read_holds_its_sender_back(talk: Run) -> None:
     async def conversation(running: Daemon) -> None:
         async with running.host() as host:
             await host.meet()
-            host.say(Command.WRTE, 7, await host.open("deaf"), b"unread")
+            host.say(AdbCommand.WRTE, 7, await host.open("deaf"), b"unread")
             with pytest.raises(asyncio.TimeoutError):
                 await asyncio.wait_for(host.hear(), 0.1)
 
@@ -214,8 +214,8 @@ def test_what_is_not_served_is_closed(talk: Run, destination: str) -> None:
     async def conversation(running: Daemon) -> None:
         async with running.host() as host:
             await host.meet()
-            host.say(Command.OPEN, 9, 0, destination.encode("utf-8", "surrogateescape") + b"\0")
-            header, _ = await host.expect(Command.CLSE)
+            host.say(AdbCommand.OPEN, 9, 0, destination.encode("utf-8", "surrogateescape") + b"\0")
+            header, _ = await host.expect(AdbCommand.CLSE)
             assert (header.arg0, header.arg1) == (0, 9)
 
     talk(conversation)
@@ -226,8 +226,8 @@ def test_late_answers_to_a_closed_stream_are_ignored(talk: Run) -> None:
         async with running.host() as host:
             await host.meet()
             remote = await host.open("echo")
-            for command in (Command.CLSE, Command.OKAY, Command.WRTE, Command.CLSE):
-                host.say(command, 7, remote, b"late" if command is Command.WRTE else b"")
+            for command in (AdbCommand.CLSE, AdbCommand.OKAY, AdbCommand.WRTE, AdbCommand.CLSE):
+                host.say(command, 7, remote, b"late" if command is AdbCommand.WRTE else b"")
             await host.open("echo", 8)
 
     talk(conversation)
@@ -237,8 +237,8 @@ def test_late_answers_to_a_closed_stream_are_ignored(talk: Run) -> None:
     "opening",
     [
         b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
-        encode_header(Command.OPEN, 1, 0, b"echo\0") + b"echo\0",
-        encode_header(Command.CNXN, VERSION, 0, bytes(5000)) + bytes(5000),
+        encode_header(AdbCommand.OPEN, 1, 0, b"echo\0") + b"echo\0",
+        encode_header(AdbCommand.CNXN, VERSION, 0, bytes(5000)) + bytes(5000),
         bytes(HEADER_BYTES),
     ],
     ids=["http", "open-before-connect", "huge-banner", "zeros"],
@@ -266,8 +266,8 @@ def test_a_host_that_closes_need_not_wait_with_its_last_data(talk: Run) -> None:
             await host.meet()
             remote = await host.open("record")
             for text in (b"one", b"two", b"three"):
-                host.say(Command.WRTE, 7, remote, text)
-            host.say(Command.CLSE, 7, remote)
+                host.say(AdbCommand.WRTE, 7, remote, text)
+            host.say(AdbCommand.CLSE, 7, remote)
             await host.open("echo", 8)
             while len(heard) < 11:
                 await asyncio.sleep(0.01)
@@ -283,7 +283,7 @@ def test_a_host_that_never_waits_is_dropped(talk: Run) -> None:
             await host.meet()
             remote = await host.open("deaf")
             for _ in range(MAX_PENDING + 1):
-                host.say(Command.WRTE, 7, remote, b"more")
+                host.say(AdbCommand.WRTE, 7, remote, b"more")
             assert await host.is_dropped()
 
     talk(conversation)
@@ -294,7 +294,7 @@ def test_a_wrong_checksum_ends_the_connection(talk: Run) -> None:
         async with running.host() as host:
             await host.meet(VERSION_WITH_CHECKSUM)
             host.check = False
-            host.say(Command.OPEN, 7, 0, b"echo\0")
+            host.say(AdbCommand.OPEN, 7, 0, b"echo\0")
             assert await host.is_dropped()
 
     talk(conversation)
@@ -304,15 +304,15 @@ def test_unauthorised_turns_to_welcome(talk: Run) -> None:
     async def conversation(running: Daemon) -> None:
         running.inject(Faults(unauthorized=True))
         async with running.host() as host:
-            host.say(Command.CNXN, VERSION, MAX_PAYLOAD_BYTES, b"host::")
+            host.say(AdbCommand.CNXN, VERSION, MAX_PAYLOAD_BYTES, b"host::")
             for _ in range(2):
-                header, token = await host.expect(Command.AUTH)
+                header, token = await host.expect(AdbCommand.AUTH)
                 assert (header.arg0, len(token)) == (1, 20)
-                host.say(Command.AUTH, 2, 0, bytes(256))
-            host.say(Command.AUTH, 3, 0, b"a public key")
-            await host.expect(Command.AUTH)
+                host.say(AdbCommand.AUTH, 2, 0, bytes(256))
+            host.say(AdbCommand.AUTH, 3, 0, b"a public key")
+            await host.expect(AdbCommand.AUTH)
             running.inject(Faults())
-            await host.expect(Command.CNXN)
+            await host.expect(AdbCommand.CNXN)
 
     talk(conversation)
 
@@ -322,11 +322,11 @@ def test_frozen_answers_nothing_until_it_thaws(talk: Run) -> None:
         async with running.host() as host:
             await host.meet()
             running.inject(Faults(frozen=True))
-            host.say(Command.OPEN, 7, 0, b"echo\0")
+            host.say(AdbCommand.OPEN, 7, 0, b"echo\0")
             with pytest.raises(asyncio.TimeoutError):
                 await asyncio.wait_for(host.reader.read(1), 0.2)
             running.inject(Faults())
-            await host.expect(Command.OKAY)
+            await host.expect(AdbCommand.OKAY)
 
     talk(conversation)
 
@@ -345,7 +345,7 @@ def test_offline_cuts_and_refuses(talk: Run) -> None:
 
 packets = st.builds(
     lambda command, arg0, arg1, payload, check: encode_header(command, arg0, arg1, payload, check=check) + payload,
-    st.sampled_from(Command),
+    st.sampled_from(AdbCommand),
     st.integers(0, 5),
     st.integers(0, 5),
     st.sampled_from([b"echo\0", b"deaf\0", b"broken\0", b"", b"x" * 5000]) | st.binary(max_size=64),
@@ -384,11 +384,11 @@ def test_reverse_answers_every_request(talk: Run, requests: list[str]) -> None:
         async with running.host() as host:
             await host.meet()
             for local_id, request in enumerate(requests, 1):
-                host.say(Command.OPEN, local_id, 0, request.encode("utf-8", "surrogateescape") + b"\0")
-                opened, _ = await host.expect(Command.OKAY)
-                _, answer = await host.expect(Command.WRTE)
+                host.say(AdbCommand.OPEN, local_id, 0, request.encode("utf-8", "surrogateescape") + b"\0")
+                opened, _ = await host.expect(AdbCommand.OKAY)
+                _, answer = await host.expect(AdbCommand.WRTE)
                 assert answer[:4] in (b"OKAY", b"FAIL") or int(answer[:4], 16) == len(answer) - 4
-                host.say(Command.OKAY, local_id, opened.arg0)
-                await host.expect(Command.CLSE)
+                host.say(AdbCommand.OKAY, local_id, opened.arg0)
+                await host.expect(AdbCommand.CLSE)
 
     talk(conversation)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from device_runner.virtual.packet import (
     HEADER_BYTES,
     MAX_PAYLOAD_BYTES,
-    Command,
+    AdbCommand,
     ProtocolError,
     checksum,
     decode_header,
@@ -19,8 +19,12 @@ from device_runner.virtual.packet import (
 words = st.integers(0, 0xFFFFFFFF)
 
 
-@given(command=st.sampled_from(Command), arg0=words, arg1=words, payload=st.binary(max_size=4096), check=st.booleans())
-def test_a_header_reads_as_it_was_written(command: Command, arg0: int, arg1: int, payload: bytes, check: bool) -> None:
+@given(
+    command=st.sampled_from(AdbCommand), arg0=words, arg1=words, payload=st.binary(max_size=4096), check=st.booleans()
+)
+def test_a_header_reads_as_it_was_written(
+    command: AdbCommand, arg0: int, arg1: int, payload: bytes, check: bool
+) -> None:
     header = decode_header(encode_header(command, arg0, arg1, payload, check=check))
     assert (header.command, header.arg0, header.arg1, header.length) == (command, arg0, arg1, len(payload))
     assert header.check == (sum(payload) if check else 0)
@@ -36,8 +40,8 @@ def test_garbage_is_a_protocol_error_and_nothing_else(data: bytes) -> None:
     assert header.length <= MAX_PAYLOAD_BYTES
 
 
-@given(st.sampled_from(Command), st.integers(0, 8 * HEADER_BYTES - 1))
-def test_one_wrong_bit_in_command_or_magic_is_noticed(command: Command, bit: int) -> None:
+@given(st.sampled_from(AdbCommand), st.integers(0, 8 * HEADER_BYTES - 1))
+def test_one_wrong_bit_in_command_or_magic_is_noticed(command: AdbCommand, bit: int) -> None:
     data = bytearray(encode_header(command, 1, 2))
     data[bit // 8] ^= 1 << bit % 8
     if bit // 8 in range(4, 20):
@@ -47,14 +51,14 @@ def test_one_wrong_bit_in_command_or_magic_is_noticed(command: Command, bit: int
 
 
 def test_the_bytes_are_those_of_protocol_txt() -> None:
-    header = encode_header(Command.CNXN, 0x01000001, 1 << 20, b"host::", check=True)
+    header = encode_header(AdbCommand.CNXN, 0x01000001, 1 << 20, b"host::", check=True)
     assert header[:4] == b"CNXN"
     assert struct.unpack("<I", header[20:])[0] == 0x4E584E43 ^ 0xFFFFFFFF
     assert struct.unpack("<I", header[16:20])[0] == checksum(b"host::") == sum(b"host::")
 
 
-@pytest.mark.parametrize(("command", "length"), [(Command.CNXN, 4097), (Command.WRTE, MAX_PAYLOAD_BYTES + 1)])
-def test_a_payload_over_the_limit_is_refused(command: Command, length: int) -> None:
+@pytest.mark.parametrize(("command", "length"), [(AdbCommand.CNXN, 4097), (AdbCommand.WRTE, MAX_PAYLOAD_BYTES + 1)])
+def test_a_payload_over_the_limit_is_refused(command: AdbCommand, length: int) -> None:
     data = bytearray(encode_header(command, 0, 0))
     data[12:16] = struct.pack("<I", length)
     with pytest.raises(ProtocolError, match="limit"):

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Phone:
+class PhoneAccess:
     """What knobs have to know of the phone they are on."""
 
     transport: Transport
@@ -43,10 +43,10 @@ class Knob(Protocol):
     def needs_root(self) -> bool:
         """Whether only root may write it."""
 
-    def why_not(self, phone: Phone) -> str:
+    def why_not(self, phone: PhoneAccess) -> str:
         """Why it must be left alone on this phone; empty if it may be set."""
 
-    def read(self, phone: Phone) -> str:
+    def read(self, phone: PhoneAccess) -> str:
         """Shell text that prints its value, and whatever `wanted` has to know."""
 
     def value(self, printed: str) -> str:
@@ -55,5 +55,5 @@ class Knob(Protocol):
     def wanted(self, printed: str) -> str:
         """The value to set; empty if this phone offers none."""
 
-    def write(self, phone: Phone, value: str) -> str:
+    def write(self, phone: PhoneAccess, value: str) -> str:
         """Shell text that sets it and fails if it could not."""

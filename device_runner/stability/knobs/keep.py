@@ -12,9 +12,9 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from device_runner.failures import DeviceFull
-from device_runner.stability.knobs.base import Knob, Phone
+from device_runner.stability.knobs.base import Knob, PhoneAccess
 from device_runner.stability.knobs.listed import KNOBS
-from device_runner.transport.batch import Said, run_batch
+from device_runner.transport.batch import BatchAnswer, run_batch
 
 Report = dict[str, str]
 """What came of each knob, by its name: the value that was read back, or why it is not what we want."""
@@ -36,7 +36,7 @@ NEEDS_ROOT = "it needs root"
 log = logging.getLogger(__name__)
 
 
-def hold(phone: Phone, knobs: Sequence[Knob] = KNOBS) -> Report:
+def hold(phone: PhoneAccess, knobs: Sequence[Knob] = KNOBS) -> Report:
     """Set what can be set, once its old value is safe on the phone. Raises `DeviceFailure` if the phone goes away."""
     _, still_changed = _put_back(phone, knobs)
     report = {knob.name: f"left alone: {why}" for knob in knobs if (why := _why_not(knob, phone))}
@@ -55,7 +55,7 @@ def hold(phone: Phone, knobs: Sequence[Knob] = KNOBS) -> Report:
     return {knob.name: report[knob.name] for knob in knobs}
 
 
-def restore(phone: Phone, knobs: Sequence[Knob] = KNOBS) -> Report:
+def restore(phone: PhoneAccess, knobs: Sequence[Knob] = KNOBS) -> Report:
     """Put back what `hold` saved; empty if nothing was. What cannot be put back stays saved. Raises `DeviceFailure`."""
     return _put_back(phone, knobs)[0]
 
@@ -65,7 +65,7 @@ def complains(came: str) -> bool:
     return came.startswith(_COMPLAINTS)
 
 
-def _put_back(phone: Phone, knobs: Sequence[Knob]) -> tuple[Report, Saved]:
+def _put_back(phone: PhoneAccess, knobs: Sequence[Knob]) -> tuple[Report, Saved]:
     """The report, and what is still to be put back."""
     saved = _saved(phone)
     if not saved:
@@ -83,32 +83,32 @@ def _put_back(phone: Phone, knobs: Sequence[Knob]) -> tuple[Report, Saved]:
     return report, failed
 
 
-def _why_not(knob: Knob, phone: Phone) -> str:
+def _why_not(knob: Knob, phone: PhoneAccess) -> str:
     return NEEDS_ROOT if knob.needs_root and not phone.root_shell else knob.why_not(phone)
 
 
-def _set(phone: Phone, knobs: Sequence[Knob], values: Mapping[str, str]) -> Report:
+def _set(phone: PhoneAccess, knobs: Sequence[Knob], values: Mapping[str, str]) -> Report:
     """Write and read back, all in one round trip for each kind of user."""
     commands = {knob.name: f"{knob.write(phone, values[knob.name])} && {{ {knob.read(phone)}; }}" for knob in knobs}
     said = _run(phone, knobs, commands)
     return {knob.name: _outcome(knob, said[knob.name], values[knob.name]) for knob in knobs}
 
 
-def _outcome(knob: Knob, said: Said, value: str) -> str:
+def _outcome(knob: Knob, said: BatchAnswer, value: str) -> str:
     if said.code:
         return f"refused: {said.complaint}"
     found = knob.value(said.text)
     return value if found == value else f"reads back {found!r} instead of {value!r}"
 
 
-def _run(phone: Phone, knobs: Sequence[Knob], commands: Mapping[str, str]) -> dict[str, Said]:
+def _run(phone: PhoneAccess, knobs: Sequence[Knob], commands: Mapping[str, str]) -> dict[str, BatchAnswer]:
     """Run the commands of these knobs in their order, those that need root as root."""
     as_user = {knob.name: commands[knob.name] for knob in knobs if not knob.needs_root}
     as_root = {knob.name: commands[knob.name] for knob in knobs if knob.needs_root}
     return run_batch(phone.transport, as_user) | run_batch(phone.transport, as_root, shell=phone.root_shell)
 
 
-def _saved(phone: Phone) -> Saved:
+def _saved(phone: PhoneAccess) -> Saved:
     command = ["head", "-c", str(SAVED_LIMIT_BYTES), _file(phone)]
     answer = phone.transport.shell(command, timeout_s=SHELL_TIMEOUT_S)
     if answer.code:
@@ -121,7 +121,7 @@ def _saved(phone: Phone) -> Saved:
         return {}
 
 
-def _save(phone: Phone, values: Saved) -> None:
+def _save(phone: PhoneAccess, values: Saved) -> None:
     """Keep what is to be put back; nothing is no file. Raises `DeviceFull` if the phone does not take it."""
     if not values:
         phone.transport.shell(["rm", "-f", _file(phone)], timeout_s=SHELL_TIMEOUT_S)
@@ -132,5 +132,5 @@ def _save(phone: Phone, values: Saved) -> None:
         raise DeviceFull(f"{phone.transport.name} does not keep what would have to be put back: {answer.stderr}")
 
 
-def _file(phone: Phone) -> str:
+def _file(phone: PhoneAccess) -> str:
     return f"{phone.transport.root}/{SAVED_FILE}"

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from device_runner.stability.knobs.base import Phone
+from device_runner.stability.knobs.base import PhoneAccess
 from device_runner.transport.quoting import quoted
 
 CRASH_WHEN_LOCKED = ("walleye", "taimen")
@@ -30,7 +30,7 @@ class GpuKnob:
     name: str
     needs_root: bool = True
 
-    def why_not(self, phone: Phone) -> str:
+    def why_not(self, phone: PhoneAccess) -> str:
         """Pixel 2 and 2 XL crash."""
         return "this phone crashes when its GPU clock is held" if phone.product in CRASH_WHEN_LOCKED else ""
 
@@ -43,7 +43,7 @@ class Node(GpuKnob):
     """Below the driver's folder."""
     target: str = ""
 
-    def read(self, phone: Phone) -> str:
+    def read(self, phone: PhoneAccess) -> str:
         """Prints the file."""
         return quoted("cat", f"{phone.gpu}/{self.path}")
 
@@ -56,7 +56,7 @@ class Node(GpuKnob):
         """The target, where the file is."""
         return self.target if self.value(printed) else ""
 
-    def write(self, phone: Phone, value: str) -> str:
+    def write(self, phone: PhoneAccess, value: str) -> str:
         """Writes the file."""
         return f"{quoted('echo', value)} >{quoted(f'{phone.gpu}/{self.path}')}"
 
@@ -65,7 +65,7 @@ class Node(GpuKnob):
 class Governor(Node):
     """What chooses the clock. Some drivers only have `msm-adreno-tz`; then the frequencies alone must do."""
 
-    def read(self, phone: Phone) -> str:
+    def read(self, phone: PhoneAccess) -> str:
         """Prints it, and those that there are."""
         return f"{quoted('cd', f'{phone.gpu}/devfreq')} && cat governor && echo of && cat available_governors"
 
@@ -89,7 +89,7 @@ class Range(GpuKnob):
     by_index: bool = False
     """The files take the number of a power level, 0 the fastest, instead of Hz."""
 
-    def read(self, phone: Phone) -> str:
+    def read(self, phone: PhoneAccess) -> str:
         """Prints both ends, and the clocks that there are."""
         low, high = self.files
         return f"{quoted('cd', phone.gpu)} && cat {low} {high} && echo of && cat gpu_available_frequencies"
@@ -108,7 +108,7 @@ class Range(GpuKnob):
         end = clocks.index(clock) if self.by_index else clock
         return f"{end} {end}"
 
-    def write(self, phone: Phone, value: str) -> str:
+    def write(self, phone: PhoneAccess, value: str) -> str:
         """Writes both, twice."""
         low, _, high = value.partition(" ")
         both = f"{quoted('echo', low)} >{self.files[0]}; {quoted('echo', high)} >{self.files[1]}"

@@ -6,12 +6,12 @@ from device_runner.stability.knobs.base import Knob
 from device_runner.stability.knobs.kgsl import GPU_KNOBS
 from device_runner.stability.knobs.power import FixedPerformance
 from device_runner.stability.knobs.radio import AirplaneMode
-from device_runner.stability.knobs.screen import Screen
+from device_runner.stability.knobs.screen import Wakefulness
 from device_runner.stability.knobs.settings import ANIMATIONS, BRIGHTNESS, STAY_AWAKE
 
 KNOBS: tuple[Knob, ...] = (
     STAY_AWAKE,
-    Screen(),
+    Wakefulness(),
     *BRIGHTNESS,
     *ANIMATIONS,
     AirplaneMode(),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from device_runner.stability.knobs.base import Phone
+from device_runner.stability.knobs.base import PhoneAccess
 from device_runner.transport.quoting import quoted
 
 AFTER_BOOT = "false"
@@ -22,11 +22,11 @@ class FixedPerformance:
     name: str = "fixed-performance"
     needs_root: bool = False
 
-    def why_not(self, phone: Phone) -> str:
+    def why_not(self, phone: PhoneAccess) -> str:
         """It is always allowed."""
         return ""
 
-    def read(self, phone: Phone) -> str:
+    def read(self, phone: PhoneAccess) -> str:
         """Nothing: the mode cannot be read."""
         return "true"
 
@@ -38,6 +38,6 @@ class FixedPerformance:
         """On."""
         return "true"
 
-    def write(self, phone: Phone, value: str) -> str:
+    def write(self, phone: PhoneAccess, value: str) -> str:
         """Fails if the power HAL does not have the mode; otherwise prints what was set."""
         return f"{quoted('cmd', 'power', 'set-fixed-performance-mode-enabled', value)} && {quoted('echo', value)}"

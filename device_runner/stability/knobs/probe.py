@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from device_runner.stability.knobs.base import Phone
+from device_runner.stability.knobs.base import PhoneAccess
 from device_runner.stability.knobs.radio import over_network
 from device_runner.transport.batch import run_batch
 
@@ -19,7 +19,7 @@ ROOT_SHELLS = {
 """`adb root`; Magisk; userdebug builds."""
 
 
-def probe(transport: Transport, *, system: str = "", wired: bool | None = None) -> Phone:
+def probe(transport: Transport, *, system: str = "", wired: bool | None = None) -> PhoneAccess:
     """Ask a phone. `wired` overrides what its serial says of how adb reaches it. Raises `DeviceFailure`."""
     said = run_batch(
         transport,
@@ -32,4 +32,4 @@ def probe(transport: Transport, *, system: str = "", wired: bool | None = None) 
     )
     root = next((shell for name, shell in ROOT_SHELLS.items() if said[name].text.strip() == "0"), ())
     network = over_network(transport.name) if wired is None else not wired
-    return Phone(transport, root, network, said["product"].text.strip(), system)
+    return PhoneAccess(transport, root, network, said["product"].text.strip(), system)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from device_runner.stability.knobs.base import Phone
+from device_runner.stability.knobs.base import PhoneAccess
 
 _WORDS = {"enabled": "enable", "disabled": "disable"}
 _TLS_SERVICE = "._adb-tls-connect."
@@ -20,11 +20,11 @@ class AirplaneMode:
     name: str = "airplane-mode"
     needs_root: bool = False
 
-    def why_not(self, phone: Phone) -> str:
+    def why_not(self, phone: PhoneAccess) -> str:
         """Over the network it would cut off adb itself."""
         return "adb reaches this phone through its network" if phone.over_network else ""
 
-    def read(self, phone: Phone) -> str:
+    def read(self, phone: PhoneAccess) -> str:
         """Prints `enabled` or `disabled`."""
         return "cmd connectivity airplane-mode"
 
@@ -37,7 +37,7 @@ class AirplaneMode:
         """`enabled`, if the phone has the command."""
         return "enabled" if self.value(printed) else ""
 
-    def write(self, phone: Phone, value: str) -> str:
+    def write(self, phone: PhoneAccess, value: str) -> str:
         """Turns it on or off."""
         return f"cmd connectivity airplane-mode {_WORDS.get(value, 'disable')}"
 

@@ -8,24 +8,24 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from device_runner.stability.knobs.base import Phone
+from device_runner.stability.knobs.base import PhoneAccess
 
 AWAKE = "Awake"
 _KEY_WAKE, _KEY_SLEEP = 224, 223
 
 
 @dataclass(frozen=True)
-class Screen:
+class Wakefulness:
     """Awake, dozing or asleep."""
 
     name: str = "screen"
     needs_root: bool = False
 
-    def why_not(self, phone: Phone) -> str:
+    def why_not(self, phone: PhoneAccess) -> str:
         """It is always allowed."""
         return ""
 
-    def read(self, phone: Phone) -> str:
+    def read(self, phone: PhoneAccess) -> str:
         """Prints a line with the wakefulness; some releases repeat it as a number."""
         return "dumpsys power | grep mWakefulness="
 
@@ -38,6 +38,6 @@ class Screen:
         """Awake."""
         return AWAKE
 
-    def write(self, phone: Phone, value: str) -> str:
+    def write(self, phone: PhoneAccess, value: str) -> str:
         """Presses the key that wakes the phone, or the one that lets it sleep."""
         return f"input keyevent {_KEY_WAKE if value == AWAKE else _KEY_SLEEP}"

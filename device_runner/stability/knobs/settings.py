@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from device_runner.stability.knobs.base import Phone
+from device_runner.stability.knobs.base import PhoneAccess
 from device_runner.transport.quoting import quoted
 
 UNSET = "null"
@@ -23,11 +23,11 @@ class Setting:
     target: str
     needs_root: bool = False
 
-    def why_not(self, phone: Phone) -> str:
+    def why_not(self, phone: PhoneAccess) -> str:
         """It is always allowed."""
         return ""
 
-    def read(self, phone: Phone) -> str:
+    def read(self, phone: PhoneAccess) -> str:
         """Prints the value, or `null`."""
         return f"settings get {self.namespace} {self.key}"
 
@@ -39,7 +39,7 @@ class Setting:
         """The same on every phone."""
         return self.target
 
-    def write(self, phone: Phone, value: str) -> str:
+    def write(self, phone: PhoneAccess, value: str) -> str:
         """Sets it; what was not there before is deleted."""
         if value == UNSET:
             return f"settings delete {self.namespace} {self.key}"

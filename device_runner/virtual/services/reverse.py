@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from device_runner.virtual.fds import CHUNK_BYTES
 from device_runner.virtual.services.sockets import LOOPBACK, pump
-from device_runner.virtual.transport import Stream, Transport
+from device_runner.virtual.transport import HostConnection, Stream
 
 
 class _Failed(Exception):
@@ -23,7 +23,7 @@ class _Listener:
 
 
 _Listeners = dict[str, _Listener]
-_listeners: WeakKeyDictionary[Transport, _Listeners] = WeakKeyDictionary()
+_listeners: WeakKeyDictionary[HostConnection, _Listeners] = WeakKeyDictionary()
 
 
 async def reverse(stream: Stream, request: str) -> None:
@@ -40,7 +40,7 @@ async def reverse(stream: Stream, request: str) -> None:
     await stream.write(answer)
 
 
-async def _forward(transport: Transport, argument: str) -> bytes:
+async def _forward(transport: HostConnection, argument: str) -> bytes:
     keep = argument.startswith("norebind:")
     local, separator, remote = argument.removeprefix("norebind:").partition(";")
     if not separator or not remote:
@@ -56,7 +56,7 @@ async def _forward(transport: Transport, argument: str) -> bytes:
     return b"OKAY" + (_counted(str(port)) if local != bound else b"")
 
 
-async def _listen(transport: Transport, local: str, remote: str) -> tuple[asyncio.AbstractServer, int]:
+async def _listen(transport: HostConnection, local: str, remote: str) -> tuple[asyncio.AbstractServer, int]:
     kind, _, port = local.partition(":")
     if kind != "tcp" or not port.isascii() or not port.isdigit():
         raise _Failed(f"cannot listen on '{local}': only tcp:PORT")
@@ -78,11 +78,11 @@ async def _listen(transport: Transport, local: str, remote: str) -> tuple[asynci
     return server, server.sockets[0].getsockname()[1]
 
 
-async def _list(transport: Transport, _: str) -> bytes:
+async def _list(transport: HostConnection, _: str) -> bytes:
     return _counted("".join(f"host {local} {listener.remote}\n" for local, listener in _of(transport).items()))
 
 
-async def _kill(transport: Transport, local: str) -> bytes:
+async def _kill(transport: HostConnection, local: str) -> bytes:
     listener = _of(transport).pop(local, None)
     if listener is None:
         raise _Failed(f"listener '{local}' not found")
@@ -90,12 +90,12 @@ async def _kill(transport: Transport, local: str) -> bytes:
     return b"OKAY"
 
 
-async def _kill_all(transport: Transport, _: str) -> bytes:
+async def _kill_all(transport: HostConnection, _: str) -> bytes:
     _close_all(_of(transport))
     return b"OKAY"
 
 
-def _of(transport: Transport) -> _Listeners:
+def _of(transport: HostConnection) -> _Listeners:
     listeners = _listeners.get(transport)
     if listeners is None:
         listeners = _listeners[transport] = {}
@@ -113,7 +113,7 @@ def _counted(text: str) -> bytes:
     return b"%04x" % len(data) + data
 
 
-_REQUESTS: dict[str, Callable[[Transport, str], Awaitable[bytes]]] = {
+_REQUESTS: dict[str, Callable[[HostConnection, str], Awaitable[bytes]]] = {
     "forward": _forward,
     "list-forward": _list,
     "killforward": _kill,

@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 
 from device_runner.virtual import mishaps
 from device_runner.virtual.fds import CHUNK_BYTES
-from device_runner.virtual.transport import Refused, Stream
+from device_runner.virtual.transport import Stream, StreamRefused
 
 LOOPBACK = "127.0.0.1"
 CONNECT_DEADLINE_S = 10.0
@@ -19,7 +19,7 @@ async def tcp(stream: Stream, argument: str) -> None:
     """`tcp:PORT[:HOST]`. The phone reaches nothing but itself, so HOST may only name the loopback."""
     port, _, host = argument.partition(":")
     if not port.isascii() or not port.isdigit() or host not in ("", "localhost", LOOPBACK):
-        raise Refused(f"tcp:{argument}")
+        raise StreamRefused(f"tcp:{argument}")
     await _join(stream, asyncio.open_connection(LOOPBACK, int(port), limit=CHUNK_BYTES))
 
 
@@ -37,7 +37,7 @@ async def _join(stream: Stream, connecting: Awaitable[Connection]) -> None:
     try:
         reader, writer = await asyncio.wait_for(connecting, CONNECT_DEADLINE_S)
     except (OSError, OverflowError, ValueError, asyncio.TimeoutError) as error:
-        raise Refused(str(error)) from None
+        raise StreamRefused(str(error)) from None
     striking = asyncio.ensure_future(mishaps.during(stream.transport))
     try:
         await stream.accept()
