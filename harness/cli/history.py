@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import DEFAULT_SUITE, DeviceName
-from harness.run.outcome import ExitCode, Outcome, Owner, exit_code
+from harness.cli.options import DEFAULT_SUITE, DeviceName, FindingsAreFine
+from harness.run.outcome import ExitCode, Outcome, exit_code, without_findings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,10 +46,7 @@ def run(
             "--complete", help="Also measure, at the commits measured before, the cases that are new in the suite."
         ),
     ] = False,
-    findings_are_fine: Annotated[
-        bool,
-        typer.Option("--findings-are-fine", help="Exit 0 if the rig worked, whatever it found about the compiler."),
-    ] = False,
+    findings_are_fine: FindingsAreFine = False,
 ) -> None:
     """Measure commits on a device, filed under the device's identity.
 
@@ -73,7 +70,8 @@ def run(
     made = runs.run(project, request, identity)
     typer.echo(_summary(made, identity.key, config))
     broken = [Outcome.COMPILE_ERROR for _ in made.not_installed]
-    raise typer.Exit(_verdict([*runs.latest_outcomes(made.records), *broken], findings_are_fine))
+    outcomes = [*runs.latest_outcomes(made.records), *broken]
+    raise typer.Exit(exit_code((without_findings(outcomes) if findings_are_fine else outcomes) or [Outcome.OK]))
 
 
 @history.command()
@@ -142,9 +140,3 @@ def _summary(made: Made, machine: str, config: Path) -> str:
     return "\n".join(
         [*lines, f"measured {count} cases on {machine}; now run: adreno-bench history publish --config {config}"]
     )
-
-
-def _verdict(outcomes: Sequence[Outcome], findings_are_fine: bool) -> ExitCode:
-    if findings_are_fine:
-        outcomes = [outcome for outcome in outcomes if outcome.owner not in (Owner.COMPILER, Owner.PATH)]
-    return exit_code(outcomes or [Outcome.OK])

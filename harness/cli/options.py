@@ -50,6 +50,9 @@ RecordsToAddTo = Annotated[
 ]
 AsShipped = Annotated[bool, typer.Option("--as-shipped", help=texts.AS_SHIPPED)]
 WithQuirks = Annotated[list[str] | None, typer.Option("--with-quirk", metavar="QUIRK", help=texts.WITH_QUIRK)]
+FindingsAreFine = Annotated[
+    bool, typer.Option("--findings-are-fine", help="Exit 0 if the rig worked, whatever it found about the compiler.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
 BaselinesFolder = Annotated[Path, typer.Option("--baselines", help=texts.BASELINES)]
 Relevant = Annotated[

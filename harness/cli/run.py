@@ -16,12 +16,13 @@ from harness.cli.options import (
     AsJson,
     CaseOptions,
     DeviceNames,
+    FindingsAreFine,
     RecordsFile,
     TrackerAddress,
     grouped,
 )
 from harness.cli.table import json_array, results_table, size
-from harness.run.outcome import ExitCode, Outcome, Owner, exit_code
+from harness.run.outcome import ExitCode, Outcome, exit_code, without_findings
 
 if TYPE_CHECKING:
     from device_runner.device import Identity
@@ -48,10 +49,7 @@ def run(
     allow_reboot: Annotated[
         bool, typer.Option("--allow-reboot", help="Reboot a lost phone if nothing else brings it back.")
     ] = False,
-    findings_are_fine: Annotated[
-        bool,
-        typer.Option("--findings-are-fine", help="Exit 0 if the rig worked, whatever it found about the compiler."),
-    ] = False,
+    findings_are_fine: FindingsAreFine = False,
     as_json: AsJson = False,
 ) -> None:
     """Run the suite on one device or on several at once, and end with a table.
@@ -81,7 +79,7 @@ def run(
     else:
         out(results_table(came.done))
         out("\n".join([*_summary(came.done, records), *(f"{name} was lost: {why}" for name, why in came.lost.items())]))
-    raise typer.Exit(_verdict(came, findings_are_fine))
+    raise typer.Exit(_exit_code(came, findings_are_fine))
 
 
 @dataclass(frozen=True)
@@ -206,9 +204,8 @@ def _tuned(record: Record) -> str:
     return f"{counts['programs_from_binary']} programs from binaries, {counts['programs_from_source']} from source"
 
 
-def _verdict(came: _Came, findings_are_fine: bool) -> ExitCode:
+def _exit_code(came: _Came, findings_are_fine: bool) -> ExitCode:
     outcomes = [record.outcome for record in came.done] + [Outcome.DEVICE_LOST] * len(came.lost)
     if findings_are_fine:
-        findings = (Owner.COMPILER, Owner.PATH)
-        outcomes = [outcome for outcome in outcomes if outcome.owner not in findings] or [Outcome.OK]
+        outcomes = without_findings(outcomes) or [Outcome.OK]
     return exit_code(outcomes or [Outcome.OK] * bool(came.left_out))

@@ -93,7 +93,7 @@ def _sandbox(_: Path) -> Iterator[Finding]:
         yield Finding("sandbox", Condition.OK, "bubblewrap with user namespaces")
 
 
-def _room(cache: Path) -> Iterator[Finding]:
+def _disk(cache: Path) -> Iterator[Finding]:
     cache.mkdir(parents=True, exist_ok=True)
     free_bytes = shutil.disk_usage(cache).free
     seen = f"{free_bytes / 1e9:.0f} GB free in {cache}"
@@ -129,7 +129,7 @@ CHECKS: dict[str, Check] = {
     "python": _python,
     "adreno-bench": _harness,
     "tvm": _tvm,
-    "disk": _room,
+    "disk": _disk,
     "opencl": _opencl,
     "adb": _adb,
     "sandbox": _sandbox,

@@ -76,6 +76,14 @@ class ExitCode(int, Enum):
     """Something looks slower, and it could not be decided."""
 
 
+_FINDINGS = (Owner.COMPILER, Owner.PATH)
+
+
+def without_findings(outcomes: Iterable[Outcome]) -> list[Outcome]:
+    """The outcomes that say nothing about the compiler or a path: whether the rig worked."""
+    return [outcome for outcome in outcomes if outcome.owner not in _FINDINGS]
+
+
 def exit_code(outcomes: Iterable[Outcome]) -> ExitCode:
     """The exit code of a run.
 
@@ -84,7 +92,7 @@ def exit_code(outcomes: Iterable[Outcome]) -> ExitCode:
     """
     seen = set(outcomes)
     owners = {outcome.owner for outcome in seen}
-    if owners & {Owner.COMPILER, Owner.PATH}:
+    if owners.intersection(_FINDINGS):
         return ExitCode.WRONG_OR_BROKEN
     if owners & {Owner.DEVICE, Owner.RIG}:
         return ExitCode.RIG_FAILURE
