@@ -106,7 +106,7 @@ def _text(answer: BisectionResult, case: str, line: Sequence[Revision]) -> str:
     from harness.revisions.sources import describe
 
     found = answer.found
-    rows = [_row(look) for look in found.looks]
+    rows = [_row(inspection) for inspection in found.inspections]
     parts = [plain_table(rows, ("revision", "is", "outcome", "wall ms", "change", "sessions", "because"))]
     if len(found.candidates) == 1:
         parts.append(f"{found.bad} is the first that is {found.reason.value}; {found.good} is the last that is good")
@@ -126,15 +126,15 @@ def _text(answer: BisectionResult, case: str, line: Sequence[Revision]) -> str:
     return "\n\n".join(parts)
 
 
-def _row(look: Inspection) -> tuple[str, ...]:
+def _row(inspection: Inspection) -> tuple[str, ...]:
     return (
-        look.name,
-        look.state.value,
-        look.outcome,
-        "-" if look.wall_ms is None else f"{look.wall_ms:.4g}",
-        "-" if look.relative is None else f"{look.relative:+.1%}",
-        str(look.sessions),
-        look.why if len(look.why) <= SHOWN_COLUMNS else f"{look.why[:SHOWN_COLUMNS]}…",
+        inspection.name,
+        inspection.state.value,
+        inspection.outcome,
+        "-" if inspection.wall_ms is None else f"{inspection.wall_ms:.4g}",
+        "-" if inspection.relative is None else f"{inspection.relative:+.1%}",
+        str(inspection.sessions),
+        inspection.why if len(inspection.why) <= SHOWN_COLUMNS else f"{inspection.why[:SHOWN_COLUMNS]}…",
     )
 
 
@@ -149,7 +149,9 @@ def _json(answer: BisectionResult, case: str) -> str:
         "good": found.good,
         "first_bad": found.bad if len(found.candidates) == 1 else None,
         "candidates": found.candidates,
-        "looks": [{**dataclasses.asdict(look), "state": look.state.value} for look in found.looks],
+        "looks": [
+            {**dataclasses.asdict(inspection), "state": inspection.state.value} for inspection in found.inspections
+        ],
         "diff_lines": len(answer.diff),
         "folder": str(answer.folder),
     }

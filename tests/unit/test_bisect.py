@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -93,7 +94,7 @@ def bisect(
     known = earlier or BisectionStore(folder or Path("unused"), {}, {})
     judge = Judge(CASE, reason, line[0], world.open, ConfirmationPlan(most_sessions=sessions))
     if folder is None and earlier is None:
-        known.add = lambda look: known.looks.update({look.name: look})  # type: ignore[method-assign]
+        known.add = lambda inspection: known.inspections.update({inspection.name: inspection})  # type: ignore[method-assign]
     return find_first_bad(line, judge, known, lambda _: None)
 
 
@@ -102,7 +103,7 @@ def line_of(good: int, bad: int, **facts: object) -> World:
     return World({**compilers, **{f"bad{index}": Compiler(**facts) for index in range(bad)}})  # type: ignore[arg-type]
 
 
-def test_a_wrong_answer_is_found_with_one_session_a_look() -> None:
+def test_a_wrong_answer_is_found_with_one_session_an_inspection() -> None:
     world = line_of(20, 12, outcome=Outcome.WRONG_RESULT)
     found = bisect(world, Reason.WRONG)
     assert (found.good, found.candidates) == ("good19", ["bad0"])
@@ -120,9 +121,9 @@ def test_a_slower_kernel_is_found_in_turns_with_the_good_revision() -> None:
     world = line_of(5, 4, ms=13.0)
     found = bisect(world, Reason.SLOWER)
     assert found.candidates == ["bad0"]
-    look = next(look for look in found.looks if look.name == "bad0")
-    assert look.relative == pytest.approx(0.3, abs=0.05)
-    assert look.sessions >= 4
+    inspection = next(inspection for inspection in found.inspections if inspection.name == "bad0")
+    assert inspection.relative == pytest.approx(0.3, abs=0.05)
+    assert inspection.sessions >= 4
     assert world.ran.count("good0") > 4
 
 
@@ -133,7 +134,7 @@ def test_the_same_library_is_not_measured_twice() -> None:
     found = bisect(world, Reason.WRONG)
     assert found.candidates == ["bad0"]
     assert world.ran == ["good0", "bad7"]
-    assert {look.why for look in found.looks[1:-1]} == {
+    assert {inspection.why for inspection in found.inspections[1:-1]} == {
         "made the same library as good0",
         "made the same library as bad7",
     }
@@ -198,7 +199,7 @@ def test_a_device_that_fails_is_no_verdict_and_what_was_judged_stays(tmp_path: P
         assert bisect(world, Reason.WRONG, earlier=known).candidates == ["bad0"]
     assert not set(before[:-1]) & set(world.ran[len(before) :])
     with bisection_store(tmp_path, {"good": "a"}, fresh=True) as known:
-        assert known.looks == {}
+        assert known.inspections == {}
 
 
 def test_another_device_ends_it(tmp_path: Path) -> None:
@@ -220,7 +221,7 @@ def test_one_question_is_asked_by_one_process_at_a_time(tmp_path: Path) -> None:
     ):
         pass
     with bisection_store(tmp_path, {"good": "b"}, fresh=False) as other:
-        assert other.looks == {}
+        assert other.inspections == {}
 
 
 def test_another_file_of_the_model_is_another_question(tmp_path: Path) -> None:
@@ -236,6 +237,17 @@ def test_another_file_of_the_model_is_another_question(tmp_path: Path) -> None:
         onnx.save(model, tmp_path / "net.onnx")
         keys.append(key_of(bisection.question))
     assert keys[0] == keys[1] != keys[2]
+    facts = {"suite", "device", "model", "as_shipped", "but_for"}  # a bisection kept before is found by them
+    rules = {"relevant", "floor_ms", "most_sessions", "good", "bad", "case", "reason"}
+    assert set(bisection.question) == facts | rules
+
+
+def test_what_an_earlier_version_kept_is_read(tmp_path: Path) -> None:
+    with bisection_store(tmp_path, {}, fresh=False) as known:
+        look = {"name": "r1", "state": "bad", "outcome": "wrong-result", "why": "off by 4", "sessions": 1}
+        (known.folder / STATE).write_text(json.dumps({"question": {}, "looks": [look]}))
+    with bisection_store(tmp_path, {}, fresh=False) as known:
+        assert known.inspections["r1"].state is RevisionState.BAD
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"looks": [{"name": "x"}]}', '{"looks": [{"state": "perhaps"}]}'])

@@ -39,12 +39,12 @@ def test_the_true_first_bad_revision_is_always_among_the_candidates(history: tup
 
 
 @given(histories())
-def test_looks_are_logarithmic_but_for_those_that_told_nothing(history: tuple[list[str], int, set[int]]) -> None:
+def test_inspections_are_logarithmic_but_for_those_that_told_nothing(history: tuple[list[str], int, set[int]]) -> None:
     line, first_bad, broken = history
-    looks_left = Search(line).looks_left
+    inspections_left = Search(line).inspections_left
     _, seen = search_all(line, first_bad, broken)
     skipped = seen.count(RevisionState.SKIP)
-    assert len(seen) - skipped <= looks_left + skipped
+    assert len(seen) - skipped <= inspections_left + skipped
 
 
 @given(st.integers(2, 2000), st.data())
@@ -69,6 +69,6 @@ def test_neighbours_of_what_does_not_build_are_left_for_later() -> None:
     assert all(abs(a - b) > 5 for index, a in enumerate(looked) for b in looked[:index])
 
 
-def test_a_line_of_two_needs_no_look() -> None:
+def test_a_line_of_two_needs_no_inspection() -> None:
     assert Search(["good", "bad"]).next is None
     assert Search(["good", "bad"]).candidates == ["bad"]

@@ -34,7 +34,7 @@ from harness.run.outcome import Outcome
 from harness.run.record import RecordFile
 from harness.store import sha256_of
 
-MORE_LOOKS = 2
+MORE_INSPECTIONS = 2
 """That may find a revision slower by mistake: the bad end, and one for what was skipped."""
 
 
@@ -73,9 +73,9 @@ class Bisection:
         """Find it, going on from what an ended run of the same question found. Raises UsageError, RigFailure."""
         names = [revision.name for revision in self.line]
         with bisection_store(self.cache, self.question, fresh=fresh) as known:
-            if known.looks:
-                say(f"going on with {len(known.looks)} revisions looked at before (--fresh forgets them)")
-            judge = self._judge(known, self._open(say), Search(names).looks_left + MORE_LOOKS)
+            if known.inspections:
+                say(f"going on with {len(known.inspections)} revisions looked at before (--fresh forgets them)")
+            judge = self._judge(known, self._open(say), Search(names).inspections_left + MORE_INSPECTIONS)
             found = find_first_bad(names, judge, known, say)
             return BisectionResult(found, known.folder, self._diff(found, known.folder))
 
@@ -88,15 +88,15 @@ class Bisection:
 
         return opened
 
-    def _judge(self, known: BisectionStore, open_: Open, looks: int) -> Judge:
+    def _judge(self, known: BisectionStore, open_: Open, inspections: int) -> Judge:
         records = RecordFile(known.folder / RECORDS)
-        plan = confirmation_plan(self.rules, self.most_sessions, looks)
+        plan = confirmation_plan(self.rules, self.most_sessions, inspections)
         judge = Judge(self.case, self.reason or Reason.WRONG, self.line[0].name, open_, plan, records.append)
         return judge if self.reason else dataclasses.replace(judge, reason=_inferred(judge, self.line[-1].name, known))
 
     def _diff(self, found: SearchResult, folder: Path) -> list[str]:
         """What changed in the kernels, also written into the folder."""
-        artifacts = {look.name: look.artifact for look in found.looks}
+        artifacts = {inspection.name: inspection.artifact for inspection in found.inspections}
         old, new = (kernels(self.cache, artifacts.get(name, "")) for name in (found.good, found.bad))
         lines = kernels_diff(old, new, (found.good, found.bad))
         (folder / DIFF).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -114,15 +114,15 @@ class BisectionResult:
 
 def _inferred(judge: Judge, bad: str, known: BisectionStore) -> Reason:
     """What the bad end is bad by. What was looked at for it is not looked at again, if one session decides."""
-    look = known.looks.get(bad) or judge.look(bad, [])
-    if look.outcome == NOT_INSTALLABLE:
-        raise UsageError(f"--bad {bad} does not build: {look.why}", hint="name another revision")
-    outcome = Outcome(look.outcome)
+    inspection = known.inspections.get(bad) or judge.inspect(bad, [])
+    if inspection.outcome == NOT_INSTALLABLE:
+        raise UsageError(f"--bad {bad} does not build: {inspection.why}", hint="name another revision")
+    outcome = Outcome(inspection.outcome)
     reason = reason_of(outcome)
     if reason is not Reason.SLOWER:
-        known.add(_as(look, reason, outcome))
+        known.add(_as(inspection, reason, outcome))
     return reason
 
 
-def _as(look: Inspection, reason: Reason, outcome: Outcome) -> Inspection:
-    return dataclasses.replace(look, state=state_of(reason, outcome))
+def _as(inspection: Inspection, reason: Reason, outcome: Outcome) -> Inspection:
+    return dataclasses.replace(inspection, state=state_of(reason, outcome))

@@ -77,18 +77,18 @@ class Judge:
     plan: ConfirmationPlan
     keep: Callable[[Record], None] = lambda _: None
 
-    def look(self, name: str, earlier: Sequence[Inspection]) -> Inspection:
+    def inspect(self, name: str, earlier: Sequence[Inspection]) -> Inspection:
         """Judge one revision: not at all if it makes a library that was judged before. Raises RigFailure."""
         try:
             runner = self.open(name)
         except NotInstallable as failure:
             return Inspection(name, RevisionState.SKIP, NOT_INSTALLABLE, failure.message)
         build = self._built(runner)
-        _require_same(build.identity, [look.identity for look in earlier if look.identity])
+        _require_same(build.identity, [one.identity for one in earlier if one.identity])
         seen = Inspection(
             name, RevisionState.SKIP, build.outcome.value, build.message, build.identity, build.artifact, build.library
         )
-        if same := next((look for look in earlier if look.library and look.library == build.library), None):
+        if same := next((one for one in earlier if one.library and one.library == build.library), None):
             return replace(seen, state=same.state, outcome=same.outcome, why=f"made the same library as {same.name}")
         if build.outcome is not Outcome.OK:
             return replace(seen, state=state_of(self.reason, build.outcome))

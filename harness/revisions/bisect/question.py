@@ -1,6 +1,6 @@
 """What was asked, and what is known so far: kept in a file, so that a killed bisection goes on where it ended.
 
-<cache>/bisect/<key>/state.json      the question, and every look
+<cache>/bisect/<key>/state.json      the question, and every inspection
 <cache>/bisect/<key>/records.jsonl   the record of every session
 <cache>/bisect/<key>/kernels.diff    in the end: what the compiler made on both sides
 """
@@ -29,16 +29,16 @@ STATE, RECORDS, DIFF = "state.json", "records.jsonl", "kernels.diff"
 
 @dataclass
 class BisectionStore:
-    """The looks of one question, on disk after each."""
+    """The inspections of one question, on disk after each."""
 
     folder: Path
     question: dict[str, Any]
-    looks: dict[str, Inspection]
+    inspections: dict[str, Inspection]
 
-    def add(self, look: Inspection) -> None:
-        """Keep one more look."""
-        self.looks[look.name] = look
-        facts = {"question": self.question, "looks": [_plain(look) for look in self.looks.values()]}
+    def add(self, inspection: Inspection) -> None:
+        """Keep one more inspection."""
+        self.inspections[inspection.name] = inspection
+        facts = {"question": self.question, "looks": [_plain(inspection) for inspection in self.inspections.values()]}
         write_whole(self.folder / STATE, json.dumps(facts, indent=1))
 
 
@@ -66,17 +66,17 @@ def _load(file: Path) -> dict[str, Inspection]:
     if not file.exists():
         return {}
     try:
-        looks = [_look(plain) for plain in json.loads(file.read_text(encoding="utf-8"))["looks"]]
+        inspections = [_inspection(plain) for plain in json.loads(file.read_text(encoding="utf-8"))["looks"]]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RigFailure(
             f"{file} is damaged ({type(error).__name__}: {error})", hint="--fresh starts the bisection anew"
         ) from error
-    return {look.name: look for look in looks}
+    return {inspection.name: inspection for inspection in inspections}
 
 
-def _plain(look: Inspection) -> dict[str, Any]:
-    return {**dataclasses.asdict(look), "state": look.state.value}
+def _plain(inspection: Inspection) -> dict[str, Any]:
+    return {**dataclasses.asdict(inspection), "state": inspection.state.value}
 
 
-def _look(plain: dict[str, Any]) -> Inspection:
+def _inspection(plain: dict[str, Any]) -> Inspection:
     return Inspection(**{**plain, "state": RevisionState(plain["state"])})

@@ -45,14 +45,14 @@ class Search:
         """What to look at next; None when nothing is left that could tell more.
 
         The middle of what is open. Neighbours of one that does not build mostly do not build either, so after each
-        that was skipped the next look goes elsewhere: to a quarter, to three quarters, to an eighth...
+        that was skipped the next goes elsewhere: to a quarter, to three quarters, to an eighth...
         """
         still_open = self._open
         return still_open[int(len(still_open) * _fraction(self._skipped_last))] if still_open else None
 
     @property
-    def looks_left(self) -> int:
-        """How many more looks it takes if all can be judged."""
+    def inspections_left(self) -> int:
+        """How many more inspections it takes if all can be judged."""
         return len(self._open).bit_length()
 
     @property
@@ -61,7 +61,7 @@ class Search:
 
     @property
     def _skipped_last(self) -> int:
-        """How many looks in a row, up to now, told nothing."""
+        """How many inspections in a row, up to now, told nothing."""
         told = takewhile(lambda state: state is RevisionState.SKIP, reversed(list(self.known.values())))
         return sum(1 for _ in told)
 

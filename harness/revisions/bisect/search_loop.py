@@ -20,7 +20,7 @@ class SearchResult:
     """The last revision that is known to be good."""
     candidates: list[str]
     """The first bad revision; or those that it may be, because some could not be judged. The last one is bad."""
-    looks: list[Inspection]
+    inspections: list[Inspection]
     """In the order of the line."""
 
     @property
@@ -32,34 +32,35 @@ class SearchResult:
 def find_first_bad(line: Sequence[str], judge: Judge, kept: BisectionStore, say: Callable[[str], None]) -> SearchResult:
     """Verify both ends, then look at revisions in between. Raises UsageError if an end is not what it should be."""
 
-    def look(name: str, told: str) -> Inspection:
-        if name not in kept.looks:
+    def inspect(name: str, told: str) -> Inspection:
+        if name not in kept.inspections:
             say(f"looking at {name} ({told})")
-            found = judge.look(name, list(kept.looks.values()))
+            found = judge.inspect(name, list(kept.inspections.values()))
             say(f"{name} is {_said(found)}")
             kept.add(found)
-        return kept.looks[name]
+        return kept.inspections[name]
 
-    _require(look(line[0], "it should be good"), RevisionState.GOOD, judge.reason)
-    _require(look(line[-1], "it should be bad"), RevisionState.BAD, judge.reason)
+    _require(inspect(line[0], "it should be good"), RevisionState.GOOD, judge.reason)
+    _require(inspect(line[-1], "it should be bad"), RevisionState.BAD, judge.reason)
     search = Search(line)
     while name := search.next:
-        found = look(name, f"about {search.looks_left} to go, {len(search.candidates)} candidates")
+        found = inspect(name, f"about {search.inspections_left} to go, {len(search.candidates)} candidates")
         search = Search(line, {**search.known, name: found.state})
-    looks = [kept.looks[name] for name in line if name in kept.looks]
-    return SearchResult(judge.reason, search.good, search.candidates, looks)
+    inspections = [kept.inspections[name] for name in line if name in kept.inspections]
+    return SearchResult(judge.reason, search.good, search.candidates, inspections)
 
 
-def _require(look: Inspection, state: RevisionState, reason: Reason) -> None:
-    if look.state is not state:
+def _require(inspection: Inspection, state: RevisionState, reason: Reason) -> None:
+    if inspection.state is not state:
         other = "an earlier" if state is RevisionState.GOOD else "a later"
+        wanted = f"{state.value} ({reason.value} is what is looked for)"
         raise UsageError(
-            f"--{state.value} {look.name} is not {state.value} ({reason.value} is what is looked for): {_said(look)}",
+            f"--{state.value} {inspection.name} is not {wanted}: {_said(inspection)}",
             hint=f"name {other} revision, or another --reason",
         )
 
 
-def _said(look: Inspection) -> str:
-    if look.state is RevisionState.SKIP:
-        return f"not to be told: {look.outcome}: {look.why}"
-    return ": ".join(part for part in (look.state.value, look.outcome, look.why) if part)
+def _said(inspection: Inspection) -> str:
+    if inspection.state is RevisionState.SKIP:
+        return f"not to be told: {inspection.outcome}: {inspection.why}"
+    return ": ".join(part for part in (inspection.state.value, inspection.outcome, inspection.why) if part)
