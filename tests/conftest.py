@@ -1,5 +1,6 @@
 """What tests of the real components share: runtimes that are compiled once, and a cache of their own."""
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,15 @@ def pytest_configure() -> None:
 def sidecar_cache(pytestconfig: pytest.Config) -> Path:
     """Where our OpenCL and CLML runtimes are kept from run to run."""
     return Path(pytestconfig.cache.mkdir("sidecar"))
+
+
+@pytest.fixture(scope="session")
+def common(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that is new, and the same in all processes of this run."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "common"
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @pytest.fixture(scope="session")

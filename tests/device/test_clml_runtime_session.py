@@ -10,14 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compile_requests import request_for
+from compile_once import zoo_compiled
 
 from device_runner.device import Device, Loadable, Toggles
 from device_runner.failures import Unsupported
 from device_runner.registry import open_device
-from harness.build.compile import compile_model
 from harness.models.spec import InputSpec, seeded_inputs
-from harness.models.zoo import ZOO
 
 pytestmark = pytest.mark.device
 
@@ -29,16 +27,12 @@ def device(request: pytest.FixtureRequest, sidecar_cache: Path) -> Iterator[Devi
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def compiled(common: Path) -> dict[str, Any]:
     """A small network on paths `clml` and `cpu`, and its inputs."""
-    folder = tmp_path_factory.mktemp("tiny")
-    source = next(source for source in ZOO if source.name == "tiny")
     made: dict[str, Any] = {}
     for path in ("clml", "cpu"):
-        (folder / path).mkdir()
-        request = request_for(source.onnx_file(folder), path)
-        built = compile_model(request, folder / path)
-        library = folder / path / built.library
+        folder, built = zoo_compiled(common, "tiny", path)
+        library = folder / built.library
         sha256 = hashlib.sha256(library.read_bytes()).hexdigest()
         made[path] = Loadable(library, sha256, built.vdevices, "cpu" if path == "cpu" else "opencl")
         made["inputs"] = [InputSpec(name, tuple(shape), dtype) for name, shape, dtype in built.inputs]

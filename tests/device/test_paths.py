@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compile_once import zoo_compiled
 from compile_requests import request_for
 from onnx import TensorProto, helper
 
@@ -16,7 +17,7 @@ from harness.build.artifact import Compiled
 from harness.build.compile import compile_model
 from harness.models.graph import GraphBuilder
 from harness.models.spec import InputSpec, seeded_inputs
-from harness.models.zoo import ZOO, tiny
+from harness.models.zoo import ZOO
 
 pytestmark = pytest.mark.device
 
@@ -50,6 +51,16 @@ def runtime(sidecar_cache: Path) -> Any:
 
 
 @pytest.fixture
+def zoo_answer(runtime: Any, common: Path) -> Answer:
+    """Run a network of the zoo on a path, on the same inputs every time. It is compiled once."""
+
+    def run(name: str, path: str, *, entry: str = "main_to_host") -> Answers:
+        return call(runtime, *zoo_compiled(common, name, path), entry, "cpu" if path == "cpu" else "opencl")
+
+    return run
+
+
+@pytest.fixture
 def answer(runtime: Any, tmp_path: Path) -> Answer:
     """Compile a model for a path and run it once, on the same inputs every time."""
 
@@ -79,8 +90,8 @@ def call(tvm: Any, folder: Path, made: Compiled, entry: str, kind: str) -> Answe
 
 @pytest.mark.parametrize("path", ["opencl", "texture"])
 @pytest.mark.parametrize("entry", ["main", "main_to_host"])
-def test_tiny_is_right(answer: Answer, path: str, entry: str) -> None:
-    np.testing.assert_allclose(answer(tiny.build(), path, entry=entry), answer(tiny.build(), "cpu"), rtol=0, atol=1e-5)
+def test_tiny_is_right(zoo_answer: Answer, path: str, entry: str) -> None:
+    np.testing.assert_allclose(zoo_answer("tiny", path, entry=entry), zoo_answer("tiny", "cpu"), rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("path", ["opencl", "texture"])
@@ -101,9 +112,8 @@ def test_stores_and_pools_in_images_are_right_only_when_worked_around(answer: An
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [model.name for model in ZOO if model.name != "tiny"])
-def test_zoo_is_right_on_every_path(answer: Answer, name: str) -> None:
-    model = next(model for model in ZOO if model.name == name).build()
-    (right,) = answer(model, "cpu")
+def test_zoo_is_right_on_every_path(zoo_answer: Answer, name: str) -> None:
+    (right,) = zoo_answer(name, "cpu")
     for path in ("opencl", "texture"):
-        (got,) = answer(model, path)
+        (got,) = zoo_answer(name, path)
         np.testing.assert_allclose(got, right, rtol=0, atol=1e-4 * np.abs(right).max(), err_msg=path)

@@ -12,14 +12,15 @@ from typing import Any
 import clml_golden
 import numpy as np
 import pytest
+from compile_once import zoo_compiled
 from compile_requests import request_for
 
 from device_runner.runtimes import clml as clml_runtime
 from device_runner.runtimes import opencl as opencl_runtime
 from harness.build.artifact import Compiled
 from harness.build.compile import compile_model
+from harness.models.sources import model_source
 from harness.models.spec import InputSpec, seeded_inputs
-from harness.models.zoo import ZOO
 
 pytestmark = pytest.mark.device
 
@@ -39,26 +40,25 @@ def runtime(sidecar_cache: Path) -> Any:
 
 
 @pytest.fixture
-def answer(runtime: Any, tmp_path: Path) -> Answer:
-    """Compile a network of the zoo for a path, load the exported library, run it once on seeded inputs."""
+def answer(runtime: Any, common: Path) -> Answer:
+    """Compile a network of the zoo for a path, once, load the exported library, run it once on seeded inputs."""
 
-    def run(model: str, path: str, precision: str = "float32", *, as_shipped: bool = False) -> tuple[Compiled, Any]:
-        source = next(source for source in ZOO if source.name == model)
-        folder = tmp_path / f"{path}-{precision}"
-        folder.mkdir()
-        file = str(source.onnx_file(tmp_path))
-        request = request_for(file, path, precision, as_shipped=as_shipped)
-        made = compile_model(request, folder)
-        device = runtime.cpu() if path == "cpu" else runtime.device("opencl")
-        library = runtime.runtime.load_module(str(folder / made.library))
-        machine = runtime.relax.VirtualMachine(library, [device] * made.vdevices)
-        inputs = seeded_inputs([InputSpec(name, tuple(shape), dtype) for name, shape, dtype in made.inputs], seed=7)
-        entry = "main" if path == "cpu" else "main_to_host"
-        machine.set_input(entry, *(runtime.runtime.tensor(array) for array in inputs.values()))
-        machine.invoke_stateful(entry)
-        return made, machine.get_outputs(entry).numpy()
+    def run(model: str, path: str) -> tuple[Compiled, Any]:
+        folder, made = zoo_compiled(common, model, path)
+        return made, run_once(runtime, folder, made, path)
 
     return run
+
+
+def run_once(tvm: Any, folder: Path, made: Compiled, path: str) -> Any:
+    device = tvm.cpu() if path == "cpu" else tvm.device("opencl")
+    library = tvm.runtime.load_module(str(folder / made.library))
+    machine = tvm.relax.VirtualMachine(library, [device] * made.vdevices)
+    inputs = seeded_inputs([InputSpec(name, tuple(shape), dtype) for name, shape, dtype in made.inputs], seed=7)
+    entry = "main" if path == "cpu" else "main_to_host"
+    machine.set_input(entry, *(tvm.runtime.tensor(array) for array in inputs.values()))
+    machine.invoke_stateful(entry)
+    return machine.get_outputs(entry).numpy()
 
 
 def test_tiny_is_right(answer: Answer) -> None:
@@ -73,14 +73,16 @@ def test_tiny_is_right(answer: Answer) -> None:
 @pytest.mark.parametrize(("precision", "share"), [("float16", 0.97), ("float16_acc32", 0.0)])
 def test_float16_compiles(tmp_path: Path, precision: str, share: float) -> None:
     """PoCL has no float16, so what stays outside cannot run here. CLML cannot add up in float32 what is float16."""
-    file = str(next(source for source in ZOO if source.name == "tiny").onnx_file(tmp_path))
+    file = model_source("tiny").onnx_file(tmp_path)
     made = compile_model(request_for(file, "clml", precision), tmp_path)
     assert made.facts["macs_offloaded"] / made.facts["macs"] == pytest.approx(share, abs=0.01)
 
 
-def test_depthwise_as_shipped_is_refused_by_the_runtime(answer: Answer) -> None:
+def test_depthwise_as_shipped_is_refused_by_the_runtime(runtime: Any, tmp_path: Path) -> None:
+    file = model_source("tiny").onnx_file(tmp_path)
+    made = compile_model(request_for(file, "clml", as_shipped=True), tmp_path)
     with pytest.raises(RuntimeError, match="only supports group size of 1"):
-        answer("tiny", "clml", as_shipped=True)
+        run_once(runtime, tmp_path, made, "clml")
 
 
 @pytest.mark.slow

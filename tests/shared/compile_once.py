@@ -1,0 +1,30 @@
+"""Compiling a network of the zoo for this host once in a whole run of the tests, whichever of them asks first."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+from compile_requests import request_for
+from filelock import FileLock
+
+from harness.build.artifact import Compiled
+from harness.build.compile import compile_model
+from harness.models.sources import model_source
+
+LONG_S = 250
+"""More than a compilation takes on a busy machine."""
+
+
+def zoo_compiled(common: Path, model: str, path: str) -> tuple[Path, Compiled]:
+    """A network on a path in float32, with all workarounds, and the folder that its library is in.
+
+    `common` is a folder of all processes of this run.
+    """
+    folder = common / f"{model}-{path}"
+    told = folder / "compiled.json"
+    folder.mkdir(exist_ok=True)
+    with FileLock(folder / "lock", timeout=LONG_S):
+        if not told.exists():
+            made = compile_model(request_for(model_source(model).onnx_file(folder), path), folder)
+            told.write_text(json.dumps(dataclasses.asdict(made)))
+    return folder, Compiled(**json.loads(told.read_text()))
