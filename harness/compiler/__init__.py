@@ -1,1 +1,1 @@
-"""What we know of TVM: its releases, its list of passes, and where its interfaces differ."""
+"""What we know of TVM: releases, what is installed, lists of passes, statements, and where interfaces differ."""

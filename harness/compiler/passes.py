@@ -1,4 +1,4 @@
-"""The release's own ordered lists of passes, read without a copy of them here, and how a list is edited.
+"""The release's own ordered lists of passes, read from TVM instead of copied here, and how a list is edited.
 
 Everything here takes and returns TVM's objects, which carry no types of their own.
 """
