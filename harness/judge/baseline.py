@@ -96,11 +96,11 @@ class Blessing:
     notes: tuple[str, ...]
     """Why it is refused, or what is left out."""
     outcome: Outcome
-    """`ok` if it was blessed, else what stood against it."""
+    """`ok` if it was blessed, otherwise the outcome that prevented it."""
 
 
 def bless(records: Iterable[Record], *, emulated: bool = False) -> list[Blessing]:
-    """Judge whether the latest build of each case is fit to be a baseline. What was run as shipped is left alone.
+    """Judge whether the latest build of each case is fit to be a baseline. Records as shipped are left out.
 
     With `emulated` the latencies of emulated devices are kept, too: good for nothing but that very emulation.
     """

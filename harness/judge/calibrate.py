@@ -26,7 +26,7 @@ class Calibrated:
     reasons: tuple[str, ...] = ()
     """Why there is none, or which sessions were left out."""
     outcome: Outcome | None = None
-    """What stood against it, if it was not the noise."""
+    """The outcome that prevented one, if it was not the noise."""
 
 
 def take_sessions(
@@ -38,7 +38,7 @@ def take_sessions(
     sessions: int,
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, list[Record]]:
-    """So many sessions of each case, by its id, in the order taken.
+    """Take so many sessions of each case: the records by its id, in the order taken.
 
     The cases take turns, so that the sessions of one are spread in time. Sessions in the file that do not make up a
     whole calibration are what a killed one left: they count.
@@ -48,7 +48,7 @@ def take_sessions(
         say(f"skipped {skipped}")
     taken = unfinished(plans, run, loaded.records, sessions)
     if there := sum(map(len, taken.values())):
-        say(f"{there} sessions of a calibration that did not end are in {file.path} and count")
+        say(f"{there} sessions of an interrupted calibration are in {file.path} and count")
     while due := [plan for plan in plans if _is_due(taken[plan.case.id], sessions)]:
         say(f"session {1 + max(len(taken[plan.case.id]) for plan in due)} of {sessions}")
         for record in run_suite(due, run, builder, file, progress):
@@ -57,7 +57,7 @@ def take_sessions(
 
 
 def unfinished(plans: Sequence[Plan], run: Run, kept: Sequence[Record], sessions: int) -> dict[str, list[Record]]:
-    """What a calibration that did not come to its end left of each case, for this build and device."""
+    """What an interrupted calibration left of each case, for this build and device."""
     identity, found = run.device.identity.key, {}
     for plan in plans:
         key = (plan.case.id, identity, plan.compile.key, run.as_shipped, False)
@@ -67,7 +67,7 @@ def unfinished(plans: Sequence[Plan], run: Run, kept: Sequence[Record], sessions
 
 
 def _is_due(taken: Sequence[Record], sessions: int) -> bool:
-    """Whether another session can tell more. What has no time once, for a reason of its own, never has."""
+    """Whether another session can tell more: not of a case that ran and has no latency, for it will have none again."""
     timeless = bool(taken) and taken[-1].outcome.conclusive and not taken[-1].wall_ms
     return len(taken) < sessions and not timeless
 

@@ -25,11 +25,11 @@ from harness.run.outcome import Outcome
 from harness.run.record import Record
 
 FOLDER = "noise"
-"""Below the baselines, two folders deep, where nobody takes it for one."""
+"""Below the folder of baselines, one level deeper than they are, so that no profile is read as one."""
 LEAST_SD = 1e-9
 """No rig is steadier."""
 SESSIONS_A_SIDE = (1, 4, 8, 16)
-"""For which a file says what they show."""
+"""Numbers of sessions for which a file says what they show."""
 
 
 class Shown(BaseModel):

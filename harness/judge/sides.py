@@ -107,6 +107,6 @@ def finding(outcome: Outcome) -> Verdict | None:
 
 
 def latest_build(group: Sequence[Record]) -> list[Record]:
-    """The records of the artifact that was run last, but for baselines' that were run again to be compared with."""
+    """The records of the build that was run last, not counting a baseline's that was run again to compare with."""
     latest = ([record for record in group if not record.compiled_with] or group)[-1]
     return [record for record in group if record.artifact == latest.artifact]

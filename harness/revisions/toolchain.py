@@ -167,7 +167,7 @@ class Toolchain:
 
 
 def kernels(cache: Path, artifact: str) -> str:
-    """OpenCL source of an artifact in the store, empty if the compiler got not so far or the store has it no more."""
+    """OpenCL source of an artifact in the store; empty if the compiler made none, or if the artifact was pruned."""
     folder = Store(cache, "artifacts").find(artifact) if artifact else None
     file = folder / KERNELS if folder else None
     return file.read_text(encoding="utf-8") if file and file.exists() else ""

@@ -1,4 +1,5 @@
-"""Statistics of latencies: pure functions on numbers. No I/O, no TVM, no clock; imports nothing else of ours.
+"""Statistics of latencies: pure functions on numbers. No I/O, no TVM, no clock. Of ours they
+import only the list of verdicts.
 
 In the order of use, one file each: `samples` (is a session's data sound?), `session` (a session as one number), `pair`
 (base against head), `fdr` (a whole suite at once), `sequential` (confirm a suspect in fresh sessions), `history` (steps

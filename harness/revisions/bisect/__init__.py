@@ -2,8 +2,8 @@
 
 bisection.py    the whole of it: what is asked, found out and answered
 search_loop.py  from the two ends to the first bad revision
-search.py       which revision to look at next; pure
-judging.py      what a revision is: good, bad, or not to be told
+search.py       which revision to inspect next; pure
+judging.py      what a revision is: good, bad, or not to be judged
 question.py     what was asked, and what is known so far: kept in a file, so that a killed bisection goes on
 kernels.py      what the compiler makes of the case on both sides of it
 """

@@ -1,4 +1,4 @@
-"""What a revision is: good, bad, or not to be told, and by what evidence."""
+"""Whether a revision is good or bad or cannot be judged, and by what evidence."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ Open = Callable[[str], RevisionRunner]
 
 @dataclass(frozen=True)
 class Inspection:
-    """What looking at a revision found. Plain JSON values, but for `state`."""
+    """What was found out about a revision. Plain JSON values, but for `state`."""
 
     name: str
     state: RevisionState
@@ -67,7 +67,7 @@ class Inspection:
 
 @dataclass(frozen=True)
 class Judge:
-    """Looks at revisions of one case."""
+    """Inspects revisions by one case."""
 
     case: str
     reason: Reason
@@ -168,7 +168,7 @@ def reason_of(outcome: Outcome) -> Reason:
 
 
 def _require_same(identity: str, earlier: Sequence[str]) -> None:
-    """What one device says of a revision is nothing to another."""
+    """Raise RigFailure if the device is another one than before: what it says cannot be compared."""
     if earlier and identity != earlier[-1]:
         raise RigFailure(
             f"the device is {identity} now and was {earlier[-1]}",

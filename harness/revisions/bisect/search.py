@@ -14,7 +14,7 @@ class RevisionState(str, Enum):
     GOOD = "good"
     BAD = "bad"
     SKIP = "skip"
-    """It cannot be told: it does not build, or fails in another way than was asked for."""
+    """It cannot be judged: it does not build, or fails in another way than was asked for."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Search:
 
     @property
     def next(self) -> str | None:
-        """What to look at next; None when nothing is left that could tell more.
+        """What to inspect next; None when nothing is left that could tell more.
 
         The middle of what is open. Neighbours of one that does not build mostly do not build either, so after each
         that was skipped the next goes elsewhere: to a quarter, to three quarters, to an eighth...

@@ -30,7 +30,7 @@ class SearchResult:
 
 
 def find_first_bad(line: Sequence[str], judge: Judge, kept: BisectionStore, say: Callable[[str], None]) -> SearchResult:
-    """Verify both ends, then look at revisions in between. Raises UsageError if an end is not what it should be."""
+    """Verify both ends, then inspect revisions in between. Raises UsageError if an end is not what it should be."""
 
     def inspect(name: str, told: str) -> Inspection:
         if name not in kept.inspections:
@@ -62,5 +62,5 @@ def _require(inspection: Inspection, state: RevisionState, reason: Reason) -> No
 
 def _said(inspection: Inspection) -> str:
     if inspection.state is RevisionState.SKIP:
-        return f"not to be told: {inspection.outcome}: {inspection.why}"
+        return f"not judged: {inspection.outcome}: {inspection.why}"
     return ": ".join(part for part in (inspection.state.value, inspection.outcome, inspection.why) if part)
