@@ -38,7 +38,8 @@ def bench(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_command_line_loads_no_heavy_package() -> None:
-    script = f"import sys, harness.cli; print([name for name in {HEAVY} if name in sys.modules])"
+    load = "import sys, harness.cli; commands = [command.load() for command in harness.cli.COMMANDS]"
+    script = f"{load}; print([name for name in {HEAVY} if name in sys.modules])"
     said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "[]"
 
@@ -48,23 +49,31 @@ def test_help_names_every_command(tmp_path: Path) -> None:
     assert all(f" {command} " in said for command in COMMANDS)
 
 
-def test_help_lists_the_commands_in_the_order_of_the_table_and_imports_none_of_them() -> None:
+def help_and_modules(*arguments: str) -> tuple[list[str], set[str]]:
+    """The commands that a help lists, and the modules that were loaded for it."""
     script = (
         "import sys\nfrom harness.cli import main\ntry: main()\n"
         "except SystemExit: print('loaded', *(name for name in sys.modules if name), file=sys.stderr)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, "--help"],
+        [sys.executable, "-c", script, *arguments, "--help"],
         capture_output=True,
         text=True,
         env={**os.environ, "COLUMNS": "200"},
         check=True,
     )
     rows = [line.split()[1] for line in done.stdout.splitlines() if re.match(r"│ [a-z]", line)]
-    loaded = done.stderr.partition("loaded ")[2].split()
-    assert rows == [command.name for command in LISTED]
-    assert not set(loaded) & {f"harness.cli.{command.module or command.name}" for command in LISTED}
-    assert not set(loaded) & {*HEAVY} - {"rich"}  # which draws the help
+    return rows, set(done.stderr.partition("loaded ")[2].split())
+
+
+@pytest.mark.parametrize("called", ["", "history", "list"])
+def test_help_imports_the_command_that_is_called_and_no_other(called: str) -> None:
+    rows, loaded = help_and_modules(*called.split())
+    modules = {command.name: f"harness.cli.{command.module or command.name}" for command in LISTED}
+    assert loaded & {*modules.values()} == {modules[called] for called in called.split()}
+    assert not loaded & {*HEAVY} - {"rich"}  # which draws the help
+    if not called:
+        assert rows == [command.name for command in LISTED]
 
 
 @pytest.mark.parametrize("command", LISTED, ids=lambda command: command.name)
