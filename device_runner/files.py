@@ -5,6 +5,9 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
+SCRATCH_SUFFIX = ".new"
+"""Of the hidden file that is being written; an old one was left by a process that was killed."""
+
 
 def write_whole(file: Path, content: str | bytes) -> Path:
     """Write a file, and the folders above it, in one step: readers see the old content or the new, and nothing between.
@@ -14,7 +17,7 @@ def write_whole(file: Path, content: str | bytes) -> Path:
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     # Beside the file, because a rename does not lead to another file system; hidden, so that no pattern finds it.
-    scratch = file.with_name(f".{secrets.token_hex(8)}.new")
+    scratch = file.with_name(f".{secrets.token_hex(8)}{SCRATCH_SUFFIX}")
     try:
         with scratch.open("xb") as out:
             out.write(content.encode() if isinstance(content, str) else content)

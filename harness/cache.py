@@ -23,6 +23,7 @@ from filelock import FileLock, Timeout
 
 from device_runner import registry
 from device_runner.failures import DeviceBusy
+from device_runner.files import SCRATCH_SUFFIX
 
 DEVICES = "devices"
 LEFT_BEHIND = "left by a process that was killed"
@@ -180,7 +181,11 @@ def _remove(root: Path, entry: Entry) -> bool:
 @contextlib.contextmanager
 def _alone(folder: Path, entry: Entry) -> Iterator[None]:
     """Hold every lock of an entry. Raises Timeout or BlockingIOError if somebody else makes or keeps it."""
-    if entry.key.startswith(".") and time.time() - entry.used_at < JUST_WRITTEN_S and entry.key.endswith(".new"):
+    if (
+        entry.key.startswith(".")
+        and time.time() - entry.used_at < JUST_WRITTEN_S
+        and entry.key.endswith(SCRATCH_SUFFIX)
+    ):
         raise BlockingIOError
     key = entry.key.split(".")[1] if entry.key.startswith(".") else entry.key
     with contextlib.ExitStack() as stack:
