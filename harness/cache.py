@@ -181,11 +181,8 @@ def _remove(root: Path, entry: Entry) -> bool:
 @contextlib.contextmanager
 def _alone(folder: Path, entry: Entry) -> Iterator[None]:
     """Hold every lock of an entry. Raises Timeout or BlockingIOError if somebody else makes or keeps it."""
-    if (
-        entry.key.startswith(".")
-        and time.time() - entry.used_at < JUST_WRITTEN_S
-        and entry.key.endswith(SCRATCH_SUFFIX)
-    ):
+    being_written = entry.key.startswith(".") and entry.key.endswith(SCRATCH_SUFFIX)
+    if being_written and time.time() - entry.used_at < JUST_WRITTEN_S:
         raise BlockingIOError
     key = entry.key.split(".")[1] if entry.key.startswith(".") else entry.key
     with contextlib.ExitStack() as stack:

@@ -44,8 +44,8 @@ Tell = Callable[[str, str], None]
 
 
 @dataclass(frozen=True)
-class Desk:
-    """Where and how a device is offered."""
+class Lender:
+    """The host that offers a device: where, and under which name."""
 
     tracker: Address
     address: str
@@ -54,21 +54,21 @@ class Desk:
     """Our name in records."""
 
 
-def serve(device: AdbDevice, desk: Desk, tell: Tell, say: Callable[[str], None], stop: threading.Event) -> None:
+def serve(device: AdbDevice, lender: Lender, tell: Tell, say: Callable[[str], None], stop: threading.Event) -> None:
     """Offer a device that we hold, until `stop` is set. If the device or the tracker does not answer, try again later.
 
     `tell` lets whoever watches the device on this host see what becomes of it, `say` is for the person who serves.
     """
-    offer = Offer(device.name, desk.host, device.identity)
-    with socket.create_server((desk.address, 0)) as listener:
-        say(f"{offer.name} is offered as {offer.key} on {desk.address}:{listener.getsockname()[1]}")
+    offer = Offer(device.name, lender.host, device.identity)
+    with socket.create_server((lender.address, 0)) as listener:
+        say(f"{offer.name} is offered as {offer.key} on {lender.address}:{listener.getsockname()[1]}")
         trouble = ""
         while not stop.is_set():
             tell("", trouble or "offered through the tracker")
-            turn = _Turn(device, desk, offer, listener, tell, stop)
+            lending = _Lending(device, lender, offer, listener, tell, stop)
             before, trouble = trouble, ""
             try:
-                turn.run()
+                lending.run()
             except Failure as failure:
                 trouble = failure.message
             except (OSError, ValueError) as error:
@@ -79,13 +79,13 @@ def serve(device: AdbDevice, desk: Desk, tell: Tell, say: Callable[[str], None],
                 stop.wait(RETRY_S)
 
 
-class _Turn:
+class _Lending:
     """From offering a device to the end of one client's use of it."""
 
     def __init__(
         self,
         device: AdbDevice,
-        desk: Desk,
+        lender: Lender,
         offer: Offer,
         listener: socket.socket,
         tell: Tell,
@@ -94,7 +94,7 @@ class _Turn:
         assert isinstance(device.transport, AdbTransport)
         self._transport = device.transport
         self._keeper = device.keeper
-        self._desk = desk
+        self._lender = lender
         self._offer = offer
         self._listener = listener
         self._tell = tell
@@ -107,7 +107,7 @@ class _Turn:
     def run(self) -> None:
         """Raises `DeviceLost` if the free device does not answer, OSError or ValueError if the tracker does not."""
         self._look()
-        tracker = Connection(self._desk.tracker, LOOK_TIMEOUT_S)
+        tracker = Connection(self._lender.tracker, LOOK_TIMEOUT_S)
         try:
             self._introduce(tracker, "")
             client, peer = self._wait_for_client(tracker)
@@ -127,12 +127,12 @@ class _Turn:
             self._cut_all()
 
     def _introduce(self, tracker: Connection, used_by: str) -> None:
-        own = (self._desk.address, self._listener.getsockname()[1])
+        own = (self._lender.address, self._listener.getsockname()[1])
         about = plain(replace(self._offer, used_by=used_by))
         tracker.tell(Code.UPDATE_INFO, {"key": f"server:{self._offer.key}", "addr": own, FIELD: about})
 
     def _wait_for_client(self, tracker: Connection) -> tuple[socket.socket | None, str]:
-        own = (self._desk.address, self._listener.getsockname()[1])
+        own = (self._lender.address, self._listener.getsockname()[1])
         match_key, unused = tracker.offer(self._offer.key, own), 0
         while not self._stop.is_set():
             if select.select([self._listener], [], [], LOOK_EVERY_S)[0]:

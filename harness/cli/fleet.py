@@ -16,7 +16,7 @@ from harness.failures import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from device_runner.fleet.serve import Desk
+    from device_runner.fleet.serve import Lender
 
 LOOPBACK = "127.0.0.1"
 AGAIN_S = 10.0
@@ -44,7 +44,7 @@ def serve(
     Meanwhile they are in use: a run on this host reaches them through the tracker, too.
     """
     from device_runner.fleet.select import ALL, select
-    from device_runner.fleet.serve import Desk
+    from device_runner.fleet.serve import Lender
     from device_runner.rpc_server.tracker import address_of, connected
     from harness.cli.screen import Screen
     from harness.store import cache_root
@@ -55,14 +55,14 @@ def serve(
             f"--host {host!r} is no address that clients can connect to",
             hint="name an address of this host that they reach",
         )
-    cache, desk = cache_root(), Desk(address_of(tracker), host, socket.gethostname())
+    cache, lender = cache_root(), Lender(address_of(tracker), host, socket.gethostname())
     stop = threading.Event()
     with Screen() as screen:
-        with connected(desk.tracker):
+        with connected(lender.tracker):
             screen.say(f"the tracker at {tracker} answers")
         names = select(device or [ALL], cache, screen.say)
         threads = [
-            threading.Thread(target=_keep_serving, args=(name, cache, desk, screen.say, stop), name=f"serve {name}")
+            threading.Thread(target=_keep_serving, args=(name, cache, lender, screen.say, stop), name=f"serve {name}")
             for name in names
         ]
         try:
@@ -76,7 +76,7 @@ def serve(
                 thread.join(END_S)
 
 
-def _keep_serving(name: str, cache: Path, desk: Desk, say: Callable[[str], None], stop: threading.Event) -> None:
+def _keep_serving(name: str, cache: Path, lender: Lender, say: Callable[[str], None], stop: threading.Event) -> None:
     """Hold a device and offer it; while it cannot be opened, try again."""
     from device_runner.adb_device import AdbDevice
     from device_runner.failures import Failure
@@ -89,7 +89,7 @@ def _keep_serving(name: str, cache: Path, desk: Desk, say: Callable[[str], None]
                 if not isinstance(device, AdbDevice):
                     say(f"{name} cannot be offered: it is not reached through adb")
                     return
-                offer(device, desk, lambda case, step: tell(name, cache, case, step), say, stop)
+                offer(device, lender, lambda case, step: tell(name, cache, case, step), say, stop)
         except Failure as failure:
             say(f"{name} cannot be offered: {failure}")
             stop.wait(AGAIN_S)

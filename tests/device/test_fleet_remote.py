@@ -25,7 +25,7 @@ from device_runner.failures import DeviceBusy, DeviceLost, RigFailure
 from device_runner.fleet import serve as serving
 from device_runner.fleet.offer import Offer
 from device_runner.fleet.remote import RemoteTransport, offers, open_remote
-from device_runner.fleet.serve import Desk, serve
+from device_runner.fleet.serve import Lender, serve
 from device_runner.lease import holder_of
 from device_runner.rpc_server import handshake
 from device_runner.rpc_server.tracker import Address, request
@@ -156,13 +156,13 @@ def offered_here(device: AdbDevice, told: list[str]) -> Iterator[Address]:
     from tvm.rpc.tracker import Tracker
 
     running = Tracker(LOOPBACK, port=20000, port_end=32000, silent=True)
-    desk = Desk((LOOPBACK, running.port), LOOPBACK, "lab")
+    lender = Lender((LOOPBACK, running.port), LOOPBACK, "lab")
     stop = threading.Event()
-    thread = threading.Thread(target=serve, args=(device, desk, lambda _, step: told.append(step), told.append, stop))
+    thread = threading.Thread(target=serve, args=(device, lender, lambda _, step: told.append(step), told.append, stop))
     thread.start()
     try:
-        assert the_offer(desk.tracker).name == "virtual@lab"
-        yield desk.tracker
+        assert the_offer(lender.tracker).name == "virtual@lab"
+        yield lender.tracker
     finally:
         stop.set()
         thread.join(30)
