@@ -61,7 +61,7 @@ def calibrate(
     to be reviewed as a diff; `adreno-bench gate` decides sooner with them, and refuses what they do not support.
     """
     from harness.cli.screen import out
-    from harness.judge.calibrate import profile_all, verdict
+    from harness.judge.calibrate import exit_code_of, profile_all
 
     rules = relevance.rules
     done = list(profile_all(_sessions(what, device, sessions, budget, records), rules))
@@ -70,7 +70,7 @@ def calibrate(
         out(json.dumps([_plain(one, rules, written[one.case]) for one in done], indent=1, allow_nan=False))
     else:
         out("\n\n".join(text for text in (_table(done, written), _in_words(done, rules)) if text))
-    raise typer.Exit(verdict(done))
+    raise typer.Exit(exit_code_of(done))
 
 
 def _sessions(

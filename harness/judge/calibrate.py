@@ -98,7 +98,7 @@ def _emulated(records: Sequence[Record]) -> tuple[str, ...]:
     return tuple(f"the path {path} is emulated, so its time means nothing" for path in paths)
 
 
-def verdict(done: Sequence[Calibrated]) -> ExitCode:
+def exit_code_of(done: Sequence[Calibrated]) -> ExitCode:
     """What a calibration is worth to a shell. A series that is too noisy is nobody's fault."""
     known = [Outcome.OK for one in done if one.profile]
     return exit_code([*known, *(one.outcome for one in done if one.outcome)])

@@ -24,7 +24,7 @@ from harness.cases.plan import Plan
 from harness.failures import UsageError
 from harness.judge import noise_profile
 from harness.judge.baseline import bless
-from harness.judge.calibrate import Calibrated, profile_all, take_sessions, verdict
+from harness.judge.calibrate import Calibrated, exit_code_of, profile_all, take_sessions
 from harness.judge.confirm import confirmation_plan
 from harness.judge.noise_profile import NoiseProfile, profile_of
 from harness.judge.stats.pair import Rules
@@ -91,7 +91,7 @@ def test_cases_take_turns_each_session_is_fresh_and_kept(calibrate: Any, tmp_pat
     assert device.steps.count("session") == 10
     done = list(profile_all(taken, RULES))
     assert all(one.profile for one in done)
-    assert verdict(done) is ExitCode.GOOD
+    assert exit_code_of(done) is ExitCode.GOOD
 
 
 def test_what_a_killed_calibration_left_counts_and_what_is_done_is_done_anew(calibrate: Any, tmp_path: Path) -> None:
@@ -123,13 +123,13 @@ def test_what_is_wrong_is_told_once_and_not_run_again(calibrate: Any, tmp_path: 
     assert kept(tmp_path) == ["tiny", "other"]
     done = list(profile_all(taken, RULES))
     assert done[0].reasons[0].startswith("wrong-result: ")
-    assert verdict(done) is ExitCode.WRONG_OR_BROKEN
+    assert exit_code_of(done) is ExitCode.WRONG_OR_BROKEN
 
 
 def test_sessions_that_the_rig_spoils_are_tried_as_often_as_asked_and_no_more(calibrate: Any) -> None:
     done = list(profile_all(calibrate(FakeDevice(fails={"session": RigFailure("no adb")}), 4), RULES))
     assert "infra-error: no adb" in done[0].reasons[0]
-    assert verdict(done) is ExitCode.RIG_FAILURE
+    assert exit_code_of(done) is ExitCode.RIG_FAILURE
 
 
 def test_too_few_usable_sessions_are_inconclusive_with_their_reasons() -> None:
@@ -138,26 +138,26 @@ def test_too_few_usable_sessions_are_inconclusive_with_their_reasons() -> None:
     assert done.profile is None
     assert "3 usable sessions; at least 4 are needed" in done.reasons[0]
     assert "session 4" in done.reasons[1]
-    assert verdict([done]) is ExitCode.NOTHING_MEASURED
-    assert verdict([done, Calibrated("other", a_profile())]) is ExitCode.GOOD
+    assert exit_code_of([done]) is ExitCode.NOTHING_MEASURED
+    assert exit_code_of([done, Calibrated("other", a_profile())]) is ExitCode.GOOD
 
 
 def test_a_case_that_was_once_wrong_has_no_noise_profile_and_a_lost_session_is_named() -> None:
     wrong = a_record(outcome=Outcome.WRONG_RESULT, message="off by 3")
     (done,) = profile_all({CASE: [*sessions(10, 8), wrong]}, RULES)
     assert (done.profile, done.reasons) == (None, ("wrong-result: off by 3",))
-    assert verdict([done]) is ExitCode.WRONG_OR_BROKEN
+    assert exit_code_of([done]) is ExitCode.WRONG_OR_BROKEN
     lost = a_record(outcome=Outcome.DEVICE_LOST, message="gone")
     (done,) = profile_all({CASE: [lost, *sessions(10, 8), lost]}, RULES)
     assert done.profile
     assert done.reasons[0] == "device-lost: gone (2 sessions did not end well)"
-    assert verdict([done]) is ExitCode.GOOD
+    assert exit_code_of([done]) is ExitCode.GOOD
 
 
 def test_an_emulated_path_has_no_noise_profile() -> None:
     (done,) = profile_all({CASE: [a_record(emulated=("gpu", "opencl"))]}, RULES)
     assert "the path opencl is emulated" in done.reasons[0]
-    assert verdict([done]) is ExitCode.NOTHING_MEASURED
+    assert exit_code_of([done]) is ExitCode.NOTHING_MEASURED
 
 
 def test_a_noise_profile_reads_back_and_says_what_can_be_seen(tmp_path: Path) -> None:
