@@ -20,6 +20,7 @@ import pytest
 from clml_graphs import SYMBOL, Graph, golden, random_tensors
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from waiting import LONG_S
 
 from device_runner.runtimes import clml as clml_runtime
 
@@ -255,7 +256,7 @@ def test_address_sanitizer_finds_nothing(sidecar_cache: Path) -> None:
         env={**os.environ, "CLML_MODEL": str(library), "LD_PRELOAD": preload, "ASAN_OPTIONS": "detect_leaks=0"},
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=LONG_S,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from clml_graphs import SYMBOL, Graph
+from waiting import LONG_S
 
 from device_runner.runtimes import clml as clml_runtime
 
@@ -68,7 +69,7 @@ def start(model: Path) -> Any:
             env={**clean, **{name: str(value) for name, value in environment.items()}},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=LONG_S,
             check=False,
         )
         assert done.returncode in {0, 1}, done.stderr

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from waiting import LONG_S
 
 from harness.run.outcome import Outcome
 from harness.run.record import RecordFile
@@ -17,7 +18,6 @@ pytestmark = [pytest.mark.device, pytest.mark.slow]
 SCRIPT = Path(__file__).parent / "two_hosts.sh"
 SUITE = 'models = ["tiny"]\npaths = ["opencl", "texture"]\nbudget_s = 2\nsamples = 10\n'
 ALONE = ["unshare", "--user", "--map-root-user", "--net", "--uts", "--mount", "--pid", "--fork", "--kill-child"]
-LONG_S = 240
 
 
 def why_not() -> str:

@@ -20,7 +20,7 @@ from device_runner.registry import UnknownDevice, list_devices, open_device
 
 pytestmark = pytest.mark.device
 
-END_S = 15.0
+END_S = 60.0
 
 RUN = """
     import signal, sys

@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from waiting import LONG_S
 
 from device_runner.runtimes.opencl import DEVICE_VARIABLE, load, opencl_status, sidecar
 
@@ -477,7 +478,7 @@ def run(script: str, library: Path, *args: str, **environment: str) -> subproces
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LONG_S,
         check=False,
     )
 
@@ -505,7 +506,7 @@ def test_a_driver_that_crashes_is_a_problem_and_not_our_end(
 ) -> None:
     (tmp_path / "driver.c").write_text("__attribute__((constructor)) static void crash(void) { __builtin_trap(); }")
     driver = tmp_path / "libdriver.so"
-    subprocess.run(["g++", "-shared", "-o", driver, tmp_path / "driver.c"], check=True, timeout=60)
+    subprocess.run(["g++", "-shared", "-o", driver, tmp_path / "driver.c"], check=True, timeout=LONG_S)
     (tmp_path / "broken.icd").write_text(f"{driver}\n")
     monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path))
     status = opencl_status(library)

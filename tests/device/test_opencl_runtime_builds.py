@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from waiting import LONG_S
 
 from device_runner.runtimes.opencl import sidecar
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 
 TESTS = Path(__file__).with_name("test_opencl_runtime.py")
-INSTALL_DEADLINE_S = 240
 RELEASES = [("0.25.0.post1", "0.1.12"), ("0.26.0", "0.1.13.post3")]
 """Releases besides the installed one, with a tvm-ffi that each works with (apache/tvm's metadata only says `>=`)."""
 
@@ -24,7 +24,7 @@ RELEASES = [("0.25.0.post1", "0.1.12"), ("0.26.0", "0.1.13.post3")]
 def run_tests(*options: str, under: tuple[str, ...] = (), **environment: str) -> subprocess.CompletedProcess[str]:
     command = [*under, sys.executable, "-m", "pytest", str(TESTS), "-q", "-rA", *options]
     return subprocess.run(
-        command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=280, check=False
+        command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=LONG_S, check=False
     )
 
 
@@ -49,7 +49,7 @@ def release(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Path
             [sys.executable, "-m", "pip", "install", *options, *pins],
             capture_output=True,
             text=True,
-            timeout=INSTALL_DEADLINE_S,
+            timeout=LONG_S,
             check=False,
         )
         if done.returncode != 0:
@@ -116,5 +116,5 @@ tvm.opencl().sync()
 """
     log = tmp_path / "log"
     command = [oclgrind, "--log", str(log), sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LONG_S, check=False)
     assert "Invalid write" in log.read_text(), done.stderr

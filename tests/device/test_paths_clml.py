@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from compile_once import zoo_compiled
 from compile_requests import request_for
+from waiting import LONG_S
 
 from device_runner.runtimes import clml as clml_runtime
 from device_runner.runtimes import opencl as opencl_runtime
@@ -114,7 +115,7 @@ def test_tvms_own_pass_works_in_any_script(sidecar_cache: Path) -> None:
     names = ("split_partition", "two_outputs_used_outside", "small_net", "conv2d_bias_bn_eps_noscale")
     shared = str(Path(clml_golden.__file__).parent)
     script = SCRIPT.format(shared=shared, cache=str(sidecar_cache), cases=names)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=200, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=LONG_S, check=False)
     assert done.returncode == 0, done.stderr
     for name, line in zip(names, done.stdout.splitlines(), strict=True):
         expected = clml_golden.modules(name)

@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+from waiting import LONG_S
 
 from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable
@@ -13,7 +14,6 @@ from device_runner.failures import Hang
 from device_runner.virtual import Kernels, SlowKernels, VirtualPhone
 
 pytestmark = pytest.mark.device
-LONG_S = 60
 MATRIX = np.linspace(-1, 1, 32, dtype="float32").reshape(4, 8)
 
 

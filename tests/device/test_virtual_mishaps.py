@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from adb_backends import Backend, backend_of
-from waiting import eventually
+from waiting import LONG_S, eventually
 
 from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable
@@ -21,7 +21,6 @@ from device_runner.virtual import Chance, Mishap, SlowKernels, VirtualPhone
 from device_runner.virtual.dice import Dice
 
 pytestmark = pytest.mark.device
-LONG_S = 60
 NODES = "/sys/class/kgsl/kgsl-3d0"
 
 

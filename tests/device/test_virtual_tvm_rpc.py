@@ -20,7 +20,7 @@ import numpy as np
 import psutil
 import pytest
 from adb_backends import backend_of
-from waiting import eventually
+from waiting import LONG_S, eventually
 
 from device_runner.virtual import Faults, VirtualPhone, faults, virtual_phone
 
@@ -216,7 +216,7 @@ class TestServer:
     )
     def test_wrong_flags_are_explained(self, flags: list[str], says: str) -> None:
         done = subprocess.run(
-            [sys.executable, "-c", START, *flags], capture_output=True, text=True, timeout=30, check=False
+            [sys.executable, "-c", START, *flags], capture_output=True, text=True, timeout=LONG_S, check=False
         )
         assert done.returncode != 0
         assert says in done.stderr
@@ -227,7 +227,7 @@ class TestServer:
             env={**os.environ, "ADRENO_BENCH_OPENCL_RUNTIME": str(tmp_path / "gone.so")},
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=LONG_S,
             check=False,
         )
         assert done.returncode == 1

@@ -12,8 +12,7 @@ from pathlib import Path
 import command
 import psutil
 import pytest
-from command import LONG_S
-from waiting import eventually
+from waiting import LONG_S, eventually
 
 from device_runner.lease import Holder, holder_of
 from harness.run.outcome import ExitCode, Outcome
@@ -77,8 +76,8 @@ def test_an_ended_run_ends_all_its_workers_and_phones(tmp_path: Path, cache: Pat
     assert eventually(lambda: at("sampling", cache) == list(PHONES), LONG_S)
     started = psutil.Process(run.pid).children(recursive=True)
     run.send_signal(number)
-    run.communicate(timeout=60)
-    _, alive = psutil.wait_procs(started, timeout=20)
+    run.communicate(timeout=LONG_S)
+    _, alive = psutil.wait_procs(started, timeout=60)
     assert [process.cmdline() for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
     assert run.returncode == (-number if number == signal.SIGKILL else 128 + number)
     assert records(tmp_path) == []

@@ -10,6 +10,7 @@ from pathlib import Path
 import command
 import onnx
 import pytest
+from waiting import LONG_S
 
 from harness.judge.baseline import bless, load
 from harness.models.sources import model_source
@@ -32,7 +33,7 @@ def gates(folder: Path, cache: Path, *options: str) -> tuple[int, str]:
         text=True,
         cwd=folder,
         env={**os.environ, "ADRENO_BENCH_CACHE": str(cache)},
-        timeout=command.LONG_S,
+        timeout=LONG_S,
         check=False,
     )
     return done.returncode, done.stdout + done.stderr

@@ -8,7 +8,8 @@ from pathlib import Path
 import onnx
 import psutil
 import pytest
-from command import LONG_S, start
+from command import start
+from waiting import LONG_S
 
 from harness.models.sources import model_source
 from harness.run.outcome import Outcome
@@ -65,7 +66,7 @@ def test_names_that_are_commands_reach_no_shell(tmp_path: Path, cache: Path) -> 
     while process.poll() is None and time.monotonic() < end:
         addresses |= listening(process.pid)
         time.sleep(0.2)
-    _, said = process.communicate(timeout=10)
+    _, said = process.communicate(timeout=LONG_S)
     (record,) = RecordFile(folder / "records.jsonl").load().records
     assert record.outcome is Outcome.OK, said
     assert (home / "precious").exists()

@@ -15,7 +15,7 @@ from harness.compiler.releases import RELEASES
 from harness.revisions.git import git
 from harness.revisions.release_repository import PINS
 
-pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 TEXTURE, OPENCL = "tiny-texture-float32-untuned", "tiny-opencl-float32-untuned"
 QUIRKS = ("grouped-conv-nchw4c", "reduction-schedule-raises", "vectorized-alloc")

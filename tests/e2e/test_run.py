@@ -10,8 +10,7 @@ from pathlib import Path
 import command
 import psutil
 import pytest
-from command import LONG_S
-from waiting import eventually
+from waiting import LONG_S, eventually
 
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record, RecordFile
@@ -61,7 +60,7 @@ def nothing_left(process: subprocess.Popen[str]) -> Iterator[None]:
     started = below(process.pid)
     assert started
     yield
-    _, alive = psutil.wait_procs(started, timeout=10)
+    _, alive = psutil.wait_procs(started, timeout=60)
     assert [child.info for child in alive if child.status() != psutil.STATUS_ZOMBIE] == []
 
 
@@ -120,7 +119,7 @@ def test_an_ended_run_leaves_no_process_and_keeps_what_was_done(
     assert eventually(lambda: bool(servers_with_a_program(process)), LONG_S)
     with nothing_left(process):
         process.send_signal(number)
-        process.communicate(timeout=30)
+        process.communicate(timeout=LONG_S)
     assert process.returncode == (-number if number == signal.SIGKILL else 128 + number)
     assert records(tmp_path) == []
     code, _, err = run(tmp_path, cache, "--resume", "--case", "*-opencl-*")

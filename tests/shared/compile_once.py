@@ -6,13 +6,11 @@ from pathlib import Path
 
 from compile_requests import request_for
 from filelock import FileLock
+from waiting import LONG_S
 
 from harness.build.artifact import Compiled
 from harness.build.compile import compile_model
 from harness.models.sources import model_source
-
-LONG_S = 250
-"""More than a compilation takes on a busy machine."""
 
 
 def zoo_compiled(common: Path, model: str, path: str) -> tuple[Path, Compiled]:

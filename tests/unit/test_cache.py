@@ -131,7 +131,7 @@ def test_a_revision_that_a_process_keeps_stays_as_long_as_the_process_lives(tmp_
         assert process.stdout
         assert process.stdout.readline() == "1\n"
         assert prune(tmp_path, 0).removed == []
-        process.communicate("\n", timeout=30)
+        process.communicate("\n", timeout=120)
     assert [entry.key for entry in prune(tmp_path, 0).removed] == ["aa"]
 
 

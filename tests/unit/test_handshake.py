@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from waiting import LONG_S
 
 from device_runner.deadline import Deadline
 from device_runner.rpc_server import handshake
-
-LONG_S = 30.0
 
 
 @pytest.fixture

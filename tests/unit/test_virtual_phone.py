@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from waiting import LONG_S
 
 from device_runner.failures import RigFailure
 from device_runner.virtual import faults, phone
@@ -23,7 +24,7 @@ def run(tmp_path: Path) -> Run:
 
     def run_one(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [str(tmp_path / "system/bin" / name), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+        return subprocess.run(command, capture_output=True, text=True, timeout=LONG_S, check=False)
 
     return run_one
 

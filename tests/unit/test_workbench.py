@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from fake_device import FakeDevice
+from waiting import LONG_S
 
 from device_runner import registry
 from device_runner.failures import DeviceLost
@@ -19,8 +20,6 @@ from harness.cases.plan import Job
 from harness.cases.suite import Suite
 from harness.run.progress import Silent
 from harness.workbench import Request, open_workbench
-
-LONG_S = 60
 
 
 class FakeBuilder:
