@@ -29,6 +29,9 @@ RELATIVE_TOLERANCE = {"float32": 1e-3, "float16": 2e-2, "float16_acc32": 1e-2}
 """Of the oracle's peak, by precision. float32: rtol of TVM's own Adreno tests (tests/python/relax/backend/adreno);
 the half-precision ones are about twenty roundings of 2**-10, and half as many where accumulation is in float32."""
 
+RESOLUTION = {Precision.FLOAT32: 2.0**-23, Precision.FLOAT16: 2.0**-10, Precision.FLOAT16_ACC32: 2.0**-10}
+"""Relative distance of neighbouring numbers (IEEE 754). A finer tolerance would ask for what the format cannot hold."""
+
 DEFAULT_FILE = Path("adreno-bench.toml")
 
 
@@ -79,7 +82,7 @@ class Tolerance(_Section):
 
     case: str = field(min_length=1)
     """Shell glob of case ids."""
-    relative: float = field(gt=0, le=1)
+    relative: float = field(ge=RESOLUTION[Precision.FLOAT32], le=1)
     """Of the oracle's peak."""
     reason: str = field(pattern=r"\S")
 
@@ -101,6 +104,15 @@ class Suite(_Section):
     """By case; the last that matches counts, before `tolerance`."""
     limits: Limits = Limits()
     steady: Steady = Steady()
+
+    @field_validator("tolerance")
+    @classmethod
+    def _can_be_kept(cls, tolerance: dict[Precision, float]) -> dict[Precision, float]:
+        for precision, relative in tolerance.items():
+            lowest = RESOLUTION[precision]
+            if not lowest <= relative <= 1:
+                raise ValueError(f"{precision.value} = {relative:g} is not between {lowest:.2g}, its resolution, and 1")
+        return tolerance
 
     @field_validator("models")
     @classmethod

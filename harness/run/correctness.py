@@ -1,8 +1,9 @@
 """The oracle's judgement: is an answer right?
 
 Outputs are compared with those of the `cpu` path (LLVM) on the same inputs. An answer is right when every element lies
-within `tolerance` of the oracle's. The tolerance is relative to the oracle's peak: an absolute one would let a softmax
-over 1000 classes, whose values are about 0.001, be anything at all.
+within `tolerance` of the oracle's, and the whole output points the same way. The tolerance is relative to the oracle's
+peak, however small that is, and no finer than the number format is there: an absolute one would let a softmax over 1000
+classes, whose values are about 0.001, be anything at all. Integers have to be equal.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
 
     from device_runner.device import Array
 
-
-SMALLEST_TOLERANCE = 1e-6
+LEAST_COSINE = 0.99
+"""Of a right output with the oracle's. An output with one huge element may be another answer altogether although each
+element lies within a tolerance that follows the peak."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ def judge(outputs: Sequence[Array], oracle: Sequence[Array], relative_tolerance:
     ]
     if not judged:
         return _refuse("the model has no outputs")
-    worst = max(judged, key=lambda a: (not a.right, a.max_abs_err / a.tolerance))
+    worst = max(judged, key=lambda a: (not a.right, _share(a)))
     return Accuracy(
         right=all(a.right for a in judged),
         max_abs_err=worst.max_abs_err,
@@ -71,25 +73,37 @@ def _judge_one(index: int, got: Array, want: Array, relative_tolerance: float) -
     if not np.isfinite(theirs).all():
         raise ValueError(f"output {index} of the oracle is not finite: this model cannot be judged with these inputs")
     peak = float(np.abs(theirs).max(initial=0.0))
-    tolerance = SMALLEST_TOLERANCE if exact else max(SMALLEST_TOLERANCE, relative_tolerance * peak)
+    tolerance = 0.0 if exact else max(relative_tolerance * peak, float(np.spacing(want.dtype.type(peak))))
     with np.errstate(invalid="ignore"):  # inf - inf is a wrong answer, not a warning
         error = np.abs(mine - theirs)
     error[~np.isfinite(error)] = np.inf
     at = int(error.argmax()) if error.size else 0
     worst = float(error[at]) if error.size else 0.0
-    right = worst <= tolerance
+    cosine = _cosine(mine, theirs)
+    close = worst <= tolerance
+    alike = exact or peak == 0.0 or cosine >= LEAST_COSINE
     return Accuracy(
-        right=right,
+        right=close and alike,
         max_abs_err=worst,
         max_rel_err=worst / peak if peak else worst,
-        cosine=_cosine(mine, theirs),
+        cosine=cosine,
         top1=bool(mine.size == 0 or mine.argmax() == theirs.argmax()),
         tolerance=tolerance,
-        complaint=""
-        if right
-        else f"output {index} is off by {worst:.3g} at {_where(at, want.shape)}: "
-        f"{mine[at]:.6g} instead of {theirs[at]:.6g} (tolerance {tolerance:.3g})",
+        complaint=f"output {index} is off by {worst:.3g} at {_where(at, want.shape)}: "
+        f"{mine[at]:.6g} instead of {theirs[at]:.6g} (tolerance {tolerance:.3g})"
+        if not close
+        else ""
+        if alike
+        else f"output {index} is another answer, though each element is within the tolerance of {tolerance:.3g}: its "
+        f"cosine similarity with the oracle's is {cosine:.3g}, less than {LEAST_COSINE}",
     )
+
+
+def _share(accuracy: Accuracy) -> float:
+    """How much of the tolerance the error takes; of integers, which have none, everything or nothing."""
+    if accuracy.tolerance:
+        return accuracy.max_abs_err / accuracy.tolerance
+    return float("inf") if accuracy.max_abs_err else 0.0
 
 
 def _where(flat: int, shape: tuple[int, ...]) -> str:
@@ -111,4 +125,4 @@ def _cosine(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> float:
 
 def _refuse(complaint: str) -> Accuracy:
     infinite = float("inf")
-    return Accuracy(False, infinite, infinite, 0.0, False, SMALLEST_TOLERANCE, complaint)
+    return Accuracy(False, infinite, infinite, 0.0, False, 0.0, complaint)

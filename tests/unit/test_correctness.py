@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from harness.run.correctness import SMALLEST_TOLERANCE, judge
+from harness.run.correctness import LEAST_COSINE, judge
 
 ARRAYS = hnp.arrays(np.float32, hnp.array_shapes(max_dims=4, max_side=5), elements=st.floats(-1e3, 1e3, width=32))
 
@@ -23,7 +23,8 @@ def test_an_answer_equal_to_the_oracle_is_right(array: np.ndarray) -> None:
 
 @given(ARRAYS, st.floats(1.01, 100))
 def test_an_error_beyond_the_tolerance_is_wrong_and_located(array: np.ndarray, factor: float) -> None:
-    tolerance = max(SMALLEST_TOLERANCE, 1e-3 * float(np.abs(array).max()))
+    peak = np.abs(array).max()
+    tolerance = max(1e-3 * float(peak), float(np.spacing(peak)))
     off = array.astype(np.float64)
     off.flat[off.size // 2] += factor * tolerance
     verdict = judge([off], [array], 1e-3)
@@ -84,3 +85,50 @@ def test_top1_and_cosine_tell_a_small_error_from_another_answer() -> None:
     assert (near.top1, round(near.cosine, 6)) == (True, 1.0)
     assert other.top1 is False
     assert other.cosine < 0
+
+
+@pytest.mark.parametrize("scale", [1e-40, 1e-30, 1e-7, 1.0, 1e7, 1e30])
+def test_a_wrong_answer_is_wrong_at_every_scale(scale: float) -> None:
+    chance = np.random.default_rng(0)
+    oracle, other = (chance.standard_normal(1000).astype(np.float32) * np.float32(scale) for _ in range(2))
+    verdict = judge([other], [oracle], 1e-3)
+    assert not verdict.right
+    assert verdict.tolerance == pytest.approx(1e-3 * float(np.abs(oracle).max()), rel=1e-2)
+    assert judge([oracle * np.float32(1.0001)], [oracle], 1e-3).right
+
+
+def test_no_tolerance_is_finer_than_the_numbers_are_at_that_scale() -> None:
+    oracle = np.array([1e-44, 0.0], np.float32)
+    assert judge([np.nextafter(oracle, np.float32(1))], [oracle], 1e-3).right
+    assert not judge([oracle * np.float32(3)], [oracle], 1e-3).right
+
+
+def test_an_oracle_of_zeros_lets_nothing_else_pass() -> None:
+    oracle = np.zeros(4, np.float32)
+    assert judge([oracle], [oracle], 1e-3).right
+    assert not judge([oracle + np.float32(1e-9)], [oracle], 1e-3).right
+
+
+def test_an_output_whose_peak_hides_another_answer_is_wrong() -> None:
+    chance = np.random.default_rng(0)
+    oracle = chance.standard_normal(1_000_000).astype(np.float32)
+    oracle[0] = 1e5
+    other = oracle + chance.uniform(-90, 90, oracle.size).astype(np.float32)
+    verdict = judge([other], [oracle], 1e-3)
+    assert verdict.max_abs_err < verdict.tolerance
+    assert not verdict.right
+    assert "output 0 is another answer" in verdict.complaint
+
+
+@given(ARRAYS, st.integers(0, 2**32 - 1), st.floats(-45, 30), st.floats(0, 2))
+def test_what_is_right_contradicts_neither_the_cosine_nor_the_largest_element(
+    array: np.ndarray, seed: int, scale: float, error: float
+) -> None:
+    oracle = (array.astype(np.float64) * 10.0**scale).astype(np.float32)
+    noise = np.random.default_rng(seed).uniform(-error, error, oracle.shape) * 1e-3 * float(np.abs(oracle).max())
+    answer = (oracle + noise).astype(np.float32)
+    verdict = judge([answer], [oracle], 1e-3)
+    if verdict.right and oracle.any():
+        assert verdict.cosine >= LEAST_COSINE
+        chosen = float(oracle.flat[int(answer.argmax())])
+        assert verdict.top1 or float(oracle.max()) - chosen <= 2 * verdict.tolerance

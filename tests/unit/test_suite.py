@@ -52,6 +52,11 @@ def test_a_device_may_have_limits_of_its_own(tmp_path: Path) -> None:
     [
         (GOOD + "[steady]\nbatery_c = 3\n", ":4: unknown key 'steady.batery_c': did you mean 'battery_c'?"),
         (GOOD + "[steady.devices.R5]\ngpu = 3\n", ":4: unknown key 'steady.devices.R5.gpu': did you mean 'gpu_c'?"),
+        (
+            GOOD + "[tolerance]\nfloat32 = 1e-9\n",
+            ": tolerance: Value error, float32 = 1e-09 is not between 1.2e-07",
+        ),
+        (GOOD + "[tolerance]\nfloat16 = 2.0\n", "float16 = 2 is not between 0.00098, its resolution, and 1"),
         (GOOD + "bugdet_s = 3\n", ":3: unknown key 'bugdet_s': did you mean 'budget_s'?"),
         (GOOD + "\n[limits]\nbuild_s = 1\nrun = 3\n", ":6: unknown key 'limits.run': did you mean 'run_s'?"),
         (GOOD + "budget_s = -1\n", ":3: budget_s: Input should be greater than 0 (got -1)"),
