@@ -11,7 +11,11 @@ FAULT_COLUMNS = ("fault", "outcome", "noticed after s", "brought back by")
 
 
 def pytest_configure() -> None:
-    """Hear Ctrl-C: started in the background we would be deaf to it, and so would all that tests start."""
+    """Hear Ctrl-C: started in the background we would be deaf to it, and so would all that tests start.
+
+    Environments that tests make get bytecode of what they import only, which is half of the work.
+    """
+    os.environ.setdefault("PIP_NO_COMPILE", "1")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
