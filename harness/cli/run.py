@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from device_runner.rpc_server.tracker import Address
     from harness.cases.plan import Plan
     from harness.cli.screen import Screen
+    from harness.run.context import Origin
     from harness.run.record import Record, RecordFile
     from harness.workbench import Request
 
@@ -72,13 +73,12 @@ def run(
             screen.say(f"skipped {skipped}")
         job = _Job(request, file, kept.records if kept else [], allow_reboot, screen)
         came = _on_one(names[0], job) if len(names) == 1 and not at else _on_many(names, job, at)
-        if came.left_out:
-            screen.say(f"{came.left_out} cases were settled before and not run again")
     if as_json:
-        out(json_array(came.done))
+        out(json_array(came.all))
     else:
-        out(results_table(came.done))
-        out("\n".join([*_summary(came.done, records), *(f"{name} was lost: {why}" for name, why in came.lost.items())]))
+        out(results_table(came.all))
+        lost = [f"{name} was lost: {why}" for name, why in came.lost.items()]
+        out("\n".join([*_summary(came.done, records), *_settled(came.settled), *lost]))
     raise typer.Exit(_exit_code(came, findings_are_fine))
 
 
@@ -93,11 +93,11 @@ class _Job:
     allow_reboot: bool
     screen: Screen
 
-    def missing(self, plans: Sequence[Plan], identity: Identity) -> list[Plan]:
-        """The plans that no kept record has settled."""
-        from harness.run.runner import still_to_run
+    def split(self, plans: Sequence[Plan], origin: Origin) -> tuple[list[Plan], list[Record]]:
+        """The plans that are still to be run, and the kept records that settle the others."""
+        from harness.run.runner import missing, settled_by
 
-        return still_to_run(plans, identity, self.request.quirks.as_shipped, self.kept)
+        return missing(plans, origin, self.kept), settled_by(plans, origin, self.kept)
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,16 @@ class _Came:
     """What came of a run."""
 
     done: list[Record]
-    left_out: int
+    settled: list[Record]
+    """Of earlier runs: they stand for the cases that were not run again."""
     lost: Mapping[str, Failure] = field(default_factory=dict)
     """Devices that could not be opened or were lost."""
+
+    @property
+    def all(self) -> list[Record]:
+        """What is known of every case, model by model."""
+        models = list(dict.fromkeys(record.model for record in (*self.settled, *self.done)))
+        return sorted([*self.settled, *self.done], key=lambda record: models.index(record.model))
 
 
 def _members(
@@ -131,35 +138,34 @@ def _on_one(name: str, job: _Job) -> _Came:
     from harness.workbench import open_workbench
 
     with open_workbench(job.request, name, job.screen, allow_reboot=job.allow_reboot) as bench:
-        plans = job.missing(bench.plans, bench.device.identity)
+        plans, settled = job.split(bench.plans, bench.run.origin)
         progress = Noted(job.screen, lambda case, step: tell(name, job.request.cache, case, step))
         done = list(run_suite(plans, bench.run, bench.builder, job.file, progress))
-    return _Came(done, len(bench.plans) - len(plans))
+    return _Came(done, settled)
 
 
 def _on_many(names: Sequence[str], job: _Job, tracker: Address | None) -> _Came:
     from harness.fleet.messages import Orders
     from harness.fleet.run import FleetRun
     from harness.fleet.worker_pool import WorkerPool
-    from harness.run.context import new_id
+    from harness.run.context import Origin, new_id
     from harness.workbench import make_ready
 
     job.screen.say(f"opening {', '.join(names)} (the first time, this compiles the runtimes that TVM's wheel lacks)")
     make_ready(job.request)
     orders = Orders(job.request.cache, new_id(), job.request.quirks.as_shipped, job.allow_reboot, tracker)
-    left_out = 0
+    settled: list[Record] = []
 
     def plan(identity: Identity) -> list[Plan]:
-        nonlocal left_out
-        plans = job.request.plans(identity)
-        missing = job.missing(plans, identity)
-        left_out += len(plans) - len(missing)
+        origin = Origin("", identity, orders.as_shipped, orders.run)
+        missing, found = job.split(job.request.plans(identity), origin)
+        settled.extend(found)
         return missing
 
     with job.request.builder(job.screen) as builder, WorkerPool(names, orders) as workers:
         fleet = FleetRun(orders, workers, builder, plan, job.file, job.screen, job.screen.say)
         done = list(fleet.run(names))
-    return _Came(done, left_out, fleet.failures)
+    return _Came(done, settled, fleet.failures)
 
 
 def _summary(done: Sequence[Record], records: Path) -> list[str]:
@@ -187,6 +193,12 @@ def _summary(done: Sequence[Record], records: Path) -> list[str]:
     return lines
 
 
+def _settled(settled: Sequence[Record]) -> list[str]:
+    """Which rows are from earlier runs."""
+    names = ", ".join(record.case for record in settled)
+    return [f"settled before and not run again: {names}"] if settled else []
+
+
 def _recovered(record: Record) -> str:
     """What was done for a device that was lost while this case ran."""
     steps = ", ".join(step.rung for step in record.recovery)
@@ -205,7 +217,7 @@ def _tuned(record: Record) -> str:
 
 
 def _exit_code(came: _Came, findings_are_fine: bool) -> ExitCode:
-    outcomes = [record.outcome for record in came.done] + [Outcome.DEVICE_LOST] * len(came.lost)
+    outcomes = [record.outcome for record in came.all] + [Outcome.DEVICE_LOST] * len(came.lost)
     if findings_are_fine:
         outcomes = without_findings(outcomes) or [Outcome.OK]
-    return exit_code(outcomes or [Outcome.OK] * bool(came.left_out))
+    return exit_code(outcomes)

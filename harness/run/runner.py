@@ -15,7 +15,7 @@ from harness.build.oracle import load_arrays
 from harness.build.pool import Builder
 from harness.cases.case import Precision
 from harness.cases.plan import Plan
-from harness.run.context import Built, Run
+from harness.run.context import Built, Origin, Run
 from harness.run.correctness import judge
 from harness.run.progress import Progress, RunStep, Silent
 from harness.run.record import Record, RecordFile, resume_key
@@ -44,20 +44,24 @@ def run_suite(
         yield record
 
 
-def missing(plans: Sequence[Plan], run: Run, kept: Sequence[Record]) -> list[Plan]:
-    """The plans that no kept record has settled on this device with this artifact: what `--resume` still has to run."""
-    return still_to_run(plans, run.device.identity, run.as_shipped, kept)
+def missing(plans: Sequence[Plan], origin: Origin, kept: Sequence[Record]) -> list[Plan]:
+    """The plans that no kept record settles for this build and identity: what `--resume` still has to run."""
+    settled = {record.case for record in settled_by(plans, origin, kept)}
+    return [plan for plan in plans if plan.case.id not in settled]
 
 
-def still_to_run(plans: Sequence[Plan], identity: Identity, as_shipped: bool, kept: Sequence[Record]) -> list[Plan]:
-    """`missing`, on whichever device of an identity. A quick look settles nothing but another one."""
-    settled = {resume_key(record) for record in kept if record.outcome.conclusive}
+def settled_by(plans: Sequence[Plan], origin: Origin, kept: Sequence[Record]) -> list[Record]:
+    """The latest kept record of each plan that running again would tell nothing new of, in the order of the plans.
 
-    def is_settled(plan: Plan) -> bool:
-        key = (plan.case.id, identity.key, plan.compile.key, as_shipped)
-        return (*key, False) in settled or (plan.budget.quick and (*key, True) in settled)
+    A quick look settles nothing but another one.
+    """
+    known = {resume_key(record): record for record in kept if record.outcome.conclusive}
 
-    return [plan for plan in plans if not is_settled(plan)]
+    def found(plan: Plan) -> Record | None:
+        key = (plan.case.id, origin.identity.key, plan.compile.key, origin.as_shipped)
+        return known.get((*key, False)) or (known.get((*key, True)) if plan.budget.quick else None)
+
+    return [record for record in map(found, plans) if record]
 
 
 def run_with_recovery(plan: Plan, built: Built, run: Run, progress: Progress) -> Record:

@@ -451,12 +451,12 @@ def test_resuming_completes_exactly_what_faults_left_open(
     once = [record.outcome for record in run_suite(plans, run, suites.Prebuilt(built), file, Unplugger())]
     assert once == [Outcome.DEVICE_CRASH, Outcome.OK, Outcome.DEVICE_LOST, Outcome.DEVICE_LOST]
     phone.fault(offline=False)
-    left = missing(plans, run, file.load().records)
+    left = missing(plans, run.origin, file.load().records)
     assert left == plans[2:]
     assert [record.outcome for record in run_suite(left, run, suites.Prebuilt(built), file)] == [Outcome.OK] * 2
     settled = [record.model for record in file.load().records if record.outcome.conclusive]
     assert sorted(settled) == sorted(names)
-    assert missing(plans, run, file.load().records) == []
+    assert missing(plans, run.origin, file.load().records) == []
 
 
 def noticed_after(run: Run, struck_at: float) -> float:

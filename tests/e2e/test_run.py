@@ -83,7 +83,7 @@ def test_tiny_is_right_on_both_paths_and_a_second_run_builds_and_pushes_nothing(
     assert len(records(tmp_path)) == 4
     code, out, err = run(tmp_path, cache, "--resume", "--json")
     assert code == ExitCode.GOOD, err
-    assert json.loads(out) == []
+    assert [record["case"] for record in json.loads(out)] == [record.case for record in first]
     assert len(records(tmp_path)) == 4
 
 
@@ -94,6 +94,11 @@ def test_as_shipped_the_texture_path_is_wrong_and_says_where(tmp_path: Path, cac
     assert record.outcome in (Outcome.WRONG_RESULT, Outcome.COMPILE_ERROR)
     assert record.wall_ms == []
     assert record.message in out
+    code, out, err = run(tmp_path, cache, "--as-shipped", "--case", "*-texture-*", "--resume")
+    assert code == ExitCode.WRONG_OR_BROKEN, err
+    assert record.message in out, "a retried job does not go green"
+    assert f"settled before and not run again: {record.case}" in out
+    assert records(tmp_path) == [record]
     code, _, err = run(tmp_path, cache, "--as-shipped", "--case", "*-texture-*", "--findings-are-fine")
     assert code == ExitCode.GOOD, err
 

@@ -65,9 +65,9 @@ def test_it_settles_a_quick_look_and_nothing_else(tmp_path: Path) -> None:
     plan = a_plan()
     glance, full = looked(tmp_path, quick(plan)), looked(tmp_path, plan)
     run = a_run(tmp_path)
-    assert missing([plan], run, [glance]) == [plan]
-    assert missing([quick(plan)], run, [glance]) == []
-    assert missing([plan], run, [full]) == missing([quick(plan)], run, [full]) == []
+    assert missing([plan], run.origin, [glance]) == [plan]
+    assert missing([quick(plan)], run.origin, [glance]) == []
+    assert missing([plan], run.origin, [full]) == missing([quick(plan)], run.origin, [full]) == []
     assert unfinished([plan], run, [glance], 5) == {plan.case.id: []}
     assert unfinished([plan], run, [full], 5) == {plan.case.id: [full]}
 

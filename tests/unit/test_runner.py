@@ -22,7 +22,7 @@ from harness.run.context import Built, Run
 from harness.run.outcome import Outcome
 from harness.run.progress import RunStep, Silent
 from harness.run.record import Record, RecordFile
-from harness.run.runner import missing, run_case, run_suite, run_with_recovery
+from harness.run.runner import missing, run_case, run_suite, run_with_recovery, settled_by
 from harness.run.timing import FEWEST_SAMPLES
 from harness.run.tuning import TuningStore
 
@@ -207,13 +207,20 @@ def test_each_record_is_on_disk_before_the_next_case_starts(built: Built, tmp_pa
     assert file.load().records == [first, *rest]
 
 
+def test_what_settles_a_plan_is_its_latest_record(built: Built) -> None:
+    origin = a_run(FakeDevice()).origin
+    first, second = run(FakeDevice(), built), run(FakeDevice(), built)
+    assert settled_by([a_plan(), a_plan("other")], origin, [first, second]) == [second]
+    assert settled_by([a_plan()], replace(origin, as_shipped=True), [first]) == []
+
+
 def test_resuming_runs_what_is_not_settled_for_this_build_and_device(built: Built) -> None:
     plans = [a_plan(), a_plan("other")]
     done = run(FakeDevice(), built)
-    assert missing(plans, a_run(FakeDevice()), [done]) == plans[1:]
+    assert missing(plans, a_run(FakeDevice()).origin, [done]) == plans[1:]
     lost = run(FakeDevice(fails={"run": DeviceLost("gone")}), built)
-    assert missing(plans, a_run(FakeDevice()), [lost]) == plans
+    assert missing(plans, a_run(FakeDevice()).origin, [lost]) == plans
     another_driver = FakeDevice(identity=Identity("virtual", "fake", gpu="G", driver="new"))
-    assert missing(plans, a_run(another_driver), [done]) == plans
+    assert missing(plans, a_run(another_driver).origin, [done]) == plans
     another_build = [replace(plans[0], compile=Job("compile", "c-new", "tiny", {}))]
-    assert missing(another_build, a_run(FakeDevice()), [done]) == another_build
+    assert missing(another_build, a_run(FakeDevice()).origin, [done]) == another_build
