@@ -14,8 +14,8 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,22 +90,15 @@ def built(recipe: Recipe, cache_dir: Path, *, extra_flags: Sequence[str] = ()) -
     Processes that ask at the same time build it once. Raises SetupMissing without compiler or OpenCL development
     files, RigFailure if it does not compile.
     """
-    from filelock import FileLock, Timeout
-
     toolchain = CppToolchain.found()
     library = _place(toolchain, recipe, cache_dir, extra_flags)
-    folder = library.parent
     if library.exists():
         with suppress(OSError):  # used now, which `adreno-bench cache` goes by; a read-only cache is still a cache
-            os.utime(folder)
+            os.utime(library.parent)
         return library
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with FileLock(folder / "lock", timeout=LOCK_DEADLINE_S):
-            if not library.exists():
-                build(toolchain, recipe, library, extra_flags)
-    except Timeout:
-        raise RigFailure(f"another process has been building {library} for {LOCK_DEADLINE_S} s") from None
+    with _alone(library):
+        if not library.exists():
+            _link(toolchain, recipe, _compiled(toolchain, recipe, cache_dir, extra_flags), library, extra_flags)
     return library
 
 
@@ -126,39 +119,99 @@ def _version(distribution: str) -> str:
 
 
 def _key(toolchain: CppToolchain, recipe: Recipe, extra_flags: Sequence[str]) -> str:
+    """Of a library: it finds TVM's own libraries where they are installed."""
+    installed = (toolchain.versions, str(toolchain.tvm), str(toolchain.ffi))
+    return _hash((*recipe.links, *installed, _code_key(toolchain, recipe, extra_flags)), ())
+
+
+def _code_key(toolchain: CppToolchain, recipe: Recipe, extra_flags: Sequence[str]) -> str:
+    """Of the code before it is linked: every TVM with the same headers shares it, wherever it is installed."""
+    folders = (*_includes(toolchain), recipe.missing_headers, recipe.sources)
+    return _hash((*FLAGS, *recipe.flags, *extra_flags, toolchain.compiler_version), filter(None, folders))
+
+
+def _hash(words: Sequence[str], folders: Iterable[Path]) -> str:
     digest = hashlib.sha256()
-    flags = (*FLAGS, *recipe.flags, *recipe.links, *extra_flags)
-    for part in (*flags, toolchain.versions, str(toolchain.tvm), str(toolchain.ffi), toolchain.compiler_version):
-        digest.update(part.encode() + b"\0")
-    for folder in dict.fromkeys(filter(None, (recipe.missing_headers, recipe.sources))):
-        for source in sorted(folder.rglob("*")):
-            if source.is_file():
-                digest.update(source.relative_to(folder).as_posix().encode() + b"\0" + source.read_bytes())
+    for word in words:
+        digest.update(word.encode() + b"\0")
+    for folder in dict.fromkeys(folders):
+        for file in sorted(folder.rglob("*")):
+            if file.is_file():
+                digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def build(toolchain: CppToolchain, recipe: Recipe, library: Path, extra_flags: Sequence[str] = ()) -> None:
-    """Make the library in a folder beside it, then move it into place.
+def _includes(toolchain: CppToolchain) -> list[Path]:
+    return [package / "include" for package in (toolchain.tvm, toolchain.ffi)]
 
-    The sources are compiled as one: most of the time goes into TVM's headers, which are then read once. Only one may
-    do so at a time. Raises SetupMissing without OpenCL development files, RigFailure if it does not compile.
+
+def _compiled(toolchain: CppToolchain, recipe: Recipe, cache_dir: Path, extra_flags: Sequence[str]) -> Path:
+    code = cache_dir / _code_key(toolchain, recipe, extra_flags) / f"{recipe.name}.o"
+    with _alone(code):
+        if not code.exists():
+            _compile(toolchain, recipe, code, extra_flags)
+    return code
+
+
+def build(toolchain: CppToolchain, recipe: Recipe, library: Path, extra_flags: Sequence[str] = ()) -> None:
+    """Compile a library and link it. Only one may do so at a time in a folder.
+
+    Raises SetupMissing without OpenCL development files, RigFailure if it does not compile.
     """
-    flags = (*FLAGS, *recipe.flags, *extra_flags, "-shared", "-Wl,--no-undefined")
-    includes = [f"-isystem{package / 'include'}" for package in (toolchain.tvm, toolchain.ffi)]
+    code = library.with_suffix(".o")
+    _compile(toolchain, recipe, code, extra_flags)
+    _link(toolchain, recipe, code, library, extra_flags)
+
+
+def _compile(toolchain: CppToolchain, recipe: Recipe, code: Path, extra_flags: Sequence[str]) -> None:
+    """Compile the sources as one: most of the time goes into TVM's headers, which are then read once."""
+    includes = [f"-isystem{folder}" for folder in _includes(toolchain)]
     missing = ["-idirafter", str(recipe.missing_headers)] if recipe.missing_headers else []
+    with _scratch(code) as scratch:
+        sources, made = scratch / "all.cc", scratch / code.name
+        sources.write_text("".join(f'#include "{source}"\n' for source in sorted(recipe.sources.glob("*.cc"))))
+        flags = (*FLAGS, *recipe.flags, *extra_flags, *includes, *missing)
+        _run(recipe, [toolchain.compiler, *flags, "-c", str(sources), "-o", str(made)])
+        made.replace(code)
+
+
+def _link(toolchain: CppToolchain, recipe: Recipe, code: Path, library: Path, extra_flags: Sequence[str]) -> None:
     searched = [flag for folder in toolchain.libraries for flag in (f"-L{folder}", f"-Wl,-rpath,{folder}")]
     links = (*searched, "-ltvm_runtime", "-ltvm_ffi", *recipe.links)
-    scratch = library.parent / "building"
-    shutil.rmtree(scratch, ignore_errors=True)  # of a build that was killed: we hold the lock
-    scratch.mkdir()
-    sources, linked = scratch / "all.cc", scratch / library.name
-    sources.write_text("".join(f'#include "{source}"\n' for source in sorted(recipe.sources.glob("*.cc"))))
-    command = [toolchain.compiler, *flags, *includes, *missing, str(sources), "-o", str(linked), *links]
+    with _scratch(library) as scratch:
+        made = scratch / library.name
+        command = [toolchain.compiler, *extra_flags, "-shared", "-pthread", "-Wl,--no-undefined", "-o", str(made)]
+        _run(recipe, [*command, str(code), *links])
+        made.replace(library)
+
+
+@contextmanager
+def _alone(file: Path) -> Iterator[None]:
+    """Let processes that want the same file make it one after the other."""
+    from filelock import FileLock, Timeout
+
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(file.parent / "lock", timeout=LOCK_DEADLINE_S)
     try:
-        _run(recipe, command)
-        linked.replace(library)
+        lock.acquire()
+    except Timeout:
+        raise RigFailure(f"another process has been building {file} for {LOCK_DEADLINE_S} s") from None
+    try:
+        yield
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        lock.release()
+
+
+@contextmanager
+def _scratch(file: Path) -> Iterator[Path]:
+    """A folder beside a file in which it is made, so that it is there whole or not at all."""
+    folder = file.parent / "building"
+    shutil.rmtree(folder, ignore_errors=True)  # of a build that was killed: we hold the lock
+    folder.mkdir()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _run(recipe: Recipe, command: Sequence[str]) -> None:

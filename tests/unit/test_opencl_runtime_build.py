@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
 import subprocess
 import sys
@@ -69,12 +70,35 @@ def test_other_flags_compilers_and_sources_are_other_builds(
     assert len(built) == 4
 
 
+def test_what_is_installed_elsewhere_with_the_same_headers_is_linked_and_not_compiled_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = 'echo "$*" >> "$LINKS"\nwhile [ $# -gt 0 ]; do [ "$1" = -o ] && echo built > "$2"; shift; done'
+    pretend(tmp_path, monkeypatch, body)
+    here = recipe.CppToolchain.found()
+    headers = tmp_path / "elsewhere" / "include"
+    shutil.copytree(here.tvm / "include", headers)
+    elsewhere = replace(here, tvm=headers.parent)
+
+    def asked(toolchain: recipe.CppToolchain) -> list[str]:
+        monkeypatch.setattr(recipe.CppToolchain, "found", lambda: toolchain)
+        (tmp_path / "links").write_text("")
+        sidecar(tmp_path / "cache")
+        commands = (tmp_path / "links").read_text().splitlines()
+        return ["compiled" if " -c " in command else "linked" for command in commands]
+
+    assert [asked(here), asked(elsewhere), asked(elsewhere)] == [["compiled", "linked"], ["linked"], []]
+    next(headers.rglob("*.h")).write_text("another header")
+    (tmp_path / "elsewhere").rename(tmp_path / "another")
+    assert asked(replace(here, tvm=tmp_path / "another")) == ["compiled", "linked"]
+
+
 def test_nothing_is_left_of_a_build_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pretend(tmp_path, monkeypatch, "echo 'device.cc:7: error: no such thing' >&2; exit 1")
     with pytest.raises(RigFailure, match="does not compile") as raised:
         sidecar(tmp_path / "cache")
     assert "device.cc:7: error" in raised.value.evidence
-    assert [path.name for path in (tmp_path / "cache").rglob("*") if path.is_file()] == ["lock"]
+    assert {path.name for path in (tmp_path / "cache").rglob("*") if path.is_file()} == {"lock"}
 
 
 def test_a_build_that_was_killed_does_not_harm_the_next(compiler: Path, tmp_path: Path) -> None:
@@ -124,7 +148,7 @@ def test_a_package_that_is_missing_says_so() -> None:
 
 
 def test_both_runtimes_are_compiled_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    body = """echo link >> "$LINKS"
+    body = """case "$*" in *" -c "*) echo compile >> "$LINKS" ;; esac
         for _ in $(seq 600); do [ "$(wc -l < "$LINKS")" = 2 ] && break; sleep 0.1; done
         while [ $# -gt 0 ]; do [ "$1" = -o ] && wc -l < "$LINKS" > "$2"; shift; done"""
     pretend(tmp_path, monkeypatch, body)
