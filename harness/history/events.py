@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
+from harness.compiler.installed import release
 from harness.history.results import History, Point, Series
 from harness.judge.verdict import Verdict
 from harness.run.outcome import Outcome, Owner
@@ -109,6 +110,8 @@ def _verdict(before: Point, after: Point, least: float) -> Verdict | None:
 def _moved(before: Point, after: Point, least: float) -> Verdict | None:
     if before.wall_ms is None or after.wall_ms is None or _meet(before, after):
         return None
+    if before.artifact and before.artifact == after.artifact:
+        return None  # the same build: whatever moved, it was not the compiler
     if after.wall_ms > before.wall_ms * (1 + least):
         return Verdict.SLOWER
     return Verdict.FASTER if before.wall_ms > after.wall_ms * (1 + least) else None
@@ -135,10 +138,10 @@ def vanished(history: History) -> list[Series]:
 
 
 def reference(points: Sequence[Point]) -> Point | None:
-    """What the newest point is compared with: the last one of another TVM release, else the one before."""
+    """What the newest point is compared with: the last one of another TVM release; None if there is none."""
     *earlier, newest = points
-    other = [point for point in earlier if point.tvm and point.tvm != newest.tvm]
-    return other[-1] if other else earlier[-1] if earlier else None
+    other = [point for point in earlier if point.tvm and newest.tvm and release(point.tvm) != release(newest.tvm)]
+    return other[-1] if other else None
 
 
 def change(series: Series) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,7 +76,8 @@ def write_site(history: History, folder: Path, graphs: str) -> int:
         "pages": {name: title for name, (_, title) in PAGES.items()},
         "graphs": graphs,
         "history": history,
-        "tables": _tables(history, moved),
+        "tables": (tables := _tables(history, moved)),
+        "states": _states(tables),
         "events": {verdict: [event for event in moved if event.verdict is verdict] for verdict in WORST_FIRST},
         "vanished": vanished(history),
         "installed": list(_installed(history)),
@@ -87,6 +89,13 @@ def write_site(history: History, folder: Path, graphs: str) -> int:
         text = environment.get_template(template).render(page=name, title=title, **facts)
         (folder / name).write_text(text, encoding="utf-8")
     return len(PAGES)
+
+
+def _states(tables: Iterable[Table]) -> dict[CaseState, int]:
+    """How many series are in which state now; what is bad is named even if there is none."""
+    counts = Counter(row.state for table in tables for row in table.rows)
+    named = (CaseState.RIGHT, CaseState.WRONG, CaseState.BROKEN)
+    return {state: counts[state] for state in CaseState if counts[state] or state in named}
 
 
 def _tables(history: History, moved: Iterable[Event]) -> list[Table]:

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from history_results import Folder, both
 
+from harness.history.events import change, events
 from harness.history.results import load
+from harness.judge.verdict import Verdict
 from harness.report.charts import SCRIPT
 from harness.report.site import PAGES, write_site
 from harness.report.summary import lines
@@ -141,3 +143,26 @@ def test_summary_names_what_could_not_be_read(results: Path) -> None:
 
 def test_summary_of_nothing_says_so(tmp_path: Path) -> None:
     assert list(lines(load(tmp_path), markdown=True)) == ["Nothing was measured."]
+
+
+def test_a_build_that_did_not_change_got_no_slower_whatever_the_numbers_say(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.commit(both(OTHER, 10.0, 10.0), artifact="a" * 24)
+    folder.commit(both(OTHER, 20.0, 20.0), artifact="a" * 24)
+    assert events(load(folder.path)) == []
+    folder.commit(both(OTHER, 40.0, 40.0), artifact="b" * 24)
+    assert {event.verdict for event in events(load(folder.path))} == {Verdict.SLOWER}
+
+
+def test_since_the_last_release_compares_releases_and_never_two_commits_of_one(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.commit(both(OTHER, 10.0, 10.0), tvm="0.27.0+g0000000000")
+    folder.commit(both(OTHER, 20.0, 20.0), tvm="0.27.0+g1111111111")
+    assert [change(series) for series in load(folder.path).series] == [None, None]
+    folder.commit(both(OTHER, 30.0, 30.0), tvm="0.28.0")
+    assert [change(series) for series in load(folder.path).series] == [pytest.approx(0.5)] * 2
+
+
+def test_the_front_page_counts_states_and_what_happened_apart(site: Path) -> None:
+    text = " ".join(Links(site / "index.html").text.split())
+    assert "Now: 2 right, 1 wrong, 1 broken. In this history there were: 1 turned wrong 0 turned broken" in text
