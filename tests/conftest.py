@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from shared_runtimes import link_runtimes
 
 FAULT_COLUMNS = ("fault", "outcome", "noticed after s", "brought back by")
 
@@ -39,9 +40,7 @@ def common(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cache(tmp_path_factory: pytest.TempPathFactory, sidecar_cache: Path) -> Path:
     """A cache that is new but for the runtimes: what one test builds, the others take from the store."""
     folder = tmp_path_factory.mktemp("cache")
-    for runtime in ("opencl_runtime", "clml_runtime"):
-        (sidecar_cache / runtime).mkdir(exist_ok=True)
-        (folder / runtime).symlink_to(sidecar_cache / runtime)
+    link_runtimes(folder, sidecar_cache)
     return folder
 
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from shared_runtimes import link_runtimes
 from waiting import LONG_S
 
 from harness.run.outcome import Outcome
@@ -37,9 +38,7 @@ def test_a_run_spreads_over_the_devices_of_two_hosts(tmp_path: Path, cache: Path
     (tmp_path / "here").symlink_to(cache)
     for host in ("offered", "there"):
         (tmp_path / host).mkdir()
-        for runtime in ("opencl_runtime", "clml_runtime"):
-            (sidecar_cache / runtime).mkdir(exist_ok=True)
-            (tmp_path / host / runtime).symlink_to(sidecar_cache / runtime)
+        link_runtimes(tmp_path / host, sidecar_cache)
     command = [*ALONE, "--mount-proc", "bash", str(SCRIPT), sys.executable, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=LONG_S, check=False)
     logs = {name: (tmp_path / f"{name}.log").read_text() for name in ("here", "there", "tracker")}

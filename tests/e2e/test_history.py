@@ -9,13 +9,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from shared_runtimes import link_runtimes
 from waiting import LONG_S
 
 from harness.history.releases import checkout
 from harness.models.graph import GraphBuilder
-from harness.store import cache_root
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 
@@ -26,20 +27,25 @@ SCREENSHOTS = Path(os.environ.get("ADRENO_BENCH_SCREENSHOTS", ".asv/screenshots"
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """asv's own file of machines goes here; what was compiled is kept in the user's cache, like pip's wheels."""
-    return tmp_path_factory.mktemp("home")
+def home(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config, sidecar_cache: Path) -> Path:
+    """asv's own file of machines goes here. `cache` in it is kept from run to run, with the runtimes of all tests."""
+    folder = tmp_path_factory.mktemp("home")
+    kept = Path(pytestconfig.cache.mkdir("history"))
+    link_runtimes(kept, sidecar_cache)
+    (folder / "cache").symlink_to(kept)
+    return folder
 
 
 def call(home: Path, *command: str, suite: str = "") -> subprocess.CompletedProcess[str]:
     environment = {
         **os.environ,
         "HOME": str(home),
-        "ADRENO_BENCH_CACHE": str(cache_root()),
+        "ADRENO_BENCH_CACHE": str(home / "cache"),
         "PIP_CACHE_DIR": str(Path("~/.cache/pip").expanduser()),
         **({"ADRENO_BENCH_SUITE": suite} if suite else {}),
     }
-    return subprocess.run(command, cwd=checkout(), env=environment, capture_output=True, text=True, check=False)
+    options: dict[str, Any] = {"cwd": checkout(), "env": environment, "capture_output": True, "text": True}
+    return subprocess.run(command, **options, timeout=2 * LONG_S, check=False)
 
 
 def bench(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
