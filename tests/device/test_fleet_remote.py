@@ -27,6 +27,7 @@ from device_runner.fleet.offer import Offer
 from device_runner.fleet.remote import RemoteTransport, offers, open_remote
 from device_runner.fleet.serve import Lender, serve
 from device_runner.lease import holder_of
+from device_runner.registry import open_device
 from device_runner.rpc_server import handshake
 from device_runner.rpc_server.tracker import Address, request
 from device_runner.transport.adb import Adb, Refused
@@ -54,6 +55,8 @@ def offered(sidecar_cache: Path, tracker: Address) -> Iterator[Path]:
     """
     command = [sys.executable, "-c", "from harness.cli import main; main()", "fleet", "serve", "--device", "virtual"]
     environment = {**os.environ, "ADRENO_BENCH_CACHE": str(sidecar_cache)}
+    with open_device("virtual", sidecar_cache):
+        pass  # which compiles its runtimes, if that was not done: a busy machine needs minutes
     with subprocess.Popen([*command, "--tracker", f"{tracker[0]}:{tracker[1]}"], env=environment) as host:
         try:
             the_offer(tracker)
