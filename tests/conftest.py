@@ -44,6 +44,14 @@ def cache(tmp_path_factory: pytest.TempPathFactory, sidecar_cache: Path) -> Path
     return folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _leave_the_users_cache_alone(cache: Path) -> Iterator[None]:
+    """What tests compile in their own process, or in one that they start, takes the runtimes that all tests share."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ADRENO_BENCH_CACHE", str(cache))
+        yield
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print what came of each injected fault, if any was."""
     rows = list(_faults(terminalreporter))

@@ -107,7 +107,6 @@ def test_the_worker_runs_nothing_of_ours_that_is_no_part_of_the_key(tmp_path: Pa
     script = f"""
         import json, sys
         from pathlib import Path
-from typing import Any
         from harness.build.worker import main
         for kind in {list(kinds)}:
             main(Path({str(tmp_path)!r}) / f"{{kind}}.json")

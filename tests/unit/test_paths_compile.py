@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compile_once import zoo_compiled
 from compile_requests import request_for
 from onnx import TensorProto, helper
 
@@ -31,13 +32,11 @@ def request_tiny(tmp_path_factory: pytest.TempPathFactory) -> CompileRequest:
 
 
 @pytest.fixture(scope="module")
-def compiled(request_tiny: CompileRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Compiled]:
-    out = tmp_path_factory.mktemp("out")
+def compiled(common: Path) -> dict[str, Compiled]:
     made = {}
     for path in PATHS:
-        (out / path).mkdir()
-        made[path] = compile_model(request_for(request_tiny.model_file, path), out / path)
-        assert (out / path / made[path].library).stat().st_size > 10_000
+        folder, made[path] = zoo_compiled(common, "tiny", path)
+        assert (folder / made[path].library).stat().st_size > 10_000
     return made
 
 
