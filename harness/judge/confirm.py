@@ -96,10 +96,13 @@ def _settled(
     suspicion = suspected(comparison, plan.rules)
     if suspicion is None:
         return comparison if unfit else _unchanged_so_far(comparison, plan.rules)
-    measure = _means(comparison, measurer)
+    looks = f"looks {suspicion.value}, which {_too_little(comparison)} cannot prove"
+    if _same_artifact(comparison):  # nothing is left open about the compiler
+        reason = f"{looks}; the artifact is the same, so the compiler did not do it"
+        return replace(comparison, reasons=(reason, *comparison.reasons))
+    measure = measurer(comparison)
     if isinstance(measure, str):
-        looks = f"looks {suspicion.value}, which {_too_little(comparison)} cannot prove; {measure}"
-        return replace(comparison, reasons=(looks, *comparison.reasons), suspicion=suspicion)
+        return replace(comparison, reasons=(f"{looks}; {measure}", *comparison.reasons), suspicion=suspicion)
     found = confirm(suspicion, plan, measure, _believed(noise, comparison))
     return replace(
         comparison,
@@ -110,11 +113,8 @@ def _settled(
     )
 
 
-def _means(comparison: Comparison, measurer: Measurer) -> Measure | str:
-    """How a suspect is measured again, or why it cannot be or need not."""
-    if comparison.base and comparison.head and comparison.base.artifact == comparison.head.artifact:
-        return "the artifact is the same, so the compiler did not do it"
-    return measurer(comparison)
+def _same_artifact(comparison: Comparison) -> bool:
+    return bool(comparison.base and comparison.head and comparison.base.artifact == comparison.head.artifact)
 
 
 def _too_little(comparison: Comparison) -> str:
