@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from harness.judge.remarks import remarks, spread_within
 from harness.run.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def json_array(records: Sequence[Record]) -> str:
 
 
 def results_table(records: Sequence[Record]) -> str:
-    """The final table of a run, followed by one line for each case that is not `ok`."""
+    """The final table of a run, followed by a line for whatever is not plainly `ok`."""
     from tabulate import tabulate
 
     several = len({record.device for record in records}) > 1
@@ -68,9 +69,9 @@ def _row(record: Record) -> tuple[str, ...]:
         record.path,
         record.precision,
         record.tuning,
-        record.outcome.value,
+        ", ".join([record.outcome.value, *(remark.word for remark in remarks(record))]),
         "emulated" if record.path in record.emulated else _median(record.wall_ms),
-        _spread(record.wall_ms),
+        "-" if (spread := spread_within(record.wall_ms)) is None else f"{100 * spread:.1f}",
         str(len(record.wall_ms) or "-"),
         _median(record.device_ms),
         "-" if record.max_abs_err is None else f"{record.max_abs_err:.1e} / {record.tolerance:.1e}",
@@ -85,15 +86,11 @@ def _median(samples: Sequence[float]) -> str:
     return f"{middle:.0f}" if middle >= 1000 else f"{middle:.4g}"
 
 
-def _spread(samples: Sequence[float]) -> str:
-    """How far the samples of one session lie apart: their median absolute deviation, in percent of the median."""
-    if not samples:
-        return "-"
-    middle = statistics.median(samples)
-    return f"{100 * statistics.median(abs(sample - middle) for sample in samples) / middle:.1f}" if middle else "-"
-
-
 def _complaints(records: Sequence[Record]) -> list[str]:
-    broken = [record for record in records if record.outcome is not Outcome.OK]
-    lines = [f"  {r.case}: {r.outcome.value} (owner: {r.outcome.owner.value}): {r.message}" for r in broken]
+    """Why a case is not `ok`, and what is remarked on those that are."""
+    lines = []
+    for r in records:
+        if r.outcome is not Outcome.OK:
+            lines.append(f"  {r.case}: {r.outcome.value} (owner: {r.outcome.owner.value}): {r.message}")
+        lines += [f"  {r.case}: {remark.word}: {remark.why}" for remark in remarks(r)]
     return ["", *lines] if lines else []

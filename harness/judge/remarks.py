@@ -1,0 +1,64 @@
+"""What a person should know of a row beside its outcome: the one place for remarks, read by every table.
+
+A remark never changes an outcome. It is computed from the record alone, so that records of earlier versions get it too.
+A new one is a function below and a line in `REMARKS`.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness.run.outcome import Outcome
+
+if TYPE_CHECKING:
+    from harness.run.record import Record
+
+MOST_SPREAD = 0.05
+"""Half of the samples may lie this far from their median, as a fraction. It is what the warm-up asks of two neighbours
+and what a drift may reach (`judge/stats/samples.py`); thirty samples that lie further apart leave their location
+uncertain by more than 3 %, the smallest change that counts by default."""
+
+
+class Remark(NamedTuple):
+    """One remark on a row."""
+
+    word: str
+    """Stands beside the outcome in tables: one word, or two."""
+    why: str
+    """Goes on after "WORD: " below the table."""
+
+
+def remarks(record: Record) -> tuple[Remark, ...]:
+    """All remarks on a record, in the order of `REMARKS`; none for what is as it looks."""
+    found = (look(record) for look in REMARKS)
+    return tuple(remark for remark in found if remark)
+
+
+def spread_within(samples_ms: Sequence[float]) -> float | None:
+    """Median absolute deviation of a session's samples from their median, as a fraction of it; None without any."""
+    middle = statistics.median(samples_ms) if samples_ms else 0.0
+    return statistics.median(abs(sample - middle) for sample in samples_ms) / middle if middle else None
+
+
+def _unsteady(record: Record) -> Remark | None:
+    """Whether the samples of an `ok` session lie too far apart, or cannot carry a verdict."""
+    if record.outcome is not Outcome.OK or not record.wall_ms:
+        return None
+    spread = spread_within(record.wall_ms)
+    if spread is not None and spread > MOST_SPREAD:
+        return Remark("unsteady", f"half of its samples lie more than {spread:.0%} from their median")
+    reasons = _unfit(record.comparable_ms)
+    return Remark("unsteady", "; ".join(reasons)) if reasons else None
+
+
+def _unfit(samples_ms: Sequence[float]) -> tuple[str, ...]:
+    """Why comparisons will refuse these samples; too few of them, or all the same, is not unsteady."""
+    from harness.judge.stats.samples import Limits, as_numbers, check, invalid
+
+    return () if invalid(as_numbers(samples_ms), Limits()) else check(samples_ms).reasons
+
+
+REMARKS: tuple[Callable[[Record], Remark | None], ...] = (_unsteady,)
+"""Every remark there is, the gravest first."""

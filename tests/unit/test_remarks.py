@@ -1,0 +1,48 @@
+"""What a row says beside its outcome."""
+
+import random
+from typing import Any
+
+import pytest
+from fake_records import a_record
+
+from harness.judge.remarks import MOST_SPREAD, remarks, spread_within
+from harness.run.outcome import Outcome
+
+
+def samples(spread: float, count: int = 30) -> list[float]:
+    chance = random.Random(count)
+    return [10 * (1 + spread * chance.uniform(-2, 2)) for _ in range(count)]
+
+
+def test_a_spread_of_half_is_not_a_plain_ok() -> None:
+    (remark,) = remarks(a_record(wall_ms=[2.0, 4.5, 10.0, 15.5, 17.0] * 2))
+    assert remark == ("unsteady", "half of its samples lie more than 55% from their median")
+
+
+@pytest.mark.parametrize(("spread", "said"), [(0.01, []), (0.04, []), (0.08, ["unsteady"]), (0.4, ["unsteady"])])
+def test_the_threshold_is_five_percent_within(spread: float, said: list[str]) -> None:
+    wall_ms = samples(spread)
+    assert ((spread_within(wall_ms) or 0) > MOST_SPREAD) is bool(said)
+    assert [remark.word for remark in remarks(a_record(wall_ms=wall_ms))] == said
+
+
+def test_what_comparisons_refuse_is_unsteady_however_close_the_samples_lie() -> None:
+    (remark,) = remarks(a_record(wall_ms=[10 + 0.1 * n for n in range(10)]))
+    assert remark.word == "unsteady"
+    assert "the samples drift by +8.6%" in remark.why
+    (remark,) = remarks(a_record(wall_ms=[10.0, 10.01, 12.0, 10.02, 9.99, 10.0, 12.01, 9.98, 10.01, 11.99]))
+    assert "fall into two groups" in remark.why
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"wall_ms": []},
+        {"wall_ms": [5.0] * 30},
+        {"wall_ms": [5.0, 5.01, 5.02], "quick": True},
+        {"outcome": Outcome.THROTTLED, "throttled_ms": [1.0, 9.0] * 5},
+    ],
+)
+def test_what_has_no_samples_or_says_enough_by_its_outcome_has_no_remark(facts: dict[str, Any]) -> None:
+    assert remarks(a_record(**facts)) == ()
