@@ -200,8 +200,9 @@ def confirm(rig: Rig, step: float, plan: ConfirmationPlan, noise: Noise | None) 
     while (decision := decide(base, head, Verdict.SLOWER, plan, noise)).next:
         on_base = decision.next is Arm.BASE
         (base if on_base else head).append(rig.session(0.0 if on_base else step))
-    confirmed = decision.stage is Stage.CONFIRMED
-    return (decision if confirmed else replace(decision, relative=0.0, p=1.0)), len(base) + len(head)
+    if decision.stage is not Stage.CONFIRMED and decision.estimate:
+        decision = replace(decision, estimate=replace(decision.estimate, shift=0.0), p=1.0)
+    return decision, len(base) + len(head)
 
 
 def _confirmed(trial: Trial, rules: Rules) -> Score:

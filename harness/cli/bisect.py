@@ -127,11 +127,13 @@ def _text(answer: BisectionResult, case: str, line: Sequence[Revision]) -> str:
 
 
 def _row(inspection: Inspection) -> tuple[str, ...]:
+    from harness.cli.table import milliseconds
+
     return (
         inspection.name,
         inspection.state.value,
         inspection.outcome,
-        "-" if inspection.wall_ms is None else f"{inspection.wall_ms:.4g}",
+        "-" if inspection.wall_ms is None else milliseconds(inspection.wall_ms),
         "-" if inspection.relative is None else f"{inspection.relative:+.1%}",
         str(inspection.sessions),
         inspection.why if len(inspection.why) <= SHOWN_COLUMNS else f"{inspection.why[:SHOWN_COLUMNS]}…",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsFile
+from harness.cli.table import milliseconds
 
 if TYPE_CHECKING:
     from harness.judge.path_ranking import Standing
@@ -88,7 +89,7 @@ def _path_ranking(records: Sequence[Record]) -> str:
 def _latency(standing: Standing) -> tuple[str, str]:
     if standing.wall_ms is None:
         return ("emulated" if standing.emulated else standing.outcome), "-"
-    return f"{standing.wall_ms:.4g}", f"{100 * standing.spread:.1f}"
+    return milliseconds(standing.wall_ms), f"{100 * standing.spread:.1f}"
 
 
 def _whole(record: dict[str, object]) -> str:

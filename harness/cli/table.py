@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import statistics
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -52,6 +52,11 @@ def plain_table(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> str
     return tabulate(list(rows), headers=headers, disable_numparse=True)
 
 
+def milliseconds(value_ms: float) -> str:
+    """A latency, without its unit, to four digits."""
+    return f"{value_ms:.0f}" if value_ms >= 1000 else f"{value_ms:.4g}"
+
+
 def size(count_bytes: float | None) -> str:
     """A number of bytes for people."""
     if count_bytes is None:
@@ -70,20 +75,21 @@ def _row(record: Record) -> tuple[str, ...]:
         record.precision,
         record.tuning,
         ", ".join([record.outcome.value, *(remark.word for remark in remarks(record))]),
-        "emulated" if record.path in record.emulated else _median(record.wall_ms),
+        "emulated" if record.path in record.emulated else _location(record.wall_ms),
         "-" if (spread := spread_within(record.wall_ms)) is None else f"{100 * spread:.1f}",
         str(len(record.wall_ms) or "-"),
-        _median(record.device_ms),
+        _location(record.device_ms),
         "-" if record.max_abs_err is None else f"{record.max_abs_err:.1e} / {record.tolerance:.1e}",
         size(record.library_bytes),
     )
 
 
-def _median(samples: Sequence[float]) -> str:
-    if not samples:
-        return "-"
-    middle = statistics.median(samples)
-    return f"{middle:.0f}" if middle >= 1000 else f"{middle:.4g}"
+def _location(samples_ms: Sequence[float]) -> str:
+    """The number that verdicts are made of, so that a run and a comparison never show two for the same samples."""
+    from harness.judge.stats.session import location_ms
+
+    found = location_ms(samples_ms)
+    return milliseconds(found) if math.isfinite(found) else "-"
 
 
 def _complaints(records: Sequence[Record]) -> list[str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from harness.cli.table import milliseconds
 
 if TYPE_CHECKING:
     from harness.judge.comparison import Comparison, Result
@@ -46,8 +48,7 @@ def undecided(result: Result, *, markdown: bool = False) -> str:
 
 
 def _by(comparison: Comparison) -> str:
-    base, head = comparison.base, comparison.head
-    moved = head.location_ms / base.location_ms - 1 if base and head else math.nan
+    moved = comparison.shown_ms("head") / comparison.shown_ms("base") - 1
     return f" ({moved:+.1%})" if math.isfinite(moved) else ""
 
 
@@ -83,17 +84,18 @@ def _row(comparison: Comparison) -> tuple[str, ...]:
         str(comparison.key),
         comparison.verdict.value,
         "-" if sure is None else f"{sure:.1%}" if sure < 0.999 else "> 99.9%",
-        _ms(comparison.base),
-        _ms(comparison.head),
+        _ms(comparison, "base"),
+        _ms(comparison, "head"),
         f"{change.relative:+.1%}" if change and math.isfinite(change.relative) else "-",
         interval,
     )
 
 
-def _ms(side: Side | None) -> str:
+def _ms(comparison: Comparison, name: Literal["base", "head"]) -> str:
+    side, shown = getattr(comparison, name), comparison.shown_ms(name)
     if side is None:
         return "-"
-    return f"{side.location_ms:.4g}" if math.isfinite(side.location_ms) else side.outcome.value
+    return milliseconds(shown) if math.isfinite(shown) else side.outcome.value
 
 
 def _plain(comparison: Comparison) -> dict[str, Any]:
@@ -107,20 +109,20 @@ def _plain(comparison: Comparison) -> dict[str, Any]:
         "suspicion": comparison.suspicion.value if comparison.suspicion else None,
         "confidence": comparison.confidence,
         "reasons": comparison.reasons,
-        "base": _plain_side(comparison.base),
-        "head": _plain_side(comparison.head),
+        "base": _plain_side(comparison.base, comparison.shown_ms("base")),
+        "head": _plain_side(comparison.head, comparison.shown_ms("head")),
         **{name: _finite(getattr(change, name)) if change else None for name in numbers},
         "sessions": change.sessions if change else None,
     }
 
 
-def _plain_side(side: Side | None) -> dict[str, Any] | None:
+def _plain_side(side: Side | None, wall_ms: float) -> dict[str, Any] | None:
     if side is None:
         return None
     return {
         "outcome": side.outcome.value,
         "message": side.message,
-        "wall_ms": _finite(side.location_ms),
+        "wall_ms": _finite(wall_ms),
         "artifact": side.artifact,
         "quirks": side.quirks,
         "tvm": side.tvm,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 from harness.cases.case import Case
 from harness.history.codes import outcome_of
 from harness.history.measured import AS_SHIPPED, WITH_WORKAROUNDS
+from harness.judge.stats.session import location_ms
 from harness.run.outcome import Outcome
 from harness.run.record import Record, RecordFile
 
@@ -38,7 +38,7 @@ class Point:
     """None if nothing was measured: the commit could not be installed, or its process died."""
     message: str = ""
     wall_ms: float | None = None
-    """Median."""
+    """Location of the samples (`harness.judge.stats.session`); asv's own median where no record was kept."""
     low_ms: float | None = None
     high_ms: float | None = None
     """Bounds of asv's 99 % confidence interval of the median."""
@@ -182,7 +182,7 @@ def _from_record(commit: str, date_ms: int, record: Record, low: float | None, h
         date_ms=date_ms,
         outcome=record.outcome,
         message=record.message,
-        wall_ms=statistics.median(record.comparable_ms) if record.comparable_ms else None,
+        wall_ms=location_ms(record.comparable_ms) if record.comparable_ms else None,
         low_ms=_ms(low),
         high_ms=_ms(high),
         max_abs_err=record.max_abs_err,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Literal
 
 from harness.judge.sides import SeriesKey, Side
 from harness.judge.stats.controls import Fitness
@@ -24,6 +26,17 @@ class Comparison:
     """Of the latency, where both sides have one."""
     suspicion: Verdict | None = None
     """`slower` or `faster` if it looks so and nothing decided it."""
+
+    def shown_ms(self, side: Literal["base", "head"]) -> float:
+        """A side's latency to be read beside the change: of the estimate, or of the side if there is none; or NaN.
+
+        A confirmation's estimate is of its own fresh sessions, which the side does not hold.
+        """
+        estimated: float = getattr(self.change, f"{side}_ms") if self.change else math.nan
+        one: Side | None = getattr(self, side)
+        if math.isfinite(estimated) or one is None:
+            return estimated
+        return one.location_ms
 
     @property
     def confidence(self) -> float | None:

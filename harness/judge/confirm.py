@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from harness.judge.comparison import Comparison, Result
 from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, finding
 from harness.judge.stats import pair
-from harness.judge.stats.pair import Change, Rules
+from harness.judge.stats.pair import Change, Rules, change_of
 from harness.judge.stats.sequential import Arm, ConfirmationPlan, Decision, Stage, decide
 from harness.judge.stats.session import Noise
 from harness.judge.verdict import Verdict
@@ -135,8 +135,18 @@ def _decided(suspicion: Verdict, decision: Decision, plan: ConfirmationPlan) -> 
         Stage.CONFIRMED: (suspicion, 1 - decision.p, f"confirmed by {count}"),
         Stage.REFUTED: (Verdict.SAME, 1 - plan.beta, f"looked {suspicion.value}, refuted by {count}"),
     }.get(decision.stage, (Verdict.INCONCLUSIVE, 0.0, f"looked {suspicion.value}"))
-    change = Change(verdict, decision.relative, confidence=confidence, p=decision.p, sessions=decision.sessions)
-    return Confirmation(verdict, (told, *decision.reasons), change)
+    reasons = (told, *decision.reasons)
+    if decision.estimate is None:
+        return Confirmation(verdict, reasons, Change(verdict, sessions=decision.sessions))
+    change = change_of(
+        decision.estimate,
+        decision.half_width,
+        verdict=verdict,
+        confidence=confidence,
+        p=decision.p,
+        sessions=decision.sessions,
+    )
+    return Confirmation(verdict, reasons, change)
 
 
 def _unchanged_so_far(comparison: Comparison, rules: Rules) -> Comparison:

@@ -6,17 +6,17 @@ It is wide on purpose: samples of one session share that session's bias, so a st
 
 from __future__ import annotations
 
-import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.cases.case import Case
 from harness.judge.comparison import Comparison
+from harness.judge.remarks import spread_within
 from harness.judge.stats import geomean
 from harness.judge.stats.geomean import Flip, Overall
 from harness.judge.stats.pair import Change, Rules
-from harness.judge.stats.session import Samples
+from harness.judge.stats.session import Samples, location_ms
 from harness.run.outcome import Outcome
 from harness.run.record import Record
 
@@ -28,7 +28,7 @@ class Standing:
     path: str
     outcome: str
     wall_ms: float | None
-    """Median; None if it has no latency: not right, or emulated."""
+    """Location of its session; None if it has no latency: not right, or emulated."""
     spread: float
     """Within its session: median absolute deviation over median."""
     emulated: bool
@@ -78,13 +78,11 @@ def _ranked(records: Sequence[Record]) -> tuple[Standing, ...]:
 
 def _standing(record: Record) -> Standing:
     timed = record.outcome is Outcome.OK and bool(record.comparable_ms)
-    median = statistics.median(record.wall_ms) if timed else None
-    deviation = statistics.median(abs(sample - median) for sample in record.wall_ms) if median else 0.0
     return Standing(
         path=record.path,
         outcome=record.outcome.value,
-        wall_ms=median,
-        spread=deviation / median if median else 0.0,
+        wall_ms=location_ms(record.wall_ms) if timed else None,
+        spread=(timed and spread_within(record.wall_ms)) or 0.0,
         emulated=record.path in record.emulated,
         mac_share=(record.offload or {}).get("mac_share"),
     )

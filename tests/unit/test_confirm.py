@@ -62,6 +62,19 @@ def test_a_slowdown_of_the_build_is_confirmed_in_turns_and_the_shell_is_told(bas
     assert exit_code(Result([comparison])) is ExitCode.SLOWER
 
 
+@pytest.mark.parametrize(("base_ms", "head_ms"), [(10, 13), (10, 7), (10, 10)])
+def test_a_confirmed_row_is_of_the_confirmations_sessions_alone(base_ms: float, head_ms: float) -> None:
+    """The screen's session measured base at 22 ms: the row must not set the confirmation's change beside that."""
+    measure, _ = device(base_ms, head_ms)
+    comparison = settled(one_session_against(sessions(22, 1), 30), measure)
+    (case,) = json.loads(as_json(Result([comparison]), [], []))["cases"]
+    base, head = case["base"]["wall_ms"], case["head"]["wall_ms"]
+    assert base == pytest.approx(base_ms, rel=0.1)
+    assert head / base - 1 == pytest.approx(case["relative"])
+    assert case["low"] < case["relative"] < case["high"]
+    assert f"{case['low']:+.1%} to {case['high']:+.1%}" in verdict_table([comparison])
+
+
 def test_a_session_that_was_slow_by_chance_is_refuted() -> None:
     measure, _ = device(10, 10)
     comparison = settled(one_session_against(sessions(10, 1), 13), measure)

@@ -47,6 +47,16 @@ def test_a_real_slowdown_is_confirmed_in_few_sessions_a_b_b_a() -> None:
     assert decision.relative == pytest.approx(0.1, abs=0.04)
 
 
+@pytest.mark.parametrize("change", [0.0, 0.04, 0.1])
+def test_the_interval_holds_the_change_whenever_one_stops(change: float) -> None:
+    plan, misses = ConfirmationPlan(), 0
+    for seed in range(100):
+        decision, _ = run(rig(change, seed), plan=plan)
+        assert decision.estimate
+        misses += abs(decision.estimate.shift - math.log1p(change)) > decision.half_width
+    assert misses <= 4, "one in a hundred is allowed; five would be chance once in 250"
+
+
 def test_chance_is_refuted() -> None:
     decision, _ = run(rig(0.0, 1))
     assert decision.stage is Stage.REFUTED

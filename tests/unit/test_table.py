@@ -1,10 +1,18 @@
 """The table that a run ends with."""
 
+import re
 from pathlib import Path
 
 from fake_records import a_record
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from harness.cli.table import COLUMNS, results_table
+from harness.cli.table import COLUMNS, milliseconds, results_table
+from harness.cli.verdicts import verdict_table
+from harness.history.results import _from_record
+from harness.judge.compare import compare_sides
+from harness.judge.path_ranking import rank_paths
+from harness.judge.sides import sides_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,6 +27,21 @@ def test_what_is_remarked_on_a_row_stands_beside_its_outcome_and_is_explained_be
     _, _, row, _, line = results_table([a_record(wall_ms=[9.0, 10.0, 10.0, 11.0, 12.0])]).splitlines()
     assert "  ok, unsteady  " in row
     assert line == "  tiny-opencl-float32-untuned: unsteady: half of its samples lie more than 10% from their median"
+
+
+@given(st.lists(st.floats(1, 10), min_size=5, max_size=12))
+@settings(max_examples=30, deadline=None)
+def test_a_run_a_comparison_a_ranking_and_a_history_show_one_latency_of_a_session(samples: list[float]) -> None:
+    one, other = a_record(wall_ms=samples), a_record(wall_ms=[7.0, 7.1, 7.2, 7.3, 7.4])
+    at = COLUMNS.index("wall ms")
+    shown = _cells(results_table([one]))[at]
+    assert _cells(verdict_table(compare_sides(sides_of([other]), sides_of([one])).cases))[4] in (shown, "ok")
+    ((ranking,), point) = rank_paths([one]), _from_record("c", 0, one, None, None)
+    assert {milliseconds(ranking.standings[0].wall_ms or 0), milliseconds(point.wall_ms or 0)} == {shown}
+
+
+def _cells(table: str) -> list[str]:
+    return re.split(r"  +", table.splitlines()[2])
 
 
 def test_the_readme_shows_the_columns_that_there_are() -> None:

@@ -52,6 +52,16 @@ class Estimate:
     """Geometric mean of both sides."""
     notes: tuple[str, ...] = ()
 
+    @property
+    def base_ms(self) -> float:
+        """Base as this estimate has it: `head_ms / base_ms` is the change, whatever single sessions say."""
+        return self.location_ms * math.exp(-self.shift / 2)
+
+    @property
+    def head_ms(self) -> float:
+        """Head as this estimate has it."""
+        return self.location_ms * math.exp(self.shift / 2)
+
     def p(self, against: float = 0.0) -> float:
         """Two-sided p-value of a true change of `against`."""
         return 2 * self._tail(abs(self.shift - against))
@@ -81,7 +91,9 @@ class Change:
     low: float = math.nan
     high: float = math.nan
     """Interval of `relative` at confidence 1 - alpha."""
-    delta_ms: float = math.nan
+    base_ms: float = math.nan
+    head_ms: float = math.nan
+    """Both sides as the estimate of `relative` has them: of one session, its location."""
     confidence: float = 0.0
     """One less the chance of this verdict if it were untrue; 0 for `inconclusive`."""
     p: float = math.nan
@@ -90,6 +102,11 @@ class Change:
     """How many sessions of base and head could be used."""
     reasons: tuple[str, ...] = ()
     """Why it is inconclusive, and what was left out."""
+
+    @property
+    def delta_ms(self) -> float:
+        """Head less base."""
+        return self.head_ms - self.base_ms
 
     def unproved(self, reason: str) -> Change:
         """The same change, no longer believed."""
@@ -209,18 +226,27 @@ def _missing(all_sessions: Sequence[Samples], good: Sequence[SessionSummary], si
 def _judge(estimate: Estimate, rules: Rules, used: tuple[int, int]) -> Change:
     margin, half = rules.relevant_log(estimate.location_ms), estimate.half_width(rules.alpha)
     verdict, confidence = _verdict(estimate, rules, margin)
-    low, high = relative(estimate.shift - half), relative(estimate.shift + half)
-    why = f"{low:+.1%} to {high:+.1%} admits no change and a relevant one ({relative(margin):.1%}): run more sessions"
+    change = change_of(estimate, half, verdict=verdict, confidence=confidence, p=estimate.p(), sessions=used)
+    span = f"{change.low:+.1%} to {change.high:+.1%}"
+    why = f"{span} admits no change and a relevant one ({relative(margin):.1%}): run more sessions"
+    return replace(change, reasons=estimate.notes if confidence else (why, *estimate.notes))
+
+
+def change_of(
+    estimate: Estimate, half_width: float, *, verdict: Verdict, confidence: float, p: float, sessions: tuple[int, int]
+) -> Change:
+    """A change all of whose numbers are of one estimate. `half_width` is of its logarithm's interval."""
+    known = math.isfinite(half_width)
     return Change(
         verdict,
         relative=relative(estimate.shift),
-        low=low,
-        high=high,
-        delta_ms=2 * estimate.location_ms * math.sinh(estimate.shift / 2),
+        low=relative(estimate.shift - half_width) if known else math.nan,
+        high=relative(estimate.shift + half_width) if known else math.nan,
+        base_ms=estimate.base_ms,
+        head_ms=estimate.head_ms,
         confidence=confidence,
-        p=estimate.p(),
-        sessions=used,
-        reasons=estimate.notes if confidence else (why, *estimate.notes),
+        p=p,
+        sessions=sessions,
     )
 
 

@@ -61,17 +61,26 @@ class ConfirmationPlan:
 
 @dataclass(frozen=True)
 class Decision:
-    """What the sessions so far say. Relative numbers are fractions of base; unknown ones are NaN."""
+    """What the sessions so far say. `relative` is a fraction of base; unknown numbers are NaN."""
 
     stage: Stage
     next: Arm | None
     """What to measure next; None once it is decided."""
-    relative: float = math.nan
+    estimate: Estimate | None = None
+    """Of all usable sessions so far; None while they tell nothing."""
+    half_width: float = math.nan
+    """Of the interval around `estimate.shift` that misses the true change with probability `alpha`, however often one
+    looked: the changes against which the evidence stays below 1 / alpha."""
     p: float = 1.0
     """Anytime-valid p-value of no change: one over the evidence."""
     sessions: tuple[int, int] = (0, 0)
     """How many sessions of base and head could be used."""
     reasons: tuple[str, ...] = ()
+
+    @property
+    def relative(self) -> float:
+        """The estimated change."""
+        return relative(self.estimate.shift) if self.estimate else math.nan
 
 
 def decide(
@@ -103,7 +112,8 @@ def decide(
     return Decision(
         stage,
         next=BLOCK[taken % len(BLOCK)] if stage is Stage.OPEN else None,
-        relative=math.expm1(estimate.shift) if estimate else math.nan,
+        estimate=estimate,
+        half_width=_half_width(estimate, used, plan) if estimate else math.nan,
         p=p,
         sessions=used,
         reasons=(*_why(stage, taken), *(estimate.notes if estimate else ()), *refused),
@@ -144,12 +154,21 @@ def evidence(t: float, df: float, sessions: float, effect: float) -> float:
     return math.exp(min(log_odds, 700.0))
 
 
+def _half_width(estimate: Estimate, used: tuple[int, int], plan: ConfirmationPlan) -> float:
+    return estimate.error * _convincing_t(estimate.df, _pooled(used), plan)
+
+
+def _pooled(used: tuple[int, int]) -> float:
+    """Sessions of both sides as `evidence` counts them."""
+    return used[0] * used[1] / (used[0] + used[1])
+
+
 def _weigh(
     estimate: Estimate, used: tuple[int, int], sign: int, plan: ConfirmationPlan, spent: bool
 ) -> tuple[Stage, float]:
     margin = plan.rules.relevant_log(estimate.location_ms)
     shift = sign * estimate.shift
-    sessions = used[0] * used[1] / (used[0] + used[1])
+    sessions = _pooled(used)
 
     def odds_against(change: float) -> float:
         return evidence((shift - change) / estimate.error, estimate.df, sessions, plan.effect)

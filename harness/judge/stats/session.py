@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.judge.stats import robust
-from harness.judge.stats.samples import Limits, as_numbers, check
+from harness.judge.stats.samples import Limits, as_numbers, check, is_time
 
 Samples = Sequence[float]
 """Times of one session in ms, in the order taken."""
@@ -41,6 +41,18 @@ class Noise:
     def known(self) -> bool:
         """Whether it says anything."""
         return math.isfinite(self.sd) and self.sd > 0 and math.isfinite(self.df) and self.df > 0
+
+
+def location_ms(samples_ms: Samples) -> float:
+    """The one latency of a session, wherever it is shown or judged: Hodges and Lehmann's location of the logarithms.
+
+    NaN for no samples, or for such as are no times.
+    """
+    values = as_numbers(samples_ms)
+    if not values or not all(map(is_time, values)):
+        return math.nan
+    unit = values[0]  # so that equal samples give just themselves
+    return unit * math.exp(robust.location([math.log(value / unit) for value in values]))
 
 
 def summarise(

@@ -11,8 +11,8 @@ from typing import Protocol
 from device_runner.failures import RigFailure
 from harness.judge.confirm import confirm
 from harness.judge.sides import finding
-from harness.judge.stats import robust
 from harness.judge.stats.sequential import Arm, ConfirmationPlan
+from harness.judge.stats.session import location_ms
 from harness.judge.verdict import Verdict
 from harness.revisions.bisect.search import RevisionState
 from harness.revisions.environment import NotInstallable
@@ -104,7 +104,7 @@ class Judge:
             outcome=record.outcome.value,
             why=record.message,
             sessions=1,
-            wall_ms=_location_ms([record]),
+            wall_ms=location_ms(record.wall_ms) if record.wall_ms else None,
         )
 
     def _in_turns(self, seen: Inspection, runner: RevisionRunner) -> Inspection:
@@ -117,15 +117,14 @@ class Judge:
             return taken[arm][-1]
 
         found = confirm(Verdict.SLOWER, self.plan, measure)
-        relative = found.change.relative if found.change else math.nan
         return replace(
             seen,
             state=_SLOWER.get(found.verdict, RevisionState.SKIP),
             outcome=taken[Arm.HEAD][-1].outcome.value if taken[Arm.HEAD] else seen.outcome,
             why="; ".join(found.reasons),
             sessions=sum(map(len, taken.values())),
-            wall_ms=_location_ms(taken[Arm.HEAD]),
-            relative=relative if math.isfinite(relative) else None,
+            wall_ms=_known(found.change.head_ms if found.change else math.nan),
+            relative=_known(found.change.relative if found.change else math.nan),
         )
 
     def _built(self, runner: RevisionRunner) -> Build:
@@ -176,6 +175,5 @@ def _require_same(identity: str, earlier: Sequence[str]) -> None:
         )
 
 
-def _location_ms(records: Sequence[Record]) -> float | None:
-    medians = [robust.median(record.wall_ms) for record in records if record.wall_ms]
-    return robust.median(medians) if medians else None
+def _known(number: float) -> float | None:
+    return number if math.isfinite(number) else None
