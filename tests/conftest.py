@@ -56,10 +56,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print what came of each injected fault, if any was."""
     rows = list(_faults(terminalreporter))
     if rows:
-        from harness.cli.table import plain_table
+        from harness.tables import table
 
         terminalreporter.section("faults survived")
-        terminalreporter.write_line(plain_table(rows, FAULT_COLUMNS))
+        terminalreporter.write_line(table(rows, FAULT_COLUMNS))
 
 
 def _faults(terminalreporter: pytest.TerminalReporter) -> Iterator[tuple[str, ...]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -54,7 +54,7 @@ def bisect(
     is not what it was said to be, 4 rig failure.
     """
     from device_runner.fleet.select import select_one
-    from harness.cli.screen import Screen, out
+    from harness.cli.screen import Screen, out, out_json
     from harness.revisions.bisect.bisection import Bisection
     from harness.revisions.sources import between, revision
     from harness.revisions.toolchain import RunOptions
@@ -68,7 +68,10 @@ def bisect(
             case_id, line, options, _reason(reason), confirming.rules, confirming.most_sessions, cache
         )
         answer = bisection.run(screen.say, fresh=fresh)
-    out(_json(answer, case_id) if as_json else _text(answer, case_id, line))
+    if as_json:
+        out_json(_plain(answer, case_id))
+    else:
+        out(_text(answer, case_id, line))
     raise typer.Exit(ExitCode.GOOD if len(answer.found.candidates) == 1 else ExitCode.NOTHING_MEASURED)
 
 
@@ -101,13 +104,14 @@ def _reason(text: str) -> Reason | None:
 
 def _text(answer: BisectionResult, case: str, line: Sequence[Revision]) -> str:
     """Every revision that was judged, the answer, what that revision is, and the beginning of the difference."""
-    from harness.cli.table import plain_table
     from harness.revisions.bisect.kernels import bounded
     from harness.revisions.sources import describe
+    from harness.tables import table
 
     found = answer.found
     rows = [_row(inspection) for inspection in found.inspections]
-    parts = [plain_table(rows, ("revision", "is", "outcome", "wall ms", "change", "sessions", "because"))]
+    headers = ("revision", "is", "outcome", "wall ms", "change", "sessions", "because")
+    parts = [table(rows, headers, prose=("because",), spare=("sessions",))]
     if len(found.candidates) == 1:
         parts.append(f"{found.bad} is the first that is {found.reason.value}; {found.good} is the last that is good")
     else:
@@ -140,12 +144,11 @@ def _row(inspection: Inspection) -> tuple[str, ...]:
     )
 
 
-def _json(answer: BisectionResult, case: str) -> str:
+def _plain(answer: BisectionResult, case: str) -> dict[str, Any]:
     import dataclasses
-    import json
 
     found = answer.found
-    facts = {
+    return {
         "case": case,
         "reason": found.reason.value,
         "good": found.good,
@@ -157,4 +160,3 @@ def _json(answer: BisectionResult, case: str) -> str:
         "diff_lines": len(answer.diff),
         "folder": str(answer.folder),
     }
-    return json.dumps(facts, indent=1)

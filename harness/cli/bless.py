@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import DEFAULT_BASELINES, DEFAULT_RECORDS, BaselinesFolder, CaseGlob, RecordsFile
+from harness.cli.options import DEFAULT_BASELINES, DEFAULT_RECORDS, AsJson, BaselinesFolder, CaseGlob, RecordsFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +24,7 @@ def bless(
             "--emulated", help="Keep latencies of emulated devices, too, though they say nothing about a phone."
         ),
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Write the latest build of each case into the baselines, to be reviewed as a diff.
 
@@ -31,28 +32,46 @@ def bless(
     or too noisy is refused. Of an emulated device only the correctness is kept, unless --emulated is given.
     """
     from harness.cli.record_filter import read_records
-    from harness.cli.screen import out
-    from harness.cli.table import plain_table
+    from harness.cli.screen import out, out_json
     from harness.failures import UsageError
     from harness.judge.baseline import bless as judge
     from harness.run.outcome import exit_code
+    from harness.tables import table
 
     blessings = judge(read_records(records, case), emulated=emulated)
     if not blessings:
         hint = "`adreno-bench run` makes some; what ran with --as-shipped cannot be a baseline"
         raise UsageError(f"nothing to bless in {records}", hint=hint)
-    out(
-        plain_table(
-            [_row(blessing, baselines) for blessing in blessings], ("case", "identity", "baseline", "of", "why")
-        )
-    )
+    states = [_save(blessing, baselines) for blessing in blessings]
+    if as_json:
+        out_json([_plain(*one) for one in zip(blessings, states, strict=True)])
+    else:
+        rows = [_row(*one) for one in zip(blessings, states, strict=True)]
+        headers = ("case", "identity", "baseline", "of", "why")
+        out(table(rows, headers, prose=("of", "why"), alike=("identity",)))
     raise typer.Exit(exit_code(blessing.outcome for blessing in blessings))
 
 
-def _row(blessing: Blessing, folder: Path) -> tuple[str, ...]:
+def _save(blessing: Blessing, folder: Path) -> str:
+    """Write the baseline, if there is one; what became of it."""
+    if blessing.baseline is None:
+        return "refused"
+    return "written" if blessing.baseline.save(folder) else "unchanged"
+
+
+def _row(blessing: Blessing, state: str) -> tuple[str, ...]:
     kept = blessing.baseline
-    if kept is None:
-        return str(blessing.key), blessing.key.identity, "refused", "-", "; ".join(blessing.notes)
-    what = f"latency, sessions: {len(kept.sessions)}" if kept.sessions else "correctness only"
-    state = "written" if kept.save(folder) else "unchanged"
+    what = "-" if not kept else f"latency, sessions: {len(kept.sessions)}" if kept.sessions else "correctness only"
     return str(blessing.key), blessing.key.identity, state, what, "; ".join(blessing.notes) or "-"
+
+
+def _plain(blessing: Blessing, state: str) -> dict[str, object]:
+    kept = blessing.baseline
+    return {
+        "case": blessing.key.case,
+        "identity": blessing.key.identity,
+        "baseline": state,
+        "sessions": len(kept.sessions) if kept else None,
+        "outcome": blessing.outcome.value,
+        "notes": blessing.notes,
+    }

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from harness.cases.plan import Plan
     from harness.workbench import Workbench
 
+HEADERS = ("case", "built", "library", "quirks", "what it is made of")
+
 
 @grouped
 def build(what: CaseOptions, device: DeviceName = DEFAULT_DEVICE, as_json: AsJson = False) -> None:
@@ -23,14 +25,17 @@ def build(what: CaseOptions, device: DeviceName = DEFAULT_DEVICE, as_json: AsJso
 
     The device is asked for its image limits, because they decide which tensors may be textures; nothing is run on it.
     """
-    from harness.cli.screen import Screen, out
+    from harness.cli.screen import Screen, out, out_json
     from harness.workbench import open_workbench
 
     request = what.request()
     with Screen() as screen, open_workbench(request, request.one_device(device, screen), screen) as bench:
         built = bench.builder.build(plan.compile for plan in bench.plans)
     outcomes = [_outcome(built[plan.compile.key]) for plan in bench.plans]
-    out(_as_json(bench, built) if as_json else _table(bench.plans, built))
+    if as_json:
+        out_json(_plain(bench, built))
+    else:
+        out(_table(bench.plans, built))
     raise typer.Exit(exit_code(outcomes) if outcomes else ExitCode.NOTHING_MEASURED)
 
 
@@ -40,27 +45,27 @@ def _outcome(result: Artifact | Answers | Failure) -> Outcome:
 
 def _table(plans: Sequence[Plan], built: Mapping[str, Artifact | Answers | Failure]) -> str:
     from harness.build.artifact import Artifact
-    from harness.cli.table import plain_table, size
+    from harness.cli.table import size
+    from harness.tables import table
 
     rows = []
     for plan in plans:
-        result, quirks = built[plan.compile.key], ", ".join(plan.quirks) or "-"
+        result, quirks = built[plan.compile.key], len(plan.quirks)
         if isinstance(result, Artifact):
             facts = ", ".join(f"{value} {name}" for name, value in result.compiled.facts.items())
             state = "from the store" if result.reused else f"{result.compiled.compile_s:.1f} s"
             rows.append((plan.case.id, state, size(result.size_bytes), quirks, facts))
         elif isinstance(result, Failure):
             rows.append((plan.case.id, result.outcome, "-", quirks, str(result)))
-    return plain_table(rows, ("case", "built", "library", "quirks worked around", "what it is made of"))
+    drawn = table(rows, HEADERS, prose=HEADERS[-1:], right=("library", "quirks"), spare=("library", "quirks"))
+    return f"{drawn}\n\nquirks are worked around: --json names those of each case, `adreno-bench quirks` explains them"
 
 
-def _as_json(bench: Workbench, built: Mapping[str, Artifact | Answers | Failure]) -> str:
+def _plain(bench: Workbench, built: Mapping[str, Artifact | Answers | Failure]) -> dict[str, object]:
     """`library` is the library's SHA-256: equal where the compiler made the same of a case, whatever it is called."""
-    import json
-
     from harness.build.artifact import Artifact
 
-    def plain(plan: Plan) -> dict[str, object]:
+    def of(plan: Plan) -> dict[str, object]:
         result = built[plan.compile.key]
         failure = result if isinstance(result, Failure) else None
         return {
@@ -73,4 +78,4 @@ def _as_json(bench: Workbench, built: Mapping[str, Artifact | Answers | Failure]
             "quirks": plan.quirks,
         }
 
-    return json.dumps({"identity": bench.device.identity.key, "cases": [plain(plan) for plan in bench.plans]}, indent=1)
+    return {"identity": bench.device.identity.key, "cases": [of(plan) for plan in bench.plans]}

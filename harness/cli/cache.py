@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli.options import AsJson
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -26,6 +28,7 @@ def cache(
         str | None,
         typer.Option("--device", help="With --prune: also files pushed to this device and not used for as long."),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Show what has been compiled and kept, or prune it.
 
@@ -39,38 +42,54 @@ def cache(
         raise UsageError("--all, --unused-days and --device go with --prune", hint="add --prune")
     if prune:
         days = 0.0 if everything else DEFAULT_UNUSED_DAYS if unused_days is None else unused_days
-        _prune(cache_root(), 86_400 * days, device)
+        _prune(cache_root(), 86_400 * days, device, as_json)
     else:
-        _list(cache_root())
+        _list(cache_root(), as_json)
 
 
-def _prune(root: Path, unused_for_s: float, device: str | None) -> None:
+def _prune(root: Path, unused_for_s: float, device: str | None, as_json: bool) -> None:
     from device_runner.registry import open_device
     from harness.cache import prune
-    from harness.cli.screen import out
+    from harness.cli.screen import out, out_json
 
+    files = 0
     if device:  # first: opening a device may make what the cache is pruned of
         with open_device(device, root) as opened:
-            out(f"removed {opened.prune(unused_for_s)} files from {device}")
+            files = opened.prune(unused_for_s)
     pruned = prune(root, unused_for_s)
+    if as_json:
+        kept, gone = ([_plain(entry) for entry in some] for some in (pruned.in_use, pruned.removed))
+        out_json({"folder": str(root), "removed": gone, "in_use": kept, "files_removed_from_device": files})
+        return
+    if device:
+        out(f"removed {files} files from {device}")
     out(f"removed {_amount(pruned.removed)}")
     if pruned.in_use:
         out(f"kept {_amount(pruned.in_use)}: in use")
 
 
-def _list(root: Path) -> None:
+def _list(root: Path, as_json: bool) -> None:
     import time
 
     from harness.cache import entries
-    from harness.cli.screen import out
-    from harness.cli.table import plain_table, size
+    from harness.cli.screen import out, out_json
+    from harness.cli.table import size
+    from harness.tables import table
 
     found, now = entries(root), time.time()
+    if as_json:
+        out_json({"folder": str(root), "entries": [_plain(entry) for entry in found]})
+        return
     rows = [
         (e.kind, e.key, e.title, size(e.size_bytes), f"{max(0.0, now - e.used_at) / 3600:.1f} h ago") for e in found
     ]
-    out(plain_table(rows, ("kind", "key", "what", "size", "used")))
+    out(table(rows, ("kind", "key", "what", "size", "used"), prose=("what",), spare=("key",)))
     out(f"\n{_amount(found)} in {root}")
+
+
+def _plain(entry: Entry) -> dict[str, object]:
+    told = {"kind": entry.kind, "key": entry.key, "what": entry.title, "size_bytes": entry.size_bytes}
+    return {**told, "used_at": entry.used_at}
 
 
 def _amount(entries: Sequence[Entry]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -60,14 +59,14 @@ def calibrate(
     The cases take turns, so that the sessions of one are spread in time. The profiles stand below the baselines,
     to be reviewed as a diff; `adreno-bench gate` decides sooner with them, and refuses what they do not support.
     """
-    from harness.cli.screen import out
+    from harness.cli.screen import out, out_json
     from harness.judge.calibrate import exit_code_of, profile_all
 
     rules = relevance.rules
     done = list(profile_all(_sessions(what, device, sessions, budget, records), rules))
     written = {one.case: _save(one, baselines) for one in done}
     if as_json:
-        out(json.dumps([_plain(one, rules, written[one.case]) for one in done], indent=1, allow_nan=False))
+        out_json([_plain(one, rules, written[one.case]) for one in done])
     else:
         out("\n\n".join(text for text in (_table(done, written), _in_words(done, rules)) if text))
     raise typer.Exit(exit_code_of(done))
@@ -102,12 +101,13 @@ def _save(one: Calibrated, baselines: Path) -> bool:
 
 
 def _table(done: Sequence[Calibrated], written: Mapping[str, bool]) -> str:
-    from harness.cli.table import plain_table
     from harness.judge.noise_profile import SESSIONS_A_SIDE
+    from harness.tables import table
 
     shown = [f"{count} a side" for count in SESSIONS_A_SIDE]
     headers = ("case", "noise profile", "sessions", "wall ms", "± % between", "false alarms", *shown)
-    return plain_table([_row(one, written[one.case]) for one in done], headers)
+    spare = ("noise profile", "false alarms", *shown[:-1], "sessions")
+    return table([_row(one, written[one.case]) for one in done], headers, spare=spare)
 
 
 def _row(done: Calibrated, written: bool) -> tuple[str, ...]:

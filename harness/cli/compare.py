@@ -59,7 +59,7 @@ def compare(
     run on the device, and what looks slower or faster is measured in turns until it is certain.
     """
     from harness.cli import verdicts
-    from harness.cli.screen import out
+    from harness.cli.screen import out, out_json, out_whole
     from harness.failures import UsageError
     from harness.judge.comparison import exit_code
     from harness.judge.path_ranking import path_flips, path_means
@@ -81,7 +81,7 @@ def compare(
         result, remark = _of_revisions((base, head), what, confirming, device, config, records)
     means, flips = path_means(result.cases), path_flips(result.cases, confirming.rules)
     if as_json:
-        out(verdicts.as_json(result, means, flips))
+        out_json(verdicts.plain_result(result, means, flips))
     else:
         texts = [
             verdicts.verdict_table(result.cases, markdown=markdown),
@@ -90,7 +90,7 @@ def compare(
             _emulated(result),
             verdicts.undecided(result, markdown=markdown),
         ]
-        out("\n\n".join(text for text in texts if text))
+        (out_whole if markdown else out)("\n\n".join(text for text in texts if text))
     raise typer.Exit(exit_code(result))
 
 

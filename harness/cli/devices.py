@@ -37,17 +37,17 @@ def devices(
     if watch:
         _watch(tracker)
     elif restore:
-        _restore(device)
+        _restore(device, as_json)
     else:
         _list(tracker, as_json)
 
 
-def _restore(name: str | None) -> None:
+def _restore(name: str | None, as_json: bool) -> None:
     from device_runner.failures import Failure
     from device_runner.registry import list_devices, put_back
-    from harness.cli.screen import out
-    from harness.cli.table import plain_table
+    from harness.cli.screen import out, out_json
     from harness.store import cache_root
+    from harness.tables import table
 
     cache = cache_root()
     rows, failed = list[tuple[str, str, str]](), False
@@ -58,7 +58,10 @@ def _restore(name: str | None) -> None:
             if name:
                 raise
             rows, failed = [*rows, (device, "", str(failure))], True  # the others are put back anyway
-    out(plain_table(rows, ("device", "what", "now")) if rows else "nothing was left changed")
+    if as_json:
+        out_json([{"device": device, "what": what, "now": now} for device, what, now in rows])
+    else:
+        out(table(rows, ("device", "what", "now"), prose=("now",)) if rows else "nothing was left changed")
     if failed:
         raise typer.Exit(ExitCode.RIG_FAILURE)
 
@@ -85,14 +88,13 @@ def _lister(tracker: str | None) -> Callable[[], Sequence[DeviceEntry]]:
 
 def _list(tracker: str | None, as_json: bool) -> None:
     import dataclasses
-    import json
 
-    from harness.cli.screen import out
-    from harness.cli.table import plain_table
+    from harness.cli.screen import out, out_json
+    from harness.tables import table
 
     found = _lister(tracker)()
     if as_json:
-        out(json.dumps([dataclasses.asdict(entry) for entry in found], indent=1))
+        out_json([dataclasses.asdict(entry) for entry in found])
         return
     rows = [(e.name, e.kind, e.state, ", ".join(f"{k} {v}" for k, v in e.detail.items() if v)) for e in found]
-    out(plain_table(rows, ("device", "kind", "state", "detail")))
+    out(table(rows, ("device", "kind", "state", "detail"), prose=("detail",)))

@@ -28,9 +28,8 @@ def doctor(
 ) -> None:
     """Check what a run needs, by doing it, and say how to fix what is missing."""
     import dataclasses
-    import json
 
-    from harness.cli.screen import out
+    from harness.cli.screen import out, out_json
     from harness.doctor.bundle import write_bundle
     from harness.doctor.finding import Condition
     from harness.store import cache_root
@@ -45,7 +44,7 @@ def doctor(
             if finding.fix:
                 out(f"{'':26}fix: {finding.fix}")
     if as_json:
-        out(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=1))
+        out_json([dataclasses.asdict(finding) for finding in findings])
     if device and bundle:
         write_bundle(bundle, device, findings, cache_root())
         if not as_json:

@@ -45,7 +45,7 @@ def gate(
     """
     from harness.cli import verdicts
     from harness.cli.record_filter import read_records, wanted
-    from harness.cli.screen import out
+    from harness.cli.screen import out, out_json
     from harness.judge.comparison import exit_code
     from harness.judge.gate import Gate
 
@@ -62,7 +62,7 @@ def gate(
     else:
         result = _run(what, held_to, device, records)
     if as_json:
-        out(verdicts.as_json(result, [], []))
+        out_json(verdicts.plain_result(result, [], []))
     else:
         texts = verdicts.verdict_table(result.cases), verdicts.summary(result.fitness, [], []), _remark(result, held_to)
         out("\n\n".join(text for text in (*texts, verdicts.undecided(result)) if text))

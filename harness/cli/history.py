@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import DEFAULT_SUITE, DeviceName, FindingsAreFine
+from harness.cli.options import DEFAULT_SUITE, AsJson, DeviceName, FindingsAreFine
 from harness.run.outcome import ExitCode, Outcome, exit_code, without_findings
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def run(
     """
     from device_runner.registry import open_device
     from harness.cases.suite import load_suite
-    from harness.cli.screen import Screen
+    from harness.cli.screen import Screen, out
     from harness.history import runs
     from harness.history.releases import checkout
     from harness.store import cache_root
@@ -68,7 +68,7 @@ def run(
     everywhere = [case.id for case in cases] if complete else []
     request = runs.HistoryRequest(device, suite, commits, record_samples, skip_existing, everywhere, options)
     made = runs.run(project, request, identity)
-    typer.echo(_summary(made, identity.key, config))
+    out(_summary(made, identity.key, config))
     broken = [Outcome.COMPILE_ERROR for _ in made.not_installed]
     outcomes = [*runs.latest_outcomes(made.records), *broken]
     raise typer.Exit(exit_code((without_findings(outcomes) if findings_are_fine else outcomes) or [Outcome.OK]))
@@ -85,22 +85,24 @@ def releases(
 
     One commit and tag for each release, dated as released, with the apache-tvm and apache-tvm-ffi that work together.
     """
+    from harness.cli.screen import out
     from harness.history.releases import maintain
 
     added = maintain(folder, names)
-    typer.echo(f"added {', '.join(added)}" if added else "nothing to add")
-    typer.echo(f"now run: adreno-bench history run --config {folder / 'asv.conf.json'} ALL")
+    out(f"added {', '.join(added)}" if added else "nothing to add")
+    out(f"now run: adreno-bench history run --config {folder / 'asv.conf.json'} ALL")
 
 
 @history.command()
 def publish(config: ConfigFile = DEFAULT_CONFIG) -> None:
     """Write asv's site with pages of our own: the newest state, what moved, what vanished, what was installed."""
+    from harness.cli.screen import out
     from harness.history.runs import load_project
     from harness.report.publish import publish as write
 
     project = load_project(config)
     published = write(project)
-    typer.echo(f"{published.pages} pages of ours and asv's graphs are in {project.html}; open {published.front}")
+    out(f"{published.pages} pages of ours and asv's graphs are in {project.html}; open {published.front}")
     _name_skipped(published.skipped)
 
 
@@ -110,15 +112,22 @@ def summary(
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print Markdown, for a job's summary or a pull request.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say how the newest commit did on each device, and what moved there."""
-    from harness.cli.screen import out
+    from harness.cli.screen import out, out_json, out_whole
+    from harness.failures import UsageError
     from harness.history.results import load
     from harness.history.runs import load_project
-    from harness.report.summary import lines
+    from harness.report.summary import facts, lines
 
+    if as_json and markdown:
+        raise UsageError("--json and --markdown exclude each other", hint="choose one")
     found = load(load_project(config).results)
-    out("\n".join(lines(found, markdown=markdown)))
+    if as_json:
+        out_json(facts(found))
+    else:
+        (out_whole if markdown else out)("\n".join(lines(found, markdown=markdown)))
     if not found.series:
         raise typer.Exit(ExitCode.NOTHING_MEASURED)
     _name_skipped(found.skipped)

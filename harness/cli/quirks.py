@@ -16,11 +16,10 @@ def quirks(as_json: AsJson = False) -> None:
     A quirk marked essential is worked around even with --as-shipped, because nothing would run otherwise.
     docs/quirks.md tells how each was found.
     """
-    import json
     import os
     from concurrent.futures import ThreadPoolExecutor
 
-    from harness.cli.screen import out
+    from harness.cli.screen import out, out_json
     from harness.compiler.installed import versions
     from harness.quirks import QUIRKS
     from harness.quirks.ask import ask
@@ -28,7 +27,7 @@ def quirks(as_json: AsJson = False) -> None:
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         answers = list(pool.map(ask, QUIRKS))
     if as_json:
-        out(json.dumps([_plain(q, a) for q, a in zip(QUIRKS, answers, strict=True)], indent=1))
+        out_json([_plain(q, a) for q, a in zip(QUIRKS, answers, strict=True)])
         return
     installed = versions()
     out(f"apache-tvm {installed['tvm']}, apache-tvm-ffi {installed['ffi']}\n")

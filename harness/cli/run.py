@@ -60,7 +60,7 @@ def run(
     in the records file, whatever happens to it.
     """
     from device_runner.rpc_server.tracker import address_of
-    from harness.cli.screen import Screen, out
+    from harness.cli.screen import Screen, out, out_whole
     from harness.run.record import RecordFile
 
     file = RecordFile(records)
@@ -74,7 +74,7 @@ def run(
         job = _Job(request, file, kept.records if kept else [], allow_reboot, screen)
         came = _on_one(names[0], job) if len(names) == 1 and not at else _on_many(names, job, at)
     if as_json:
-        out(json_array(came.all))
+        out_whole(json_array(came.all))
     else:
         out(results_table(came.all))
         lost = [f"{name} was lost: {why}" for name, why in came.lost.items()]

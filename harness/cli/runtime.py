@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from harness.cli.options import AsJson
+
 runtime = typer.Typer(
     help="Keep TVM's runtime for phones and boards on this host.",
     epilog="docs/phones.md tells how to build one.",
@@ -40,20 +42,26 @@ def add(folder: Annotated[Path, typer.Argument(help="Folder with tvm_rpc and its
 
 
 @runtime.command("list")
-def list_runtimes() -> None:
+def list_runtimes(as_json: AsJson = False) -> None:
     """List the runtimes that are kept."""
     import time
 
     from device_runner.runtimes.phone import RuntimeStore
-    from harness.cli.screen import out
-    from harness.cli.table import plain_table, size
+    from harness.cli.screen import out, out_json
+    from harness.cli.table import size
     from harness.store import cache_root
+    from harness.tables import table
 
+    kept = RuntimeStore(cache_root()).entries()
+    if as_json:
+        told = ("digest", "abi", "tvm", "size_bytes", "added_at")
+        out_json([{name: getattr(runtime, name) for name in told} for runtime in kept])
+        return
     rows = [
         (r.digest, r.abi, r.tvm, size(r.size_bytes), time.strftime("%Y-%m-%d %H:%M", time.localtime(r.added_at)))
-        for r in RuntimeStore(cache_root()).entries()
+        for r in kept
     ]
-    out(plain_table(rows, ("runtime", "abi", "checked against TVM", "size", "added")))
+    out(table(rows, ("runtime", "abi", "checked against TVM", "size", "added"), prose=("checked against TVM",)))
 
 
 @runtime.command()

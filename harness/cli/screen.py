@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from harness.cli.table import size
 from harness.run.progress import on_device
 from harness.run.record import Record
+from harness.tables import folded
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -89,9 +90,21 @@ class Screen:
 
 
 def out(text: str) -> None:
-    """Print a result."""
+    """Print a result for a person, no wider than the terminal."""
+    out_whole(folded(text))
+
+
+def out_whole(text: str) -> None:
+    """Print a result for a program or a file: JSON, Markdown, source code. No line of it is folded."""
     sys.stdout.write(plain(text) + "\n")
     sys.stdout.flush()
+
+
+def out_json(value: object) -> None:
+    """Print a result for a program: one JSON value in the shape that docs/output.md tells, and nothing else."""
+    import json
+
+    out_whole(json.dumps(value, indent=1, allow_nan=False))
 
 
 def plain(text: str) -> str:

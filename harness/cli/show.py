@@ -32,7 +32,7 @@ def show(
     import sys
 
     from device_runner.names import suggestion
-    from harness.cli.screen import out
+    from harness.cli.screen import out, out_whole
     from harness.cli.table import json_array, results_table
     from harness.failures import UsageError
     from harness.run.record import RecordFile
@@ -49,33 +49,43 @@ def show(
         own_last = sorted(chosen, key=lambda record: not record.compiled_with)  # baselines run again are not news
         latest = {(record.case, record.identity_key, record.as_shipped): record for record in own_last}
         chosen = list(latest.values())
-    if as_json:
-        out(json_array(chosen))
-    elif partitions:
-        out(_partitions(chosen))
+    if partitions:
+        _show_partitions(chosen, as_json)
     elif crossover:
-        out(_path_ranking(chosen))
+        _show_path_ranking(chosen, as_json)
+    elif as_json:
+        out_whole(json_array(chosen))
     elif len(chosen) == 1:
         out(_whole(chosen[0].model_dump(mode="json", by_alias=True)))
     else:
         out(results_table(chosen))
 
 
-def _partitions(records: Sequence[Record]) -> str:
+def _show_partitions(records: Sequence[Record], as_json: bool) -> None:
+    from harness.cli.screen import out, out_json
     from harness.failures import UsageError
     from harness.paths.clml.report import render
 
     reports = {record.case: record.offload for record in records if record.offload}
     if not reports:
         raise UsageError("none of these cases was cut into parts", hint="only path clml is: try '*-clml-*'")
-    return "\n\n".join(f"{case}\n\n{render(report)}" for case, report in reports.items())
+    if as_json:
+        out_json([{"case": case, **report} for case, report in reports.items()])
+    else:
+        out("\n\n".join(f"{case}\n\n{render(report)}" for case, report in reports.items()))
 
 
-def _path_ranking(records: Sequence[Record]) -> str:
-    from harness.cli.table import plain_table
+def _show_path_ranking(records: Sequence[Record], as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from harness.cli.screen import out, out_json
     from harness.judge.path_ranking import rank_paths
+    from harness.tables import table
 
     ranked = rank_paths(records)
+    if as_json:
+        out_json([{**asdict(ranking), "conclusion": ranking.conclusion} for ranking in ranked])
+        return
     rows = [
         (r.model, r.precision, r.tuning, s.path, *_latency(s), "-" if s.mac_share is None else f"{s.mac_share:.0%}")
         for r in ranked
@@ -83,7 +93,8 @@ def _path_ranking(records: Sequence[Record]) -> str:
     ]
     conclusions = [f"{r.model} {r.precision} {r.tuning} on {r.identity_key}: {r.conclusion}" for r in ranked]
     headers = ("model", "precision", "tuning", "path", "wall ms", "± % within", "MACs offloaded")
-    return "\n".join([plain_table(rows, headers), "", *conclusions])
+    drawn = table(rows, headers, right=headers[4:], alike=("precision", "tuning"), spare=("MACs offloaded",))
+    out("\n".join([drawn, "", *conclusions]))
 
 
 def _latency(standing: Standing) -> tuple[str, str]:
@@ -94,7 +105,7 @@ def _latency(standing: Standing) -> tuple[str, str]:
 
 def _whole(record: dict[str, object]) -> str:
     width = max(map(len, record))
-    known = {name: value for name, value in record.items() if value not in ("", None, [])}
+    known = {name: value for name, value in record.items() if value not in ("", None, [], {})}
     return "\n".join(f"{name:{width}}  {_value(value)}" for name, value in known.items())
 
 
@@ -102,7 +113,8 @@ def _value(value: object) -> str:
     if isinstance(value, list) and value and isinstance(value[0], float):
         return " ".join(f"{sample:.4g}" for sample in value)
     if isinstance(value, dict):
-        return ", ".join(f"{name} {_value(part)}" for name, part in value.items() if part not in ("", [], None))
+        return ", ".join(f"{name} {_value(part)}" for name, part in value.items() if part not in ("", [], {}, None))
     if isinstance(value, list):
-        return " ".join(map(str, value))
+        structured = any(isinstance(part, dict) for part in value)
+        return "; ".join(map(_value, value)) if structured else " ".join(map(str, value))
     return str(value).replace("\n", "\n    ")

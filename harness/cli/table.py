@@ -1,13 +1,14 @@
-"""Tables for people, drawn by tabulate."""
+"""The table that a run ends with, and the words that tables share."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.judge.remarks import remarks, spread_within
 from harness.run.outcome import Outcome
+from harness.tables import table
 
 if TYPE_CHECKING:
     from harness.run.record import Record
@@ -25,7 +26,10 @@ COLUMNS = (
     "error / tolerance",
     "library",
 )
-LEFT_COLUMNS = 5
+NUMBERS = COLUMNS[5:]
+ALIKE = ("precision", "tuning")
+SPARE = ("library", "n", "error / tolerance", "device ms", "± % within")
+"""What a narrow terminal gets along without, the first first."""
 
 
 def json_array(records: Sequence[Record]) -> str:
@@ -35,21 +39,11 @@ def json_array(records: Sequence[Record]) -> str:
 
 def results_table(records: Sequence[Record]) -> str:
     """The final table of a run, followed by a line for whatever is not plainly `ok`."""
-    from tabulate import tabulate
-
     several = len({record.device for record in records}) > 1
     rows = [(record.device, *_row(record)) if several else _row(record) for record in records]
     headers = ("device", *COLUMNS) if several else COLUMNS
-    align = ["left"] * (LEFT_COLUMNS + several) + ["right"] * (len(COLUMNS) - LEFT_COLUMNS)
-    text = tabulate(rows, headers=headers, colalign=align if rows else None, disable_numparse=True)
+    text = table(rows, headers, right=NUMBERS, alike=ALIKE, spare=SPARE)
     return "\n".join([text, *_complaints(records)])
-
-
-def plain_table(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> str:
-    """A simple table."""
-    from tabulate import tabulate
-
-    return tabulate(list(rows), headers=headers, disable_numparse=True)
 
 
 def milliseconds(value_ms: float) -> str:

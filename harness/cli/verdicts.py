@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.cli.table import milliseconds
+from harness.tables import markdown_table, table
 
 if TYPE_CHECKING:
     from harness.judge.comparison import Comparison, Result
@@ -17,17 +17,16 @@ if TYPE_CHECKING:
     from harness.judge.stats.geomean import Overall
 
 HEADERS = ("case", "verdict", "confidence", "base ms", "head ms", "change", "interval")
+SPARE = ("interval", "confidence", "base ms", "head ms")
 
 
 def verdict_table(comparisons: Sequence[Comparison], *, markdown: bool = False) -> str:
     """One row for each case, then the reasons of each verdict that has some."""
-    from tabulate import tabulate
-
-    style = "github" if markdown else "simple"
-    table = tabulate([_row(c) for c in comparisons], headers=HEADERS, tablefmt=style, disable_numparse=True)
+    rows = [_row(c) for c in comparisons]
+    drawn = markdown_table(rows, HEADERS) if markdown else table(rows, HEADERS, spare=SPARE)
     bullet = "* " if markdown else "  "
     reasons = [f"{bullet}{c.key}: {c.verdict.value}: {'; '.join(c.reasons)}" for c in comparisons if c.reasons]
-    return "\n".join([table, *([""] if reasons else []), *reasons])
+    return "\n".join([drawn, *([""] if reasons else []), *reasons])
 
 
 def summary(fitness: Fitness, means: Sequence[PathMean], flips: Sequence[PathFlip], *, markdown: bool = False) -> str:
@@ -58,9 +57,9 @@ def _overall(overall: Overall) -> str:
     return f"geometric mean {overall.ratio:.3f} of base (cases: {overall.series}{interval}{left_out})"
 
 
-def as_json(result: Result, means: Sequence[PathMean], flips: Sequence[PathFlip]) -> str:
+def plain_result(result: Result, means: Sequence[PathMean], flips: Sequence[PathFlip]) -> dict[str, Any]:
     """Everything above, for programs. Unknown numbers are null."""
-    facts = {
+    return {
         "fit": result.fitness.fit,
         "unfit_because": result.fitness.reasons if result.fitness.fit is False else (),
         "cases": [_plain(comparison) for comparison in result.cases],
@@ -69,7 +68,6 @@ def as_json(result: Result, means: Sequence[PathMean], flips: Sequence[PathFlip]
             {"identity": flipped.identity, "what": flipped.what, **vars(flipped.flip)} for flipped in flips
         ],
     }
-    return json.dumps(facts, indent=1, allow_nan=False)
 
 
 def _plain_mean(mean: PathMean) -> dict[str, Any]:

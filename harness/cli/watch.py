@@ -12,7 +12,7 @@ from device_runner.failures import RigFailure
 
 if TYPE_CHECKING:
     from rich.live import Live
-    from rich.table import Table
+    from rich.text import Text
 
     from device_runner.device import DeviceEntry
 
@@ -83,15 +83,12 @@ def _live() -> AbstractContextManager[Live | None]:
     return Live(console=console, auto_refresh=False) if console.is_terminal else nullcontext()
 
 
-def _table(rows: Sequence[Row]) -> Table:
-    from rich import box
-    from rich.table import Table
+def _table(rows: Sequence[Row]) -> Text:
     from rich.text import Text
 
-    table = Table(*COLUMNS, box=box.SIMPLE_HEAD)
-    for row in rows:
-        table.add_row(*(Text(text) for text in row))  # the name of a device is not markup
-    return table
+    from harness.tables import table
+
+    return Text(table(rows, COLUMNS, prose=("state",), spare=("held for", "used by", "for")))  # a name is not markup
 
 
 def _say_changes(before: Sequence[Row], rows: Sequence[Row], now: datetime) -> None:

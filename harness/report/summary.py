@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import Any
 
-from tabulate import tabulate
-
-from harness.history.events import WORST_FIRST, change, events, state_of, vanished
+from harness.history.events import WORST_FIRST, Event, change, events, state_of, vanished
 from harness.history.results import History, Series
 from harness.report import words
+from harness.tables import markdown_table, table
 
 MOST_ROWS = 200
 
@@ -19,22 +19,62 @@ def lines(history: History, *, markdown: bool) -> Iterator[str]:
     if not history.series:
         yield "Nothing was measured."
     for machine in sorted(history.commits):
-        series = [one for one in history.series if one.machine == machine]
-        if series:
-            yield from _machine(history, machine, series, markdown)
+        if any(one.machine == machine for one in history.series):
+            yield from _machine(history, machine, markdown)
     for problem in history.skipped:
         yield f"- could not be read: {_plain(problem)}"
 
 
-def _machine(history: History, machine: str, series: Sequence[Series], markdown: bool) -> Iterator[str]:
+def facts(history: History) -> dict[str, Any]:
+    """The same for programs. Latencies in ms; what is not known is null."""
+    return {
+        "machines": [
+            {
+                "machine": machine,
+                "commit": history.commits[machine][-1],
+                "cases": [_case(one) for one in _at_newest(history, machine)],
+                "moved": [_event(event) for event in _moved(history, machine)],
+                "vanished": [_named(one) for one in vanished(history) if one.machine == machine],
+            }
+            for machine in sorted(history.commits)
+        ],
+        "skipped": history.skipped,
+    }
+
+
+def _at_newest(history: History, machine: str) -> list[Series]:
     newest = history.commits[machine][-1]
-    here = [one for one in series if one.newest.commit == newest]
+    return [one for one in history.series if one.machine == machine and one.newest.commit == newest]
+
+
+def _moved(history: History, machine: str) -> list[Event]:
+    newest = history.commits[machine][-1]
+    return [e for e in events(history) if e.series.machine == machine and e.after.commit == newest]
+
+
+def _named(series: Series) -> dict[str, Any]:
+    return {"case": series.case.id, "quirks": series.quirks}
+
+
+def _case(series: Series) -> dict[str, Any]:
+    point = series.newest
+    state = {"state": state_of(point).value, "wall_ms": point.wall_ms, "message": point.message}
+    return {**_named(series), **state, "change_since_last_release": change(series)}
+
+
+def _event(event: Event) -> dict[str, Any]:
+    numbers = {"verdict": event.verdict.value, "before_ms": event.before.wall_ms, "after_ms": event.after.wall_ms}
+    return {**_named(event.series), **numbers, "since": event.before.commit, "message": event.after.message}
+
+
+def _machine(history: History, machine: str, markdown: bool) -> Iterator[str]:
+    newest, here = history.commits[machine][-1], _at_newest(history, machine)
     counts = Counter(state_of(one.newest).value for one in here)
     label = words.commit_text(here[0].newest) if here else newest[: words.HASH_LENGTH]
     yield f"{'## ' if markdown else ''}{machine} at {label}"
     yield ""
     yield ", ".join(f"{count} {name}" for name, count in counts.items()) + "."
-    moved = [e for e in events(history) if e.series.machine == machine and e.after.commit == newest]
+    moved = _moved(history, machine)
     gone = [one for one in vanished(history) if one.machine == machine]
     for verdict in WORST_FIRST:
         for event in (e for e in moved if e.verdict is verdict):
@@ -56,7 +96,8 @@ def _machine(history: History, machine: str, series: Sequence[Series], markdown:
         for one in here[:MOST_ROWS]
     ]
     heads = ("case", "quirks", "state", "latency", "since last release")
-    yield from tabulate(rows, heads, tablefmt="github" if markdown else "simple", disable_numparse=True).splitlines()
+    drawn = markdown_table(rows, heads) if markdown else table(rows, heads, alike=("quirks",))
+    yield from drawn.splitlines()
     if len(here) > MOST_ROWS:
         yield f"{len(here) - MOST_ROWS} more."
     yield ""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runner.device import Identity
-from harness.cli.verdicts import as_json, verdict_table
+from harness.cli.verdicts import plain_result, verdict_table
 from harness.failures import UsageError
 from harness.judge.compare import compare_sides
 from harness.judge.comparison import Comparison, Result, exit_code
@@ -219,5 +219,5 @@ def test_whatever_the_samples_are_there_is_a_verdict_and_a_reason_if_it_is_none(
     assert comparison.verdict.tells or comparison.reasons
     if min(len(base), len(head)) < 2:
         assert comparison.verdict not in (Verdict.SLOWER, Verdict.FASTER)
-    json.loads(as_json(result, path_means(result.cases), path_flips(result.cases)))
+    json.dumps(plain_result(result, path_means(result.cases), path_flips(result.cases)), allow_nan=False)
     assert verdict_table(result.cases)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +9,7 @@ from dataclasses import replace
 import pytest
 from fake_records import a_record, sessions
 
-from harness.cli.verdicts import as_json, undecided, verdict_table
+from harness.cli.verdicts import plain_result, undecided, verdict_table
 from harness.judge.compare import compare_sides
 from harness.judge.comparison import Comparison, Result, exit_code
 from harness.judge.confirm import Measure, confirm, judge
@@ -67,7 +66,7 @@ def test_a_confirmed_row_is_of_the_confirmations_sessions_alone(base_ms: float, 
     """The screen's session measured base at 22 ms: the row must not set the confirmation's change beside that."""
     measure, _ = device(base_ms, head_ms)
     comparison = settled(one_session_against(sessions(22, 1), 30), measure)
-    (case,) = json.loads(as_json(Result([comparison]), [], []))["cases"]
+    (case,) = plain_result(Result([comparison]), [], [])["cases"]
     base, head = case["base"]["wall_ms"], case["head"]["wall_ms"]
     assert base == pytest.approx(base_ms, rel=0.1)
     assert head / base - 1 == pytest.approx(case["relative"])
@@ -96,7 +95,7 @@ def test_what_lies_near_its_baseline_is_unchanged_so_far_which_is_not_the_same_a
     assert asked == []
     judged = judge(result, RULES, lambda _: measure)
     assert exit_code(judged) is ExitCode.GOOD
-    (told,) = json.loads(as_json(judged, [], []))["cases"]
+    (told,) = plain_result(judged, [], [])["cases"]
     assert (told["verdict"], told["confidence"]) == ("unchanged so far", None)
     assert " unchanged so far " in verdict_table(judged.cases)
 
@@ -145,7 +144,7 @@ def test_a_suspicion_that_stays_open_is_noticed_by_the_shell_and_named_in_the_la
     assert [case.verdict for case in result.cases] == [Verdict.INCONCLUSIVE, Verdict.SAME]
     assert exit_code(result) is ExitCode.UNDECIDED
     assert undecided(result).startswith("undecided: tiny-opencl-float32-untuned looks slower (+2")
-    assert json.loads(as_json(result, [], []))["cases"][0]["suspicion"] == "slower"
+    assert plain_result(result, [], [])["cases"][0]["suspicion"] == "slower"
 
 
 def test_what_looks_faster_and_stays_open_is_named_and_no_reason_to_fail() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tabulate import tabulate
+from harness.tables import table
 
 SYMBOL_WIDTH = 44
 """Symbols name every operator of a part: the first of resnet18's has 900 characters."""
@@ -31,7 +31,8 @@ def _summary(report: dict[str, Any]) -> str:
         ("may lose by offload", f"{small} of the subgraphs, marked *" if small else "none"),
         ("convolutions never tuned", f"{untunable}, those without activation" if untunable else "none"),
     ]
-    return tabulate(rows, tablefmt="plain", disable_numparse=True)
+    label = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:{label}}  {value}" for name, value in rows)
 
 
 def _subgraphs(report: dict[str, Any]) -> str:
@@ -47,13 +48,14 @@ def _subgraphs(report: dict[str, Any]) -> str:
         for part in report["subgraphs"]
     ]
     headers = ("subgraph", "calls", "operators", "MACs", "boundary", "composites")
-    return tabulate(rows, headers, tablefmt="simple", disable_numparse=True) if rows else ""
+    spare = ("boundary", "calls", "MACs")
+    return table(rows, headers, prose=("composites",), spare=spare) if rows else ""
 
 
 def _outside(report: dict[str, Any]) -> str:
     rows = [(left["operator"], left["count"], _short(left["macs"]), left["why"]) for left in report["outside"]]
     headers = ("stays on OpenCL", "count", "MACs", "why")
-    return tabulate(rows, headers, tablefmt="simple", disable_numparse=True, maxcolwidths=[None, None, None, 80])
+    return table(rows, headers, prose=("why",), spare=("MACs",))
 
 
 def _composites(part: dict[str, Any]) -> Iterator[str]:

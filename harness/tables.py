@@ -1,0 +1,184 @@
+"""Tables and text for people: no wider than the terminal, and whole and always the same where there is none.
+
+This is the one place that knows widths. A table that is too wide first puts its headers on several lines and folds its
+prose, then leaves out columns, the least important first, and says so; if that is not enough, its rows are stacked. No
+word is ever cut: one that is longer than the terminal is left to the terminal.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TextIO
+
+GAP = 2
+NARROWEST_PROSE = 20
+"""A column of prose that is narrower is no pleasure to read."""
+
+
+def terminal_width(stream: TextIO | None = None) -> int | None:
+    """Columns of the terminal that standard output (or `stream`) is; None if it is a pipe or a file."""
+    return shutil.get_terminal_size().columns if (stream or sys.stdout).isatty() else None
+
+
+def table(
+    rows: Iterable[Sequence[object]],
+    headers: Sequence[str],
+    *,
+    right: Sequence[str] = (),
+    prose: Sequence[str] = (),
+    alike: Sequence[str] = (),
+    spare: Sequence[str] = (),
+) -> str:
+    """A table with all its columns, or as many as the terminal has room for.
+
+    By header: `right` are aligned to the right, `prose` may be folded between words, `alike` may be said once below the
+    table if they are the same in every row, and `spare` may be left out, the first first.
+    """
+    whole = _Grid(headers, [[*map(str, row), *[""] * (len(headers) - len(row))] for row in rows], right, prose)
+    width = terminal_width()
+    if width is None or whole.natural_width <= width:
+        return whole.drawn()
+    said = {name: whole.common(name) for name in alike if whole.common(name)}
+    for count in range(len(said) + len(spare) + 1):
+        gone = [*said, *spare][:count]
+        if fitted := whole.without(gone).fitted(width):
+            return fitted + _note({name: said.get(name, "") for name in gone})
+    return whole.stacked()
+
+
+def markdown_table(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> str:
+    """A table for a page that GitHub draws."""
+    from tabulate import tabulate
+
+    return tabulate([list(row) for row in rows], headers, tablefmt="github", disable_numparse=True)
+
+
+def folded(text: str, stream: TextIO | None = None) -> str:
+    """Text for standard output (or `stream`), folded between words if it is a terminal.
+
+    A line that stands in columns goes on below its last one.
+    """
+    width = terminal_width(stream)
+    if width is None:
+        return text
+    return "\n".join(part for line in text.split("\n") for part in _folded_line(line, width))
+
+
+def _folded_line(line: str, width: int) -> list[str]:
+    if len(line) <= width:
+        return [line]
+    gaps = [found.end() for found in re.finditer(r"\s{2,}", line) if found.end() <= 0.6 * width]
+    begin = len(line) - len(line.lstrip())
+    hang = gaps[-1] if gaps and gaps[-1] > begin else begin + GAP
+    return _words(line, width, " " * min(hang, max(0, width - _longest_word(line))))
+
+
+def _words(text: str, width: int, indent: str = "") -> list[str]:
+    return textwrap.wrap(
+        text,
+        width,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+    ) or [""]
+
+
+def _longest_word(text: str) -> int:
+    return max(map(len, text.split()), default=0)
+
+
+def _note(left_out: dict[str, str]) -> str:
+    """What the terminal had no room for."""
+    same = [f"{name} {value}" for name, value in left_out.items() if value]
+    gone = [name for name, value in left_out.items() if not value]
+    lines = [f"in every row: {', '.join(same)}"] if same else []
+    lines += [f"no room for: {', '.join(gone)} (a wider terminal, a pipe and --json have them)"] if gone else []
+    return "".join(f"\n{line}" for line in lines)
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Cells, and how each column is drawn."""
+
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    right: Sequence[str]
+    prose: Sequence[str]
+
+    @property
+    def natural_width(self) -> int:
+        return max(map(len, self.drawn().split("\n")))
+
+    def common(self, header: str) -> str:
+        """The value of every row, if there are several rows and one value."""
+        values = {row[self.headers.index(header)] for row in self.rows}
+        return values.pop() if len(self.rows) > 1 and len(values) == 1 else ""
+
+    def without(self, gone: Sequence[str]) -> _Grid:
+        kept = [index for index, header in enumerate(self.headers) if header not in gone]
+        rows = [[row[index] for index in kept] for row in self.rows]
+        return replace(self, headers=[self.headers[index] for index in kept], rows=rows)
+
+    def drawn(self) -> str:
+        """As wide as it is."""
+        from tabulate import tabulate
+
+        align = self._align if self.rows else None
+        return tabulate(self.rows, self.headers, colalign=align, disable_numparse=True)
+
+    def fitted(self, width: int) -> str:
+        """With headers on several lines and prose folded; empty if it is too wide all the same."""
+        from tabulate import tabulate
+
+        widths = self._widths(width)
+        if not widths:
+            return ""
+        heads = ["\n".join(_words(header, size)) for header, size in zip(self.headers, widths, strict=True)]
+        rows = [
+            [
+                "\n".join(p for line in cell.split("\n") for p in _words(line, size)) if header in self.prose else cell
+                for header, cell, size in zip(self.headers, row, widths, strict=True)
+            ]
+            for row in self.rows
+        ]
+        lines = [heads, ["-" * size for size in widths], *rows]
+        return "\n".join(
+            line.rstrip()
+            for line in tabulate(lines, tablefmt="plain", colalign=self._align, disable_numparse=True).split("\n")
+        )
+
+    def _widths(self, width: int) -> list[int]:
+        """Width of each column; empty if they have no room beside each other."""
+        cells = [[row[index] for row in self.rows] for index in range(len(self.headers))]
+        longest = [max((len(line) for cell in column for line in cell.split("\n")), default=0) for column in cells]
+        least = [max(_longest_word(header), size) for header, size in zip(self.headers, longest, strict=True)]
+        folds = [index for index, header in enumerate(self.headers) if header in self.prose]
+        for index in folds:
+            longest_word = max(map(_longest_word, (self.headers[index], *cells[index])))
+            least[index] = min(least[index], max(NARROWEST_PROSE, longest_word))
+        left = width - sum(least) - GAP * (len(least) - 1)
+        if left < 0:
+            return []
+        for index in folds:
+            more = min(left, max(0, longest[index] - least[index]))
+            least[index], left = least[index] + more, left - more
+        return least
+
+    def stacked(self) -> str:
+        """Each row as a paragraph: its first cell, and below it what the others are called and say."""
+        label = max(map(len, self.headers[1:]), default=0)
+        return "\n".join(
+            "\n".join([row[0], *(f"  {name:{label}}  {cell}" for name, cell in told if cell not in ("", "-"))])
+            for row in self.rows
+            for told in [list(zip(self.headers[1:], row[1:], strict=True))]
+        )
+
+    @property
+    def _align(self) -> list[str]:
+        return ["right" if header in self.right else "left" for header in self.headers]
