@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import re
 
-from device_runner.failures import KernelBuildFailure, PathFailure, ProgramFailure, Unsupported
+from device_runner.failures import (
+    EVIDENCE_LIMIT_BYTES,
+    KernelBuildFailure,
+    PathFailure,
+    ProgramFailure,
+    Unsupported,
+)
 
 LINE_LIMIT = 300
 """How much of a message stands in a record's one line; the rest is evidence."""
@@ -17,6 +23,9 @@ _WRAPPING = re.compile(
 """What TVM puts around a message: its wrapper, its stack, the place in its source."""
 
 _KERNEL_BUILD = re.compile(r"CL_BUILD_PROGRAM_FAILURE|clBuildProgram|build log", re.IGNORECASE)
+_ERROR = re.compile(r"\berror\b", re.IGNORECASE)
+_FILE = re.compile(r"\S+:(?=\d+:\d+:)")
+"""What compilers put before line and column."""
 _UNSUPPORTED = re.compile(
     r"extn not present|extension .*not (?:present|supported|available)|cl_khr_fp16|load_from_bytes\.clml"
     r"|Unsupported target version",
@@ -26,13 +35,23 @@ _UNSUPPORTED = re.compile(
 
 def failure_of(text: str, doing: str) -> PathFailure:
     """The failure that an error text tells of; `doing` names the operation."""
+    message = f"{doing} failed: {one_line(text)}"
     if _KERNEL_BUILD.search(text):
-        kind: type[PathFailure] = KernelBuildFailure
-    elif _UNSUPPORTED.search(text):
-        kind = Unsupported
-    else:
-        kind = ProgramFailure
-    return kind(f"{doing} failed: {one_line(text)}", evidence=text)
+        first = _first_error(text)
+        message = f"{message}: {first}" if first else message
+        return KernelBuildFailure(message, evidence=text[:EVIDENCE_LIMIT_BYTES])  # later errors follow from the first
+    kind: type[PathFailure] = Unsupported if _UNSUPPORTED.search(text) else ProgramFailure
+    return kind(message, evidence=text)
+
+
+def _first_error(text: str) -> str:
+    """The first error that the device's OpenCL compiler names, as `error: LINE:COLUMN: what`; empty if it names none.
+
+    The file is left out: it is a temporary one of the device, and another in every run.
+    """
+    log = text.partition("CL_BUILD_PROGRAM_FAILURE")[2].splitlines()
+    found = next((line for line in log if _ERROR.search(line)), "")
+    return _FILE.sub("", found).strip()[:LINE_LIMIT]
 
 
 def one_line(text: str) -> str:

@@ -25,6 +25,10 @@ def show(
     crossover: Annotated[
         bool, typer.Option("--crossover", help="Which path wins for each model, and by how much.")
     ] = False,
+    kernels: Annotated[
+        bool,
+        typer.Option("--kernels", help="Where the OpenCL kernels lie, as files, and what the device said of them."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the latest record of each case on each device; of a single case, everything that is known."""
@@ -32,6 +36,7 @@ def show(
     import sys
 
     from device_runner.names import suggestion
+    from harness.cli.kernels import show_kernels
     from harness.cli.screen import out, out_whole
     from harness.cli.table import json_array, results_table
     from harness.failures import UsageError
@@ -53,6 +58,8 @@ def show(
         _show_partitions(chosen, as_json)
     elif crossover:
         _show_path_ranking(chosen, as_json)
+    elif kernels:
+        show_kernels(chosen, as_json)
     elif as_json:
         out_whole(json_array(chosen))
     elif len(chosen) == 1:

@@ -92,5 +92,6 @@ def _complaints(records: Sequence[Record]) -> list[str]:
     for r in records:
         if r.outcome is not Outcome.OK:
             lines.append(f"  {r.case}: {r.outcome.value} (owner: {r.outcome.owner.value}): {r.message}")
+            lines += [f"    {r.hint}"] if r.hint else []
         lines += [f"  {r.case}: {remark.word}: {remark.why}" for remark in remarks(r)]
     return ["", *lines] if lines else []

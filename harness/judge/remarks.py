@@ -60,5 +60,14 @@ def _unfit(samples_ms: Sequence[float]) -> tuple[str, ...]:
     return () if invalid(as_numbers(samples_ms), Limits()) else check(samples_ms).reasons
 
 
-REMARKS: tuple[Callable[[Record], Remark | None], ...] = (_unsteady,)
+def _as_opencl(record: Record) -> Remark | None:
+    """Whether nothing went the way of its path, by the facts of the build: then another path was measured."""
+    missing = {"texture": ("image_kernels", "put no tensor into an image"), "clml": ("subgraphs", "offloaded nothing")}
+    fact, what = missing.get(record.path, ("", ""))
+    if record.facts.get(fact) != 0:  # also where a record of an earlier version does not say
+        return None
+    return Remark("as opencl", f"path {record.path} {what}: whatever was measured is plain OpenCL")
+
+
+REMARKS: tuple[Callable[[Record], Remark | None], ...] = (_as_opencl, _unsteady)
 """Every remark there is, the gravest first."""

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from harness.run.tuning import Prepared, Proof
 
 
+_EXPLAINED_BY = {
+    Outcome.KERNEL_BUILD_ERROR: "`adreno-bench show --kernels {}` prints the build log and where the kernels lie",
+}
+"""What a person does next, where the failure itself does not say."""
+
+
 class WrongResult(PathFailure):
     """The path's answer is not the oracle's."""
 
@@ -162,7 +168,9 @@ class Recording:
         evidence = failure.evidence
         if isinstance(failure, Unsupported):
             evidence = f"{self._has()}\n{evidence}"
-        self.note(outcome=_outcome(failure), message=failure.message, hint=failure.hint, evidence=evidence)
+        outcome = _outcome(failure)
+        hint = failure.hint or _EXPLAINED_BY.get(outcome, "").format(self._known["case"])
+        self.note(outcome=outcome, message=failure.message, hint=hint, evidence=evidence)
         _release(error)
         return True
 

@@ -46,3 +46,23 @@ def test_what_comparisons_refuse_is_unsteady_however_close_the_samples_lie() -> 
 )
 def test_what_has_no_samples_or_says_enough_by_its_outcome_has_no_remark(facts: dict[str, Any]) -> None:
     assert remarks(a_record(**facts)) == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "facts", "said"),
+    [
+        ("texture", {"image_kernels": 0, "texture_tensors": 0}, "put no tensor into an image"),
+        ("clml", {"image_kernels": 0, "subgraphs": 0}, "offloaded nothing"),
+        ("texture", {"image_kernels": 3}, ""),
+        ("clml", {"image_kernels": 0, "subgraphs": 1}, ""),
+        ("opencl", {"image_kernels": 0}, ""),
+        ("texture", {}, ""),
+    ],
+)
+@pytest.mark.parametrize("outcome", [Outcome.OK, Outcome.WRONG_RESULT])
+def test_a_path_that_did_nothing_of_its_own_measured_plain_opencl(
+    path: str, facts: dict[str, int], said: str, outcome: Outcome
+) -> None:
+    found = remarks(a_record(f"tiny-{path}-float32-untuned", facts=facts, outcome=outcome))
+    assert [remark.word for remark in found] == (["as opencl"] if said else [])
+    assert all(f"path {path} {said}" in remark.why for remark in found)

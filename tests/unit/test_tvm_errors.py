@@ -46,5 +46,30 @@ def test_a_person_reads_the_message_without_the_stack(text: str, line: str) -> N
     assert one_line(text) == line
 
 
+LOG = "error: /data/local/tmp/pocl/tempfile_sy5vCD.cl:2:121: expected ')'\nerror: /data/tempfile_sy5vCD.cl:3:1: what\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("OpenCL: building kernel 'a' for a GPU: CL_BUILD_PROGRAM_FAILURE\n" + LOG, "error: 2:121: expected ')'"),
+        (
+            "InternalError: OpenCL build error for device=0x1\nError: CL_BUILD_PROGRAM_FAILURE\n"
+            "<source>:7:9: error: use of undeclared identifier 'data_0_ptr'\n",
+            "7:9: error: use of undeclared identifier 'data_0_ptr'",
+        ),
+    ],
+)
+def test_the_line_of_a_kernel_build_error_ends_with_the_first_error_of_the_build_log(text: str, first: str) -> None:
+    failure = failure_of(REMOTE + text, "running a.so")
+    assert type(failure) is KernelBuildFailure
+    assert failure.message.endswith(f": {first}")
+
+
+def test_a_long_build_log_is_kept_from_its_first_error_on() -> None:
+    text = REMOTE + "OpenCL: CL_BUILD_PROGRAM_FAILURE\n" + LOG + "error: x.cl:9:9: more\n" * 10_000
+    assert "expected ')'" in failure_of(text, "running a.so").evidence
+
+
 def test_a_long_message_is_cut() -> None:
     assert len(one_line("x" * 5_000)) == 300
