@@ -109,3 +109,20 @@ def root_operator(pattern: Any) -> str:
     """The operator that a pattern of a pattern table ends in, empty if it ends in no operator."""
     inner = getattr(pattern, "pattern", pattern)  # what a pattern of attributes looks at
     return str(inner.op.expr.name) if hasattr(inner, "op") else ""
+
+
+def with_function(mod: Any, name: str, function: Any) -> Any:
+    """A copy of the module with another function of this name."""
+    changed = mod.clone()
+    changed.update_func(mod.get_global_var(name), function)
+    return changed
+
+
+def rewrite_main(mod: Any, pattern: Any, replace: Any) -> Any:
+    """A copy of the module in whose `main` each expression of a pattern is replaced by `replace(expression, matched)`.
+
+    It is left as it is where `replace` returns the expression itself.
+    """
+    from tvm.relax.dpl import rewrite_call
+
+    return with_function(mod, "main", rewrite_call(pattern, replace, mod["main"]))

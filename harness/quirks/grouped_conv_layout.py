@@ -6,8 +6,8 @@ from typing import Any
 
 from harness.compiler.passes import Passes, replace_last
 from harness.paths.workaround import Edits
-from harness.quirks.base import Presence, ProbeAnswer, Quirk
-from harness.quirks.sample import conv, lower
+from harness.quirks.base import ProbeAnswer, Quirk
+from harness.quirks.sample import conv, lowers
 
 _CONV = "relax.nn.conv2d"
 _TEXTURE = {_CONV: ["NCHW4c", "OIHW4o", "NCHW4c"]}
@@ -16,12 +16,7 @@ _PLAIN = {_CONV: ["NCHW", "OIHW", "NCHW"]}
 
 def probe(*applied: Quirk) -> ProbeAnswer:
     """Lower a depthwise convolution with TVM's own passes."""
-    mod = conv(groups=8)
-    try:
-        lower(mod, applied)
-    except Exception as error:  # whatever TVM raises is the answer
-        return ProbeAnswer(Presence.PRESENT, str(error).strip().splitlines()[-1])
-    return ProbeAnswer(Presence.ABSENT, "a depthwise convolution is lowered")
+    return lowers(conv(groups=8), applied, "a depthwise convolution")
 
 
 def keep_grouped_plain(passes: Passes) -> Passes:

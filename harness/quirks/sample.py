@@ -7,15 +7,17 @@ from typing import Any
 
 from harness.compiler.compat import opencl_source, tensor_type, type_of
 from harness.paths.base import ImageLimits
+from harness.paths.opencl import OpenCLPath
 from harness.paths.texture import TexturePath
-from harness.paths.workaround import Workaround
+from harness.paths.workaround import Workaround, edit_model
+from harness.quirks.base import Presence, ProbeAnswer
 
 _TEXTURE = TexturePath()
 
 
-def conv(*, groups: int = 1, dtype: str = "float32") -> Any:
+def conv(*, groups: int = 1, dtype: str = "float32", input_name: str = "data") -> Any:
     """A convolution."""
-    return _network(lambda _builder, conv: conv(), groups=groups, dtype=dtype)
+    return _network(lambda _builder, conv: conv(), groups=groups, dtype=dtype, input_name=input_name)
 
 
 def max_pool() -> Any:
@@ -39,18 +41,46 @@ def concat() -> Any:
     return _network(lambda builder, conv: conv(builder.emit(relax.op.concat([conv(), conv()], axis=1))))
 
 
-def _network(make: Callable[[Any, Any], Any], *, groups: int = 1, dtype: str = "float32") -> Any:
-    """A module whose `main` is what `make` builds of 3x3 convolutions with eight channels on 8 x 8."""
+def dropout() -> Any:
+    """A convolution, then a dropout, as the importer leaves it for inference."""
+    from tvm import relax
+
+    return _network(lambda builder, conv: relax.TupleGetItem(builder.emit(relax.op.nn.dropout(conv(), 0.5)), 0))
+
+
+def sum_of_stack() -> Any:
+    """The sum of two convolutions, as the importer makes it of ONNX's `Sum`."""
+    from tvm import relax
+
+    return _network(lambda builder, conv: relax.op.sum(builder.emit(relax.op.stack([conv(), conv()], axis=0)), axis=0))
+
+
+def grouped_conv_and_activation() -> Any:
+    """A 1x1 convolution in two groups, then a rectifier."""
+    from tvm import relax
+
+    return _network(lambda _builder, conv: relax.op.nn.relu(conv()), groups=2, kernel=1)
+
+
+def _network(
+    make: Callable[[Any, Any], Any],
+    *,
+    groups: int = 1,
+    kernel: int = 3,
+    dtype: str = "float32",
+    input_name: str = "data",
+) -> Any:
+    """A module whose `main` is what `make` builds of convolutions with eight channels on 8 x 8."""
     import numpy as np
     from tvm import relax
 
-    data = relax.Var("data", tensor_type((1, 8, 8, 8), dtype))
+    data = relax.Var(input_name, tensor_type((1, 8, 8, 8), dtype))
     builder = relax.BlockBuilder()
 
     def conv(value: Any = data) -> Any:
         channels = int(type_of(value).shape[1])
-        weight = relax.const(np.ones((8, channels // groups, 3, 3), dtype))
-        return builder.emit(relax.op.nn.conv2d(value, weight, groups=groups, padding=1))
+        weight = relax.const(np.ones((8, channels // groups, kernel, kernel), dtype))
+        return builder.emit(relax.op.nn.conv2d(value, weight, groups=groups, padding=kernel // 2))
 
     with builder.function("main", [data]):
         with builder.dataflow():
@@ -66,9 +96,20 @@ def texture_target() -> Any:
 
 def lower(mod: Any, workarounds: Sequence[Workaround]) -> Any:
     """TVM's own Relax passes of the texture path, with these workarounds."""
-    return _TEXTURE.lower(mod, texture_target(), workarounds)
+    return _TEXTURE.lower(edit_model(mod, workarounds), texture_target(), workarounds)
 
 
-def source(mod: Any, workarounds: Sequence[Workaround]) -> str:
-    """OpenCL source of the texture path, with these workarounds."""
-    return opencl_source(_TEXTURE.build(lower(mod, workarounds), texture_target(), workarounds))
+def source(mod: Any, workarounds: Sequence[Workaround], path: OpenCLPath = _TEXTURE) -> str:
+    """OpenCL source of the texture path or another, with these workarounds."""
+    target = path.target(ImageLimits(), None)
+    lowered = path.lower(edit_model(mod, workarounds), target, workarounds)
+    return opencl_source(path.build(lowered, target, workarounds))
+
+
+def lowers(mod: Any, workarounds: Sequence[Workaround], what: str) -> ProbeAnswer:
+    """PRESENT if TVM's own passes of the texture path raise, whatever it is."""
+    try:
+        lower(mod, workarounds)
+    except Exception as error:  # whatever TVM raises is the answer
+        return ProbeAnswer(Presence.PRESENT, str(error).strip().splitlines()[-1])
+    return ProbeAnswer(Presence.ABSENT, f"{what} is lowered")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from compile_once import zoo_compiled
 from compile_requests import request_for
@@ -30,6 +31,26 @@ def small() -> bytes:
     net = GraphBuilder("small", (1, 8, 8, 8))
     x = net.max_pool(net.relu(net.conv(net.input, 8, 3, pad=1)), 3, stride=2, pad=1)
     return net.finish(net.conv(x, 8, 3, pad=1), (1, 8, 4, 4))
+
+
+def grouped() -> bytes:
+    """A 1x1 convolution in two groups and an activation: what makes ShuffleNet go wrong, as small as can be."""
+    net = GraphBuilder("grouped", (1, 8, 8, 8))
+    return net.finish(net.relu(net.conv(net.input, 8, 1, groups=2)), (1, 8, 8, 8))
+
+
+def as_caffe2_exports_it() -> bytes:
+    """An input with a slash in its name, a dropout, and operators that take any number of tensors."""
+    net = GraphBuilder("caffe2", (1, 8, 8, 8))
+    conv = net.conv(net.input, 8, 3, pad=1)
+    model = onnx.load_model_from_string(net.finish(conv, (1, 8, 8, 8)))
+    graph = model.graph
+    graph.input[0].name = graph.node[0].input[0] = "gpu_0/data:0"
+    graph.node.append(helper.make_node("Dropout", [conv.name], ["dropped"]))
+    for kind in ("Sum", "Mean", "Max", "Min"):
+        graph.node.append(helper.make_node(kind, ["dropped", "gpu_0/data:0", "dropped"], [kind]))
+        graph.output.append(helper.make_tensor_value_info(kind, TensorProto.FLOAT, [1, 8, 8, 8]))
+    return bytes(model.SerializeToString())
 
 
 def two_outputs() -> bytes:
@@ -108,6 +129,21 @@ def test_stores_and_pools_in_images_are_right_only_when_worked_around(answer: An
     (as_shipped,) = answer(small(), "texture", as_shipped=True)
     np.testing.assert_allclose(worked_around, right, rtol=0, atol=1e-5)
     assert np.abs(as_shipped - right).max() > 0.1 * np.abs(right).max()
+
+
+def test_epilogue_of_a_grouped_convolution_is_right_only_when_worked_around(answer: Answer) -> None:
+    (right,) = answer(grouped(), "cpu")
+    for path in ("opencl", "texture"):
+        (worked_around,) = answer(grouped(), path)
+        np.testing.assert_allclose(worked_around, right, rtol=0, atol=1e-5, err_msg=path)
+    (as_shipped,) = answer(grouped(), "opencl", as_shipped=True)
+    assert np.abs(as_shipped - right).max() > 0.1 * np.abs(right).max()
+
+
+@pytest.mark.parametrize("path", ["opencl", "texture"])
+def test_names_and_operators_of_caffe2_are_right(answer: Answer, path: str) -> None:
+    right = answer(as_caffe2_exports_it(), "cpu")
+    np.testing.assert_allclose(answer(as_caffe2_exports_it(), path), right, rtol=0, atol=1e-5)
 
 
 @pytest.mark.slow

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from device_runner.failures import RigFailure
 from harness.cases.case import Precision
@@ -15,6 +17,7 @@ from harness.paths.clml.patterns import ClmlEdits
 from harness.paths.workaround import NO_EDITS
 from harness.quirks import QUIRKS, Presence, ProbeAnswer, Quirk, policy_of, quirks_for, require_known
 from harness.quirks.ask import ask
+from harness.quirks.input_name_in_kernel import identifiers
 
 FIXED = [q for q in QUIRKS if q.edits != NO_EDITS]
 
@@ -48,7 +51,11 @@ def test_until_is_the_first_release_without_it() -> None:
 
 def test_path_and_precision_decide() -> None:
     assert applied("cpu", tvm="0.27.0") == set()
-    assert applied("opencl", tvm="0.27.0") == {"tir-pipeline-tuple"}
+    assert applied("opencl", tvm="0.27.0") == {
+        "tir-pipeline-tuple",
+        "input-name-in-kernel",
+        "reduction-epilogue-private",
+    }
     assert "texture-conv-out-dtype" not in applied("texture", tvm="0.27.0")
     assert "texture-conv-out-dtype" in applied("texture", Precision.FLOAT16_ACC32, tvm="0.27.0")
 
@@ -90,6 +97,17 @@ def test_probe_agrees_with_the_releases(quirk: Quirk) -> None:
 @pytest.mark.parametrize("quirk", FIXED, ids=lambda quirk: quirk.id)
 def test_workaround_removes_the_defect(quirk: Quirk) -> None:
     assert quirk.probe(quirk).state is Presence.ABSENT
+
+
+def test_inputs_keep_different_names_that_c_takes() -> None:
+    assert identifiers(["a/b", "a_b", "a:b", "plain"]) == ["a_b_", "a_b", "a_b__", "plain"]
+
+
+@given(st.lists(st.text(max_size=4), unique=True, max_size=6))
+def test_identifiers_are_as_many_and_different(names: list[str]) -> None:
+    found = identifiers(names)
+    assert len(set(found)) == len(names)
+    assert all(name.replace("_", "a").isalnum() and name.isascii() for name in found if name)
 
 
 def test_workaround_without_its_pass_fails_loudly() -> None:
