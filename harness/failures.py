@@ -18,6 +18,12 @@ class ModelError(UsageError):
     """The model that was asked for cannot be used as it is; the hint says how to mend it."""
 
 
+class OracleNotFinite(Failure):
+    """The oracle's own answer holds NaN or infinity: nothing can be compared with it."""
+
+    outcome = "oracle-not-finite"
+
+
 class CompileFailure(Failure):
     """The compiler did not make a usable library of a good model."""
 

@@ -17,6 +17,8 @@ RESULT = "result.json"
 """How it went, as the worker says it; no part of a finished entry."""
 INPUTS, OUTPUTS = "inputs.npz", "outputs.npz"
 """Of the oracle."""
+OTHER_OUTPUTS = "other-outputs.npz"
+"""The oracle's answers to other inputs."""
 
 
 @dataclass(frozen=True)

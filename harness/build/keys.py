@@ -29,10 +29,13 @@ def compile_job(request: CompileRequest, model_sha256: str, title: str) -> Job:
     return Job("compile", key, title, {"request": dataclasses.asdict(request)})
 
 
-def oracle_job(request: CompileRequest, model_sha256: str, seed: int, title: str) -> Job:
-    """The job that computes the oracle's answers. `request` is of the `cpu` path."""
+def oracle_job(request: CompileRequest, model_sha256: str, seed: int, title: str, inputs: Path | None = None) -> Job:
+    """The job that computes the oracle's answers. `request` is of the `cpu` path.
+
+    Where there is a file of `inputs`, its content is part of `model_sha256`.
+    """
     key = compile_job(request, model_sha256, title).key
-    payload = {"request": dataclasses.asdict(request), "seed": seed}
+    payload = {"request": dataclasses.asdict(request), "seed": seed, "inputs": str(inputs) if inputs else None}
     return Job("oracle", key_of({"compile": key, "seed": seed}), title, payload)
 
 

@@ -1,41 +1,84 @@
 """The oracle: the `cpu` path's answers, against which every other path is judged.
 
-The answers are computed once in a worker process and kept as plain arrays in the store.
+The answers are computed once in a worker process and kept as plain arrays in the store: to the inputs of the case, and
+to other inputs, by which it is known whether the network looks at its inputs at all (`harness.run.vacuous`).
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from harness.build.not_finite import count, first_not_finite, origin, tensors
+from harness.failures import OracleNotFinite
 
 if TYPE_CHECKING:
     from device_runner.device import Array
 
 
-def answer(request: dict[str, Any], seed: int, out: Path) -> dict[str, Any]:
-    """Compile for `cpu`, run on seeded inputs, write both arrays to `out`. Worker only: it imports TVM.
+def answer(request: dict[str, Any], seed: int, given: str | None, out: Path) -> dict[str, Any]:
+    """Compile for `cpu`, run on the `given` file's inputs or on seeded ones, write all arrays to `out`.
 
-    Raises CompileFailure if even LLVM cannot compile the model.
+    Worker only: it imports TVM. Raises CompileFailure if even LLVM cannot compile the model, and OracleNotFinite if
+    there is nothing to compare with.
     """
     import tvm
     from tvm import relax
 
-    from harness.build.artifact import INPUTS, OUTPUTS
+    from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS
     from harness.build.compile import compile_model
     from harness.cases.request import CompileRequest
+    from harness.models.given_inputs import load_inputs
     from harness.models.spec import InputSpec, seeded_inputs
 
     compiled = compile_model(CompileRequest(**request), out)
-    inputs = seeded_inputs([InputSpec(name, tuple(shape), dtype) for name, shape, dtype in compiled.inputs], seed)
-    began = time.monotonic()
+    specs = [InputSpec(name, tuple(shape), dtype) for name, shape, dtype in compiled.inputs]
+    inputs = load_inputs(Path(given), specs) if given else seeded_inputs(specs, seed)
     machine = relax.VirtualMachine(tvm.runtime.load_module(str(out / compiled.library)), tvm.cpu())
-    answers = machine["main"](*(tvm.runtime.tensor(array) for array in inputs.values()))
-    tensors = [answers] if hasattr(answers, "numpy") else list(answers)
+
+    def ask(arrays: Mapping[str, Array]) -> list[Array]:
+        made = machine["main"](*(tvm.runtime.tensor(array) for array in arrays.values()))
+        return [tensor.numpy() for tensor in tensors(made)]
+
+    began = time.monotonic()
+    answers = ask(inputs)
+    run_s = time.monotonic() - began
+    _require_finite(answers, Path(request["model_file"]), inputs, given)
     save_arrays(out / INPUTS, list(inputs.values()))
-    save_arrays(out / OUTPUTS, [tensor.numpy() for tensor in tensors])
+    save_arrays(out / OUTPUTS, answers)
+    save_arrays(out / OTHER_OUTPUTS, _or_none(lambda: ask(seeded_inputs(specs, seed + 1))))
     (out / compiled.library).unlink()  # only its answers are needed
-    return {"run_s": time.monotonic() - began}
+    return {"run_s": run_s}
+
+
+def _or_none(ask: Callable[[], list[Array]]) -> list[Array]:
+    """The answers; none if the network refuses such inputs, which is no fault of it."""
+    try:
+        return ask()
+    except Exception:  # TVM raises errors of every kind
+        return []
+
+
+def _require_finite(answers: Sequence[Array], model: Path, inputs: Mapping[str, Array], given: str | None) -> None:
+    """Raise OracleNotFinite, with the operator to blame, if an answer cannot be compared with."""
+    index = first_not_finite(answers)
+    if index is None:
+        return
+    evidence = ""
+    try:
+        blamed = origin(model, inputs, index)
+    except Exception as error:  # TVM raises errors of every kind, and the finding stands without it
+        blamed, evidence = "", f"which operator it comes from could not be found out: {error}"
+    raise OracleNotFinite(
+        f"output {index} of the model is not finite on the CPU either ({count(answers[index])})"
+        + (f"; it begins with {blamed}" if blamed else ""),
+        hint=f"correct the model, or its inputs in {given}"
+        if given
+        else 'correct the model, or give it inputs that it is made for: `inputs = "FILE.npz"` (docs/suite.md)',
+        evidence=evidence,
+    )
 
 
 def load_arrays(file: Path) -> list[Array]:

@@ -23,7 +23,7 @@ from harness.models.sources import model_source
 from harness.models.spec import ModelSource
 from harness.paths import PATHS
 from harness.quirks import quirks_for
-from harness.store import sha256_of
+from harness.store import key_of, sha256_of
 
 CONTESTANTS = sorted(set(PATHS) - {"cpu"})
 """The paths that a suite may name; `cpu` is the oracle."""
@@ -45,8 +45,11 @@ def check(suite: Suite, cases: Sequence[Case], cache: Path) -> None:
 
 
 def model_digest(suite: Suite, name: str, cache: Path) -> str:
-    """SHA-256 of a model's ONNX file. Raises UsageError if the model cannot be used."""
-    return _digest(_file(suite, name, cache))
+    """Hash of a model's ONNX file and of the inputs that were given for it.
+
+    Raises UsageError if the model cannot be used.
+    """
+    return _digest(_file(suite, name, cache), _inputs(suite, name))
 
 
 def plan_case(
@@ -63,10 +66,10 @@ def plan_case(
     Raises UsageError if its model cannot be used.
     """
     file = _file(suite, case.model, cache)
-    digest, request = _digest(file), _request(suite, case, file, identity, policy)
+    request = _request(suite, case, file, identity, policy)
     return Plan(
         case=case,
-        compile=compile_job(request, digest, case.id),
+        compile=compile_job(request, _digest(file, _inputs(suite, case.model)), case.id),
         oracle=plan_oracle(suite, case.model, cache),
         quirks=tuple(request.quirks),
         relative_tolerance=suite.relative_tolerance(case),
@@ -81,7 +84,7 @@ def plan_oracle(suite: Suite, model: str, cache: Path) -> Job:
 
     Raises UsageError if the model cannot be used.
     """
-    file = _file(suite, model, cache)
+    file, inputs = _file(suite, model, cache), _inputs(suite, model)
     request = CompileRequest(
         model_file=str(file),
         input_shapes=_shapes(suite, model),
@@ -93,7 +96,7 @@ def plan_oracle(suite: Suite, model: str, cache: Path) -> Job:
         image2d_max_height=0,
         image_max_array_layers=0,
     )
-    return oracle_job(request, _digest(file), SEED, f"oracle of {model}")
+    return oracle_job(request, _digest(file, inputs), SEED, f"oracle of {model}", inputs)
 
 
 def _request(suite: Suite, case: Case, file: Path, identity: Identity, policy: QuirkPolicy) -> CompileRequest:
@@ -121,7 +124,7 @@ def _model(suite: Suite, name: str) -> str | OnnxModel:
 def _source(suite: Suite, name: str) -> ModelSource:
     model = _model(suite, name)
     if isinstance(model, OnnxModel):
-        return model_source(name, onnx=model.onnx, shapes=model.shapes)
+        return model_source(name, onnx=model.onnx, shapes=model.shapes, inputs=model.inputs)
     return model_source(name)
 
 
@@ -134,8 +137,15 @@ def _shapes(suite: Suite, name: str) -> dict[str, list[int]] | None:
     return model.shapes or None if isinstance(model, OnnxModel) else None
 
 
-def _digest(file: Path) -> str:
-    return _digest_of(file, file.stat().st_mtime_ns)
+def _inputs(suite: Suite, name: str) -> Path | None:
+    model = _model(suite, name)
+    return model.inputs if isinstance(model, OnnxModel) else None
+
+
+def _digest(file: Path, inputs: Path | None) -> str:
+    """A model with other inputs is another one: what was settled with the old ones is open again."""
+    own = _digest_of(file, file.stat().st_mtime_ns)
+    return key_of({"model": own, "inputs": _digest_of(inputs, inputs.stat().st_mtime_ns)}) if inputs else own
 
 
 @lru_cache(maxsize=256)

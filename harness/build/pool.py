@@ -31,6 +31,9 @@ GRACE_S = 5.0
 WORKER = (sys.executable, "-m", "harness.build.worker")
 
 
+KEPT = (failures.CompileFailure.outcome, failures.OracleNotFinite.outcome)
+"""Failures that the same input gives again."""
+
 Watcher = Callable[[Job, str, float], None]
 """Told (job, state, seconds): `building`, then `built`, `reused` or `failed`."""
 
@@ -170,14 +173,14 @@ def _tail(log: Path) -> str:
 
 
 def _keep(job: Job, scratch: Path, evidence: str, seconds: float) -> None:
-    """Turn what the worker left into an entry. A compile error is kept: the same input gives it again."""
+    """Turn what the worker left into an entry. What the same input gives again is kept, though it is a failure."""
     try:
         result = json.loads((scratch / RESULT).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise failures.CompilerCrash("the compiler's process ended without a result", evidence=evidence) from None
     if failure := result.get("failure"):
         failure["evidence"] = f"{evidence}\n{failure['evidence']}".strip()
-        if failure["outcome"] != failures.CompileFailure.outcome:
+        if failure["outcome"] not in KEPT:
             raise _revive(failure)
         (scratch / LIBRARY).unlink(missing_ok=True)
         (scratch / FAILURE).write_text(json.dumps(failure), encoding="utf-8")
@@ -188,9 +191,18 @@ def _keep(job: Job, scratch: Path, evidence: str, seconds: float) -> None:
     (scratch / "title").write_text(f"{job.title}\n", encoding="utf-8")
 
 
+_REVIVED: tuple[type[Failure], ...] = (
+    failures.CompileFailure,
+    failures.CompilerCrash,
+    failures.CompileTimeout,
+    failures.ModelError,
+    failures.OracleNotFinite,
+)
+
+
 def _revive(failure: dict[str, str]) -> Failure:
     """The worker's failure, as the class whose outcome it names."""
-    for kind in (failures.CompileFailure, failures.CompilerCrash, failures.CompileTimeout, failures.ModelError):
+    for kind in _REVIVED:
         if kind.outcome == failure["outcome"]:
             return kind(failure["message"], hint=failure["hint"], evidence=failure["evidence"])
     return RigFailure(failure["message"], hint=failure["hint"], evidence=failure["evidence"])

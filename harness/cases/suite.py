@@ -45,6 +45,8 @@ class OnnxModel(_Section):
     onnx: Path
     name: str = ""
     shapes: dict[str, list[int]] = {}
+    inputs: Path | None = None
+    """An `.npz` file of what it is run on, by input name; seeded random numbers if there is none."""
 
 
 class Limits(_Section):
@@ -209,7 +211,8 @@ def load_suite(file: Path) -> Suite:
 
 def _anchored(model: str | OnnxModel, folder: Path) -> str | OnnxModel:
     if isinstance(model, OnnxModel):
-        return model.model_copy(update={"onnx": folder / model.onnx})
+        inputs = folder / model.inputs if model.inputs else None
+        return model.model_copy(update={"onnx": folder / model.onnx, "inputs": inputs})
     return OnnxModel(onnx=folder / model) if model.endswith(".onnx") else model
 
 

@@ -125,6 +125,7 @@ def _plain_side(side: Side | None, wall_ms: float) -> dict[str, Any] | None:
         "quirks": side.quirks,
         "tvm": side.tvm,
         "emulated": side.emulated,
+        "vacuous": side.vacuous,
     }
 
 

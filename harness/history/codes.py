@@ -19,6 +19,7 @@ CODES = {
     Outcome.COMPILE_ERROR: 30,
     Outcome.COMPILER_CRASH: 31,
     Outcome.COMPILE_TIMEOUT: 32,
+    Outcome.ORACLE_NOT_FINITE: 40,
 }
 
 _OUTCOMES = {code: outcome for outcome, code in CODES.items()}

@@ -22,6 +22,8 @@ class CaseState(str, Enum):
     """What a point says of its case."""
 
     RIGHT = "right"
+    VACUOUS = "vacuous"
+    """Right, and an answer that knows nothing of the network would have been right, too."""
     WRONG = "wrong"
     BROKEN = "broken"
     UNSUPPORTED = "unsupported"
@@ -54,6 +56,8 @@ def state_of(point: Point) -> CaseState:
     """The state that a point's outcome means. A commit that cannot be installed is broken."""
     if point.outcome is None:
         return CaseState.BROKEN
+    if point.vacuous:
+        return CaseState.VACUOUS
     if point.outcome in (Outcome.OK, Outcome.UNSUPPORTED, Outcome.WRONG_RESULT):
         states = {Outcome.OK: CaseState.RIGHT, Outcome.WRONG_RESULT: CaseState.WRONG}
         return states.get(point.outcome, CaseState.UNSUPPORTED)
@@ -90,7 +94,9 @@ def noise(history: History) -> Noise:
 
 def _events(series: Series, heard: Noise) -> Iterator[Event]:
     known = [
-        point for point in series.points if state_of(point) in (CaseState.RIGHT, CaseState.WRONG, CaseState.BROKEN)
+        point
+        for point in series.points
+        if state_of(point) in (CaseState.RIGHT, CaseState.VACUOUS, CaseState.WRONG, CaseState.BROKEN)
     ]
     for before, after in pairwise(known):
         loudest = max(heard.get((series.machine, point.commit), 0.0) for point in (before, after))
@@ -100,9 +106,9 @@ def _events(series: Series, heard: Noise) -> Iterator[Event]:
 
 def _verdict(before: Point, after: Point, least: float) -> Verdict | None:
     was, now = state_of(before), state_of(after)
-    if was is now is CaseState.RIGHT:
+    if {was, now} <= {CaseState.RIGHT, CaseState.VACUOUS}:
         return _moved(before, after, least)
-    if was is now:
+    if was is now or now is CaseState.VACUOUS:
         return None
     return {CaseState.RIGHT: Verdict.FIXED, CaseState.WRONG: Verdict.WRONG, CaseState.BROKEN: Verdict.BROKEN}[now]
 

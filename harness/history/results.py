@@ -51,6 +51,8 @@ class Point:
     artifact: str = ""
     emulated: bool = False
     """Whether the path itself was emulated, so that it has no latency."""
+    vacuous: bool = False
+    """Whether being right proves nothing; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,8 @@ def _from_record(commit: str, date_ms: int, record: Record, low: float | None, h
         commit=commit,
         date_ms=date_ms,
         outcome=record.outcome,
-        message=record.message,
+        message=record.message or "; ".join(record.vacuous),
+        vacuous=record.outcome is Outcome.OK and bool(record.vacuous),
         wall_ms=location_ms(record.comparable_ms) if record.comparable_ms else None,
         low_ms=_ms(low),
         high_ms=_ms(high),

@@ -116,13 +116,13 @@ def _bless(key: SeriesKey, group: Sequence[Record], *, emulated: bool) -> Blessi
     if side.outcome is not Outcome.OK:
         return Blessing(key, None, (f"{side.outcome.value}: {side.message}",), side.outcome)
     right = [record for record in group if record.outcome is Outcome.OK]
+    worth = (f"vacuous: being right proves nothing: {'; '.join(side.vacuous)}",) if side.vacuous else ()
     if side.emulated and not emulated:
-        baseline, note = _baseline(right, []), f"emulated ({', '.join(side.emulated)}): no latency is kept"
-        return Blessing(key, baseline, (note,), Outcome.OK)
+        note = f"emulated ({', '.join(side.emulated)}): no latency is kept"
+        return Blessing(key, _baseline(right, []), (*worth, note), Outcome.OK)
     if not side.sessions:
-        return Blessing(
-            key, _baseline(right, []), (f"{side.untimed or 'it was not timed'}: no latency is kept",), Outcome.OK
-        )
+        note = f"{side.untimed or 'it was not timed'}: no latency is kept"
+        return Blessing(key, _baseline(right, []), (*worth, note), Outcome.OK)
     fit = [record for record in right if record.comparable_ms and summarise([record.comparable_ms])[0]]
     _, unfit = summarise(side.sessions)
     if not fit:
@@ -131,7 +131,7 @@ def _bless(key: SeriesKey, group: Sequence[Record], *, emulated: bool) -> Blessi
     notes += [f"left out: {QUICK_LOOK}"] if any(record.quick for record in right) else []
     if side.emulated:
         notes.append(f"emulated ({', '.join(side.emulated)}): these times say nothing about a phone")
-    return Blessing(key, _baseline(right, fit), tuple(notes), Outcome.OK)
+    return Blessing(key, _baseline(right, fit), (*worth, *notes), Outcome.OK)
 
 
 def _baseline(right: Sequence[Record], timed: Sequence[Record]) -> Baseline:

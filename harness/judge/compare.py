@@ -76,10 +76,14 @@ def _by_outcome(base: Side | None, head: Side) -> tuple[Verdict, str]:
         return head.found, f"{now} (base: {base.outcome.value if base else 'not known'})"
     if head.outcome is not Outcome.OK:
         return Verdict.INCONCLUSIVE, now
-    return _right_now(base, head) if base else (Verdict.NEW, "nothing to compare with")
+    if base is None:
+        return Verdict.NEW, _proves_nothing(head) if head.vacuous else "nothing to compare with"
+    return _right_now(base, head)
 
 
 def _right_now(base: Side, head: Side) -> tuple[Verdict, str]:
+    if head.vacuous:
+        return Verdict.INCONCLUSIVE, _proves_nothing(head)
     if base.outcome is Outcome.OK:
         name, side = ("head", head) if base.sessions else ("base", base)
         why = f" ({side.untimed})" if side.untimed else ""
@@ -90,7 +94,16 @@ def _right_now(base: Side, head: Side) -> tuple[Verdict, str]:
 
 
 def _remarks(base: Side, head: Side, verdict: Verdict) -> tuple[str, ...]:
-    """What may explain a change of latency."""
+    """What may explain a change of latency, and what it must not be taken for."""
+    worth = (_proves_nothing(head),) if head.vacuous else ()
+    return (*_causes(base, head, verdict), *worth)
+
+
+def _proves_nothing(head: Side) -> str:
+    return f"vacuous: being right proves nothing: {'; '.join(head.vacuous)}"
+
+
+def _causes(base: Side, head: Side, verdict: Verdict) -> tuple[str, ...]:
     if verdict not in (Verdict.SLOWER, Verdict.FASTER):
         return ()
     if base.artifact == head.artifact:

@@ -21,6 +21,9 @@ and what a drift may reach (`judge/stats/samples.py`); thirty samples that lie f
 uncertain by more than 3 %, the smallest change that counts by default."""
 
 
+VACUOUS_HINT = 'give it trained weights, or inputs that it is made for: `inputs = "FILE.npz"` (docs/suite.md)'
+
+
 class Remark(NamedTuple):
     """One remark on a row."""
 
@@ -69,5 +72,12 @@ def _as_opencl(record: Record) -> Remark | None:
     return Remark("as opencl", f"path {record.path} {what}: whatever was measured is plain OpenCL")
 
 
-REMARKS: tuple[Callable[[Record], Remark | None], ...] = (_as_opencl, _unsteady)
+def _vacuous(record: Record) -> Remark | None:
+    """Whether an answer that knows nothing of the network would have been right, too."""
+    if record.outcome is not Outcome.OK or not record.vacuous:
+        return None
+    return Remark("vacuous", f"being right proves nothing: {'; '.join(record.vacuous)}; {VACUOUS_HINT}")
+
+
+REMARKS: tuple[Callable[[Record], Remark | None], ...] = (_vacuous, _as_opencl, _unsteady)
 """Every remark there is, the gravest first."""

@@ -48,6 +48,8 @@ class Side:
     tvm: str = ""
     """The release that compiled it."""
     emulated: tuple[str, ...] = ()
+    vacuous: tuple[str, ...] = ()
+    """Why being right proves nothing, if that is so."""
     untimed: str = ""
     """Why there are no samples, if it ran and they do not count."""
     probes: tuple[Probed, ...] = ()
@@ -94,14 +96,15 @@ def _side(key: SeriesKey, group: Sequence[Record]) -> Side:
         quirks=decides.quirks,
         tvm=decides.compilers.tvm,
         emulated=decides.emulated,
+        vacuous=tuple(decides.vacuous),
         untimed=QUICK_LOOK if right and all(record.quick for record in right) else "",
         probes=tuple(Probed(r.reference, r.reference_ms, r.slowed_ms) for r in right if r.reference),
     )
 
 
 def finding(outcome: Outcome) -> Verdict | None:
-    """`wrong` or `broken`, if that is what an outcome says of the compiler or the path."""
-    if outcome.owner not in (Owner.COMPILER, Owner.PATH) or outcome is Outcome.INCONCLUSIVE:
+    """`wrong` or `broken`, if that is what an outcome says of the model, the compiler or the path."""
+    if outcome.owner not in (Owner.MODEL, Owner.COMPILER, Owner.PATH) or outcome is Outcome.INCONCLUSIVE:
         return None
     return Verdict.WRONG if outcome is Outcome.WRONG_RESULT else Verdict.BROKEN
 

@@ -14,6 +14,7 @@ from typing import Any
 from device_runner.files import write_whole
 from device_runner.names import suggestion
 from harness.failures import ModelError
+from harness.models.given_inputs import load_inputs
 from harness.models.spec import InputSpec
 
 Shapes = Mapping[str, Sequence[int]]
@@ -27,11 +28,15 @@ class OnnxFile:
     name: str
     file: Path
     shapes: Shapes = field(default_factory=dict)
+    inputs: Path | None = None
+    """File of the inputs that it is run on; seeded ones if there is none."""
 
     def onnx_file(self, cache_dir: Path) -> Path:
         """The file itself, or a copy in `cache_dir` with its external data inside. Raises `ModelError`."""
         model = load(self.file)
-        input_specs(model, self.shapes)
+        specs = input_specs(model, self.shapes)
+        if self.inputs:
+            load_inputs(self.inputs, specs)
         if not _inline_external_data(model, self.file):
             return self.file
         _check(self.file, model)

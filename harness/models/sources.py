@@ -12,13 +12,17 @@ from harness.models.spec import ModelSource
 
 
 def model_source(
-    name: str, *, onnx: Path | None = None, shapes: Mapping[str, Sequence[int]] | None = None
+    name: str,
+    *,
+    onnx: Path | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    inputs: Path | None = None,
 ) -> ModelSource:
     """Where the model comes from. Raises UsageError, with the nearest known name, if there is none."""
     from harness.models.zoo import ZOO
 
     if onnx is not None:
-        return OnnxFile(name, onnx, shapes or {})
+        return OnnxFile(name, onnx, shapes or {}, inputs)
     known = {model.name: model for model in ZOO}
     if name not in known:
         hint = suggestion(name, known, otherwise="the zoo has")

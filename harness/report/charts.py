@@ -21,6 +21,7 @@ from harness.report import words
 SCRIPT = "plotly.min.js"
 MARKERS = {
     CaseState.RIGHT: "circle",
+    CaseState.VACUOUS: "diamond-open",
     CaseState.WRONG: "x",
     CaseState.BROKEN: "square",
     CaseState.UNSUPPORTED: "circle-open",

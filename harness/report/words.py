@@ -11,6 +11,7 @@ from harness.judge.verdict import Verdict
 
 SYMBOLS = {
     CaseState.RIGHT: "✓",
+    CaseState.VACUOUS: "◇",
     CaseState.WRONG: "✗",
     CaseState.BROKEN: "■",
     CaseState.UNSUPPORTED: "○",

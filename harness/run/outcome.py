@@ -10,6 +10,7 @@ class Owner(str, Enum):
     """Who has to act on an outcome."""
 
     NOBODY = "nobody"
+    MODEL = "model"
     COMPILER = "compiler"
     PATH = "path"
     DEVICE = "device"
@@ -21,6 +22,7 @@ class Outcome(str, Enum):
 
     OK = "ok"
     WRONG_RESULT = "wrong-result"
+    ORACLE_NOT_FINITE = "oracle-not-finite"
     COMPILE_ERROR = "compile-error"
     COMPILER_CRASH = "compiler-crash"
     COMPILE_TIMEOUT = "compile-timeout"
@@ -48,6 +50,7 @@ class Outcome(str, Enum):
 _OWNERS = {
     Outcome.OK: Owner.NOBODY,
     Outcome.WRONG_RESULT: Owner.PATH,
+    Outcome.ORACLE_NOT_FINITE: Owner.MODEL,
     Outcome.COMPILE_ERROR: Owner.COMPILER,
     Outcome.COMPILER_CRASH: Owner.COMPILER,
     Outcome.COMPILE_TIMEOUT: Owner.COMPILER,
@@ -76,19 +79,19 @@ class ExitCode(int, Enum):
     """Something looks slower, and it could not be decided."""
 
 
-_FINDINGS = (Owner.COMPILER, Owner.PATH)
+_FINDINGS = (Owner.MODEL, Owner.COMPILER, Owner.PATH)
 
 
 def without_findings(outcomes: Iterable[Outcome]) -> list[Outcome]:
-    """The outcomes that say nothing about the compiler or a path: whether the rig worked."""
+    """The outcomes that say nothing about a model, the compiler or a path: whether the rig worked."""
     return [outcome for outcome in outcomes if outcome.owner not in _FINDINGS]
 
 
 def exit_code(outcomes: Iterable[Outcome]) -> ExitCode:
     """The exit code of a run.
 
-    A finding about the compiler or a path is certain knowledge, so it comes before a failure of the rig; and a run in
-    which nothing could be judged is never good.
+    A finding about a model, the compiler or a path is certain knowledge, so it comes before a failure of the rig; and a
+    run in which nothing could be judged is never good.
     """
     seen = set(outcomes)
     owners = {outcome.owner for outcome in seen}

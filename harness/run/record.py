@@ -86,6 +86,9 @@ class Record(BaseModel):
     max_abs_err: float | None = None
     tolerance: float | None = None
     accuracy: Accuracy | None = None
+    vacuous: list[str] = []
+    """Of a right answer: which outputs an answer that knows nothing of the network would have had right, too, and why.
+    Such an `ok` proves nothing (`harness.run.vacuous`)."""
     library_bytes: int | None = None
     compile_s: float | None = None
     facts: dict[str, int] = {}

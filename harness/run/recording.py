@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -117,11 +117,12 @@ class Recording:
         self.note(first_run_ms=first_run_ms)
         return outputs
 
-    def judged(self, accuracy: Accuracy) -> None:
-        """Add the judgement. Raises WrongResult if the answer is not right."""
+    def judged(self, accuracy: Accuracy, vacuous: Callable[[], list[str]]) -> None:
+        """Add the judgement, and of a right answer what it is worth. Raises WrongResult if it is not right."""
         self.note(accuracy=accuracy, max_abs_err=accuracy.max_abs_err, tolerance=accuracy.tolerance)
         if not accuracy.right:
             raise WrongResult(accuracy.complaint)
+        self.note(vacuous=vacuous())
 
     def proved(self, proof: Proof) -> bool:
         """Add what the run says of itself; whether its path was emulated, so that its time means nothing.

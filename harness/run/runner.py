@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from device_runner.device import Identity, Program, Session
 from device_runner.failures import Failure, Unsupported
-from harness.build.artifact import INPUTS, OUTPUTS, Answers, Artifact
+from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact
 from harness.build.oracle import load_arrays
 from harness.build.pool import Builder
 from harness.cases.case import Precision
@@ -22,6 +22,7 @@ from harness.run.record import Record, RecordFile, resume_key
 from harness.run.recording import Recording
 from harness.run.reference import Reference, ReferenceKernel, prepare_reference
 from harness.run.timing import Timing, measure
+from harness.run.vacuous import vacuous
 
 T = TypeVar("T")
 
@@ -94,7 +95,7 @@ def _attempt(plan: Plan, built: Built, run: Run, progress: Progress) -> Recordin
         answers = _expect(built[plan.oracle.key], Answers)
         _require_support(plan, run.device.identity)
         run.recovery.admit(run.rungs)
-        inputs, expected = load_arrays(answers.folder / INPUTS), load_arrays(answers.folder / OUTPUTS)
+        inputs, expected, other = (load_arrays(answers.folder / name) for name in (INPUTS, OUTPUTS, OTHER_OUTPUTS))
         progress.step(case.id, RunStep.PREPARING)
         tuning = recording.prepared(run.tunings.prepare(case, artifact, run.device, inputs, timeout_s))
         kernel = prepare_reference(plan, built, run)
@@ -104,7 +105,9 @@ def _attempt(plan: Plan, built: Built, run: Run, progress: Progress) -> Recordin
             tuning.use(program)
             progress.step(case.id, RunStep.FIRST_RUN)
             outputs = recording.ran(*program.run(inputs, timeout_s=timeout_s))
-            recording.judged(judge(outputs, expected, plan.relative_tolerance))
+            tolerance = plan.relative_tolerance
+            judged = judge(outputs, expected, tolerance)
+            recording.judged(judged, lambda: vacuous(expected, other, tolerance))
             emulated = recording.proved(tuning.proof(session))
             if run.timed and not emulated:
                 progress.step(case.id, RunStep.SAMPLING)

@@ -12,7 +12,7 @@ import numpy as np
 
 from device_runner.device import Identity, Loadable, Pushed, Rung, Steadiness, T, ThermalLimits, Toggles
 from device_runner.failures import Failure
-from harness.build.artifact import INPUTS, OUTPUTS, Answers, Artifact, Compiled
+from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, Compiled
 from harness.build.oracle import save_arrays
 from harness.cases.case import Case, Precision
 from harness.cases.plan import Budget, Job, Plan
@@ -126,6 +126,7 @@ def things(folder: Path) -> Things:
     folder.mkdir(exist_ok=True)
     save_arrays(folder / INPUTS, [np.zeros((1, 3), np.float32)])
     save_arrays(folder / OUTPUTS, [ANSWER])
+    save_arrays(folder / OTHER_OUTPUTS, [ANSWER * 2])
     compiled = Compiled("lib.so", 1, [("x", [1, 3], "float32")], 1, ["some-quirk"], {"kernels": 4}, 1.25)
     artifact = Artifact("c-tiny", Loadable(folder / "lib.so", "00", 1), compiled, 999, reused=False)
     return {"c-tiny": artifact, "o-tiny": Answers(folder, reused=True)}

@@ -167,3 +167,10 @@ def test_reference_times_that_are_none_are_not_kept() -> None:
     odd = {**REFERENCE, "slowed_ms": [math.nan, 6.0, 6.0]}
     kept = blessed([r.model_copy(update=odd) for r in sessions(10, 2)])
     assert (len(kept.sessions), kept.side.probes) == (2, ())
+
+
+@pytest.mark.parametrize("facts", [{}, {"wall_ms": [10.0, 10.1, 10.0, 10.2, 9.9, 10.0, 10.1, 10.0, 9.9, 10.1]}])
+def test_a_vacuous_case_is_blessed_with_that_said_first(facts: dict[str, Any]) -> None:
+    (blessing,) = baseline.bless([a_record(vacuous=["output 0 of 1 is all zero"], **facts)])
+    assert blessing.baseline
+    assert blessing.notes[0] == "vacuous: being right proves nothing: output 0 of 1 is all zero"

@@ -15,7 +15,7 @@ from harness.build.artifact import Artifact
 from harness.build.pool import Builder
 from harness.cases.plan import Job
 from harness.cases.suite import Limits
-from harness.failures import CompileFailure, CompilerCrash, CompileTimeout
+from harness.failures import CompileFailure, CompilerCrash, CompileTimeout, OracleNotFinite
 
 MAKE_LIBRARY = """
 import json, sys, pathlib
@@ -100,6 +100,13 @@ def test_a_compile_error_is_kept_because_the_same_input_gives_it_again(tmp_path:
     assert isinstance(first, CompileFailure)
     assert isinstance(second, CompileFailure)
     assert second.message == "Divide by zero"
+
+
+def test_an_oracle_that_is_not_finite_is_kept_too(tmp_path: Path) -> None:
+    refuses = REFUSES.replace("compile-error", "oracle-not-finite")
+    first, second = build(tmp_path, refuses), build(tmp_path, GOOD)
+    assert isinstance(first, OracleNotFinite)
+    assert isinstance(second, OracleNotFinite)
 
 
 def test_a_damaged_entry_is_the_rigs_and_says_what_to_remove(tmp_path: Path) -> None:

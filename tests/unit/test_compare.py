@@ -2,6 +2,7 @@
 
 import json
 import math
+from typing import Any
 
 import pytest
 from fake_records import a_record, sessions
@@ -221,3 +222,36 @@ def test_whatever_the_samples_are_there_is_a_verdict_and_a_reason_if_it_is_none(
         assert comparison.verdict not in (Verdict.SLOWER, Verdict.FASTER)
     json.dumps(plain_result(result, path_means(result.cases), path_flips(result.cases)), allow_nan=False)
     assert verdict_table(result.cases)
+
+
+VACUOUS = ["output 0 of 1 is constant: 0.001 everywhere"]
+
+
+@pytest.mark.parametrize("base", [{}, {"outcome": Outcome.WRONG_RESULT, "message": "off"}, {"vacuous": VACUOUS}])
+def test_a_vacuous_answer_is_never_called_right_or_fixed(base: dict[str, Any]) -> None:
+    comparison = the_one([a_record(**base)], [a_record(artifact="b", vacuous=VACUOUS)])
+    assert comparison.verdict is Verdict.INCONCLUSIVE
+    assert comparison.reasons == (f"vacuous: being right proves nothing: {VACUOUS[0]}",)
+    assert exit_code(Result([comparison])) is ExitCode.NOTHING_MEASURED
+
+
+def test_a_vacuous_answer_may_be_slower_and_what_it_proves_is_said() -> None:
+    comparison = the_one(sessions(10), sessions(13, seed=1, artifact="b", vacuous=VACUOUS))
+    assert comparison.verdict is Verdict.SLOWER
+    assert "vacuous: being right proves nothing" in comparison.reasons[-1]
+    assert json.loads(json.dumps(plain_result(Result([comparison]), [], [])))["cases"][0]["head"]["vacuous"] == VACUOUS
+
+
+def test_a_new_vacuous_case_says_so() -> None:
+    (comparison,) = compare([], [a_record(vacuous=VACUOUS)]).cases
+    assert (comparison.verdict, comparison.reasons) == (
+        Verdict.NEW,
+        (f"vacuous: being right proves nothing: {VACUOUS[0]}",),
+    )
+
+
+def test_an_oracle_that_is_not_finite_is_a_finding() -> None:
+    nan = a_record(outcome=Outcome.ORACLE_NOT_FINITE, message="output 0 is not finite", artifact="b")
+    comparison = the_one([a_record()], [nan])
+    assert comparison.verdict is Verdict.BROKEN
+    assert exit_code(Result([comparison])) is ExitCode.WRONG_OR_BROKEN

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,11 @@ from history_results import IDENTITY, Folder, a_record, both, names
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.cases.case import Case
 from harness.history import asv_plugin
 from harness.history.codes import CODES, code_of, outcome_of
 from harness.history.events import CaseState, change, events, state_of, vanished
-from harness.history.results import load
+from harness.history.results import History, Point, Series, load
 from harness.history.runs import reopened
 from harness.judge.verdict import Verdict
 from harness.run.outcome import Outcome
@@ -202,3 +204,33 @@ def test_asv_is_told_why_a_case_has_no_numbers(folder: Folder, monkeypatch: pyte
         f"{CASE} as-shipped: wrong-result: what went wrong with tiny"
     )
     assert not Results.load(str(good)).stderr
+
+
+def test_a_vacuous_point_is_neither_right_nor_a_fix(folder: Folder) -> None:
+    vacuous = replace(a_point(Outcome.OK), vacuous=True)
+    assert state_of(vacuous) is CaseState.VACUOUS
+    case = Case.parse(CASE)
+
+    def verdicts(*points: Point) -> list[Verdict]:
+        history = History({}, [Series("m", case, "worked-round", list(points))], {"m": [p.commit for p in points]})
+        return [event.verdict for event in events(history)]
+
+    wrong, right = a_point(Outcome.WRONG_RESULT), a_point(Outcome.OK)
+    assert verdicts(wrong, replace(vacuous, commit="b")) == []
+    assert verdicts(vacuous, replace(wrong, commit="b")) == [Verdict.WRONG]
+    assert verdicts(right, replace(vacuous, commit="b")) == []
+
+
+def test_what_a_vacuous_record_says_stands_in_its_point(folder: Folder) -> None:
+    file = folder.commit(both(CASE, 10.0, 10.0)).with_suffix(".jsonl")
+    kept = [
+        record.model_copy(update={"vacuous": ["output 0 of 1 is all zero"]})
+        for record in RecordFile(file).load().records
+    ]
+    file.write_text("\n".join(record.line() for record in kept))
+    point = load(folder.path).series[0].newest
+    assert (point.vacuous, point.message) == (True, "output 0 of 1 is all zero")
+
+
+def a_point(outcome: Outcome) -> Point:
+    return Point("a", 0, outcome)

@@ -122,6 +122,14 @@ def test_a_failure_says_what_the_baseline_was(rig: Rig) -> None:
     done.stdout.fnmatch_lines(["baseline * right, off by 1e-05, with tvm 0.25 and quirks old-quirk"])
 
 
+def test_a_vacuous_case_is_skipped_because_nothing_was_judged(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CaseRunner, "record", lambda *_: a_record(OPENCL, vacuous=["output 0 of 1 is all zero"]))
+    done = rig.pytest("--case", OPENCL, "-rs")
+    done.assert_outcomes(skipped=1)
+    done.stdout.fnmatch_lines(["*vacuous: being right proves nothing: output 0 of 1 is all zero"])
+    assert done.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
 def test_a_path_that_breaks_fails(rig: Rig) -> None:
     rig.device.fails = {"run": Hang("no answer within 3 s")}
     done = rig.pytest()

@@ -9,17 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_device import FakeDevice, FakeSession, Things, a_plan, things
+from fake_device import ANSWER, FakeDevice, FakeSession, Things, a_plan, things
 
 from device_runner.device import Identity, Rung, Steadiness
 from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, KernelBuildFailure, RigFailure
-from harness.build.artifact import Answers, Artifact
+from harness.build.artifact import OTHER_OUTPUTS, Answers, Artifact
+from harness.build.oracle import save_arrays
 from harness.build.pool import Builder
 from harness.cases.case import Case, Precision
 from harness.cases.plan import Job, Plan
-from harness.failures import CompilerCrash
+from harness.failures import CompilerCrash, OracleNotFinite
 from harness.run.context import Built, Run
-from harness.run.outcome import Outcome
+from harness.run.outcome import ExitCode, Outcome, Owner, exit_code
 from harness.run.progress import RunStep, Silent
 from harness.run.record import Record, RecordFile
 from harness.run.runner import missing, run_case, run_suite, run_with_recovery, settled_by
@@ -224,3 +225,23 @@ def test_resuming_runs_what_is_not_settled_for_this_build_and_device(built: Buil
     assert missing(plans, a_run(another_driver).origin, [done]) == plans
     another_build = [replace(plans[0], compile=Job("compile", "c-new", "tiny", {}))]
     assert missing(another_build, a_run(FakeDevice()).origin, [done]) == another_build
+
+
+def test_an_answer_that_proves_nothing_stays_ok_and_says_so(tmp_path: Path) -> None:
+    built = things(tmp_path)
+    save_arrays(tmp_path / OTHER_OUTPUTS, [ANSWER])
+    record = run(FakeDevice(), built)
+    assert record.outcome is Outcome.OK
+    assert record.wall_ms
+    assert record.vacuous == ["output 0 of 1 does not depend on the input: the answer to another one would be right"]
+    assert run(FakeDevice(error=0.5), built).vacuous == []
+
+
+def test_an_oracle_that_is_not_finite_is_the_models_and_no_green_run(built: Things) -> None:
+    built["o-tiny"] = OracleNotFinite("output 0 of the model is not finite", hint="correct the model")
+    device = FakeDevice()
+    record = run(device, built)
+    assert (record.outcome, record.outcome.owner) == (Outcome.ORACLE_NOT_FINITE, Owner.MODEL)
+    assert record.hint == "correct the model"
+    assert exit_code([Outcome.OK, record.outcome]) is ExitCode.WRONG_OR_BROKEN
+    assert device.steps == []

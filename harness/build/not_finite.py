@@ -1,0 +1,114 @@
+"""Where NaN or infinity comes from: the network is run once more with the result of every operator as an output.
+
+Only in a worker, after the oracle's answer turned out not to be finite: it imports TVM and compiles the network again.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from device_runner.device import Array
+
+    Values = Mapping[str, Array]
+
+
+def first_not_finite(outputs: Sequence[Array]) -> int | None:
+    """Index of the first output with an element that is NaN or infinite; None if there is none."""
+    return next((index for index, output in enumerate(outputs) if not is_finite(output)), None)
+
+
+def is_finite(array: Array) -> bool:
+    """Whether every element is a number. Integers always are."""
+    import numpy as np
+
+    return bool(np.isfinite(array.astype(np.float64)).all()) if array.dtype.kind not in "biu" else True
+
+
+def count(array: Array) -> str:
+    """`3 of 10 elements are NaN`."""
+    import numpy as np
+
+    wide = array.astype(np.float64)
+    parts = {"NaN": int(np.isnan(wide).sum()), "infinite": int(np.isinf(wide).sum())}
+    return " and ".join(f"{many} of {wide.size} elements are {what}" for what, many in parts.items() if many)
+
+
+def origin(file: Path, inputs: Values, output: int) -> str:
+    """The operator that an output's first NaN or infinity comes from, for a person. Raises whatever TVM raises."""
+    from harness.models.onnx_model import load
+
+    model = load(file)
+    start = model.graph.output[output].name
+    return named_origin(model, _values(model, inputs), start)
+
+
+def named_origin(model: Any, values: Values, start: str) -> str:
+    """Walk back from a value that is not finite to the operator all of whose inputs are; empty if it is finite.
+
+    Not simply the first such operator of the network: the infinity of an attention mask, say, is on purpose and goes
+    no further than its softmax.
+    """
+    from onnx import numpy_helper
+
+    makers = {name: (place, node) for place, node in enumerate(model.graph.node) for name in node.output if name}
+    weights = {tensor.name: tensor for tensor in model.graph.initializer}
+    bad = {name for name, value in values.items() if not is_finite(value)}
+    if start not in bad or start not in makers:
+        return ""
+    place, node = makers[start]
+    while earlier := [makers[name] for name in node.input if name in bad and name in makers]:
+        place, node = min(earlier, key=lambda found: found[0])
+    spoilt = [name for name in node.input if name in weights and not is_finite(numpy_helper.to_array(weights[name]))]
+    because = f", whose weight {spoilt[0]!r} is not finite" if spoilt else ", whose inputs are finite"
+    named = f" {node.name!r}" if node.name else ""
+    return (
+        f"{node.op_type}{named} (operator {place + 1} of {len(model.graph.node)}, result {node.output[0]!r}){because}"
+    )
+
+
+def _values(model: Any, inputs: Values) -> dict[str, Array]:
+    """What every operator of the network makes of the inputs, where it is a tensor of real numbers."""
+    import onnx
+    import tvm
+    from tvm import relax
+    from tvm.relax.frontend.onnx import from_onnx
+
+    from harness.paths import PATHS
+    from harness.paths.base import ImageLimits
+
+    names = [node.output[0] for node in model.graph.node if node.op_type != "Constant"]
+    kinds = _kinds(model)
+    wanted = [name for name in names if kinds.get(name) in _REAL]
+    whole = onnx.ModelProto()
+    whole.CopyFrom(model)
+    del whole.graph.output[:]
+    whole.graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        mod = from_onnx(whole, shape_dict={name: list(array.shape) for name, array in inputs.items()})
+    cpu = PATHS["cpu"]
+    target = cpu.target(ImageLimits(), None)
+    machine = relax.VirtualMachine(cpu.build(cpu.lower(mod, target, []), target, []), tvm.cpu())
+    made = machine["main"](*(tvm.runtime.tensor(array) for array in inputs.values()))
+    return dict(zip(wanted, (tensor.numpy() for tensor in tensors(made)), strict=True))
+
+
+def tensors(answer: Any) -> list[Any]:
+    """What a network returns, as a list of TVM's tensors."""
+    return [answer] if hasattr(answer, "numpy") else list(answer)
+
+
+_REAL = (1, 10, 11)
+"""`TensorProto.FLOAT`, `FLOAT16`, `DOUBLE`."""
+
+
+def _kinds(model: Any) -> dict[str, int]:
+    """Number format of each value of the network whose format ONNX can tell."""
+    import onnx
+
+    graph = onnx.shape_inference.infer_shapes(model).graph
+    return {value.name: value.type.tensor_type.elem_type for value in (*graph.value_info, *graph.output)}

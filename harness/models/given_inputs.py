@@ -1,0 +1,94 @@
+"""A user's own inputs: an `.npz` file with one array for each input of the model, read with suspicion.
+
+The file may come from anywhere: it is never unpickled, and nothing is read before its header says that it is an array
+of the model's own shape and number format, so a file that lies about its size costs no memory.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from device_runner.names import suggestion
+from harness.failures import ModelError
+from harness.models.spec import InputSpec
+
+if TYPE_CHECKING:
+    from harness.models.spec import Array
+
+LARGEST_HEADER_BYTES = 4_096
+"""Of an array; that of a tensor takes about 100."""
+OVERHEAD_BYTES = 1 << 20
+"""What the file may take beyond its arrays."""
+SUFFIX = ".npy"
+
+
+def load_inputs(file: Path, specs: Sequence[InputSpec]) -> dict[str, Array]:
+    """The arrays of the model's inputs, by name and in the model's order. Raises `ModelError`."""
+    try:
+        if not file.is_file():
+            problem = "is not a file" if file.exists() else "does not exist"
+            raise ModelError(f"{file} {problem}", hint="correct `inputs` of the model in the suite")
+        _require_small(file, specs)
+        with zipfile.ZipFile(file) as archive:
+            members = {name.removesuffix(SUFFIX): name for name in archive.namelist() if name.endswith(SUFFIX)}
+            _require_names(file, list(members), [spec.name for spec in specs])
+            return {spec.name: _array(file, archive, members[spec.name], spec) for spec in specs}
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+        raise ModelError(f"{file} is not an .npz file: {error}", hint="`numpy.savez` writes one") from error
+    except OSError as error:
+        raise ModelError(f"{file} cannot be read: {error.strerror or error}") from error
+
+
+def _require_small(file: Path, specs: Sequence[InputSpec]) -> None:
+    import numpy as np
+
+    expected = sum(np.dtype(spec.dtype).itemsize * int(np.prod(spec.shape)) for spec in specs)
+    size = file.stat().st_size
+    if size > expected + OVERHEAD_BYTES:
+        raise ModelError(f"{file} is too large: {size} bytes, and the model's inputs take {expected}")
+
+
+def _require_names(file: Path, given: Sequence[str], names: Sequence[str]) -> None:
+    for name in given:
+        if name not in names:
+            hint = suggestion(name, names, otherwise="its inputs:")
+            raise ModelError(f"{file} holds {name!r}, and the model has no such input", hint=hint)
+    for name in names:
+        if name not in given:
+            raise ModelError(f"{file} has no array for the input {name!r}", hint=f"it holds {', '.join(given) or '-'}")
+
+
+def _array(file: Path, archive: zipfile.ZipFile, member: str, spec: InputSpec) -> Array:
+    import numpy as np
+
+    with archive.open(member) as stream:
+        shape, transposed, dtype = _header(file, stream, spec.name)
+        wanted = np.dtype(spec.dtype)
+        if (shape, dtype) != (spec.shape, wanted):
+            raise ModelError(
+                f"{file}: {spec.name!r} is {dtype} {list(shape)}, and the model takes {wanted} {list(spec.shape)}",
+                hint=f"save it as array.astype({wanted.name!r}).reshape({list(spec.shape)})",
+            )
+        length = wanted.itemsize * int(np.prod(shape))
+        data = stream.read(length)
+    if len(data) != length:
+        raise ModelError(f"{file}: {spec.name!r} is cut short: {len(data)} of {length} bytes")
+    array: Array = np.frombuffer(data, wanted).reshape(shape, order="F" if transposed else "C").copy(order="C")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ModelError(f"{file}: {spec.name!r} holds NaN or infinity", hint="no answer to it could be judged")
+    return array
+
+
+def _header(file: Path, stream: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, object]:
+    """Shape, whether it is stored column by column, and number format."""
+    from numpy.lib import format as npy
+
+    try:
+        version = npy.read_magic(stream)
+        read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[version]
+        return read(stream, max_header_size=LARGEST_HEADER_BYTES)
+    except (ValueError, KeyError, TypeError, SyntaxError) as error:
+        raise ModelError(f"{file}: {name!r} is no array that numpy wrote", evidence=str(error)) from error
