@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.failures import Failure, RigFailure, SetupMissing
-from harness.build.artifact import KERNELS, LIBRARY, Compiled
+from harness.build.artifact import KERNELS, LIBRARY, STEP, Compiled
 from harness.build.link import exporter
 from harness.cases.case import Precision
 from harness.cases.request import CompileRequest
@@ -39,18 +39,19 @@ def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
     quirks = quirks_of(request.quirks)
     limits = ImageLimits(request.image2d_max_width, request.image2d_max_height, request.image_max_array_layers)
     target = path.target(limits, request.host_triple)
-    with _step("import"):
+    with _step("import", out_dir):
         mod, inputs = import_model(Path(request.model_file), request.input_shapes or {})
         mod = _with_precision(edit_model(mod, quirks), precision)
-    with _step("lower"):
+    with _step("lower", out_dir):
         lowered = path.lower(mod, target, quirks)
     entries = add_host_entry(lowered)
-    with _step("build"):
+    with _step("build", out_dir):
         executable = path.build(entries, target, quirks)
         built = BuiltModule(lowered, executable, opencl_source(executable))
     if built.source:
         (out_dir / KERNELS).write_text(built.source, encoding="utf-8")
     path.check(built)
+    (out_dir / STEP).write_text("link", encoding="utf-8")
     _export(executable, out_dir / LIBRARY, request.host_triple)
     return Compiled(
         library=LIBRARY,
@@ -105,8 +106,9 @@ def _export(executable: Any, library: Path, host_triple: str | None) -> None:
 
 
 @contextmanager
-def _step(name: str) -> Iterator[None]:
-    """Turn whatever TVM raises into a `CompileFailure` that quotes it."""
+def _step(name: str, out_dir: Path) -> Iterator[None]:
+    """Say what is being done, and turn whatever TVM raises into a `CompileFailure` that quotes it."""
+    (out_dir / STEP).write_text(name, encoding="utf-8")
     try:
         yield
     except Failure:

@@ -21,13 +21,15 @@ from pathlib import Path
 from device_runner.device import Loadable
 from device_runner.failures import Failure, RigFailure
 from harness import failures
-from harness.build.artifact import FAILURE, LIBRARY, MANIFEST, RESULT, Answers, Artifact, Compiled
+from harness.build.artifact import FAILURE, LIBRARY, MANIFEST, RESULT, STEP, Answers, Artifact, Compiled
 from harness.cases.plan import Job
 from harness.cases.suite import Limits
 from harness.store import Store, sha256_of
 
 STDERR_TAIL_BYTES = 8_192
 GRACE_S = 5.0
+LOOK_EVERY_S = 1.0
+"""At the compiler's step."""
 WORKER = (sys.executable, "-m", "harness.build.worker")
 
 
@@ -35,7 +37,8 @@ KEPT = (failures.CompileFailure.outcome, failures.OracleNotFinite.outcome)
 """Failures that the same input gives again."""
 
 Watcher = Callable[[Job, str, float], None]
-"""Told (job, state, seconds): `building`, then `built`, `reused` or `failed`."""
+"""Told (job, state, seconds): `queued`, `building`, the compiler's steps (`building: lower`), then `built`, `reused` or
+`failed`."""
 
 
 class Builder:
@@ -77,6 +80,8 @@ class Builder:
     def build(self, jobs: Iterable[Job]) -> dict[str, Artifact | Answers | Failure]:
         """Make all jobs; what each came to, by key. A failure of one is a value, not an exception."""
         wanted = {job.key: job for job in jobs}
+        for job in wanted.values():
+            self._watch(job, "queued", 0.0)
         futures = {key: self._pool.submit(self._make, job) for key, job in wanted.items()}
         return {key: future.result() for key, future in futures.items()}
 
@@ -111,7 +116,7 @@ class Builder:
         job_file.write_text(json.dumps({**job.payload, **details}), encoding="utf-8")
         log = scratch / "stderr.log"
         began = time.monotonic()
-        code = self._run(job_file, log)
+        code = self._run(job, job_file, log)
         evidence = _tail(log)
         if code is None:
             raise failures.CompileTimeout(
@@ -124,9 +129,10 @@ class Builder:
             raise failures.CompilerCrash(f"the compiler's process died of {name}", evidence=evidence)
         _keep(job, scratch, evidence, time.monotonic() - began)
         job_file.unlink()
-        log.unlink(missing_ok=True)
+        for file in (log, scratch / STEP):
+            file.unlink(missing_ok=True)
 
-    def _run(self, job_file: Path, log: Path) -> int | None:
+    def _run(self, job: Job, job_file: Path, log: Path) -> int | None:
         """Exit code of the worker, None if it had to be ended at its deadline."""
         with log.open("wb") as stderr:
             with self._lock:
@@ -142,13 +148,24 @@ class Builder:
                 )
                 self._running.add(process)
             try:
-                return process.wait(self._limits.build_s)
-            except subprocess.TimeoutExpired:
-                return None
+                return self._wait(job, process, job_file.with_name(STEP))
             finally:
                 _end(process)
                 with self._lock:
                     self._running.discard(process)
+
+    def _wait(self, job: Job, process: subprocess.Popen[bytes], step_file: Path) -> int | None:
+        """Exit code, None at the deadline. Meanwhile whoever watches is told each step of the compiler."""
+        began, told = time.monotonic(), ""
+        while (left_s := began + self._limits.build_s - time.monotonic()) > 0:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return process.wait(min(LOOK_EVERY_S, left_s))
+            with contextlib.suppress(OSError):
+                step = step_file.read_text(encoding="utf-8")
+                if step and step != told:
+                    told = step
+                    self._watch(job, f"building: {step}", time.monotonic() - began)
+        return None
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

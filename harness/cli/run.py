@@ -137,9 +137,9 @@ def _on_one(name: str, job: _Job) -> _Came:
     from harness.run.runner import run_suite
     from harness.workbench import open_workbench
 
-    with open_workbench(job.request, name, job.screen, allow_reboot=job.allow_reboot) as bench:
+    progress = Noted(job.screen, lambda case, step: tell(name, job.request.cache, case, step))
+    with open_workbench(job.request, name, progress, allow_reboot=job.allow_reboot) as bench:
         plans, settled = job.split(bench.plans, bench.run.origin)
-        progress = Noted(job.screen, lambda case, step: tell(name, job.request.cache, case, step))
         done = list(run_suite(plans, bench.run, bench.builder, job.file, progress))
     return _Came(done, settled)
 

@@ -135,6 +135,7 @@ class FleetRun:
     def _join(self, name: str, identity: Identity, prefetcher: Prefetcher) -> None:
         def plans() -> Sequence[Plan]:
             made = self._plan(identity)
+            self._progress.begin(len(made))
             prefetcher.want(made)
             return made
 

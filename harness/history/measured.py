@@ -18,12 +18,13 @@ from device_runner.device import Device, Identity
 from device_runner.failures import DeviceLost, Failure
 from device_runner.files import write_whole
 from device_runner.lifetime import die_with_parent
+from device_runner.registry import tell
 from harness.cases.case import Case
 from harness.cases.request import QuirkPolicy
 from harness.cases.suite import Suite, load_suite
 from harness.history import environment
 from harness.run.context import Origin
-from harness.run.progress import Silent
+from harness.run.progress import Noted, Progress, Silent
 from harness.run.record import Record, RecordFile
 from harness.run.recording import Recording
 from harness.run.runner import run_suite
@@ -76,14 +77,19 @@ def _measured(request: Request) -> Record:
     end_with_asv()
     name = os.environ.get(environment.DEVICE) or "virtual"
     try:
-        with open_workbench(request, name, Silent()) as bench:
+        with open_workbench(request, name, _told(request, name)) as bench:
             _require_expected(bench.device)
-            (record,) = run_suite(bench.plans, bench.run, bench.builder)
+            (record,) = run_suite(bench.plans, bench.run, bench.builder, progress=_told(request, bench.device.name))
     except Failure as failure:
         record = _without_device(request, name, failure)
     if file := _records():
         file.append(record)
     return record
+
+
+def _told(request: Request, device: str) -> Progress:
+    """asv swallows what is said here, so whoever looks at the device is told: `history run` does, in a silence."""
+    return Noted(Silent(), lambda case, step: tell(device, request.cache, case, step))
 
 
 def _expected() -> Identity | None:

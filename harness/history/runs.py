@@ -15,6 +15,7 @@ from pathlib import Path
 from device_runner.device import Identity
 from device_runner.failures import DeviceBusy, RigFailure
 from device_runner.lease import lease
+from device_runner.registry import in_use
 from harness.cases.suite import load_suite
 from harness.history import environment
 from harness.history.machine import register
@@ -23,7 +24,9 @@ from harness.history.results import latest, record_files, state_of_quirks
 from harness.process import Listener, bound, end_family
 from harness.revisions.asv_config import configuration
 from harness.run.outcome import Outcome
+from harness.run.pace import Silence
 from harness.run.record import Record, RecordFile
+from harness.store import cache_root
 
 ASV_SOME_FAILED = 2
 LONGEST_SILENCE_S = 4 * 3600.0
@@ -164,7 +167,7 @@ def _hash_file(commits: Sequence[str]) -> Iterator[str]:
 
 def _asv(project: Project, arguments: Sequence[str], variables: Mapping[str, str]) -> int:
     """Run asv to its end. Raises RigFailure if it ends with more to say than that some cases failed."""
-    code = asv(project, arguments, variables, silence_s=_silence_s(variables))
+    code = asv(project, arguments, variables, silence_s=_silence_s(variables), going_on=_on_devices)
     if code not in (0, ASV_SOME_FAILED):
         raise RigFailure(f"`asv {arguments[0]}` ended with code {code}", hint="its output above says why")
     return code
@@ -176,6 +179,12 @@ def _silence_s(variables: Mapping[str, str]) -> float:
     return max(LONGEST_SILENCE_S, 2 * load_suite(Path(suite)).longest_case_s if suite else 0.0)
 
 
+def _on_devices() -> str:
+    """What is done on devices of this host, for asv swallows what its benchmarks say."""
+    held = in_use(cache_root()).items()
+    return "; ".join(f"{name}: {' '.join((by.case, by.step))}" for name, by in held if by.step)
+
+
 def asv(
     project: Project,
     arguments: Sequence[str],
@@ -183,10 +192,12 @@ def asv(
     output: Callable[[str], None] | None = None,
     *,
     silence_s: float = LONGEST_SILENCE_S,
+    going_on: Callable[[], str] = str,
 ) -> int:
     """Run an asv command on a project and return its exit code. Whatever ends us ends it and all that it started.
 
-    `output` is told each line that it prints; without it they go where ours go. How long a history takes nobody knows
+    `output` is told each line that it prints; without it they go where ours go. While it is silent, `going_on` is asked
+    what it is at, now and then, and the answer printed, unless it is empty. How long a history takes nobody knows
     beforehand, but asv says something at every step: raises RigFailure if it is silent for `silence_s`.
     """
     process = subprocess.Popen(
@@ -199,7 +210,13 @@ def asv(
         text=True,
     )
     assert process.stdout
-    heard = Listener(process.stdout, output or _print)
+    silence, said = Silence(), output or _print
+
+    def hear(line: str) -> None:
+        silence.broken()
+        said(line)
+
+    heard = Listener(process.stdout, hear)
     try:
         while heard.reading:
             if heard.silent_s > silence_s:
@@ -207,6 +224,8 @@ def asv(
                     "nothing that it does takes so long; is the disk or the network stuck? Run the same command again"
                 )
                 raise RigFailure(f"`asv {arguments[0]}` said nothing for {silence_s:.0f} s", hint=hint)
+            if silence.too_long and (what := going_on()):
+                said(f"still: {what}")
             heard.join(POLL_S)
         return process.wait(END_S)
     finally:

@@ -8,6 +8,8 @@ from typing import Protocol
 
 from harness.run.record import Record
 
+BUILDING = "building"
+
 
 class RunStep(str, Enum):
     """What a case has come to, in this order. `device lost` comes at any time, followed by what is done about it."""
@@ -32,7 +34,10 @@ class Progress(Protocol):
         """How much of a file has been sent to the device."""
 
     def build(self, title: str, state: str, seconds: float) -> None:
-        """A build is `building`, or has been `built`, `reused` or `failed` after `seconds`."""
+        """A build is `queued`, then `building` (`building: lower`), then `built`, `reused` or `failed` in `seconds`."""
+
+    def begin(self, cases: int) -> None:
+        """So many more cases will be run from now on."""
 
     def step(self, case_id: str, step: str) -> None:
         """A case has come to a step, which is a `RunStep`, or begins with one."""
@@ -58,6 +63,9 @@ class Silent:
     def build(self, title: str, state: str, seconds: float) -> None:
         """Ignore it."""
 
+    def begin(self, cases: int) -> None:
+        """Ignore it."""
+
     def step(self, case_id: str, step: str) -> None:
         """Ignore it."""
 
@@ -81,8 +89,14 @@ class Noted:
         self._progress.pushing(sent_bytes, total_bytes)
 
     def build(self, title: str, state: str, seconds: float) -> None:
-        """Pass it on."""
+        """Pass it on, and tell what is being built; nothing is known of the case's steps before that."""
+        if state.startswith(BUILDING):
+            self._tell(title, state)
         self._progress.build(title, state, seconds)
+
+    def begin(self, cases: int) -> None:
+        """Pass it on."""
+        self._progress.begin(cases)
 
     def step(self, case_id: str, step: str) -> None:
         """Pass it on, and tell it."""

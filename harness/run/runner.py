@@ -37,6 +37,7 @@ def run_suite(
     """Build everything, then run case by case, keeping each record before it is yielded."""
     progress = progress or Silent()
     built = builder.build(job for plan in plans for job in plan.jobs)
+    progress.begin(len(plans))
     for plan in plans:
         record = run_with_recovery(plan, built, run, progress)
         if records:

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import psutil
+import pytest
 from waiting import eventually
 
 from device_runner.failures import Failure, RigFailure
@@ -69,6 +70,26 @@ def test_a_good_worker_makes_an_artifact_and_a_second_run_builds_nothing(tmp_pat
     assert second.reused
     assert second.loadable == first.loadable
     assert leftovers(tmp_path) == []
+
+
+def test_whoever_watches_hears_what_waits_and_the_step_of_the_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.build.pool.LOOK_EVERY_S", 0.01)
+    heard: list[str] = []
+
+    def watch(_job: Job, state: str, _seconds: float) -> None:
+        heard.append(state)
+        if state == "building: lower":
+            (tmp_path / "seen").touch()
+
+    step = f"import time; seen = pathlib.Path({str(tmp_path / 'seen')!r}); (out / 'step').write_text('lower')"
+    script = GOOD + f"\n{step}\nwhile not seen.exists(): time.sleep(0.01)\n"
+    with Builder(tmp_path / "store", Limits(), watch=watch, worker=worker(tmp_path, script)) as builder:
+        made = builder.build([JOB])[JOB.key]
+    assert heard == ["queued", "building", "building: lower", "built"]
+    assert isinstance(made, Artifact)
+    assert not (made.loadable.library.parent / "step").exists()
 
 
 def test_a_segmentation_fault_is_named_and_not_kept(tmp_path: Path) -> None:

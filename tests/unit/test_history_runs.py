@@ -13,7 +13,7 @@ from history_results import a_record
 
 from device_runner.device import Identity
 from device_runner.failures import DeviceLost, RigFailure
-from device_runner.lease import lease
+from device_runner.lease import lease, tell
 from harness.cases.case import Case
 from harness.cases.suite import Suite
 from harness.failures import UsageError
@@ -187,6 +187,26 @@ def test_without_its_device_a_case_is_lost_and_the_record_is_filed_under_the_exp
 
 
 PHONE_JSON = measured.identity_to(PHONE)
+
+
+def test_a_silence_of_asv_is_broken_by_what_its_benchmarks_are_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wait = f"import pathlib, time\nwhile not pathlib.Path({str(tmp_path / 'said')!r}).exists(): time.sleep(0.01)"
+    monkeypatch.setattr(runs, "_ASV", ("-c", wait))
+    monkeypatch.setattr(runs, "POLL_S", 0.01)
+    monkeypatch.setattr("harness.run.pace.Silence.FIRST_S", 0.01)
+    monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path))
+    said: list[str] = []
+
+    def hear(line: str) -> None:
+        said.append(line)
+        (tmp_path / "said").touch()
+
+    with lease("R5CT", tmp_path / "leases", timeout_s=0):
+        tell("R5CT", tmp_path / "leases", "tiny-opencl-float32-untuned", "first run")
+        asv(load_project(a_config(tmp_path)), ["run"], output=hear, going_on=runs._on_devices)
+    assert said[0] == "still: R5CT: tiny-opencl-float32-untuned first run"
 
 
 def test_an_asv_that_falls_silent_is_ended_with_all_that_it_started(
