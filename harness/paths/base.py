@@ -40,6 +40,8 @@ class PathFacts:
     """OpenCL kernels in the source."""
     image_kernels: int
     """Those that read or write an image."""
+    half_kernels: int
+    """Those with numbers in half precision, whatever precision was asked for."""
     source_bytes: int
     calls: int
     """Compiled functions called in one inference; one of them may launch several kernels."""

@@ -10,6 +10,7 @@ from harness.failures import InvalidKernel
 
 _DEFINITION = re.compile(r"__kernel\s+void\s+(?:__attribute__\s*\(\(.*?\)\)\s*)?(\w+)\s*\(([^{};]*)\)\s*\{")
 _IMAGE = re.compile(r"(?:__(read_only|write_only|read_write)\s+)?image2d(?:_array)?_t\s+(?:restrict\s+)?(\w+)")
+_HALF = re.compile(r"\bhalf\d*\b")
 _ACCESS = re.compile(r"\b(READ_IMAGE|read_image|write_image)\w*\s*\(\s*(\w+)")
 
 
@@ -25,6 +26,12 @@ class Kernel:
     def images(self) -> dict[str, str]:
         """Image parameters by name, with their access qualifier (empty if it is missing)."""
         return {name: access or "" for access, name in _IMAGE.findall(self.parameters)}
+
+    @property
+    def half(self) -> bool:
+        """Whether it has numbers in half precision, which OpenCL C knows with `cl_khr_fp16` alone."""
+        own, _, _ = self.body.partition("\n}")  # what follows are declarations of others
+        return any(map(_HALF.search, (self.parameters, own)))
 
 
 def kernels(source: str) -> Iterator[Kernel]:

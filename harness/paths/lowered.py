@@ -64,6 +64,7 @@ def path_facts(built: BuiltModule) -> PathFacts:
     return PathFacts(
         kernels=len(found),
         image_kernels=sum(bool(kernel.images) for kernel in found),
+        half_kernels=sum(kernel.half for kernel in found),
         source_bytes=len(built.source.encode()),
         calls=sum(1 for _ in _calls(mod, "")),
         texture_tensors=textures,

@@ -94,7 +94,7 @@ def _attempt(plan: Plan, built: Built, run: Run, progress: Progress) -> Recordin
     with Recording.of(plan, run.origin) as recording:
         artifact = recording.built(_expect(built[plan.compile.key], Artifact))
         answers = _expect(built[plan.oracle.key], Answers)
-        _require_support(plan, run.device.identity)
+        _require_support(plan, artifact, run.device.identity)
         run.recovery.admit(run.rungs)
         inputs, expected, other = (load_arrays(answers.folder / name) for name in (INPUTS, OUTPUTS, OTHER_OUTPUTS))
         progress.step(case.id, RunStep.PREPARING)
@@ -132,6 +132,11 @@ def _expect(built: Artifact | Answers | Failure, kind: type[T]) -> T:
     return built
 
 
-def _require_support(plan: Plan, identity: Identity) -> None:
-    if plan.case.precision is not Precision.FLOAT32 and not identity.fp16:
-        raise Unsupported(f"{identity.gpu or identity.serial} cannot compute in half precision (no cl_khr_fp16)")
+def _require_support(plan: Plan, artifact: Artifact, identity: Identity) -> None:
+    """Raise Unsupported if the device lacks what the library needs: by what was built, not by the case's name alone."""
+    kernels, asked = artifact.compiled.facts.get("half_kernels", 0), plan.case.precision is not Precision.FLOAT32
+    own = bool(kernels) or any(dtype == "float16" for _, _, dtype in artifact.compiled.inputs)
+    if identity.fp16 or not (own or asked):
+        return
+    why = "" if asked else f", and the model itself is in half precision ({kernels} of its kernels)"
+    raise Unsupported(f"{identity.gpu or identity.serial} cannot compute in half precision (no cl_khr_fp16){why}")

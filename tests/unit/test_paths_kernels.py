@@ -57,3 +57,13 @@ def test_kernels_that_no_device_could_run_are_named(old: str, new: str, complain
         check_images(PLAIN + broken)
     assert caught.value.outcome == "compile-error"
     assert "__kernel void copy" in caught.value.evidence
+
+
+def test_half_precision_is_seen_in_parameters_and_bodies_and_not_in_what_follows() -> None:
+    takes = "__kernel void takes(__global half* restrict a) {\n  a[0] = (half)1.0f;\n}\n"
+    reads = "__kernel void reads(__read_only image2d_array_t in) {\n  half4 v = READ_IMAGEH(in, s, p);\n}\n"
+    pragma = '#error "Half precision floating point not supported"\n'
+    found = {
+        kernel.name: kernel.half for kernel in kernels(PLAIN + pragma + takes.replace(" {", ";", 1) + takes + reads)
+    }
+    assert found == {"plain": False, "takes": True, "reads": True}

@@ -161,6 +161,23 @@ def test_half_precision_needs_a_device_that_has_it(built: Built) -> None:
     assert "cl_khr_fp16" in record.message
 
 
+@pytest.mark.parametrize(
+    "compiled",
+    [{"facts": {"kernels": 4, "half_kernels": 3}}, {"inputs": [("x", [1, 3], "float16")], "facts": {}}],
+)
+def test_a_half_precision_model_is_unsupported_whatever_precision_the_case_says(
+    built: Things, compiled: dict[str, Any]
+) -> None:
+    case = built["c-tiny"]
+    assert isinstance(case, Artifact)
+    model = {**built, "c-tiny": replace(case, compiled=replace(case.compiled, **compiled))}
+    record = run(FakeDevice(), model)
+    assert record.outcome is Outcome.UNSUPPORTED
+    assert "no cl_khr_fp16), and the model itself is in half precision" in record.message
+    able = FakeDevice(identity=Identity("virtual", "fake", gpu="G", extensions=("cl_khr_fp16",)))
+    assert run(able, model).outcome is Outcome.OK
+
+
 class Heard(Silent):
     """Keeps the steps that it is told."""
 

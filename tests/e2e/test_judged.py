@@ -1,0 +1,76 @@
+"""What is judged and what cannot be: networks that once passed, or were blamed on others, through OpenCL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from command import start
+from onnx import TensorProto, helper, numpy_helper
+from waiting import LONG_S
+
+from harness.models.graph import GraphBuilder
+from harness.run.outcome import ExitCode, Outcome
+from harness.run.record import Record, RecordFile
+
+pytestmark = [pytest.mark.device, pytest.mark.slow]
+
+SHAPE = (1, 136, 14, 14)
+SUITE = """models = ["small.onnx", "root.onnx", "half.onnx", "stuck.onnx",
+  { onnx = "root.onnx", name = "given", inputs = "x.npz" }]
+paths = ["opencl"]
+"""
+
+
+def small() -> Any:
+    """A grouped convolution that TVM 0.27 as shipped gets wrong, and all of its answer scaled by 1e-7."""
+    net = GraphBuilder("small", SHAPE)
+    x = net.batch_norm(net.conv(net.input, SHAPE[1], 1, groups=4, bias=False))
+    model = onnx.load_model_from_string(net.finish(x, SHAPE))
+    model.graph.initializer.append(numpy_helper.from_array(np.array(1e-7, np.float32), "tiny"))
+    model.graph.node.append(helper.make_node("Mul", [x.name, "tiny"], ["scaled"]))
+    model.graph.output[0].name = "scaled"
+    return model
+
+
+def of(*nodes: Any, kind: int = TensorProto.FLOAT, **weights: float) -> Any:
+    """Sixteen numbers `x` in, `y` out."""
+    x, y = (helper.make_tensor_value_info(name, kind, [1, 16]) for name in "xy")
+    tensors = [numpy_helper.from_array(np.array(value, np.float32), name) for name, value in weights.items()]
+    graph = helper.make_graph(list(nodes), "g", [x], [y], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+
+
+def test_every_answer_is_judged_or_it_is_said_why_not(tmp_path: Path, cache: Path) -> None:
+    models = {
+        "small": small(),
+        "root": of(helper.make_node("Sqrt", ["x"], ["y"], name="the root")),
+        "half": of(helper.make_node("Mul", ["x", "x"], ["y"]), kind=TensorProto.FLOAT16),
+        "stuck": of(helper.make_node("Clip", ["x", "low", "high"], ["y"]), low=5.0, high=6.0),
+    }
+    for name, model in models.items():
+        onnx.save(model, tmp_path / f"{name}.onnx")
+    np.savez(tmp_path / "x.npz", x=np.linspace(0, 9, 16, dtype=np.float32).reshape(1, 16))
+    (tmp_path / "adreno-bench.toml").write_text(SUITE)
+    process = start(tmp_path, cache, "run", "--quick", "--as-shipped")
+    out, said = process.communicate(timeout=LONG_S)
+    assert process.returncode == ExitCode.WRONG_OR_BROKEN, said
+    records = {record.model: record for record in RecordFile(tmp_path / "records.jsonl").load().records}
+
+    def came_to(name: str, outcome: Outcome, message: str = "") -> Record:
+        record = records[name]
+        assert (record.outcome, message in record.message) == (outcome, True), record.message
+        return record
+
+    wrong = came_to("small", Outcome.WRONG_RESULT)
+    assert wrong.accuracy
+    assert wrong.accuracy.max_abs_err < 1e-6, "which an absolute tolerance once let pass"
+    assert not wrong.wall_ms
+    came_to("root", Outcome.ORACLE_NOT_FINITE, "it begins with Sqrt 'the root'")
+    came_to("half", Outcome.UNSUPPORTED, "no cl_khr_fp16), and the model itself is in half precision")
+    assert came_to("stuck", Outcome.OK).vacuous == ["output 0 of 1 is constant: 5 everywhere"]
+    assert came_to("given", Outcome.OK).vacuous == []
+    assert "stuck-opencl-float32-untuned: vacuous: being right proves nothing" in " ".join(out.split())
