@@ -5,12 +5,12 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PHONES := $(VENV)/.phones
 
-.PHONY: demo test test-arm64 benchmarks lint format lock phones system clean
+.PHONY: demo test test-arm64 benchmarks lint format lock phones system browser clean
 
 demo: $(INSTALLED) system ## a first look: the default suite on the virtual device, few samples of each case
 	$(BIN)/adreno-bench run --quick --findings-are-fine
 
-test: $(INSTALLED) phones system ## run all tests, two files at a time
+test: $(INSTALLED) phones system browser ## run all tests, two files at a time
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 benchmarks: $(INSTALLED) system ## how fast the host's own steps are, as ratios
@@ -55,6 +55,10 @@ $(INSTALLED): requirements.lock pyproject.toml | system
 
 system:
 	@PYTHON=$(PYTHON) .ci/system-packages
+
+# Tests of the history's pages are skipped, with the reason, where it cannot be had.
+browser: | system
+	@.ci/system-packages browser || echo "no browser could be installed: the history's pages are not looked at" >&2
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

@@ -1,37 +1,34 @@
 """Latency over commits, one chart for each model of a device, drawn by plotly in the reader's browser.
 
-The page loads one script, plotly's own, which is copied beside it from the installed package: it works from a folder.
+The page holds the points as JSON, thinned where they are many; `charts.js` draws a chart when it comes into view. Both
+it and plotly's own script, taken from the installed package, lie beside the page, which works from a folder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup, escape
 
-from harness.history.events import CaseState, state_of
+from harness.history.events import CaseState, Event, state_of
 from harness.history.measured import AS_SHIPPED
 from harness.history.results import History, Point, Series
 from harness.report import words
+from harness.report.thinning import drawn
 
-SCRIPT = "plotly.min.js"
-MARKERS = {
-    CaseState.RIGHT: "circle",
-    CaseState.VACUOUS: "diamond-open",
-    CaseState.WRONG: "x",
-    CaseState.BROKEN: "square",
-    CaseState.UNSUPPORTED: "circle-open",
-}
-"""Shapes that stand for the symbols of `words`; anything else is a diamond."""
+PLOTLY, SCRIPT = "plotly.min.js", "charts.js"
 LINES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 """One for each path of a model, so that they can be told apart without colour."""
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Okabe and Ito, Color Universal Design (2008): told apart by all kinds of colour vision."""
-ROW_PX, PLOT_PX, MARGIN_PX = 22, 300, 70
+PLOT_PX, ROW_PX = 340, 40
+"""Height of the latencies with their axis, and of a series' name and marks below them; `charts.js` has the same."""
 
 
 @dataclass(frozen=True)
@@ -40,21 +37,41 @@ class Chart:
 
     machine: str
     model: str
-    figure: Markup
+    series: list[dict[str, Any]]
+    """What `charts.js` draws: columns of the points that are drawn, in the order of commits."""
+
+    @property
+    def height_px(self) -> int:
+        """Its place is kept free until it is drawn, so that nothing moves under the reader's finger."""
+        return PLOT_PX + ROW_PX * len(self.series)
 
 
-def write_script(folder: Path) -> None:
-    """Put plotly's script beside the pages."""
+def write_scripts(folder: Path) -> None:
+    """Put the two scripts beside the pages."""
     from plotly.offline import get_plotlyjs
 
-    (folder / SCRIPT).write_text(get_plotlyjs(), encoding="utf-8")
+    (folder / PLOTLY).write_text(get_plotlyjs(), encoding="utf-8")
+    (folder / SCRIPT).write_text((files("harness.report") / "templates" / SCRIPT).read_text("utf-8"), encoding="utf-8")
 
 
-def charts(history: History) -> list[Chart]:
-    """The charts of a history, by machine and model."""
+def charts(history: History, moved: Iterable[Event] = ()) -> list[Chart]:
+    """The charts of a history, by machine and model. Both commits of what `moved` are drawn in any case."""
+    named: dict[int, set[str]] = {}
+    for event in moved:
+        named.setdefault(id(event.series), set()).update((event.before.commit, event.after.commit))
+    places = {machine: {commit: i for i, commit in enumerate(commits)} for machine, commits in history.commits.items()}
     ordered = sorted(history.series, key=_key)
-    groups = [(key, list(series)) for key, series in groupby(ordered, key=_key)]
-    return [Chart(*key, _html(series, number)) for number, (key, series) in enumerate(groups)]
+    return [Chart(*key, _columns(list(series), places[key[0]], named)) for key, series in groupby(ordered, key=_key)]
+
+
+def data(history: History, found: Iterable[Chart]) -> Markup:
+    """All that `charts.js` reads, as JSON in which nothing ends the element that holds it."""
+    told = {
+        "states": {letter: f"{words.SYMBOLS[state]} {state.value}" for state, letter in LETTERS.items()},
+        "commits": {machine: _commits(history, machine) for machine in history.machines},
+        "charts": [{"machine": chart.machine, "series": chart.series} for chart in found],
+    }
+    return htmlsafe_json_dumps(told, separators=(",", ":"), ensure_ascii=False)
 
 
 def anchor(machine: str, model: str) -> str:
@@ -66,43 +83,43 @@ def _key(series: Series) -> tuple[str, str]:
     return series.machine, series.case.model
 
 
-def _html(series: Sequence[Series], number: int) -> Markup:
-    text: str = _figure(series).to_html(
-        include_plotlyjs=False,
-        full_html=False,
-        div_id=f"chart-{number}",
-        config={"displayModeBar": False, "responsive": True},
-    )
-    return Markup(text)  # plotly writes its data as JSON in which `<` and `>` are escaped
+def _commits(history: History, machine: str) -> list[tuple[str, str, str]]:
+    """Hash, day and TVM of each commit. Points of one commit agree on TVM, if they know it."""
+    points: dict[str, Point] = {}
+    for one in history.series:
+        if one.machine == machine:
+            points.update((p.commit, p) for p in one.points if p.tvm or p.commit not in points)
+    return [
+        (_text(commit[: words.HASH_LENGTH]), words.date_text(points[commit]), _text(points[commit].tvm))
+        for commit in history.commits[machine]
+    ]
 
 
-def _figure(series: Sequence[Series]) -> Any:
-    """Latencies above, and below them a row of marks for each series: what is not right has no latency."""
-    import plotly.graph_objects as go
-
-    names = [_name(one) for one in series]
-    timed = [(place, one) for place, one in _by_path(series) if any(point.wall_ms for point in one.points)]
-    traces = [go.Scatter(**_latencies(one, LINES[i % len(LINES)], COLOURS[i % len(COLOURS)])) for i, one in timed]
-    marks = [go.Scatter(**_states(one)) for one in series]
-    height = PLOT_PX + ROW_PX * len(series) + MARGIN_PX
-    split = ROW_PX * len(series) / (height - MARGIN_PX)
-    layout = go.Layout(
-        height=height,
-        margin={"l": 10, "r": 10, "t": 10, "b": 10},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-        legend={"orientation": "h", "y": -0.15},
-        xaxis={"type": "category", "automargin": True, "anchor": "y2"},
-        yaxis={"title": "ms", "rangemode": "tozero", "domain": [split + 0.05, 1], "automargin": True},
-        yaxis2={"domain": [0, split], "categoryarray": list(reversed(names)), "automargin": True, "type": "category"},
-    )
-    return go.Figure([*traces, *marks], layout)
-
-
-def _by_path(series: Sequence[Series]) -> Iterable[tuple[int, Series]]:
-    """Each series with the number of its path and precision among the model's."""
+def _columns(
+    series: Sequence[Series], places: Mapping[str, int], named: Mapping[int, Collection[str]]
+) -> list[dict[str, Any]]:
     kinds = list(dict.fromkeys(_kind(one) for one in series))
-    return ((kinds.index(_kind(one)), one) for one in series)
+    return [_column(one, kinds.index(_kind(one)), places, named.get(id(one), ())) for one in series]
+
+
+def _column(one: Series, kind: int, places: Mapping[str, int], named: Collection[str]) -> dict[str, Any]:
+    points = [one.points[place] for place in drawn(one.points, named)]
+    return {
+        "name": _text(f"{_kind(one)}, {words.quirks_text(one)}"),
+        "dash": LINES[kind % len(LINES)],
+        "colour": COLOURS[kind % len(COLOURS)],
+        "hollow": one.quirks == AS_SHIPPED,
+        "x": [places[point.commit] for point in points],
+        "ms": [_number(point.wall_ms) for point in points],
+        "low": [_number(point.low_ms) for point in points],
+        "high": [_number(point.high_ms) for point in points],
+        "states": "".join(LETTERS[state_of(point)] for point in points),
+        "told": {place: _text(point.message) for place, point in enumerate(points) if point.message},
+    }
+
+
+LETTERS = {state: "?" if state is CaseState.UNKNOWN else state.value[0] for state in CaseState}
+"""`r`, `v`, `w`, `b`, `u`, `?`: how `charts.js` knows a state."""
 
 
 def _kind(one: Series) -> str:
@@ -110,51 +127,10 @@ def _kind(one: Series) -> str:
     return f"{case.path} {case.precision.value} {case.tuning.value}"
 
 
-def _name(one: Series) -> str:
-    return str(escape(f"{_kind(one)}, {words.quirks_text(one)}"))  # plotly takes some markup in its texts
+def _text(text: str) -> str:
+    return str(escape(text))  # plotly takes some markup in its texts
 
 
-def _latencies(one: Series, dash: str, colour: str) -> dict[str, Any]:
-    shipped = one.quirks == AS_SHIPPED
-    return {
-        "name": _name(one),
-        "x": [_commit(point) for point in one.points],
-        "y": [point.wall_ms for point in one.points],
-        "error_y": {
-            "array": [_beyond(point, point.high_ms) for point in one.points],
-            "arrayminus": [_beyond(point, point.low_ms) for point in one.points],
-        },
-        "mode": "lines+markers",
-        "line": {"dash": dash, "color": colour},
-        "marker": {"symbol": "circle-open" if shipped else "circle", "size": 9},
-        "hovertemplate": "%{x}<br>%{y:.4g} ms",
-        "connectgaps": False,
-    }
-
-
-def _states(one: Series) -> dict[str, Any]:
-    states = [state_of(point) for point in one.points]
-    return {
-        "name": _name(one),
-        "x": [_commit(point) for point in one.points],
-        "y": [_name(one)] * len(states),
-        "yaxis": "y2",
-        "mode": "markers",
-        "marker": {"symbol": [MARKERS.get(state, "diamond") for state in states], "size": 10, "color": "#7a7a7a"},
-        "text": [str(escape(_told(point))) for point in one.points],
-        "hovertemplate": "%{x}<br>%{text}",
-        "showlegend": False,
-    }
-
-
-def _commit(point: Point) -> str:
-    return str(escape(words.commit_text(point)))
-
-
-def _told(point: Point) -> str:
-    return f"{words.state_text(point)}: {point.message}" if point.message else words.state_text(point)
-
-
-def _beyond(point: Point, bound_ms: float | None) -> float:
-    """How far a bound of the confidence interval lies from the median."""
-    return abs(bound_ms - point.wall_ms) if bound_ms is not None and point.wall_ms is not None else 0.0
+def _number(ms: float | None) -> float | None:
+    """Five significant digits: more than a chart can show."""
+    return None if ms is None else float(f"{ms:.5g}")

@@ -16,7 +16,8 @@ from harness.history.events import WORST_FIRST, CaseState, Event, change, events
 from harness.history.results import LATENCY, History, Point, Series
 from harness.judge.verdict import Verdict
 from harness.report import words
-from harness.report.charts import SCRIPT, anchor, charts, write_script
+from harness.report.charts import PLOTLY, SCRIPT, anchor, charts, data, write_scripts
+from harness.report.points import POINTS, write_points
 from harness.report.sparkline import sparkline
 
 PAGES = {
@@ -81,10 +82,14 @@ def write_site(history: History, folder: Path, graphs: str) -> int:
         "events": {verdict: [event for event in moved if event.verdict is verdict] for verdict in WORST_FIRST},
         "vanished": vanished(history),
         "installed": list(_installed(history)),
-        "charts": charts(history),
+        "charts": (drawn := charts(history, moved)),
+        "data": data(history, drawn),
+        "plotly": PLOTLY,
         "script": SCRIPT,
+        "points": POINTS,
     }
-    write_script(folder)
+    write_scripts(folder)
+    write_points(history, folder)
     for name, (template, title) in PAGES.items():
         text = environment.get_template(template).render(page=name, title=title, **facts)
         (folder / name).write_text(text, encoding="utf-8")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,8 +21,6 @@ pytestmark = [pytest.mark.device, pytest.mark.slow]
 
 SUITE = "models = [{models}]\npaths = [{paths}]\nbudget_s = 1\nsamples = 10\n"
 RELEASES = ("0.25.0.post1", "0.26.0", "0.27.0.post1")
-BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
-SCREENSHOTS = Path(os.environ.get("ADRENO_BENCH_SCREENSHOTS", ".asv/screenshots"))
 
 
 @pytest.fixture(scope="module")
@@ -124,26 +121,3 @@ def test_asvs_own_results_have_samples_and_the_devices_fields(published: Path) -
         row = dict(zip(data["result_columns"], data["results"]["latency.Wall.time_inference"], strict=False))
         assert len(row["samples"][0]) >= 10
         assert data["params"]["gpu"] == machine["gpu"]
-
-
-@pytest.mark.timeout(3600)
-@pytest.mark.skipif(not BROWSER, reason="chromium is not installed: apt-get install chromium")
-@pytest.mark.parametrize("page", ["index", "moved", "charts", "coverage", "installed"])
-def test_pages_render_without_errors_on_a_desk_and_on_a_telephone(published: Path, tmp_path: Path, page: str) -> None:
-    assert BROWSER
-    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
-    for width in (1280, 400):
-        picture = SCREENSHOTS / f"{page}-{width}.png"
-        picture.unlink(missing_ok=True)
-        flags = [
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--enable-logging=stderr",
-            f"--user-data-dir={tmp_path}",
-        ]
-        target = [f"--screenshot={picture.resolve()}", (published / "html" / f"{page}.html").as_uri()]
-        command = [BROWSER, *flags, f"--window-size={width},1600", *target]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LONG_S, check=False)
-        assert picture.stat().st_size > 5_000
-        assert "CONSOLE" not in done.stderr, done.stderr

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from history_results import Folder, both
 
-from harness.history.events import change, events
+from harness.history.events import CaseState, change, events
 from harness.history.results import load
 from harness.judge.verdict import Verdict
-from harness.report.charts import SCRIPT
+from harness.report.charts import PLOTLY, SCRIPT
+from harness.report.points import POINTS
 from harness.report.site import PAGES, write_site
 from harness.report.summary import lines
 from harness.run.outcome import Outcome
@@ -75,18 +78,41 @@ def test_pages_load_nothing_from_elsewhere_and_only_the_charts_run_a_script(site
         text = (site / name).read_text(encoding="utf-8")
         assert not re.search(r"@import|url\(|https?://(?!www\.w3\.org)", text), name
         assert ("<script" in text) == (name == "charts.html")
-    assert [link for link in Links(site / "charts.html").links if link.endswith(".js")] == [SCRIPT]
-    assert (site / SCRIPT).stat().st_size > 1_000_000
+    assert [link for link in Links(site / "charts.html").links if link.endswith(".js")] == [PLOTLY, SCRIPT]
+    assert (site / PLOTLY).stat().st_size > 1_000_000
 
 
-def test_a_chart_has_no_latency_where_the_answer_is_wrong_but_a_mark(site: Path) -> None:
+def chart_data(site: Path) -> dict[str, Any]:
     text = (site / "charts.html").read_text(encoding="utf-8")
-    (chart,) = re.findall(r'Plotly.newPlot\(\s*"chart-1",\s*(\[.*\]),\s*{"', text)
-    shipped, best, marks, _ = json.loads(chart)
-    assert (shipped["name"], shipped["y"]) == ("texture float32 untuned, as-shipped", [10.0, None, None])
-    assert (best["name"], best["y"]) == ("texture float32 untuned, with workarounds", [10.0] * 3)
-    assert marks["marker"]["symbol"] == ["circle", "x", "x"]
-    assert marks["text"][1] == "✗ wrong: what went wrong with tiny"
+    (told,) = re.findall(r'<script type="application/json" id="points">(.*?)</script>', text)
+    data: dict[str, Any] = json.loads(told)
+    return data
+
+
+def test_a_chart_has_no_latency_where_the_answer_is_wrong_but_a_state(site: Path) -> None:
+    data = chart_data(site)
+    (commits,) = data["commits"].values()
+    assert commits[0] == ["00000000", "1970-01-02", "0.25.0"]
+    shipped, best = data["charts"][1]["series"]
+    assert (shipped["name"], shipped["ms"]) == ("texture float32 untuned, as-shipped", [10.0, None, None])
+    assert (shipped["states"], shipped["told"]["1"]) == ("rww", "what went wrong with tiny")
+    assert (best["name"], best["ms"]) == ("texture float32 untuned, with workarounds", [10.0] * 3)
+    assert (best["x"], best["low"], best["high"]) == ([0, 1, 2], [9.9] * 3, [10.1] * 3)
+
+
+def test_the_charts_have_a_shape_for_every_state(site: Path) -> None:
+    shapes = (site / SCRIPT).read_text(encoding="utf-8").partition("const SHAPES = {")[2].partition("};")[0]
+    drawn = re.findall(r'^ *"?([a-z?])"?: \[', shapes, re.MULTILINE)
+    assert sorted(drawn) == sorted(chart_data(site)["states"])
+    assert len(set(drawn)) == len(CaseState)
+
+
+def test_every_point_is_in_the_file_beside_the_charts(site: Path, results: Path) -> None:
+    with (site / POINTS).open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == sum(len(series.points) for series in load(results).series)
+    shipped = [row for row in rows if (row["case"], row["quirks"]) == (WRONG, "as-shipped")]
+    assert [(row["wall_ms"], row["state"]) for row in shipped] == [("10", "right"), ("", "wrong"), ("", "wrong")]
 
 
 def test_the_regressions_page_says_what_turned_wrong_where_with_both_numbers(site: Path) -> None:

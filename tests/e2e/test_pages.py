@@ -1,0 +1,147 @@
+"""The pages of a history in a real browser: on a desk and on a telephone, with few commits and with thousands."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+from benchmarks.browser import NAMES, PROGRAM, Page, browser
+from benchmarks.synthetic_history import history
+from harness.history.results import load
+from harness.report.site import PAGES, write_site
+
+pytestmark = pytest.mark.skipif(not PROGRAM, reason=f"no browser: apt-get install {NAMES[1]} (or {NAMES[0]})")
+
+ROOT = Path(__file__).parents[2]
+SCREENSHOTS = Path(os.environ.get("ADRENO_BENCH_SCREENSHOTS") or ROOT / ".asv" / "screenshots")
+DESK_PX, TELEPHONE_PX = 1280, 390
+WIDTHS = pytest.mark.parametrize("width_px", [DESK_PX, TELEPHONE_PX])
+SERIES, MOST_BYTES = 30, 5_000_000 * 30 // 100
+
+CHARTS = "document.querySelectorAll('[data-chart]')"
+BOXES = """[...%s.querySelectorAll('%s')].map((element) => {
+  const { left, top, right, bottom } = element.getBoundingClientRect();
+  return [element.textContent, left, top, right, bottom];
+})"""
+TICKS, NAMES_OF_SERIES = ".xtick text, .ytick text", ".annotation-text-g text"
+
+Box = tuple[str, float, float, float, float]
+"""Its text, left, top, right and bottom."""
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of the history that docs/findings.md tells of."""
+    folder = tmp_path_factory.mktemp("kept")
+    write_site(load(ROOT / "docs" / "example" / "results"), folder, "graphs.html")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As long as the longest that the page is made for, with fewer series."""
+    folder = tmp_path_factory.mktemp("long")
+    write_site(history(commits=2000, series=SERIES), folder, "graphs.html")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    with browser(tmp_path_factory.mktemp("browser")) as page:
+        yield page
+
+
+@pytest.fixture(autouse=True)
+def _no_complaints(page: Page) -> Iterator[None]:
+    page.complaints.clear()
+    yield
+    assert page.complaints == []
+
+
+def show(page: Page, file: Path, width_px: int) -> None:
+    page.open(file, width_px, 900, touch=width_px == TELEPHONE_PX)
+
+
+def show_chart(page: Page, number: int) -> str:
+    """Scroll to a chart, wait until it is drawn; the expression that finds it."""
+    chart = f"{CHARTS}[{number}]"
+    page.ask(f"{chart}.scrollIntoView()")
+    page.wait_for(f"{chart}.querySelector('.xtick') !== null")
+    return chart
+
+
+def keep_picture(page: Page, name: str, width_px: int) -> None:
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    page.picture(SCREENSHOTS / f"{name}-{width_px}.png")
+
+
+def boxes(page: Page, element: str, selector: str) -> list[Box]:
+    return [tuple(box) for box in page.ask(BOXES % (element, selector))]
+
+
+def meet(one: Box, other: Box) -> bool:
+    return one[1] < other[3] and other[1] < one[3] and one[2] < other[4] and other[2] < one[4]
+
+
+@WIDTHS
+@pytest.mark.parametrize("name", PAGES)
+def test_no_page_is_wider_than_its_window(page: Page, kept: Path, name: str, width_px: int) -> None:
+    show(page, kept / name, width_px)
+    keep_picture(page, name.removesuffix(".html"), width_px)
+    if name == "charts.html":
+        show_chart(page, 0)
+    assert page.ask("document.scrollingElement.scrollWidth") <= width_px
+
+
+@WIDTHS
+@pytest.mark.parametrize("site", ["kept", "long"])
+def test_the_names_of_series_cover_no_tick_and_no_text_leaves_its_chart(
+    page: Page, request: pytest.FixtureRequest, site: str, width_px: int
+) -> None:
+    show(page, request.getfixturevalue(site) / "charts.html", width_px)
+    chart = show_chart(page, 0)
+    keep_picture(page, f"charts-{site}", width_px)
+    names, ticks = boxes(page, chart, NAMES_OF_SERIES), boxes(page, chart, TICKS)
+    assert len(names) == page.ask(f"charts[{chart}.dataset.chart].series.length") + 1  # and the unit
+    assert len(ticks) >= 6
+    assert [(a[0], b[0]) for a, b in combinations(names + ticks, 2) if meet(a, b)] == []
+    ((_, *room),) = boxes(page, "document", '[data-chart="0"]')
+    assert [box[0] for box in names + ticks if box[1] < room[0] or box[3] > room[2] or box[4] > room[3]] == []
+
+
+def test_a_page_of_2000_commits_is_small_and_draws_what_is_looked_at(page: Page, long: Path) -> None:
+    assert (long / "charts.html").stat().st_size < MOST_BYTES
+    show(page, long / "charts.html", TELEPHONE_PX)
+    show_chart(page, 0)
+    drawn = page.ask(f"[...{CHARTS}].filter((chart) => chart.querySelector('.xtick')).length")
+    assert 1 <= drawn < page.ask(f"{CHARTS}.length")
+
+
+def test_a_click_on_a_name_hides_its_line_and_another_one_shows_it(page: Page, kept: Path) -> None:
+    show(page, kept / "charts.html", DESK_PX)
+    chart = show_chart(page, 0)
+    hidden = f"{chart}.data.filter((trace) => trace.visible === false).length"
+    for count in (3, 0):  # a line, its confidence intervals and its dots
+        place = f"{chart}.querySelectorAll('.annotation-text-g')[0].getBoundingClientRect()"
+        x, y = page.ask(f"(({{x, y, width, height}}) => [x + width / 2, y + height / 2])({place})")
+        for kind in ("mousePressed", "mouseReleased"):
+            page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+        page.wait_for(f"{hidden} === {count}")
+
+
+def test_a_closer_look_has_ticks_of_its_own(page: Page, long: Path) -> None:
+    show(page, long / "charts.html", DESK_PX)
+    chart = show_chart(page, 0)
+    page.ask(f"Plotly.relayout({chart}, {{'xaxis.range': [995.5, 1003.5]}}).then(() => true)")
+    page.wait_for(f"{chart}.querySelectorAll('.xtick text').length === 8")
+
+
+def test_a_chart_fits_a_window_that_was_turned(page: Page, kept: Path) -> None:
+    show(page, kept / "charts.html", DESK_PX)
+    chart = show_chart(page, 0)
+    page.call("Emulation.setDeviceMetricsOverride", width=TELEPHONE_PX, height=900, deviceScaleFactor=1, mobile=False)
+    page.wait_for(f"{chart}.querySelector('.main-svg').clientWidth < {TELEPHONE_PX}")
