@@ -1,12 +1,31 @@
-"""Writing a file so that nobody ever reads half of it."""
+"""Writing a file so that nobody ever reads half of it, and telling a file from what only looks like one."""
 
 from __future__ import annotations
 
 import secrets
+import stat
 from pathlib import Path
 
 SCRATCH_SUFFIX = ".new"
 """Of the hidden file that is being written; an old one was left by a process that was killed."""
+
+
+_OTHERS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def what_else(path: Path) -> str:
+    """What lies there instead of a file: `a FIFO`, say, which blocks whoever opens it. Empty for a file or nothing."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return ""
+    return next((name for is_it, name in _OTHERS if is_it(mode)), "")
 
 
 def write_whole(file: Path, content: str | bytes) -> Path:

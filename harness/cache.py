@@ -2,8 +2,8 @@
 
 Whoever uses an entry gives it the time of that use. Nothing is removed that may be in use now: what somebody makes, or
 keeps as long as its process lives (`harness.store.keep`); a device that is held; and, while any device is held,
-whatever was used since the first of its holders took it. Two folders stay outside: `leases`, which are locks, and
-`phone-runtime`, which a person built (`adreno-bench runtime`).
+whatever was used since the first of its holders took it. What a person built (`adreno-bench runtime`) is listed and
+never removed; what is none of ours is listed, and goes with everything else only.
 """
 
 from __future__ import annotations
@@ -56,6 +56,9 @@ KINDS = (
     Kind("identities", "who this device was when it was last opened"),
     Kind(DEVICES, "the files of a device of this host, with what was pushed to it"),
 )
+ADDED = Kind("phone-runtime", "added by a person: `adreno-bench runtime remove` removes it")
+UNKNOWN = Kind("unknown", "nothing that this version of adreno-bench makes")
+LEASES = "leases"
 
 
 @dataclass(frozen=True)
@@ -82,21 +85,45 @@ class Pruned:
 
 def entries(root: Path) -> list[Entry]:
     """All entries, kind by kind, of each kind the latest used first."""
-    found = [_entry(kind, key, paths) for kind in KINDS for key, paths in _paths(root, kind.name).items()]
-    order = [kind.name for kind in KINDS]
+    kinds = (*KINDS, ADDED, UNKNOWN)
+    found = [_entry(kind, key, paths) for kind in kinds for key, paths in _paths(root, kind.name).items()]
+    order = [kind.name for kind in kinds]
     return sorted(found, key=lambda entry: (order.index(entry.kind), -entry.used_at))
 
 
-def prune(root: Path, unused_for_s: float) -> Pruned:
-    """Remove what was not used for that long, unless it is in use."""
+def prune(root: Path, unused_for_s: float = 0.0, *, everything: bool = False) -> Pruned:
+    """Remove what was not used for that long, unless it is in use; `everything` also removes what is none of ours.
+
+    What is none of ours stays in a folder that is, or holds, the home or the working directory: that is no mere cache.
+    """
     now, held_since = time.time(), _held_since(root)
+    spared = {ADDED.name} if everything and not _is_more_than_a_cache(root) else {ADDED.name, UNKNOWN.name}
     pruned = Pruned()
     for entry in entries(root):
-        if max(0.0, now - entry.used_at) < unused_for_s:  # a clock may have been set back
+        if entry.kind in spared or max(0.0, now - entry.used_at) < unused_for_s:  # a clock may have been set back
             continue
         free = entry.used_at < held_since and _remove(root, entry)
         (pruned.removed if free else pruned.in_use).append(entry)
+    if everything:
+        _sweep(root)
     return pruned
+
+
+def _is_more_than_a_cache(root: Path) -> bool:
+    return any(place.resolve().is_relative_to(root.resolve()) for place in (Path.home(), Path.cwd()))
+
+
+def _sweep(root: Path) -> None:
+    """Remove locks that nobody holds, each while it is ours, and folders that are empty then."""
+    kinds = [kind.name for kind in KINDS] + [LEASES]
+    for folder in [folder for kind in kinds for folder in (root / kind / ".locks", root / kind)]:
+        for lock in folder.glob("*.lock"):
+            with contextlib.suppress(Timeout, OSError), FileLock(lock, timeout=0):
+                if folder.name == LEASES:  # what a holder who was killed noted
+                    lock.with_suffix(".json").unlink(missing_ok=True)
+                lock.unlink()
+        with contextlib.suppress(OSError):
+            folder.rmdir()
 
 
 def _held_since(root: Path) -> float:
@@ -109,6 +136,9 @@ def _paths(root: Path, kind: str) -> dict[str, list[Path]]:
     """What belongs to each key of a kind."""
     if kind == DEVICES:
         return {name: [root / name] for name in _names(root) if registry.is_built_in(name)}
+    if kind == UNKNOWN.name:
+        ours = {LEASES, ADDED.name, *(kind.name for kind in KINDS)}
+        return {name: [root / name] for name in _names(root) if name not in ours and not registry.is_built_in(name)}
     found: dict[str, list[Path]] = {}
     for name in _names(root / kind):
         path = root / kind / name
@@ -147,12 +177,13 @@ def _touched_at(path: Path) -> float:
 
 
 def _size_bytes(path: Path) -> int:
-    files = path.rglob("*") if path.is_dir() else [path]
+    files = path.rglob("*") if path.is_dir() and not path.is_symlink() else [path]
     total = 0
     with contextlib.suppress(OSError):  # whoever uses it may remove files while we count
         for file in files:
             with contextlib.suppress(OSError):
-                total += file.lstat().st_size if file.is_file() else 0
+                seen = file.lstat()
+                total += 0 if stat.S_ISDIR(seen.st_mode) else seen.st_size
     return total
 
 
@@ -170,7 +201,7 @@ def _remove(root: Path, entry: Entry) -> bool:
         if entry.kind == DEVICES:
             registry.remove_files(entry.key, root)
         else:
-            with _alone(root / entry.kind, entry):
+            with _alone(root if entry.kind == UNKNOWN.name else root / entry.kind, entry):
                 for path in entry.paths:
                     _delete(path)
     except (Timeout, BlockingIOError, DeviceBusy):
@@ -190,7 +221,7 @@ def _alone(folder: Path, entry: Entry) -> Iterator[None]:
             if lock.exists():
                 stack.enter_context(FileLock(lock, timeout=0))
         for path in entry.paths:
-            if path.is_dir():
+            if path.is_dir() and not path.is_symlink():
                 handle = os.open(path, os.O_RDONLY)
                 stack.callback(os.close, handle)
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -199,7 +230,7 @@ def _alone(folder: Path, entry: Entry) -> Iterator[None]:
 
 def _delete(path: Path) -> None:
     """Remove a file or folder. A folder vanishes in one step, so that nobody finds half of it."""
-    if not path.is_dir():
+    if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
         return
     doomed = path if path.name.startswith(".") else path.rename(path.with_name(f".{path.name}.pruned"))

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 from pydantic import Field as field
 
 from device_runner.device import ThermalLimits
+from device_runner.files import what_else
 from device_runner.names import suggestion
 from harness.cases.case import Case, Precision, Tuning
 from harness.failures import UsageError
@@ -189,11 +190,13 @@ def _matching(suite: Suite, glob: str) -> list[Case]:
 
 def load_suite(file: Path) -> Suite:
     """Read a suite file. Paths in it are relative to its folder. Raises UsageError with the line at fault."""
+    if other := what_else(file):
+        raise UsageError(f"the suite {file} is {other}, not a file", hint="name a TOML file with --suite")
     try:
         text = file.read_text(encoding="utf-8")
         data = tomllib.loads(text)
     except FileNotFoundError:
-        raise UsageError(f"there is no suite file {file}", hint="write one, or pass --suite FILE") from None
+        raise UsageError(f"there is no suite file {file}", hint="`adreno-bench init` writes one") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read {file}: {error}") from error
     except tomllib.TOMLDecodeError as error:

@@ -7,7 +7,7 @@ import signal
 import sys
 import traceback
 from types import FrameType
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -39,6 +39,7 @@ COMMANDS = (
         "show",
         "Show the latest record of each case on each device; of a single case, everything that is known.",
     ),
+    Command("init", "Write a suite file with every key and a comment on each; an existing file is never touched."),
     Command("list", "List the cases of the suite: Model x Path x Precision x Tuning.", module="list_cases"),
     Command(
         "devices",
@@ -66,6 +67,28 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 add_commands(app, COMMANDS)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from harness.compiler.installed import harness_version, versions
+
+        installed = versions()
+        typer.echo(f"adreno-bench {harness_version()}")
+        typer.echo(f"apache-tvm {installed['tvm']}, apache-tvm-ffi {installed['ffi']}")
+        raise typer.Exit
+
+
+@app.callback(help=app.info.help, epilog=app.info.epilog)
+def _program(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Show the releases of this program and of TVM."
+        ),
+    ] = False,
+) -> None:
+    """The program itself; what it does is in its commands."""
 
 
 def main() -> None:

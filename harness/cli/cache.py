@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli import completion
 from harness.cli.options import AsJson
 
 if TYPE_CHECKING:
@@ -23,17 +24,23 @@ def cache(
         float | None,
         typer.Option("--unused-days", min=0, help="With --prune: only entries not used for this long (default 14)."),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="With --prune: every entry.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="With --prune: every entry, and what is none of ours.")
+    ] = False,
     device: Annotated[
         str | None,
-        typer.Option("--device", help="With --prune: also files pushed to this device and not used for as long."),
+        typer.Option(
+            "--device",
+            help="With --prune: also files pushed to this device and not used for as long.",
+            autocompletion=completion.devices,
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what has been compiled and kept, or prune it.
 
-    Everything listed can be made again, and what is in use is never removed. Runtimes that you added for phones are
-    not listed: see `adreno-bench runtime`. ADRENO_BENCH_CACHE chooses the folder.
+    Everything listed can be made again, and what is in use is never removed; nor are runtimes that you added for phones
+    (`adreno-bench runtime`). Files of others go with --all only. ADRENO_BENCH_CACHE chooses the folder.
     """
     from harness.failures import UsageError
     from harness.store import cache_root
@@ -42,12 +49,12 @@ def cache(
         raise UsageError("--all, --unused-days and --device go with --prune", hint="add --prune")
     if prune:
         days = 0.0 if everything else DEFAULT_UNUSED_DAYS if unused_days is None else unused_days
-        _prune(cache_root(), 86_400 * days, device, as_json)
+        _prune(cache_root(), 86_400 * days, device, everything=everything, as_json=as_json)
     else:
         _list(cache_root(), as_json)
 
 
-def _prune(root: Path, unused_for_s: float, device: str | None, as_json: bool) -> None:
+def _prune(root: Path, unused_for_s: float, device: str | None, *, everything: bool, as_json: bool) -> None:
     from device_runner.registry import open_device
     from harness.cache import prune
     from harness.cli.screen import out, out_json
@@ -56,7 +63,7 @@ def _prune(root: Path, unused_for_s: float, device: str | None, as_json: bool) -
     if device:  # first: opening a device may make what the cache is pruned of
         with open_device(device, root) as opened:
             files = opened.prune(unused_for_s)
-    pruned = prune(root, unused_for_s)
+    pruned = prune(root, unused_for_s, everything=everything)
     if as_json:
         kept, gone = ([_plain(entry) for entry in some] for some in (pruned.in_use, pruned.removed))
         out_json({"folder": str(root), "removed": gone, "in_use": kept, "files_removed_from_device": files})

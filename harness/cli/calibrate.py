@@ -84,6 +84,7 @@ def _sessions(
     from harness.workbench import open_workbench
 
     file, request = RecordFile(records or DEFAULT_CALIBRATION), what.request()
+    file.require_writable()
     with Screen() as screen:
         name = device_of_records(request, device, file.path, screen, given=records is not None)
         with open_workbench(request, name, screen) as bench:

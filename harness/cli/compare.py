@@ -21,7 +21,6 @@ from harness.cli.options import (
 if TYPE_CHECKING:
     from harness.judge.comparison import Result
     from harness.judge.sides import SeriesKey, Side
-    from harness.judge.stats.sequential import Arm
     from harness.run.record import Record
 
 
@@ -117,6 +116,7 @@ def _of_revisions(
     from device_runner.fleet.select import select_one
     from harness.cli.screen import Screen
     from harness.failures import UsageError
+    from harness.judge.stats.sequential import Arm
     from harness.revisions.compare import RevisionPair
     from harness.revisions.sources import revision
     from harness.revisions.toolchain import RunOptions, Toolchain
@@ -127,11 +127,14 @@ def _of_revisions(
     base, head = (revision(word, config, cache) for word in words)
     if base.commit == head.commit:
         raise UsageError(f"{base} and {head} are the same revision", hint="name two that differ")
+    kept_in = {arm: RecordFile(folder / f"{arm.value}.jsonl") for arm in Arm} if folder else {}
+    for file in kept_in.values():
+        file.require_writable()
     with Screen() as screen:
 
         def keep(arm: Arm, record: Record) -> None:
-            if folder:
-                RecordFile(folder / f"{arm.value}.jsonl").append(record)
+            if arm in kept_in:
+                kept_in[arm].append(record)
 
         options = RunOptions(what.suite, select_one(device, cache, screen.say), quirks)
         first, second = (Toolchain.of(one, cache, options, screen.say) for one in (base, head))

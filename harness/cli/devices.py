@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli import completion
 from harness.cli.options import AsJson, TrackerAddress
 from harness.failures import UsageError
 from harness.run.outcome import ExitCode
@@ -20,7 +21,9 @@ def devices(
     restore: Annotated[
         bool, typer.Option("--restore", help="Put back what a killed run left changed: screen, radio, clocks.")
     ] = False,
-    device: Annotated[str | None, typer.Option("--device", help="With --restore: only this one.")] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", help="With --restore: only this one.", autocompletion=completion.devices)
+    ] = None,
     tracker: TrackerAddress = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Show which process uses which device, as it changes, until Ctrl-C.")

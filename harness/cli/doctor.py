@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli import completion
 from harness.cli.options import AsJson
 from harness.failures import UsageError
 from harness.run.outcome import ExitCode
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
 
 def doctor(
     device: Annotated[
-        str | None, typer.Option("--device", help="Examine this device instead: virtual, local, or an adb serial.")
+        str | None,
+        typer.Option(
+            "--device",
+            help="Examine this device instead: virtual, local, or an adb serial.",
+            autocompletion=completion.devices,
+        ),
     ] = None,
     bundle: Annotated[
         Path | None,

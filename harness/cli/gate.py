@@ -78,6 +78,7 @@ def _run(what: CaseOptions, held_to: Gate, device: str | None, records: Path | N
     from harness.workbench import open_workbench
 
     file, request = RecordFile(records or DEFAULT_RECORDS), what.request()
+    file.require_writable()
     with Screen() as screen:
         name = device_of_records(request, device, file.path, screen, given=records is not None)
         with open_workbench(request, name, screen) as bench:

@@ -7,11 +7,15 @@ from harness.cli.options import DEFAULT_SUITE, AsJson, CaseGlob, SuiteFile
 
 def list_cases(suite: SuiteFile = DEFAULT_SUITE, case: CaseGlob = None, as_json: AsJson = False) -> None:
     """List the cases of the suite: Model x Path x Precision x Tuning. Touches no device and compiles nothing."""
+    from harness.build.planner import check
     from harness.cases.suite import choose, load_suite
     from harness.cli.screen import out, out_json
+    from harness.store import cache_root
     from harness.tables import table
 
-    cases = choose(load_suite(suite), case)
+    read = load_suite(suite)
+    cases = choose(read, case)
+    check(read, cases, cache_root())
     if as_json:
         out_json([item.id for item in cases])
     else:

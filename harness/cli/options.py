@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 import typer
 
 from harness import option_texts as texts
+from harness.cli import completion
 
 if TYPE_CHECKING:
     from harness.cases.request import QuirkPolicy
@@ -20,16 +21,23 @@ if TYPE_CHECKING:
 
 DEFAULT_DEVICE = "virtual"
 DEFAULT_BASELINES = Path("baselines")
-DEFAULT_SUITE = Path("adreno-bench.toml")
-DEFAULT_RECORDS = Path("records.jsonl")
+DEFAULT_SUITE = Path(completion.DEFAULT_SUITE)
+DEFAULT_RECORDS = Path(completion.DEFAULT_RECORDS)
 DEFAULT_COMPILER_CONFIG = Path("asv.tvm.conf.json")
 
 SuiteFile = Annotated[Path, typer.Option("--suite", help=texts.SUITE, show_default=True)]
-CaseGlob = Annotated[list[str] | None, typer.Option("--case", metavar="GLOB", help=texts.CASE)]
-DeviceName = Annotated[str, typer.Option("--device", help=texts.DEVICE)]
+CaseGlob = Annotated[
+    list[str] | None, typer.Option("--case", metavar="GLOB", help=texts.CASE, autocompletion=completion.cases)
+]
+DeviceName = Annotated[str, typer.Option("--device", help=texts.DEVICE, autocompletion=completion.devices)]
 DeviceOfRecords = Annotated[
     str | None,
-    typer.Option("--device", help=texts.DEVICE, show_default="that of the records, or virtual if there are none"),
+    typer.Option(
+        "--device",
+        help=texts.DEVICE,
+        show_default="that of the records, or virtual if there are none",
+        autocompletion=completion.devices,
+    ),
 ]
 DeviceNames = Annotated[
     list[str] | None,
@@ -37,6 +45,7 @@ DeviceNames = Annotated[
         "--device",
         help="virtual (the default), local, the adb serial of a phone, all, labels such as soc=SM8650, or virtual:4 "
         "for four virtual phones. Repeatable.",
+        autocompletion=completion.devices,
     ),
 ]
 TrackerAddress = Annotated[
@@ -49,7 +58,10 @@ RecordsToAddTo = Annotated[
     typer.Option("--records", help="File of records (JSON lines) to add to.", show_default=str(DEFAULT_RECORDS)),
 ]
 AsShipped = Annotated[bool, typer.Option("--as-shipped", help=texts.AS_SHIPPED)]
-WithQuirks = Annotated[list[str] | None, typer.Option("--with-quirk", metavar="QUIRK", help=texts.WITH_QUIRK)]
+WithQuirks = Annotated[
+    list[str] | None,
+    typer.Option("--with-quirk", metavar="QUIRK", help=texts.WITH_QUIRK, autocompletion=completion.quirks),
+]
 FindingsAreFine = Annotated[
     bool, typer.Option("--findings-are-fine", help="Exit 0 if the rig worked, whatever it found about the compiler.")
 ]

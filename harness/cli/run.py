@@ -42,7 +42,12 @@ def run(
     tracker: TrackerAddress = None,
     records: RecordsFile = DEFAULT_RECORDS,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Skip cases that the records file has settled for this build and device.")
+        bool,
+        typer.Option(
+            "--resume",
+            help="Skip cases that the records file has settled for this build and device; by default the device is "
+            "that of the records.",
+        ),
     ] = False,
     quick: Annotated[
         bool, typer.Option("--quick", help="A first look at an emulated device: three samples a case, not to compare.")
@@ -60,30 +65,33 @@ def run(
     in the records file, whatever happens to it.
     """
     from device_runner.rpc_server.tracker import address_of
+    from harness.cli.record_filter import devices_of
     from harness.cli.screen import Screen, out, out_whole
     from harness.run.record import RecordFile
 
     file = RecordFile(records)
+    file.require_writable()
     with Screen() as screen:
         request = what.request(quick=quick)
         at = address_of(tracker) if tracker else None
-        names = _members(device, request.cache, at, screen.say)
         kept = file.load() if resume else None
+        named_before = devices_of(kept.records) if kept and not at else []
+        names = _members(device or named_before, request.cache, at, screen.say)
         for skipped in kept.skipped if kept else ():
             screen.say(f"skipped {skipped}")
-        job = _Job(request, file, kept.records if kept else [], allow_reboot, screen)
-        came = _on_one(names[0], job) if len(names) == 1 and not at else _on_many(names, job, at)
+        work = _Work(request, file, kept.records if kept else [], allow_reboot, screen)
+        results = _on_one(names[0], work) if len(names) == 1 and not at else _on_many(names, work, at)
     if as_json:
-        out_whole(json_array(came.all))
+        out_whole(json_array(results.all))
     else:
-        out(results_table(came.all))
-        lost = [f"{name} was lost: {why}" for name, why in came.lost.items()]
-        out("\n".join([*_summary(came.done, records), *_settled(came.settled), *lost]))
-    raise typer.Exit(_exit_code(came, findings_are_fine))
+        out(results_table(results.all))
+        lost = [f"{name} was lost: {why}" for name, why in results.lost.items()]
+        out("\n".join([*_summary(results.done, records), *_settled(results.settled), *lost]))
+    raise typer.Exit(_exit_code(results, findings_are_fine))
 
 
 @dataclass(frozen=True)
-class _Job:
+class _Work:
     """What is to be run, wherever it is."""
 
     request: Request
@@ -101,7 +109,7 @@ class _Job:
 
 
 @dataclass(frozen=True)
-class _Came:
+class _Results:
     """What came of a run."""
 
     done: list[Record]
@@ -131,41 +139,41 @@ def _members(
     return [member_name(offer.key, number) for number, offer in enumerate(meant, 1)]
 
 
-def _on_one(name: str, job: _Job) -> _Came:
+def _on_one(name: str, work: _Work) -> _Results:
     from device_runner.registry import tell
     from harness.run.progress import Noted
     from harness.run.runner import run_suite
     from harness.workbench import open_workbench
 
-    progress = Noted(job.screen, lambda case, step: tell(name, job.request.cache, case, step))
-    with open_workbench(job.request, name, progress, allow_reboot=job.allow_reboot) as bench:
-        plans, settled = job.split(bench.plans, bench.run.origin)
-        done = list(run_suite(plans, bench.run, bench.builder, job.file, progress))
-    return _Came(done, settled)
+    progress = Noted(work.screen, lambda case, step: tell(name, work.request.cache, case, step))
+    with open_workbench(work.request, name, progress, allow_reboot=work.allow_reboot) as bench:
+        plans, settled = work.split(bench.plans, bench.run.origin)
+        done = list(run_suite(plans, bench.run, bench.builder, work.file, progress))
+    return _Results(done, settled)
 
 
-def _on_many(names: Sequence[str], job: _Job, tracker: Address | None) -> _Came:
+def _on_many(names: Sequence[str], work: _Work, tracker: Address | None) -> _Results:
     from harness.fleet.messages import Orders
     from harness.fleet.run import FleetRun
     from harness.fleet.worker_pool import WorkerPool
     from harness.run.context import Origin, new_id
     from harness.workbench import make_ready
 
-    job.screen.say(f"opening {', '.join(names)} (the first time, this compiles the runtimes that TVM's wheel lacks)")
-    make_ready(job.request)
-    orders = Orders(job.request.cache, new_id(), job.request.quirks.as_shipped, job.allow_reboot, tracker)
+    work.screen.say(f"opening {', '.join(names)} (the first time, this compiles the runtimes that TVM's wheel lacks)")
+    make_ready(work.request)
+    orders = Orders(work.request.cache, new_id(), work.request.quirks.as_shipped, work.allow_reboot, tracker)
     settled: list[Record] = []
 
     def plan(identity: Identity) -> list[Plan]:
         origin = Origin("", identity, orders.as_shipped, orders.run)
-        missing, found = job.split(job.request.plans(identity), origin)
+        missing, found = work.split(work.request.plans(identity), origin)
         settled.extend(found)
         return missing
 
-    with job.request.builder(job.screen) as builder, WorkerPool(names, orders) as workers:
-        fleet = FleetRun(orders, workers, builder, plan, job.file, job.screen, job.screen.say)
+    with work.request.builder(work.screen) as builder, WorkerPool(names, orders) as workers:
+        fleet = FleetRun(orders, workers, builder, plan, work.file, work.screen, work.screen.say)
         done = list(fleet.run(names))
-    return _Came(done, settled, fleet.failures)
+    return _Results(done, settled, fleet.failures)
 
 
 def _summary(done: Sequence[Record], records: Path) -> list[str]:
@@ -216,8 +224,8 @@ def _tuned(record: Record) -> str:
     return f"{counts['programs_from_binary']} programs from binaries, {counts['programs_from_source']} from source"
 
 
-def _exit_code(came: _Came, findings_are_fine: bool) -> ExitCode:
-    outcomes = [record.outcome for record in came.all] + [Outcome.DEVICE_LOST] * len(came.lost)
+def _exit_code(results: _Results, findings_are_fine: bool) -> ExitCode:
+    outcomes = [record.outcome for record in results.all] + [Outcome.DEVICE_LOST] * len(results.lost)
     if findings_are_fine:
         outcomes = without_findings(outcomes) or [Outcome.OK]
     return exit_code(outcomes)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli import completion
 from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsFile
 from harness.cli.table import milliseconds
 
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def show(
-    glob: Annotated[str | None, typer.Argument(metavar="[GLOB]", help="Only cases whose id matches.")] = None,
+    glob: Annotated[
+        str | None,
+        typer.Argument(metavar="[GLOB]", help="Only cases whose id matches.", autocompletion=completion.recorded_cases),
+    ] = None,
     records: RecordsFile = DEFAULT_RECORDS,
     every: Annotated[bool, typer.Option("--every", help="Every record, not only the latest of each series.")] = False,
     partitions: Annotated[

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from device_runner.files import write_whole
+from device_runner.files import what_else, write_whole
 from device_runner.names import suggestion
 from harness.failures import ModelError
 from harness.models.given_inputs import load_inputs
@@ -49,6 +49,8 @@ class OnnxFile:
 
 def load(file: Path) -> Any:
     """Parse and check an ONNX file; external data stays where it is. Raises `ModelError`."""
+    if other := what_else(file):
+        raise ModelError(f"{file} is {other}, not a file", hint="correct the model's path in the suite")
     try:
         data = file.read_bytes()
     except FileNotFoundError:

@@ -7,6 +7,7 @@ docs/records.md lists the fields; `SCHEMA` changes when one of them changes its 
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,9 @@ from pydantic import Field as field
 
 from device_runner.device import Identity
 from device_runner.failures import RigFailure
+from device_runner.files import what_else
 from device_runner.recovery import RecoveryStep
+from harness.failures import UsageError
 from harness.run.correctness import Accuracy
 from harness.run.outcome import Outcome
 
@@ -143,6 +146,18 @@ class RecordFile:
     def __init__(self, path: Path) -> None:
         self.path = path
 
+    def require_writable(self) -> None:
+        """Raise RigFailure if records cannot be kept here, UsageError if it is no file; nothing is made."""
+        self._require_file()
+        try:
+            if self.path.exists():
+                os.close(os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC))
+            else:
+                folder = next(parent for parent in self.path.absolute().parents if parent.exists())
+                tempfile.TemporaryFile(dir=folder).close()
+        except OSError as error:
+            raise self._not_written(error) from error
+
     def append(self, record: Record) -> None:
         """Write one record durably. Raises RigFailure if the disk refuses it."""
         try:
@@ -154,9 +169,17 @@ class RecordFile:
             finally:
                 os.close(file)
         except OSError as error:
-            raise RigFailure(
-                f"cannot write the record to {self.path}: {error.strerror}", hint="free some space or pass --records"
-            ) from error
+            raise self._not_written(error) from error
+
+    def _require_file(self) -> None:
+        """Raise UsageError for what only looks like a file: a FIFO would block us, a device swallow the records."""
+        if other := what_else(self.path):
+            raise UsageError(f"{self.path} is {other}, not a file", hint="records are kept in a file: name one")
+
+    def _not_written(self, error: OSError) -> RigFailure:
+        return RigFailure(
+            f"cannot write the record to {self.path}: {error.strerror}", hint="free some space or pass --records"
+        )
 
     @staticmethod
     def _separator(file: int) -> bytes:
@@ -165,7 +188,8 @@ class RecordFile:
         return b"\n" if end and os.pread(file, 1, end - 1) != b"\n" else b""
 
     def load(self) -> Loaded:
-        """Read all records. A line that is not one is skipped and named, never fatal. Raises RigFailure."""
+        """Read all records. A line that is not one is skipped and named, never fatal. Raises RigFailure, UsageError."""
+        self._require_file()
         if not self.path.exists():
             return Loaded([], [])
         records, skipped = [], []

@@ -38,7 +38,7 @@ def keys(root: Path) -> set[tuple[str, str]]:
 
 
 def everything(root: Path) -> set[tuple[str, str]]:
-    """One entry of each kind, and what belongs to no entry but is not to be touched."""
+    """One entry of each kind, one that a person added, and a file that nobody knows."""
     for kind in ("artifacts", "oracles", "tunings", "toolchains", "releases", "harness", "bisect"):
         make(root, kind, "aa")
     (root / "toolchains" / "aa.log").write_text("installed\n")
@@ -61,27 +61,51 @@ def everything(root: Path) -> set[tuple[str, str]]:
     return folders | files | {(DEVICES, device) for device in ("virtual", "virtual-12", "local")}
 
 
-def test_everything_that_can_be_made_again_is_listed_with_what_it_is(tmp_path: Path) -> None:
+KEPT = {("phone-runtime", "aa")}
+UNKNOWN = {("unknown", "not of ours")}
+
+
+def test_everything_that_lies_there_is_listed_with_what_it_is(tmp_path: Path) -> None:
     made = everything(tmp_path)
     found = entries(tmp_path)
-    assert {(entry.kind, entry.key) for entry in found} == made
-    assert len(found) == len(made)
+    assert {(entry.kind, entry.key) for entry in found} == made | KEPT | UNKNOWN
+    assert len(found) == len(made) + 2
     assert all(entry.title for entry in found)
+    assert sum(entry.size_bytes for entry in found) == sum(f.stat().st_size for f in tmp_path.rglob("*") if f.is_file())
 
 
-def test_pruning_all_leaves_nothing_that_can_be_made_again_and_nothing_else_is_touched(tmp_path: Path) -> None:
+def test_pruning_removes_what_can_be_made_again_and_nothing_else(tmp_path: Path) -> None:
     made = everything(tmp_path)
     pruned = prune(tmp_path, 0)
     assert {(entry.kind, entry.key) for entry in pruned.removed} == made
     assert pruned.in_use == []
-    assert entries(tmp_path) == []
-    left = {
-        path.relative_to(tmp_path).parts[0] for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size
-    }
-    assert left == set()
-    assert (tmp_path / "phone-runtime" / "aa" / "files").is_dir()
-    assert (tmp_path / "leases" / "virtual.lock").exists()
-    assert (tmp_path / "not of ours").exists()
+    assert keys(tmp_path) == KEPT | UNKNOWN
+
+
+def test_pruning_all_leaves_nothing_but_what_a_person_added(tmp_path: Path) -> None:
+    everything(tmp_path)
+    (tmp_path / "elsewhere").symlink_to(Path(__file__).parent)
+    prune(tmp_path, everything=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["phone-runtime"]
+    assert Path(__file__).exists()
+
+
+def test_pruning_all_spares_the_locks_that_somebody_holds(tmp_path: Path) -> None:
+    everything(tmp_path)
+    lock = tmp_path / "artifacts" / ".locks" / "cc.lock"
+    with lease("R5CT", tmp_path / "leases", timeout_s=0), FileLock(lock):
+        prune(tmp_path, everything=True)
+        assert lock.exists()
+        assert sorted(file.name for file in (tmp_path / "leases").iterdir()) == ["R5CT.json", "R5CT.lock"]
+
+
+def test_a_folder_that_holds_the_working_directory_is_no_mere_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "thesis").mkdir()
+    monkeypatch.chdir(tmp_path / "thesis")
+    assert prune(tmp_path, everything=True).removed == []
+    assert (tmp_path / "thesis").exists()
 
 
 def test_an_entry_has_a_size_a_title_and_what_lies_beside_it(tmp_path: Path) -> None:

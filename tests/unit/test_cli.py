@@ -1,5 +1,6 @@
 """The command line, as far as no device is needed."""
 
+import importlib.metadata
 import inspect
 import json
 import os
@@ -7,34 +8,56 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from typer._completion_classes import BashComplete
+from typer.main import get_command
 
 from device_runner.device import DeviceEntry
 from device_runner.failures import DeviceLost
 from harness.cases.suite import Suite, choose
 from harness.cli import COMMANDS as LISTED
-from harness.cli import main
+from harness.cli import app, main
 from harness.cli.lazy import Command
 from harness.run.outcome import ExitCode
 
 HEAVY = ("tvm", "tvm_ffi", "onnx", "numpy", "adbutils", "rich", "pydantic")
 COMMANDS = (
-    *("run", "calibrate", "compare", "bisect", "bless", "gate", "build", "show", "list", "devices", "doctor"),
+    *("run", "calibrate", "compare", "bisect", "bless", "gate", "build", "show", "init", "list", "devices", "doctor"),
     *("quirks", "cache", "history", "fleet", "runtime"),
 )
 
 
-def bench(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", "from harness.cli import main; main()", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env={**os.environ, "ADRENO_BENCH_CACHE": str(folder / "cache"), "COLUMNS": "200"},
-        check=False,
-    )
+@dataclass(frozen=True)
+class Done:
+    """What a command came to."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Bench = Callable[..., Done]
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Bench:
+    """The whole program, from `main` to its exit code, in this process."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["adreno-bench", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code is None or isinstance(ended.value.code, int)
+        return Done(ended.value.code or 0, *capsys.readouterr())
+
+    return run
 
 
 def test_the_command_line_loads_no_heavy_package() -> None:
@@ -44,8 +67,8 @@ def test_the_command_line_loads_no_heavy_package() -> None:
     assert said.stdout.strip() == "[]"
 
 
-def test_help_names_every_command(tmp_path: Path) -> None:
-    said = bench("--help", folder=tmp_path).stdout
+def test_help_names_every_command(bench: Bench) -> None:
+    said = bench("--help").stdout
     assert all(f" {command} " in said for command in COMMANDS)
 
 
@@ -89,15 +112,15 @@ def test_the_table_has_every_command() -> None:
 
 
 @pytest.mark.parametrize("words", ["-h", "--help", ""])
-def test_a_group_shows_its_commands_without_arguments_too(tmp_path: Path, words: str) -> None:
-    assert " publish " in bench("history", *words.split(), folder=tmp_path).stdout
+def test_a_group_shows_its_commands_without_arguments_too(bench: Bench, words: str) -> None:
+    assert " publish " in bench("history", *words.split()).stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "nearest"), [(["gat"], "gate"), (["cach"], "cache"), (["history", "pubish"], "publish")]
 )
-def test_a_mistyped_command_is_told_the_nearest_one(tmp_path: Path, arguments: list[str], nearest: str) -> None:
-    done = bench(*arguments, folder=tmp_path)
+def test_a_mistyped_command_is_told_the_nearest_one(bench: Bench, arguments: list[str], nearest: str) -> None:
+    done = bench(*arguments)
     assert f"No such command '{arguments[-1]}'. Did you mean '{nearest}'" in done.stderr
     assert done.returncode == ExitCode.USAGE
 
@@ -111,24 +134,64 @@ def test_a_mistyped_command_is_told_the_nearest_one(tmp_path: Path, arguments: l
     ],
 )
 def test_the_shell_completes_commands_and_their_options(typed: str, completed: list[str]) -> None:
-    asked = {
-        "_ADRENO_BENCH_COMPLETE": "complete_bash",
-        "COMP_WORDS": typed,
-        "COMP_CWORD": str(len(typed.split()) - 1),
-    }
-    said = subprocess.run(
-        [sys.executable, "-c", "import sys; sys.argv[0] = 'adreno-bench'; from harness.cli import main; main()"],
+    assert completions(typed) == completed
+
+
+def completions(typed: str) -> list[str]:
+    """What the shell offers for the last word."""
+    program, *words, last = typed.split(" ")
+    return [item.value for item in BashComplete(get_command(app), {}, program, "").get_completions(words, last)]
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("adreno-bench run --case tiny-o", ["tiny-opencl-float32-untuned"]),
+        ("adreno-bench run --suite other.toml --case ", ["mine-texture-float32-untuned", "mine-*", "*-texture-*"]),
+        ("adreno-bench run --suite broken.toml --case ", []),
+        ("adreno-bench show ti", ["tiny-clml-float32-untuned"]),
+        ("adreno-bench show --records gone.jsonl ", []),
+        ("adreno-bench gate --device ", ["virtual", "local", "all", "R5CT30"]),
+        ("adreno-bench init --model t", ["tiny"]),
+        ("adreno-bench init --path ", ["clml", "opencl", "texture"]),
+        ("adreno-bench run --with-quirk texture-st", ["texture-store-broadcast"]),
+    ],
+)
+def test_the_shell_offers_what_there_is_from_files_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, typed: str, completed: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "adreno-bench.toml").write_text('models = ["tiny"]\npaths = ["opencl"]\n')
+    (tmp_path / "other.toml").write_text('models = ["mine.onnx"]\npaths = ["texture"]\n')
+    (tmp_path / "broken.toml").write_text("models = ")
+    (tmp_path / "records.jsonl").write_text('{"schema":1,"case":"tiny-clml-float32-untuned"')
+    (tmp_path / "cache" / "identities").mkdir(parents=True)
+    (tmp_path / "cache" / "identities" / "R5CT30.json").touch()
+    assert completions(typed) == completed
+
+
+def test_a_press_of_tab_loads_neither_tvm_nor_adb_and_says_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "adreno-bench.toml").write_text('models = ["tiny"]\npaths = ["opencl"]\n')
+    typed = "adreno-bench run --case tiny-o"
+    asked = {"_ADRENO_BENCH_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": "3"}
+    loaded = f"print(*(name for name in {HEAVY} if name in sys.modules), file=sys.stderr)"
+    script = f"import sys; sys.argv[0] = 'adreno-bench'\nfrom harness.cli import main\ntry: main()\nfinally: {loaded}"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
         capture_output=True,
         text=True,
+        cwd=tmp_path,
         env={**os.environ, **asked},
         check=True,
     )
-    assert said.stdout.split() == completed
+    assert done.stdout.split() == ["tiny-opencl-float32-untuned"]
+    assert {*done.stderr.split()} <= {"pydantic", "rich"}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help(tmp_path: Path, command: str) -> None:
-    done = bench(command, "--help", folder=tmp_path)
+def test_every_command_has_help(bench: Bench, command: str) -> None:
+    done = bench(command, "--help")
     assert done.returncode == 0
     assert "Usage" in done.stdout
 
@@ -136,7 +199,10 @@ def test_every_command_has_help(tmp_path: Path, command: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["list"], "adreno-bench: there is no suite file adreno-bench.toml: write one, or pass --suite FILE"),
+        (
+            ["list"],
+            "adreno-bench: there is no suite file adreno-bench.toml: `adreno-bench init` writes one",
+        ),
         (["list", "--suite", "s.toml", "--case", "tny-*"], "no case matches 'tny-*': did you mean 'tiny-*'?"),
         (["run", "--suite", "s.toml", "--device", "virtul"], "did you mean 'virtual'"),
         (["run", "--suite", "path.toml"], "there is no path 'textur': did you mean 'texture'?"),
@@ -147,7 +213,9 @@ def test_every_command_has_help(tmp_path: Path, command: str) -> None:
         (["cache", "--all"], "--all, --unused-days and --device go with --prune"),
     ],
 )
-def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path, arguments: list[str], message: str) -> None:
+def test_a_mistake_is_one_line_and_exit_code_2(
+    bench: Bench, tmp_path: Path, arguments: list[str], message: str
+) -> None:
     suites = {
         "s.toml": 'models = ["tiny"]\npaths = ["opencl"]\n',
         "path.toml": 'models = ["tiny"]\npaths = ["textur"]\n',
@@ -157,36 +225,26 @@ def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path, arguments: list[s
     }
     for name, text in suites.items():
         (tmp_path / name).write_text(text)
-    done = bench(*arguments, folder=tmp_path)
+    done = bench(*arguments)
     assert message in done.stderr
     assert done.returncode == ExitCode.USAGE
     assert "Traceback" not in done.stderr
 
 
-WITHOUT_METADATA = """
-import importlib.metadata as metadata
-known = metadata.version
-def version(package):
-    if package == "adreno-bench":
-        raise metadata.PackageNotFoundError(package)
-    return known(package)
-metadata.version = version
-from harness.cli import main
-main()
-"""
-
-
 @pytest.mark.parametrize("command", ["run", "build", "gate", "calibrate"])
-def test_sources_that_are_not_installed_are_refused_before_anything_is_built(tmp_path: Path, command: str) -> None:
+def test_sources_that_are_not_installed_are_refused_before_anything_is_built(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    known = importlib.metadata.version
+
+    def version(package: str) -> str:
+        if package == "adreno-bench":
+            raise importlib.metadata.PackageNotFoundError(package)
+        return known(package)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
     (tmp_path / "s.toml").write_text('models = ["tiny"]\npaths = ["opencl"]\n')
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_METADATA, command, "--suite", "s.toml"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env={**os.environ, "ADRENO_BENCH_CACHE": str(tmp_path / "cache")},
-        check=False,
-    )
+    done = bench(command, "--suite", "s.toml")
     (line,) = done.stderr.splitlines()
     assert "adreno-bench is not installed: only its sources" in line
     assert "pip install --no-deps -e" in line
@@ -211,9 +269,9 @@ def test_a_glob_means_the_suites_cases_or_else_what_the_suite_could_have(globs: 
     assert [case.id for case in choose(suite, globs)] == cases
 
 
-def test_the_cases_of_a_suite_as_json(tmp_path: Path) -> None:
+def test_the_cases_of_a_suite_as_json(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text('models = ["tiny"]\npaths = ["opencl", "texture"]\n')
-    said = bench("list", "--suite", "s.toml", "--json", folder=tmp_path).stdout
+    said = bench("list", "--suite", "s.toml", "--json").stdout
     assert json.loads(said) == ["tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"]
 
 

@@ -59,7 +59,7 @@ def test_missing_file(tmp_path: Path) -> None:
 
 
 def test_folder_instead_of_a_file(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="cannot be read"):
+    with pytest.raises(ModelError, match="is a folder, not a file"):
         load(tmp_path)
 
 

@@ -92,3 +92,13 @@ def test_records_can_be_read_of_one_device_alone(tmp_path: Path) -> None:
     file = write(tmp_path / "both.jsonl", [a_record(device="a"), a_record(device="b")])
     assert [record.device for record in read_records(file, None)] == ["a", "b"]
     assert [record.device for record in read_records(file, None, "b")] == ["b"]
+
+
+def test_a_resumed_run_is_on_the_device_of_its_records_unless_another_is_named(
+    opened: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("device_runner.fleet.select.select", lambda words, *_: list(words))
+    for words in (["of-a.jsonl"], ["of-a.jsonl", "--device", "b"], ["new.jsonl"]):
+        CliRunner().invoke(app, ["run", "--resume", "--records", *words])
+    CliRunner().invoke(app, ["run", "--records", "of-a.jsonl"])
+    assert opened == ["a", "b", "virtual", "virtual"]

@@ -106,7 +106,7 @@ reason = "two"
 
 
 def test_a_missing_suite_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"there is no suite file .*: write one, or pass --suite FILE"):
+    with pytest.raises(UsageError, match=r"there is no suite file .*: `adreno-bench init` writes one"):
         load_suite(tmp_path / "none.toml")
 
 

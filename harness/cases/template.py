@@ -1,0 +1,58 @@
+"""The text of a new suite file: every key with its default, and what it means."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+_TEXT = """\
+# What adreno-bench measures: every model on every path, in every precision and tuning.
+# `adreno-bench list` shows the cases that this makes. A key that is commented out has the value that it shows.
+
+# A network of the zoo by its name (mobilenet_v1, resnet18, squeezenet1_1, tiny), or one of your own by its file, from
+# this folder: "models/mine.onnx", or, where its shapes are dynamic or its file's name is not what you call it,
+# { onnx = "models/mine.onnx", name = "mine", shapes = { input = [1, 3, 224, 224] } }
+# and with inputs = "models/mine.npz" if it is to be run on inputs of your own.
+models = [MODELS]
+
+# How Adreno is reached: plain OpenCL buffers, image2d textures, or Qualcomm's OpenCL ML library.
+paths = [PATHS]
+
+# precisions = ["float32"]    # also "float16", and "float16_acc32": stored in half precision, summed in single
+# tunings = ["untuned"]       # also "tuned": CLML's tuning file, or program binaries
+# budget_s = 20               # seconds of sampling for each case
+# samples = 30                # most samples of a case; at least ten are taken, however long they last
+
+# How far an answer may be off, relative to the largest value of the right one.
+# [tolerance]
+# float32 = 1e-3
+# float16 = 2e-2
+# float16_acc32 = 1e-2
+
+# The same for single cases, with the reason, which is repeated wherever such a case fails.
+# [[tolerances]]
+# case = "mine-*-float16-*"
+# relative = 5e-2
+# reason = "sums 4096 products per output: half precision loses six bits"
+
+# [limits]
+# build_s = 600               # deadline of one compilation
+# build_memory_gb = 8         # memory of one compiler process
+# run_s = 300                 # deadline of one call to the device
+
+# How cool a phone has to be before each case.
+# [steady]
+# gpu_c = 45                  # degrees Celsius
+# battery_c = 40
+# thermal_status = 0          # Android's: 0 none, 1 light, 2 moderate, 3 severe
+# wait_s = 120                # after this it is measured although it is hot, with the note "hot start"
+
+# Where one device differs; its serial is what `adreno-bench devices` shows.
+# [steady.devices.SERIAL]
+# gpu_c = 55
+"""
+
+
+def suite_text(models: Sequence[str], paths: Sequence[str]) -> str:
+    """A suite file of these models and paths, as TOML with a comment on each key."""
+    return _TEXT.replace("[MODELS]", json.dumps(list(models))).replace("[PATHS]", json.dumps(list(paths)))

@@ -1,0 +1,91 @@
+"""What the shell offers after an option: case ids, models, paths, devices, quirks.
+
+Read from files alone, so that a press of Tab is quick: no device is asked, adb is not started, TVM is not loaded. A
+file that cannot be read offers nothing; the command itself will say what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import typer
+
+DEFAULT_SUITE, DEFAULT_RECORDS = "adreno-bench.toml", "records.jsonl"
+"""What commands read unless they are told otherwise."""
+LOOKED_AT_BYTES = 1 << 20
+"""Of the end of a records file, however long it is."""
+_CASE_IN_RECORD = re.compile(rb'"case":"([a-z0-9_-]+)"')
+
+Offer = Callable[[typer.Context, str], list[str]]
+
+
+def _offered(find: Callable[[dict[str, Any]], Iterable[str]]) -> Offer:
+    """Offer what `find` makes of the options typed so far, as far as it begins like the word; nothing if it fails."""
+
+    def offer(ctx: typer.Context, incomplete: str) -> list[str]:
+        try:
+            return [word for word in dict.fromkeys(find(ctx.params)) if word.startswith(incomplete)]
+        except Exception:  # a traceback in the middle of a command line helps nobody
+            return []
+
+    offer.__doc__ = find.__doc__
+    return offer
+
+
+@_offered
+def cases(given: dict[str, Any]) -> Iterable[str]:
+    """Ids of the suite's cases, and globs for each of its models and paths."""
+    from harness.cases.suite import load_suite
+
+    found = load_suite(Path(given.get("suite") or DEFAULT_SUITE)).cases
+    yield from (case.id for case in found)
+    yield from (f"{case.model}-*" for case in found)
+    yield from (f"*-{case.path}-*" for case in found)
+
+
+@_offered
+def recorded_cases(given: dict[str, Any]) -> Iterable[str]:
+    """Ids of the cases that the end of the records file tells of."""
+    with Path(given.get("records") or DEFAULT_RECORDS).open("rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - LOOKED_AT_BYTES))
+        return sorted({found.decode() for found in _CASE_IN_RECORD.findall(file.read())})
+
+
+@_offered
+def devices(_given: dict[str, Any]) -> Iterable[str]:
+    """The devices that every host has, and those that were opened on this one before."""
+    from harness.store import cache_root
+
+    folder = cache_root() / "identities"
+    known = sorted(unquote(file.stem) for file in folder.glob("*.json")) if folder.is_dir() else []
+    return ["virtual", "local", "all", *known]
+
+
+@_offered
+def models(_given: dict[str, Any]) -> Iterable[str]:
+    """Networks of the zoo, and ONNX files below this folder's first level."""
+    from harness.models.zoo import ZOO
+
+    here = Path()
+    return [*(model.name for model in ZOO), *sorted(map(str, [*here.glob("*.onnx"), *here.glob("*/*.onnx")]))]
+
+
+@_offered
+def paths(_given: dict[str, Any]) -> Iterable[str]:
+    """The paths that a suite may name."""
+    from harness.paths import PATHS
+
+    return sorted(set(PATHS) - {"cpu"})
+
+
+@_offered
+def quirks(_given: dict[str, Any]) -> Iterable[str]:
+    """Known defects of TVM."""
+    from harness.quirks import QUIRKS
+
+    return [quirk.id for quirk in QUIRKS]

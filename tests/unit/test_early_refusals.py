@@ -1,0 +1,99 @@
+"""What cannot work is refused before a device is opened, and what would block is never opened."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from device_runner.failures import Failure, RigFailure
+from device_runner.files import what_else
+from harness.cli import app
+from harness.run.record import RecordFile
+
+SUITES = {
+    "good.toml": 'models = ["tiny"]\npaths = ["opencl"]\n',
+    "path.toml": 'models = ["tiny"]\npaths = ["textur"]\n',
+    "zoo.toml": 'models = ["tinny"]\npaths = ["opencl"]\n',
+    "gone.toml": 'models = ["gone.onnx"]\npaths = ["opencl"]\n',
+    "text.toml": 'models = ["text.onnx"]\npaths = ["opencl"]\n',
+    "fifo.toml": 'models = ["fifo.onnx"]\npaths = ["opencl"]\n',
+    "device.toml": 'models = [{ onnx = "/dev/zero", name = "zero" }]\npaths = ["opencl"]\n',
+}
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(*_: Any, **__: Any) -> None:
+        raise AssertionError("a device was opened")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("device_runner.registry.open_device", opened)
+    for name, text in SUITES.items():
+        Path(name).write_text(text)
+    Path("text.onnx").write_text("this is no network")
+    for name in ("fifo.onnx", "fifo.toml.fifo", "fifo.jsonl"):
+        os.mkfifo(name)
+
+
+def complaint(*words: str) -> str:
+    done = CliRunner().invoke(app, words)
+    assert isinstance(done.exception, Failure), done.exception
+    return str(done.exception)
+
+
+@pytest.mark.parametrize("suite", [name for name in SUITES if name != "good.toml"])
+def test_list_refuses_what_run_would_in_the_same_words(suite: str) -> None:
+    said = complaint("list", "--suite", suite)
+    assert said
+    assert said == complaint("run", "--suite", suite)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["list", "--suite", "fifo.toml"], "fifo.onnx is a FIFO, not a file"),
+        (["list", "--suite", "device.toml"], "/dev/zero is a device, not a file"),
+        (["list", "--suite", "fifo.toml.fifo"], "the suite fifo.toml.fifo is a FIFO, not a file"),
+        (["list", "--suite", "."], "the suite . is a folder, not a file"),
+        (["run", "--suite", "good.toml", "--records", "fifo.jsonl"], "fifo.jsonl is a FIFO, not a file"),
+        (["run", "--suite", "good.toml", "--records", "/dev/full"], "/dev/full is a device, not a file"),
+        (["show", "--records", "fifo.jsonl"], "fifo.jsonl is a FIFO, not a file"),
+        (["gate", "--from", "fifo.jsonl"], "fifo.jsonl is a FIFO, not a file"),
+        (["compare", "fifo.jsonl", "fifo.jsonl"], "fifo.jsonl is a FIFO, not a file"),
+        (["bless", "--records", "fifo.jsonl"], "fifo.jsonl is a FIFO, not a file"),
+    ],
+)
+def test_what_only_looks_like_a_file_is_refused_and_never_opened(words: list[str], said: str) -> None:
+    assert said in complaint(*words)
+
+
+@pytest.mark.parametrize("command", ["run", "gate", "calibrate"])
+def test_records_that_cannot_be_written_are_noticed_before_the_device_is_opened(command: str) -> None:
+    Path("a file").touch()
+    assert "cannot write the record to a file/records.jsonl: Not a directory" in complaint(
+        command, "--suite", "good.toml", "--records", "a file/records.jsonl"
+    )
+
+
+def test_looking_whether_records_can_be_written_makes_nothing(tmp_path: Path) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    RecordFile(tmp_path / "new" / "records.jsonl").require_writable()
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_file_that_is_read_only_is_noticed(tmp_path: Path) -> None:
+    file = tmp_path / "records.jsonl"
+    file.touch(mode=0o444)
+    with pytest.raises(RigFailure, match="Permission denied"):
+        RecordFile(file).require_writable()
+
+
+def test_a_file_and_nothing_are_nothing_else(tmp_path: Path) -> None:
+    assert what_else(tmp_path / "good.toml") == what_else(tmp_path / "gone") == ""
+    assert what_else(tmp_path) == "a folder"
