@@ -31,14 +31,15 @@ def bless(
     All sessions of that build in the records file count, so run it a few times first. What is wrong, broken, throttled
     or too noisy is refused. Of an emulated device only the correctness is kept, unless --emulated is given.
     """
-    from harness.cli.record_filter import read_records
+    from harness.cli.record_filter import read_builds
     from harness.cli.screen import out, out_json
     from harness.failures import UsageError
-    from harness.judge.baseline import bless as judge
+    from harness.judge.baseline import bless_build
     from harness.run.outcome import exit_code
     from harness.tables import table
 
-    blessings = judge(read_records(records, case), emulated=emulated)
+    builds = (build for build in read_builds(records, case) if not build[0].as_shipped)
+    blessings = [bless_build(build, emulated=emulated) for build in builds]
     if not blessings:
         hint = "`adreno-bench run` makes some; what ran with --as-shipped cannot be a baseline"
         raise UsageError(f"nothing to bless in {records}", hint=hint)

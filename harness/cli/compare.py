@@ -145,15 +145,11 @@ def _of_revisions(
 
 def _load(source: Path, globs: list[str] | None) -> dict[SeriesKey, Side]:
     """What a file of records or a folder of baselines says. Raises UsageError if it says nothing."""
-    from harness.cli.record_filter import read_records, wanted
+    from harness.cli.record_filter import read_sides, wanted
     from harness.failures import UsageError
     from harness.judge import baseline
-    from harness.judge.sides import sides_of
 
-    if source.is_dir():
-        sides = baseline.sides(baseline.load(source.absolute()))
-    else:
-        sides = sides_of(read_records(source, globs))
+    sides = baseline.sides(baseline.load(source.absolute())) if source.is_dir() else read_sides(source, globs)
     chosen = {key: side for key, side in sides.items() if wanted(key.case, globs)}
     if not chosen:
         raise UsageError(f"{source} has nothing on these cases", hint="`adreno-bench show` lists a file's records")

@@ -44,7 +44,7 @@ def gate(
     supports is refused.
     """
     from harness.cli import verdicts
-    from harness.cli.record_filter import read_records, wanted
+    from harness.cli.record_filter import read_sides, wanted
     from harness.cli.screen import out, out_json
     from harness.judge.comparison import exit_code
     from harness.judge.gate import Gate
@@ -57,8 +57,8 @@ def gate(
         as_shipped=what.as_shipped,
     )
     if given:
-        known = read_records(given, what.case, device)
-        result = held_to.judged(known, lambda _: "a gate without --from measures again")
+        found = read_sides(given, what.case, device)
+        result = held_to.judged(found, lambda _: "a gate without --from measures again")
     else:
         result = _run(what, held_to, device, records)
     if as_json:
@@ -73,6 +73,7 @@ def _run(what: CaseOptions, held_to: Gate, device: str | None, records: Path | N
     from harness.cli.record_filter import device_of_records
     from harness.cli.screen import Screen
     from harness.judge.remeasure import Remeasure
+    from harness.judge.sides import sides_of
     from harness.run.record import RecordFile
     from harness.run.runner import run_suite
     from harness.workbench import open_workbench
@@ -85,7 +86,7 @@ def _run(what: CaseOptions, held_to: Gate, device: str | None, records: Path | N
             held_to.require_supported(bench.device.identity.key, len(bench.plans))
             done = list(run_suite(bench.plans, bench.run, bench.builder, file, screen))
             again = Remeasure(bench.plans, held_to.baselines, bench.run, bench.builder, request.cache, file, screen)
-            return held_to.judged(done, again.measurer)
+            return held_to.judged(sides_of(done), again.measurer)
 
 
 def _remark(result: Result, held_to: Gate) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,9 @@ from harness.cli.options import DEFAULT_DEVICE
 
 if TYPE_CHECKING:
     from harness.cli.screen import Screen
+    from harness.judge.sides import SeriesKey, Side
     from harness.run.record import Record
+    from harness.run.record_index import RecordIndex
     from harness.workbench import Request
 
 
@@ -21,27 +23,41 @@ def wanted(case: str, globs: Sequence[str] | None) -> bool:
     return not globs or any(fnmatch.fnmatchcase(case, glob) for glob in globs)
 
 
-def read_records(file: Path, globs: Sequence[str] | None, device: str | None = None) -> list[Record]:
-    """The records that are asked for; lines that are not records are named on standard error.
+def open_index(file: Path) -> RecordIndex:
+    """The records of a file, by question. Lines that are not records are named on standard error."""
+    import sys
+
+    from harness.run.record_index import RecordIndex
+
+    def say(text: str) -> None:
+        sys.stderr.write(f"{text}\n")
+
+    index = RecordIndex(file, say)
+    for skipped in index.skipped:
+        say(f"skipped {skipped}")
+    return index
+
+
+def read_builds(file: Path, globs: Sequence[str] | None, device: str | None = None) -> Iterator[list[Record]]:
+    """All records of the latest build of each series that is asked for.
 
     Raises UsageError if there is no such file, or if it has nothing of a device that is named.
     """
-    import sys
-
     from harness.failures import UsageError
-    from harness.run.record import RecordFile
 
     if not file.exists():
         raise UsageError(f"there is no {file}", hint="`adreno-bench run` makes records")
-    loaded = RecordFile(file).load()
-    for skipped in loaded.skipped:
-        sys.stderr.write(f"skipped {skipped}\n")
-    there = devices_of(loaded.records)
-    if device and device not in there:
-        raise _other_device(file, there, device)
-    return [
-        record for record in loaded.records if wanted(record.case, globs) and (not device or record.device == device)
-    ]
+    with open_index(file) as index:
+        if device and device not in index.devices:
+            raise _other_device(file, index.devices, device)
+        yield from index.newest_builds(lambda case: wanted(case, globs), device)
+
+
+def read_sides(file: Path, globs: Sequence[str] | None, device: str | None = None) -> dict[SeriesKey, Side]:
+    """What a file says of each series that is asked for. Raises as `read_builds` does."""
+    from harness.judge.sides import side_of
+
+    return {side.key: side for side in map(side_of, read_builds(file, globs, device))}
 
 
 def device_of_records(request: Request, device: str | None, file: Path, screen: Screen, *, given: bool) -> str:
@@ -51,20 +67,16 @@ def device_of_records(request: Request, device: str | None, file: Path, screen: 
     named, and the file was given too. Raises AmbiguousDevice, UnknownDevice.
     """
     from harness.failures import UsageError
-    from harness.run.record import RecordFile
+    from harness.run.record_index import RecordIndex
 
-    there = devices_of(RecordFile(file).load().records)
+    with RecordIndex(file, screen.say) as index:
+        there = index.devices
     if device is None and len(there) > 1:
         raise UsageError(f"{file} has records of {', '.join(there)}", hint="name one of them with --device")
     name = request.one_device(device or (there or [DEFAULT_DEVICE])[0], screen)
     if given and there and name not in there:
         raise _other_device(file, there, name)
     return name
-
-
-def devices_of(records: Sequence[Record]) -> list[str]:
-    """The devices that records name, each once."""
-    return list(dict.fromkeys(record.device for record in records))
 
 
 def _other_device(file: Path, there: Sequence[str], device: str) -> Exception:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from harness.cli.screen import Screen
     from harness.run.context import Origin
     from harness.run.record import Record, RecordFile
+    from harness.run.record_index import RecordIndex
     from harness.workbench import Request
 
 
@@ -65,21 +67,19 @@ def run(
     in the records file, whatever happens to it.
     """
     from device_runner.rpc_server.tracker import address_of
-    from harness.cli.record_filter import devices_of
     from harness.cli.screen import Screen, out, out_whole
     from harness.run.record import RecordFile
+    from harness.run.record_index import RecordIndex
 
     file = RecordFile(records)
     file.require_writable()
-    with Screen() as screen:
+    with Screen() as screen, RecordIndex(records, screen.say) if resume else nullcontext() as kept:
         request = what.request(quick=quick)
         at = address_of(tracker) if tracker else None
-        kept = file.load() if resume else None
-        named_before = devices_of(kept.records) if kept and not at else []
-        names = _members(device or named_before, request.cache, at, screen.say)
+        names = _members(device or (kept.devices if kept and not at else None), request.cache, at, screen.say)
         for skipped in kept.skipped if kept else ():
             screen.say(f"skipped {skipped}")
-        work = _Work(request, file, kept.records if kept else [], allow_reboot, screen)
+        work = _Work(request, file, kept, allow_reboot, screen)
         results = _on_one(names[0], work) if len(names) == 1 and not at else _on_many(names, work, at)
     if as_json:
         out_whole(json_array(results.all))
@@ -96,8 +96,8 @@ class _Work:
 
     request: Request
     file: RecordFile
-    kept: Sequence[Record]
-    """Of earlier runs, which settle cases; empty to run them all."""
+    kept: RecordIndex | None
+    """Records of earlier runs, which settle cases; None to run them all."""
     allow_reboot: bool
     screen: Screen
 
@@ -105,7 +105,8 @@ class _Work:
         """The plans that are still to be run, and the kept records that settle the others."""
         from harness.run.runner import missing, settled_by
 
-        return missing(plans, origin, self.kept), settled_by(plans, origin, self.kept)
+        settled = settled_by(plans, origin, self.kept) if self.kept else []
+        return missing(plans, settled), settled
 
 
 @dataclass(frozen=True)

@@ -36,28 +36,21 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show the latest record of each case on each device; of a single case, everything that is known."""
-    import fnmatch
-    import sys
-
     from device_runner.names import suggestion
     from harness.cli.kernels import show_kernels
+    from harness.cli.record_filter import open_index, wanted
     from harness.cli.screen import out, out_whole
     from harness.cli.table import json_array, results_table
     from harness.failures import UsageError
-    from harness.run.record import RecordFile
 
-    loaded = RecordFile(records).load()
-    for skipped in loaded.skipped:
-        sys.stderr.write(f"skipped {skipped}\n")
-    chosen = [record for record in loaded.records if glob is None or fnmatch.fnmatchcase(record.case, glob)]
-    if not chosen:
-        known = sorted({record.case for record in loaded.records})
-        what = f"no record of {glob!r} in {records}" if glob else f"there are no records in {records}"
-        raise UsageError(what, hint=suggestion(glob, known) if glob and known else "`adreno-bench run` makes some")
-    if not every:
-        own_last = sorted(chosen, key=lambda record: not record.compiled_with)  # baselines run again are not news
-        latest = {(record.case, record.identity_key, record.as_shipped): record for record in own_last}
-        chosen = list(latest.values())
+    globs = [glob] if glob else None
+    with open_index(records) as index:
+        found = index.every if every else index.newest
+        chosen = list(found(lambda case: wanted(case, globs)))
+        if not chosen:
+            known = index.cases
+            what = f"no record of {glob!r} in {records}" if glob else f"there are no records in {records}"
+            raise UsageError(what, hint=suggestion(glob, known) if glob and known else "`adreno-bench run` makes some")
     if partitions:
         _show_partitions(chosen, as_json)
     elif crossover:

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model
 from pydantic import Field as field
 
 from harness.judge.checked_file import CheckedFile, rounded
-from harness.judge.sides import QUICK_LOOK, SeriesKey, Side, latest_build, sides_of
+from harness.judge.sides import QUICK_LOOK, SeriesKey, Side, latest_build, side_of
 from harness.judge.stats.controls import Probed
 from harness.judge.stats.samples import is_time
 from harness.judge.stats.session import summarise
@@ -108,11 +108,13 @@ def bless(records: Iterable[Record], *, emulated: bool = False) -> list[Blessing
     for record in records:
         if not record.as_shipped:
             groups[SeriesKey(record.identity_key, record.case)].append(record)
-    return [_bless(key, latest_build(group), emulated=emulated) for key, group in groups.items()]
+    return [bless_build(latest_build(group), emulated=emulated) for group in groups.values()]
 
 
-def _bless(key: SeriesKey, group: Sequence[Record], *, emulated: bool) -> Blessing:
-    side = sides_of(group)[key]
+def bless_build(group: Sequence[Record], *, emulated: bool = False) -> Blessing:
+    """Judge whether a build is fit to be a baseline by all its records."""
+    side = side_of(group)
+    key = side.key
     if side.outcome is not Outcome.OK:
         return Blessing(key, None, (f"{side.outcome.value}: {side.message}",), side.outcome)
     right = [record for record in group if record.outcome is Outcome.OK]

@@ -13,7 +13,8 @@ from harness.judge.stats.pair import Rules
 from harness.run.context import Run
 from harness.run.outcome import ExitCode, Outcome, exit_code
 from harness.run.progress import Progress
-from harness.run.record import Record, RecordFile, resume_key
+from harness.run.record import Record, RecordFile, ResumeKey
+from harness.run.record_index import RecordIndex
 from harness.run.runner import run_suite
 
 
@@ -43,10 +44,10 @@ def take_sessions(
     The cases take turns, so that the sessions of one are spread in time. Sessions in the file that do not make up a
     whole calibration are what a killed one left: they count.
     """
-    loaded = file.load()
-    for skipped in loaded.skipped:
-        say(f"skipped {skipped}")
-    taken = unfinished(plans, run, loaded.records, sessions)
+    with RecordIndex(file.path, say) as kept:
+        for skipped in kept.skipped:
+            say(f"skipped {skipped}")
+        taken = unfinished(plans, run, kept, sessions)
     if there := sum(map(len, taken.values())):
         say(f"{there} sessions of an interrupted calibration are in {file.path} and count")
     while due := [plan for plan in plans if _is_due(taken[plan.case.id], sessions)]:
@@ -56,12 +57,11 @@ def take_sessions(
     return taken
 
 
-def unfinished(plans: Sequence[Plan], run: Run, kept: Sequence[Record], sessions: int) -> dict[str, list[Record]]:
+def unfinished(plans: Sequence[Plan], run: Run, kept: RecordIndex, sessions: int) -> dict[str, list[Record]]:
     """What an interrupted calibration left of each case, for this build and device."""
     identity, found = run.device.identity.key, {}
     for plan in plans:
-        key = (plan.case.id, identity, plan.compile.key, run.as_shipped, False)
-        of_case = [record for record in kept if resume_key(record) == key]
+        of_case = kept.of_key(ResumeKey(plan.case.id, identity, plan.compile.key, run.as_shipped))
         found[plan.case.id] = of_case[len(of_case) // sessions * sessions :]
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,10 +11,9 @@ from harness.judge.compare import compare_sides
 from harness.judge.comparison import Result
 from harness.judge.confirm import Measurer, confirmation_plan, judge
 from harness.judge.noise_profile import NoiseProfile
-from harness.judge.sides import SeriesKey, sides_of
+from harness.judge.sides import SeriesKey, Sides
 from harness.judge.stats.pair import Rules
 from harness.judge.supported import profiles_of, require_supported
-from harness.run.record import Record
 
 
 @dataclass(frozen=True)
@@ -43,10 +42,10 @@ class Gate:
         here = {key: one for key, one in self.profiles.items() if key.identity == identity}
         require_supported(here, confirmation_plan(self.rules, self.most_sessions, cases))
 
-    def judged(self, records: Iterable[Record], measurer: Measurer) -> Result:
-        """Compare with the baselines of the identities that these records are of, and with no other."""
-        found = sides_of(record for record in records if record.as_shipped is self.as_shipped).values()
-        heads = {key: replace(side, key=key) for side in found for key in [side.key._replace(as_shipped=False)]}
+    def judged(self, found: Sides, measurer: Measurer) -> Result:
+        """Compare with the baselines of the identities that were found, and with no other."""
+        meant = [side for key, side in found.items() if key.as_shipped is self.as_shipped]
+        heads = {key: replace(side, key=key) for side in meant for key in [side.key._replace(as_shipped=False)]}
         bases = sides(one for one in self.baselines if one.identity_key in {key.identity for key in heads})
         noises = {key: one.estimate.noise for key, one in self.profiles.items()}
         compared = compare_sides(bases, heads, self.rules, noises=noises)

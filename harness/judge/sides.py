@@ -77,18 +77,19 @@ def sides_of(records: Iterable[Record]) -> dict[SeriesKey, Side]:
     """
     grouped: dict[SeriesKey, list[Record]] = defaultdict(list)
     for record in records:
-        require_case_id(record.case)
         grouped[SeriesKey(record.identity_key, record.case, record.as_shipped)].append(record)
-    return {key: _side(key, group) for key, group in grouped.items()}
+    return {key: side_of(group) for key, group in grouped.items()}
 
 
-def _side(key: SeriesKey, group: Sequence[Record]) -> Side:
-    latest = latest_build(group)
+def side_of(group: Sequence[Record]) -> Side:
+    """What the records of one series say of it. Raises UsageError if its case is none."""
+    one, latest = group[0], latest_build(group)
+    require_case_id(one.case)
     right = [record for record in latest if record.outcome is Outcome.OK]
     found = [record for record in latest if finding(record.outcome)]
     decides = (found or right or latest)[-1]
     return Side(
-        key=key,
+        key=SeriesKey(one.identity_key, one.case, one.as_shipped),
         outcome=decides.outcome,
         message=decides.message,
         sessions=tuple(tuple(record.comparable_ms) for record in right if record.comparable_ms),

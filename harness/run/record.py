@@ -6,12 +6,13 @@ docs/records.md lists the fields; `SCHEMA` changes when one of them changes its 
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, ValidationError
 from pydantic import Field as field
@@ -148,7 +149,7 @@ class RecordFile:
 
     def require_writable(self) -> None:
         """Raise RigFailure if records cannot be kept here, UsageError if it is no file; nothing is made."""
-        self._require_file()
+        self.require_file()
         try:
             if self.path.exists():
                 os.close(os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC))
@@ -171,7 +172,7 @@ class RecordFile:
         except OSError as error:
             raise self._not_written(error) from error
 
-    def _require_file(self) -> None:
+    def require_file(self) -> None:
         """Raise UsageError for what only looks like a file: a FIFO would block us, a device swallow the records."""
         if other := what_else(self.path):
             raise UsageError(f"{self.path} is {other}, not a file", hint="records are kept in a file: name one")
@@ -188,31 +189,53 @@ class RecordFile:
         return b"\n" if end and os.pread(file, 1, end - 1) != b"\n" else b""
 
     def load(self) -> Loaded:
-        """Read all records. A line that is not one is skipped and named, never fatal. Raises RigFailure, UsageError."""
-        self._require_file()
+        """Read all records, for files that are known to be small; `harness.run.record_index` asks the others.
+
+        A line that is not a record is skipped and named, never fatal. Raises RigFailure, UsageError.
+        """
+        self.require_file()
         if not self.path.exists():
             return Loaded([], [])
         records, skipped = [], []
-        for number, line in self._lines():
-            try:
-                records.append(Record.model_validate_json(line))
-            except ValidationError as error:
-                problem = error.errors()[0]
-                where = ".".join(str(part) for part in problem["loc"])
-                reason = f"{where or 'line'}: {problem['msg']}"
-                skipped.append(f"{self.path}:{number}: not a record of schema {SCHEMA} ({reason})")
-        return Loaded(records, skipped)
-
-    def _lines(self) -> Iterator[tuple[int, bytes]]:
         try:
             with self.path.open("rb") as file:
-                number = 0
-                while line := file.readline(LONGEST_LINE_BYTES):
-                    number += 1
-                    if line.strip():
-                        yield number, line
+                for number, _, line in lines_of(file):
+                    try:
+                        records.append(parse(line))
+                    except NotARecord as problem:
+                        skipped.append(f"{self.path}:{number}: {problem}")
         except OSError as error:
             raise RigFailure(f"cannot read {self.path}: {error.strerror}") from error
+        return Loaded(records, skipped)
+
+
+class NotARecord(ValueError):
+    """A line is no record, and why."""
+
+
+def parse(line: bytes) -> Record:
+    """The record that a line is. Raises NotARecord."""
+    try:
+        return Record.model_validate_json(line)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(str(part) for part in problem["loc"]) or "line"
+        raise NotARecord(f"not a record of schema {SCHEMA} ({where}: {problem['msg']})") from None
+
+
+def lines_of(
+    file: BinaryIO, begin: int = 0, number: int = 0, end: float = math.inf
+) -> Iterator[tuple[int, int, bytes]]:
+    """The lines between two places in a file: the number of each, where it begins, and all of it with its newline.
+
+    `number` lines end before `begin`. Blank ones are counted and left out.
+    """
+    file.seek(begin)
+    while line := file.readline(int(min(LONGEST_LINE_BYTES, end - begin))):
+        number += 1
+        if line.strip():
+            yield number, begin, line
+        begin += len(line)
 
 
 def _write_whole(file: int, data: bytes) -> None:
@@ -221,6 +244,16 @@ def _write_whole(file: int, data: bytes) -> None:
         view = view[os.write(file, view) :]
 
 
-def resume_key(record: Record) -> tuple[Any, ...]:
+class ResumeKey(NamedTuple):
     """What has to be equal for a run of the same case to tell nothing new."""
-    return record.case, record.identity_key, record.artifact, record.as_shipped, record.quick
+
+    case: str
+    identity: str
+    artifact: str
+    as_shipped: bool
+    quick: bool = False
+
+
+def resume_key(record: Record) -> ResumeKey:
+    """That of a record."""
+    return ResumeKey(record.case, record.identity_key, record.artifact, record.as_shipped, record.quick)

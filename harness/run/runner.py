@@ -18,7 +18,8 @@ from harness.cases.plan import Plan
 from harness.run.context import Built, Origin, Run
 from harness.run.correctness import judge
 from harness.run.progress import Progress, RunStep, Silent
-from harness.run.record import Record, RecordFile, resume_key
+from harness.run.record import Record, RecordFile, ResumeKey
+from harness.run.record_index import RecordIndex
 from harness.run.recording import Recording
 from harness.run.reference import Reference, ReferenceKernel, prepare_reference
 from harness.run.timing import Timing, measure
@@ -46,22 +47,21 @@ def run_suite(
         yield record
 
 
-def missing(plans: Sequence[Plan], origin: Origin, kept: Sequence[Record]) -> list[Plan]:
-    """The plans that no kept record settles for this build and identity: what `--resume` still has to run."""
-    settled = {record.case for record in settled_by(plans, origin, kept)}
-    return [plan for plan in plans if plan.case.id not in settled]
+def missing(plans: Sequence[Plan], settled: Sequence[Record]) -> list[Plan]:
+    """The plans that none of these records settles: what `--resume` still has to run."""
+    known = {record.case for record in settled}
+    return [plan for plan in plans if plan.case.id not in known]
 
 
-def settled_by(plans: Sequence[Plan], origin: Origin, kept: Sequence[Record]) -> list[Record]:
+def settled_by(plans: Sequence[Plan], origin: Origin, kept: RecordIndex) -> list[Record]:
     """The latest kept record of each plan that running again would tell nothing new of, in the order of the plans.
 
-    A quick look settles nothing but another one.
+    It is of this build and identity, and says something of its case. A quick look settles nothing but another one.
     """
-    known = {resume_key(record): record for record in kept if record.outcome.conclusive}
 
     def found(plan: Plan) -> Record | None:
-        key = (plan.case.id, origin.identity.key, plan.compile.key, origin.as_shipped)
-        return known.get((*key, False)) or (known.get((*key, True)) if plan.budget.quick else None)
+        key = ResumeKey(plan.case.id, origin.identity.key, plan.compile.key, origin.as_shipped)
+        return kept.settled(key) or (kept.settled(key._replace(quick=True)) if plan.budget.quick else None)
 
     return [record for record in map(found, plans) if record]
 

@@ -32,11 +32,13 @@ from device_runner.rpc_server import server
 from device_runner.transport.adb_transport import AdbTransport
 from device_runner.transport.boot import boot_of
 from device_runner.virtual import VirtualPhone
+from harness.cases.plan import Plan
 from harness.run.context import Run
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record, RecordFile
-from harness.run.runner import missing, run_suite, run_with_recovery
+from harness.run.record_index import RecordIndex
+from harness.run.runner import missing, run_suite, run_with_recovery, settled_by
 from harness.run.tuning import TuningStore
 
 pytestmark = pytest.mark.device
@@ -451,12 +453,18 @@ def test_resuming_completes_exactly_what_faults_left_open(
     once = [record.outcome for record in run_suite(plans, run, suites.Prebuilt(built), file, Unplugger())]
     assert once == [Outcome.DEVICE_CRASH, Outcome.OK, Outcome.DEVICE_LOST, Outcome.DEVICE_LOST]
     phone.fault(offline=False)
-    left = missing(plans, run.origin, file.load().records)
+    left = _left(plans, run, file)
     assert left == plans[2:]
     assert [record.outcome for record in run_suite(left, run, suites.Prebuilt(built), file)] == [Outcome.OK] * 2
     settled = [record.model for record in file.load().records if record.outcome.conclusive]
     assert sorted(settled) == sorted(names)
-    assert missing(plans, run.origin, file.load().records) == []
+    assert _left(plans, run, file) == []
+
+
+def _left(plans: Sequence[Plan], run: Run, file: RecordFile) -> list[Plan]:
+    """What `--resume` would run."""
+    with RecordIndex(file.path) as kept:
+        return missing(plans, settled_by(plans, run.origin, kept))
 
 
 def noticed_after(run: Run, struck_at: float) -> float:

@@ -1,12 +1,16 @@
 """Records without a device: sessions of a case whose noise is known."""
 
 import random
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from device_runner.device import Identity
 from harness.cases.case import Case
 from harness.run.outcome import Outcome
 from harness.run.record import Record
+from harness.run.record_index import RecordIndex
 
 IDENTITY = Identity("phone", "serial", gpu="Adreno740", driver="1")
 
@@ -39,6 +43,13 @@ def sessions(ms: float, count: int = 4, seed: int = 0, **facts: Any) -> list[Rec
     """`count` records of the case about `ms`: sessions 1 % apart, samples 2 %."""
     chance = random.Random(seed)
     return [a_record(wall_ms=_samples(ms * chance.gauss(1, 0.01), chance), **facts) for _ in range(count)]
+
+
+def index_of(folder: Path, records: Sequence[Record]) -> RecordIndex:
+    """What a file of these records can be asked."""
+    file = folder / f"{uuid.uuid4().hex}.jsonl"
+    file.write_text("".join(record.line() + "\n" for record in records))
+    return RecordIndex(file)
 
 
 def _samples(ms: float, chance: random.Random) -> list[float]:

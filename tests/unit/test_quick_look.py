@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fake_device import FakeDevice, a_plan, things
-from fake_records import IDENTITY, a_record, sessions
+from fake_records import IDENTITY, a_record, index_of, sessions
 
 from device_runner.device import Identity
 from harness.cases.case import Case
@@ -27,7 +27,7 @@ from harness.run.context import Run
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record
-from harness.run.runner import missing, run_case
+from harness.run.runner import run_case, settled_by
 from harness.run.tuning import TuningStore
 from harness.workbench import Request
 
@@ -65,11 +65,13 @@ def test_it_settles_a_quick_look_and_nothing_else(tmp_path: Path) -> None:
     plan = a_plan()
     glance, full = looked(tmp_path, quick(plan)), looked(tmp_path, plan)
     run = a_run(tmp_path)
-    assert missing([plan], run.origin, [glance]) == [plan]
-    assert missing([quick(plan)], run.origin, [glance]) == []
-    assert missing([plan], run.origin, [full]) == missing([quick(plan)], run.origin, [full]) == []
-    assert unfinished([plan], run, [glance], 5) == {plan.case.id: []}
-    assert unfinished([plan], run, [full], 5) == {plan.case.id: [full]}
+    with index_of(tmp_path, [glance]) as quickly:
+        assert settled_by([plan], run.origin, quickly) == []
+        assert settled_by([quick(plan)], run.origin, quickly) == [glance]
+        assert unfinished([plan], run, quickly, 5) == {plan.case.id: []}
+    with index_of(tmp_path, [full]) as fully:
+        assert settled_by([plan], run.origin, fully) == settled_by([quick(plan)], run.origin, fully) == [full]
+        assert unfinished([plan], run, fully, 5) == {plan.case.id: [full]}
 
 
 @pytest.mark.parametrize("identity", [IDENTITY, Identity("local", "here", gpu="a GPU", emulated=("clml",))])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_device import ANSWER, FakeDevice, FakeSession, Things, a_plan, things
+from fake_records import index_of
 
 from device_runner.device import Identity, Rung, Steadiness
 from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, KernelBuildFailure, RigFailure
@@ -225,23 +227,26 @@ def test_each_record_is_on_disk_before_the_next_case_starts(built: Built, tmp_pa
     assert file.load().records == [first, *rest]
 
 
-def test_what_settles_a_plan_is_its_latest_record(built: Built) -> None:
+def test_what_settles_a_plan_is_its_latest_record(built: Built, tmp_path: Path) -> None:
     origin = a_run(FakeDevice()).origin
     first, second = run(FakeDevice(), built), run(FakeDevice(), built)
-    assert settled_by([a_plan(), a_plan("other")], origin, [first, second]) == [second]
-    assert settled_by([a_plan()], replace(origin, as_shipped=True), [first]) == []
+    with index_of(tmp_path, [first, second]) as kept:
+        assert settled_by([a_plan(), a_plan("other")], origin, kept) == [second]
+        assert settled_by([a_plan()], replace(origin, as_shipped=True), kept) == []
 
 
-def test_resuming_runs_what_is_not_settled_for_this_build_and_device(built: Built) -> None:
+def test_resuming_runs_what_is_not_settled_for_this_build_and_device(built: Built, tmp_path: Path) -> None:
+    def left(plans: Sequence[Plan], device: FakeDevice, record: Record) -> list[Plan]:
+        with index_of(tmp_path, [record]) as kept:
+            return missing(plans, settled_by(plans, a_run(device).origin, kept))
+
     plans = [a_plan(), a_plan("other")]
     done = run(FakeDevice(), built)
-    assert missing(plans, a_run(FakeDevice()).origin, [done]) == plans[1:]
-    lost = run(FakeDevice(fails={"run": DeviceLost("gone")}), built)
-    assert missing(plans, a_run(FakeDevice()).origin, [lost]) == plans
-    another_driver = FakeDevice(identity=Identity("virtual", "fake", gpu="G", driver="new"))
-    assert missing(plans, a_run(another_driver).origin, [done]) == plans
+    assert left(plans, FakeDevice(), done) == plans[1:]
+    assert left(plans, FakeDevice(), run(FakeDevice(fails={"run": DeviceLost("gone")}), built)) == plans
+    assert left(plans, FakeDevice(identity=Identity("virtual", "fake", gpu="G", driver="new")), done) == plans
     another_build = [replace(plans[0], compile=Job("compile", "c-new", "tiny", {}))]
-    assert missing(another_build, a_run(FakeDevice()).origin, [done]) == another_build
+    assert left(another_build, FakeDevice(), done) == another_build
 
 
 def test_an_answer_that_proves_nothing_stays_ok_and_says_so(tmp_path: Path) -> None:

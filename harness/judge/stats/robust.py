@@ -21,13 +21,20 @@ FEW = 24
 
 def median(values: Numbers) -> float:
     """The middle value."""
-    return float(np.median(np.asarray(values, float)))
+    return _middle(np.asarray(values, float))
 
 
 def spread(values: Numbers) -> float:
     """Standard deviation estimated from the median absolute deviation, in the unit of the values."""
     array = np.asarray(values, float)
-    return MAD_TO_SD * float(np.median(np.abs(array - np.median(array))))
+    return MAD_TO_SD * _middle(np.abs(array - _middle(array)))
+
+
+def _middle(array: NDArray[np.float64]) -> float:
+    """What `np.median` gives, without its look for NaN, which takes ten times as long as sorting a dozen numbers."""
+    ordered = np.sort(array, axis=None)
+    count = len(ordered)
+    return float((ordered[(count - 1) // 2] + ordered[count // 2]) / 2)
 
 
 def quantile(values: Numbers, share: float) -> float:
@@ -46,9 +53,9 @@ def location(values: Numbers) -> float:
         return statistics.median([one + other for place, one in enumerate(halves) for other in halves[place:]])
     array = np.asarray(halves)
     first, second = np.triu_indices(len(array))
-    return float(np.median(array[first] + array[second]))
+    return _middle(array[first] + array[second])
 
 
 def shift(base: Numbers, head: Numbers) -> float:
     """Hodges-Lehmann shift: the median of all differences head - base, in the unit of the values."""
-    return float(np.median(np.subtract.outer(np.asarray(head, float), np.asarray(base, float))))
+    return _middle(np.subtract.outer(np.asarray(head, float), np.asarray(base, float)))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.judge.stats import robust
 
@@ -105,9 +107,15 @@ def warm_up(values: Sequence[float]) -> int:
 def drift(values: Sequence[float]) -> float:
     """Relative change from first to last along the Theil-Sen line: the median slope of all pairs."""
     array = np.asarray(values, float)
-    first, second = np.triu_indices(len(array), 1)
-    slope = float(np.median((array[second] - array[first]) / (second - first)))
+    first, second = _pairs(len(array))
+    slope = robust.median((array[second] - array[first]) / (second - first))
     return slope * (len(array) - 1) / robust.median(values)
+
+
+@functools.lru_cache(64)
+def _pairs(count: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The places of all pairs of different values."""
+    return np.triu_indices(count, 1)
 
 
 def modes(values: Sequence[float], fewest_share: float = 0.2) -> tuple[float, float]:
@@ -150,10 +158,12 @@ def _warming_up(values: list[float], limits: Limits) -> str:
 
 
 def _drifting(values: list[float], limits: Limits) -> str:
-    from scipy.stats import kendalltau
-
     change = drift(values)
-    if abs(change) < limits.drift or kendalltau(range(len(values)), values).pvalue > limits.drift_p:
+    if abs(change) < limits.drift:
+        return ""
+    from scipy.stats import kendalltau  # half a second that hardly any session needs
+
+    if kendalltau(range(len(values)), values).pvalue > limits.drift_p:
         return ""
     return f"the samples drift by {change:+.1%} from first to last"
 

@@ -1,0 +1,152 @@
+"""Questions to a file of records, answered without reading all of it.
+
+A million records are gigabytes, and a command wants some thousands of them: the last of each series, those of its
+latest build, what settled a case. An index (`harness.run.index_database`) says where in the file these begin. The lines
+are the truth: each that is read back has to be what the index takes it for, else there is a new index.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+
+from device_runner.failures import RigFailure
+from harness.run.index_database import IndexDatabase, facts_of, series_of
+from harness.run.record import LONGEST_LINE_BYTES, NotARecord, Record, RecordFile, ResumeKey, parse
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+T = TypeVar("T")
+Wanted = Callable[[str], bool]
+"""Whether a case is asked for, by its id."""
+
+SERIES = """SELECT "case", identity, as_shipped, :device AS device FROM series WHERE :device IS NULL OR device = :device
+    GROUP BY "case", identity, as_shipped ORDER BY min(id)"""
+LINES = """SELECT at, "case", identity, as_shipped, device, artifact, quick, own, conclusive
+    FROM series JOIN line ON series = id"""
+OF_SERIES = f"""{LINES} WHERE "case" = :case AND identity = :identity AND as_shipped = :as_shipped
+    AND (:device IS NULL OR device = :device)"""
+NEWEST = f"{OF_SERIES} ORDER BY own DESC, at DESC LIMIT 1"
+NEWEST_BUILD = f"{OF_SERIES} AND artifact = (SELECT artifact FROM ({NEWEST})) ORDER BY at"
+OF_KEY = f"{OF_SERIES} AND artifact = :artifact AND quick = :quick"
+
+
+class _Stale(Exception):
+    """A line is not what the index takes it for."""
+
+
+class RecordIndex:
+    """What a file of records holds: nothing if there is none. To be closed, or used in a `with`.
+
+    `say` hears how far the making of an index has come. Opening raises UsageError for what is no file, RigFailure for
+    one that cannot be read, and so does every question. A series is a case on an identity, as shipped or not; series
+    come in the order in which their first records lie in the file, and the records of each likewise.
+    """
+
+    def __init__(self, path: Path, say: Callable[[str], None] = lambda _: None) -> None:
+        self.path = path
+        RecordFile(path).require_file()
+        with self._reading():
+            self._file = _opened(path)
+            self._index = IndexDatabase(path, self._file, say)
+            self._db = self._index.open()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._db.close()
+        self._file.close()
+
+    @property
+    def skipped(self) -> list[str]:
+        """The lines that are no records, each with its number and the reason."""
+        return [f"{self.path}:{why}" for (why,) in self._rows("SELECT why FROM foreign_line ORDER BY at")]
+
+    @property
+    def devices(self) -> list[str]:
+        """What was typed after `--device`, in the order of first use."""
+        return [name for (name,) in self._rows("SELECT device FROM series GROUP BY device ORDER BY min(id)")]
+
+    @property
+    def cases(self) -> list[str]:
+        """The ids of all cases, sorted."""
+        return [case for (case,) in self._rows('SELECT DISTINCT "case" FROM series ORDER BY "case"')]
+
+    def every(self, wanted: Wanted) -> list[Record]:
+        """All records of the wanted cases."""
+
+        def read() -> list[Record]:
+            self._db.create_function("wanted", 1, wanted)
+            return [self._record(*row) for row in self._db.execute(f'{LINES} WHERE wanted("case") ORDER BY at')]
+
+        return self._twice(read)
+
+    def newest(self, wanted: Wanted) -> Iterator[Record]:
+        """The last record of each series; that of a baseline which was run again only if there is no other."""
+        for series in self._series(wanted, None):
+            yield from self._ask(NEWEST, **series)
+
+    def newest_builds(self, wanted: Wanted, device: str | None = None) -> Iterator[list[Record]]:
+        """All records of the build that a series ran last, series by series; of one device if it is named."""
+        return (self._ask(NEWEST_BUILD, **series) for series in self._series(wanted, device))
+
+    def of_key(self, key: ResumeKey) -> list[Record]:
+        """All records with a resume key."""
+        return self._ask(f"{OF_KEY} ORDER BY at", **key._asdict(), device=None)
+
+    def settled(self, key: ResumeKey) -> Record | None:
+        """The last record with a resume key that says something of its case; None if there is none."""
+        found = self._ask(f"{OF_KEY} AND conclusive ORDER BY at DESC LIMIT 1", **key._asdict(), device=None)
+        return found[0] if found else None
+
+    def _series(self, wanted: Wanted, device: str | None) -> list[dict[str, Any]]:
+        names = ("case", "identity", "as_shipped", "device")
+        return [dict(zip(names, row, strict=True)) for row in self._rows(SERIES, device=device) if wanted(row[0])]
+
+    def _ask(self, question: str, **about: Any) -> list[Record]:
+        return self._twice(lambda: [self._record(*row) for row in self._db.execute(question, about)])
+
+    def _rows(self, question: str, **about: Any) -> list[Any]:
+        return self._twice(lambda: self._db.execute(question, about).fetchall())
+
+    def _twice(self, read: Callable[[], T]) -> T:
+        """What is read, if need be by an index that was made just now."""
+        with self._reading():
+            try:
+                return read()
+            except (_Stale, sqlite3.DatabaseError):
+                self._db.close()
+                self._db = self._index.open_anew()
+            try:
+                return read()
+            except _Stale:
+                raise RigFailure(f"{self.path} was edited while it was read", hint="run the command again") from None
+
+    def _record(self, at: int, *facts: Any) -> Record:
+        """The record that begins there. Raises _Stale unless these are its facts."""
+        self._file.seek(at)
+        try:
+            record = parse(self._file.readline(LONGEST_LINE_BYTES))
+        except NotARecord:
+            raise _Stale from None
+        if (*series_of(record), *facts_of(record)) != facts:
+            raise _Stale
+        return record
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise RigFailure(f"cannot read {self.path}: {error.strerror}") from error
+
+
+def _opened(path: Path) -> BinaryIO:
+    """The file, or an empty one if there is none."""
+    return path.open("rb") if path.exists() else tempfile.TemporaryFile()
