@@ -52,7 +52,9 @@ def _table(plans: Sequence[Plan], built: Mapping[str, Artifact | Answers | Failu
     for plan in plans:
         result, quirks = built[plan.compile.key], len(plan.quirks)
         if isinstance(result, Artifact):
-            facts = ", ".join(f"{value} {name}" for name, value in result.compiled.facts.items())
+            facts = ", ".join(
+                f"{value} {name.replace('_', ' ')}" for name, value in result.compiled.facts.items() if value
+            )
             state = "from the store" if result.reused else f"{result.compiled.compile_s:.1f} s"
             rows.append((plan.case.id, state, size(result.size_bytes), quirks, facts))
         elif isinstance(result, Failure):

@@ -34,11 +34,12 @@ class Screen:
     def __init__(self) -> None:
         from rich.console import Console
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.table import Column
 
         self.console: Console = Console(stderr=True, highlight=False)
         self._live = Progress(
             SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
+            TextColumn("{task.description}", markup=False, table_column=Column()),  # which folds between words
             TimeElapsedColumn(),
             console=self.console,
             transient=True,
