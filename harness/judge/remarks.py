@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 MOST_SPREAD = 0.05
 """Half of the samples may lie this far from their median, as a fraction. It is what the warm-up asks of two neighbours
-and what a drift may reach (`judge/stats/samples.py`); thirty samples that lie further apart leave their location
-uncertain by more than 3 %, the smallest change that counts by default."""
+and what a drift may reach (`judge/stats/samples.py`); at that spread thirty samples leave their location
+uncertain by 2.7 % (95 %), just below the smallest change that counts by default, 3 %."""
 
 
 VACUOUS_HINT = 'give it trained weights, or inputs that it is made for: `inputs = "FILE.npz"` (docs/suite.md)'

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +15,14 @@ import pytest
 from fake_records import a_record, sessions
 from history_results import IDENTITY as MACHINE
 from history_results import Folder
+from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.console import Console
+from rich.text import Text
 from typer.testing import CliRunner
 
 from device_runner.device import DeviceEntry
 from harness import tables
+from harness.cli import COMMANDS as COMMANDS_OF_PROGRAM
 from harness.cli import app
 from harness.run.outcome import Outcome
 from harness.run.record import Record
@@ -153,3 +160,45 @@ def test_the_width_is_that_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_history_is_of_the_machine_that_is_named() -> None:
     assert MACHINE.key in typed(["history", "summary"])
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+PICTURES = {"show": ["show"], "gate": ["gate", "--from", "slower.jsonl"]}
+WRITE_PICTURES = "ADRENO_BENCH_WRITE_PICTURES"
+"""Set it to draw the pictures of docs/terminal.md anew."""
+
+
+def picture(title: str, text: str) -> str:
+    """What a terminal of 80 columns shows, as SVG that fetches no font from elsewhere."""
+    console = Console(record=True, width=WIDTH, file=StringIO(), force_terminal=True, color_system=None)
+    console.print(Text(text))
+    frame = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+    return "\n".join(
+        line.rstrip() for line in console.export_svg(title=title, code_format=frame, unique_id="t").split("\n")
+    )
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_the_pictures_in_the_docs_are_what_a_terminal_shows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "terminal_width", lambda *_: WIDTH)
+    words, file = PICTURES[name], DOCS / f"terminal-{name}.svg"
+    drawn = picture(f"adreno-bench {' '.join(words)}", typed(words).rstrip())
+    if os.environ.get(WRITE_PICTURES):
+        file.write_text(drawn, encoding="utf-8")
+    assert "https:" not in drawn.replace("https://www.textualize.io", "").replace("http://www.w3.org", "")
+    assert file.read_text(encoding="utf-8") == drawn
+
+
+def test_the_page_lists_every_command_that_prints_json() -> None:
+    page = (DOCS / "terminal.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    listed = {word for row in rows for word in re.findall(r"`([a-z ]+)`", row.split("|")[1])}
+    assert listed == {name for name, command in commands() if any("--json" in option.opts for option in command.params)}
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    """Every command by all of its words."""
+    for listed in COMMANDS_OF_PROGRAM:
+        loaded = listed.load()
+        inner = getattr(loaded, "commands", None)
+        yield from ((f"{listed.name} {name}", one) for name, one in inner.items()) if inner else [(listed.name, loaded)]
