@@ -16,7 +16,7 @@ def pytest_configure() -> None:
 
     Environments that tests make get bytecode of what they import only, which is half of the work.
     """
-    os.environ.setdefault("PIP_NO_COMPILE", "1")
+    os.environ.setdefault("PIP_NO_COMPILE", "0")  # pip takes a false value here for "no compile"
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -95,7 +95,7 @@ def _configure(folder: Path, root: Path) -> None:
     """Write what asv needs. All paths are absolute: asv runs in the configuration's folder."""
     constraints, wheel = folder / "constraints.txt", _harness_wheel(folder / "harness", root)
     constraints.write_text(constraints_of((root / "requirements.lock").read_text(encoding="utf-8")), encoding="utf-8")
-    install = f"python -m pip install --quiet -c {shlex.quote(str(constraints))} -r {{build_dir}}/{PINS}"
+    install = f"python -m pip install --quiet --no-compile -c {shlex.quote(str(constraints))} -r {{build_dir}}/{PINS}"
     config = {
         "version": 1,
         "project": "apache-tvm",

@@ -133,7 +133,7 @@ def _configure(folder: Path, requirements: list[str]) -> None:
         "environment_type": "virtualenv",
         "build_command": [],
         "install_command": [
-            f"in-dir={{env_dir}} python -m pip install {' '.join(requirements)} -r {{build_dir}}/{PINS}"
+            f"in-dir={{env_dir}} python -m pip install --no-compile {' '.join(requirements)} -r {{build_dir}}/{PINS}"
         ],
         "uninstall_command": [],
         "install_timeout": 1800,
