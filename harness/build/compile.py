@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.failures import Failure, RigFailure, SetupMissing
-from harness.build.artifact import KERNELS, LIBRARY, STEP, Compiled
+from harness.build.artifact import KERNELS, LIBRARY, Compiled
 from harness.build.link import exporter
 from harness.cases.case import Precision
 from harness.cases.request import CompileRequest
 from harness.compiler.compat import onnx_operators, opencl_source
+from harness.compiler.running import LOG, StepFailed
 from harness.failures import CompileFailure, UnsupportedOperator
 from harness.models.onnx_model import input_specs, load
 from harness.models.spec import InputSpec
@@ -39,19 +40,19 @@ def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
     quirks = quirks_of(request.quirks)
     limits = ImageLimits(request.image2d_max_width, request.image2d_max_height, request.image_max_array_layers)
     target = path.target(limits, request.host_triple)
-    with _step("import", out_dir):
+    with _step("import"):
         mod, inputs = import_model(Path(request.model_file), request.input_shapes or {})
         mod = _with_precision(edit_model(mod, quirks), precision)
-    with _step("lower", out_dir):
+    with _step("lower"):
         lowered = path.lower(mod, target, quirks)
     entries = add_host_entry(lowered)
-    with _step("build", out_dir):
+    with _step("build"):
         executable = path.build(entries, target, quirks)
         built = BuiltModule(lowered, executable, opencl_source(executable))
     if built.source:
         (out_dir / KERNELS).write_text(built.source, encoding="utf-8")
     path.check(built)
-    (out_dir / STEP).write_text("link", encoding="utf-8")
+    LOG.info("link")
     _export(executable, out_dir / LIBRARY, request.host_triple)
     return Compiled(
         library=LIBRARY,
@@ -79,8 +80,20 @@ def import_model(file: Path, shapes: Mapping[str, Sequence[int]]) -> tuple[Any, 
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about renamed inputs, which are passed by position
-        mod = from_onnx(model, shape_dict={spec.name: list(spec.shape) for spec in inputs})
+        try:
+            mod = from_onnx(model, shape_dict={spec.name: list(spec.shape) for spec in inputs})
+        except Exception as error:  # TVM raises errors of every kind
+            raise StepFailed("from_onnx", _node_of(error), error) from error
     return mod, inputs
+
+
+def _node_of(error: Exception) -> str:
+    """The node that the importer was at, which only the local variables of its loop know."""
+    for frame, _line in traceback.walk_tb(error.__traceback__):
+        node: Any = frame.f_locals.get("node")
+        if hasattr(node, "op_type"):
+            return f"{node.op_type} {(node.name or node.output[0])[:60]!r}"
+    return ""
 
 
 def _with_precision(mod: Any, precision: Precision) -> Any:
@@ -106,15 +119,16 @@ def _export(executable: Any, library: Path, host_triple: str | None) -> None:
 
 
 @contextmanager
-def _step(name: str, out_dir: Path) -> Iterator[None]:
+def _step(name: str) -> Iterator[None]:
     """Say what is being done, and turn whatever TVM raises into a `CompileFailure` that quotes it."""
-    (out_dir / STEP).write_text(name, encoding="utf-8")
+    LOG.info(name)
     try:
         yield
     except Failure:
         raise
     except Exception as error:  # TVM raises errors of every kind
-        said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+        raised, place = (error.error, f", in {error.place}") if isinstance(error, StepFailed) else (error, "")
+        said = next((line.strip() for line in str(raised).splitlines() if line.strip()), "")
         raise CompileFailure(
-            f"TVM failed to {name} the model: {type(error).__name__}: {said}", evidence=traceback.format_exc()
+            f"TVM failed to {name} the model{place}: {type(raised).__name__}: {said}", evidence=traceback.format_exc()
         ) from error

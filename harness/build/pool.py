@@ -118,15 +118,16 @@ class Builder:
         began = time.monotonic()
         code = self._run(job, job_file, log)
         evidence = _tail(log)
+        at = _last_step(scratch / STEP)
         if code is None:
             raise failures.CompileTimeout(
-                f"the compiler did not end within {self._limits.build_s:.0f} s",
+                f"the compiler did not end within {self._limits.build_s:.0f} s{at}",
                 hint="raise limits.build_s in the suite file",
                 evidence=evidence,
             )
         if code < 0:
             name = signal.Signals(-code).name
-            raise failures.CompilerCrash(f"the compiler's process died of {name}", evidence=evidence)
+            raise failures.CompilerCrash(f"the compiler's process died of {name}{at}", evidence=evidence)
         _keep(job, scratch, evidence, time.monotonic() - began)
         job_file.unlink()
         for file in (log, scratch / STEP):
@@ -181,6 +182,11 @@ def stored(root: Path, key: str) -> Artifact | None:
     folder = Store(root, "artifacts").find(key)
     found = _read(Job("compile", key, key, {}), folder, reused=True) if folder else None
     return found if isinstance(found, Artifact) else None
+
+
+def _last_step(file: Path) -> str:
+    """`, in ConvertLayout` if that is what the worker was at, empty if it said nothing."""
+    return f", in {file.read_text(encoding='utf-8', errors='replace')[:200]}" if file.exists() else ""
 
 
 def _tail(log: Path) -> str:

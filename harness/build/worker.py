@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import resource
 import signal
 import sys
@@ -16,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.lifetime import die_with_parent
-from harness.build.artifact import RESULT
+from harness.build.artifact import RESULT, STEP
+from harness.compiler.running import LOG
 
 
 def main(job_file: Path) -> int:
@@ -25,6 +27,7 @@ def main(job_file: Path) -> int:
     die_with_parent(signal.SIGKILL, job["parent_pid"])  # where there is no such thing, our deadline ends us
     _limit_memory(job["memory_bytes"])
     out = Path(job["out"])
+    _tell_steps(out / STEP)
     try:
         result = {"done": _JOBS[job["kind"]](job, out)}
     except MemoryError as error:
@@ -82,6 +85,17 @@ def _out_of_memory(limit_bytes: int, error: BaseException) -> dict[str, str]:
         "hint": "raise limits.build_memory_gb in the suite file",
         "evidence": f"{type(error).__name__}: {error}",
     }
+
+
+def _tell_steps(file: Path) -> None:
+    """Leave the name of what the compiler does in a file: a process that crashes or hangs cannot tell any more."""
+
+    class LastStep(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            file.write_text(record.getMessage(), encoding="utf-8")
+
+    LOG.setLevel(logging.INFO)
+    LOG.addHandler(LastStep())
 
 
 def _limit_memory(limit_bytes: int) -> None:

@@ -72,6 +72,11 @@ def memory_scope(function: Any, parameter: Any) -> str:
     return str(buffer.scope())
 
 
+def writes_texture(function: Any) -> bool:
+    """Whether a lowered operator's result, which is its last parameter, lives in an image."""
+    return "texture" in memory_scope(function, function.params[-1])
+
+
 def tir_function(source: str) -> Any:
     """The TIR function that a text in TVM's script defines, in which `T` is the dialect's name."""
     from tvm import script

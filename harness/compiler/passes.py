@@ -83,14 +83,13 @@ def _recorded_sequential() -> Iterator[Passes]:
 
 
 @contextmanager
-def tir_pipeline(passes: Passes) -> Iterator[str]:
-    """A name under which `relax.build` finds these passes, with the finalising passes that every target shares."""
-    import tvm
+def tir_pipeline(run: Callable[[Any], Any]) -> Iterator[str]:
+    """A name under which `relax.build` finds what runs TIR passes, with the finalising passes of all targets."""
     from tvm.s_tir import pipeline
     from tvm.tirx import compilation_pipeline
 
     name = "adreno-bench"
-    triple = (tvm.ir.transform.Sequential(passes), pipeline.finalize_host_passes, pipeline.finalize_device_passes)
+    triple = (run, pipeline.finalize_host_passes, pipeline.finalize_device_passes)
     compilation_pipeline.register_tir_pipeline(name, lambda: triple)
     try:
         yield name

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from harness.compiler.passes import adreno_relax_passes, adreno_tir_passes, tir_pipeline
+from harness.compiler.running import run_passes, run_step
 from harness.paths.base import BuiltModule, ImageLimits, PathFacts, host_target
 from harness.paths.kernels import check_images
 from harness.paths.lowered import path_facts
@@ -35,19 +37,17 @@ class OpenCLPath:
 
     def lower(self, mod: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
         """TVM's own Relax passes for this target, with the workarounds."""
-        import tvm
-
-        passes = edit_relax(adreno_relax_passes(target), workarounds)
         with target:
-            return tvm.transform.Sequential(passes)(mod)
+            return run_passes(edit_relax(adreno_relax_passes(target), workarounds), mod)
 
     def build(self, lowered: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
         """TVM's own TIR passes for this target, with the workarounds, then code generation."""
         from tvm import relax
 
         passes = edit_tir(adreno_tir_passes(), workarounds)
-        with tir_pipeline(passes) as pipeline:
-            return relax.build(lowered, target, relax_pipeline=None, tir_pipeline=pipeline)
+        with tir_pipeline(partial(run_passes, passes)) as pipeline:
+            build = partial(relax.build, target=target, relax_pipeline=None, tir_pipeline=pipeline)
+            return run_step("code generation", build, lowered)
 
     def check(self, built: BuiltModule) -> None:
         """Image parameters, if there are any, must be accessed as they are declared. Raises `InvalidKernel`."""

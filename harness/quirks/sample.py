@@ -34,6 +34,13 @@ def average_pool() -> Any:
     return _network(lambda _builder, conv: relax.op.nn.avg_pool2d(conv(), (2, 2), strides=(2, 2)))
 
 
+def average_pool_into_image() -> Any:
+    """An average pool between two convolutions."""
+    from tvm import relax
+
+    return _network(lambda builder, conv: conv(builder.emit(relax.op.nn.avg_pool2d(conv(), (2, 2), strides=(2, 2)))))
+
+
 def concat() -> Any:
     """Two convolutions side by side, concatenated, and a third."""
     from tvm import relax

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.compiler.compat import memory_scope
+from harness.compiler.compat import writes_texture
 from harness.compiler.passes import Passes, insert_before
 from harness.paths.workaround import Edits
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
@@ -15,7 +15,7 @@ def probe(*applied: Quirk) -> ProbeAnswer:
     """Look whether the schedule of a concatenation into an image has a loop over lanes."""
     functions = {name.name_hint: func for name, func in lower(concat(), applied).functions.items()}
     func = functions.get("concatenate")
-    if func is None or not _writes_texture(func):
+    if func is None or not writes_texture(func):
         return ProbeAnswer(Presence.CANNOT_TELL, "no concatenation is written into an image")
     if "T.vectorized" in func.script():
         return ProbeAnswer(Presence.ABSENT, "a concatenation stores four lanes at a time")
@@ -29,12 +29,7 @@ class TexelRule:
         """The schedule, or None for a function that writes a buffer."""
         from tvm.s_tir import dlight
 
-        return dlight.adreno.Fallback().apply(func, target, tunable) if _writes_texture(func) else None
-
-
-def _writes_texture(func: Any) -> bool:
-    """The result of a lowered operator is its last parameter."""
-    return "texture" in memory_scope(func, func.params[-1])
+        return dlight.adreno.Fallback().apply(func, target, tunable) if writes_texture(func) else None
 
 
 def schedule_by_texel(passes: Passes) -> Passes:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from harness.compiler.compat import clml_symbols, root_operator
 from harness.compiler.passes import Passes, adreno_relax_passes, clml_offload_passes, insert_before, passes_before
+from harness.compiler.running import run_passes
 from harness.failures import InvalidKernel
 from harness.paths.base import BuiltModule, PathFacts
 from harness.paths.clml.offload import ATTRIBUTE, describe, offload_of
@@ -92,10 +93,8 @@ def _report(built: BuiltModule) -> dict[str, Any]:
 
 
 def _run(passes: Passes, mod: Any, target: Any) -> Any:
-    import tvm
-
     with target:
-        return tvm.transform.Sequential(passes)(mod)
+        return run_passes(passes, mod)
 
 
 def _description(refusals: Refusals, table: Sequence[Any]) -> Any:

@@ -1,0 +1,115 @@
+"""On which kernel or operator a step of TVM fails: found by giving it ever smaller parts of the module.
+
+TVM's errors quote a check in its sources and seldom say what it was looking at.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from harness.compiler.compat import is_tensor, type_of
+
+Step = Callable[[Any], Any]
+"""Takes a module; raises the error in question for a module that has the culprit in it."""
+
+LIMIT_S = 60.0
+"""For the search as a whole; what it is at is ended only by the deadline of the build."""
+
+
+def culprit(step: Step, mod: Any, error: Exception, limit_s: float = LIMIT_S) -> str:
+    """The kernel (`fused_concat_12`) or operator (`relax.stack of (2, 1, 8, 8, 8)`) that makes a step fail as it did.
+
+    Empty if it fails on the whole module only, or the search takes too long.
+    """
+    deadline = time.monotonic() + limit_s
+
+    def fails(part: Any) -> bool:
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        try:
+            step(part)
+        except Exception as found:  # the step may raise anything, as it did before
+            return _same(found, error)
+        return False
+
+    try:
+        return _kernel(fails, mod) or _operator(fails, mod)
+    except Exception:  # a part that cannot be made, or no time: then there is no name, and the error itself stands
+        return ""
+
+
+def _same(one: Exception, other: Exception) -> bool:
+    """The same error, whatever names and numbers its text has."""
+    first = [str(error).strip().splitlines()[:1] for error in (one, other)]
+    return type(one) is type(other) and first[0] == first[1]
+
+
+def _kernel(fails: Callable[[Any], bool], mod: Any) -> str:
+    """The first function of TIR that fails for itself."""
+    import tvm
+    from tvm import tirx
+
+    found = [(var, func) for var, func in mod.functions.items() if isinstance(func, tirx.PrimFunc)]
+
+    def part(functions: Sequence[Any]) -> Any:
+        return tvm.IRModule(dict(functions), attrs=mod.attrs, global_infos=mod.global_infos)
+
+    if not found or not fails(part(found)):
+        return ""
+    while len(found) > 1:
+        half = found[: len(found) // 2]
+        found = half if fails(part(half)) else found[len(half) :]
+    return str(found[0][0].name_hint)
+
+
+def _operator(fails: Callable[[Any], bool], mod: Any) -> str:
+    """The operator with which the shortest beginning of `main` that fails ends."""
+    bindings = [binding for block in mod["main"].body.blocks for binding in block.bindings]
+    low, high = 0, len(bindings)
+    if not fails(_beginning(mod, high)):
+        return ""
+    while high - low > 1:  # a beginning of `low` is right, one of `high` fails
+        middle = (low + high) // 2
+        low, high = (low, middle) if fails(_beginning(mod, middle)) else (middle, high)
+    return _describe(bindings[high - 1])
+
+
+def _beginning(mod: Any, length: int) -> Any:
+    """The module with the first bindings of `main` alone; the last of them is what it returns."""
+    from tvm import relax
+
+    main = mod["main"]
+    blocks, left = [], length
+    for block in main.body.blocks:
+        bindings = list(block.bindings)[:left]
+        left -= len(bindings)
+        if bindings:
+            blocks.append((type(block), bindings))
+    kind, bindings = blocks[-1]
+    last = bindings[-1].var
+    if isinstance(last, relax.DataflowVar):
+        last = relax.Var("result", type_of(last))
+        blocks[-1] = (kind, [*bindings, relax.VarBinding(last, bindings[-1].var)])
+    body = relax.SeqExpr([kind(bindings) for kind, bindings in blocks], last)
+    part = mod.clone()
+    part.update_func(
+        mod.get_global_var("main"), relax.Function(main.params, body, type_of(last), main.is_pure, main.attrs)
+    )
+    return part
+
+
+def _describe(binding: Any) -> str:
+    """An operator, or the kernel that is called, and the shape of its result."""
+    op = getattr(binding.value, "op", None)
+    called = getattr(op, "name", None) or type(binding.value).__name__
+    if called == "relax.call_tir":
+        called = binding.value.args[0].name_hint
+    kind = type_of(binding.var)
+    extents = getattr(kind.shape, "values", None) if is_tensor(kind) else None
+    return (
+        str(called)
+        if extents is None
+        else f"{called} of ({', '.join(str(getattr(one, 'value', one)) for one in extents)})"
+    )
