@@ -113,10 +113,11 @@ def main() -> None:
 
 def _end(line: str, code: ExitCode) -> NoReturn:
     from harness.cli.screen import plain
+    from harness.tables import folded
 
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exc()
-    sys.stderr.write(f"adreno-bench: {plain(' '.join(line.split()))}\n")
+    sys.stderr.write(folded(f"adreno-bench: {plain(' '.join(line.split()))}", sys.stderr) + "\n")
     sys.exit(code)
 
 

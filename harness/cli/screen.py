@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from harness.cli.table import size
-from harness.run.pace import Silence, Tally
+from harness.run.pace import STILL, Silence, Tally
 from harness.run.progress import BUILDING, RunStep, on_device
 from harness.run.record import Record
 from harness.tables import folded
@@ -156,7 +156,7 @@ class Screen:
                 if self.console.is_terminal:
                     self._draw()
                 elif self._silence.too_long and self._going_on:
-                    self._print(f"still: {'; '.join(self._going_on.values())}")
+                    self._print(f"{STILL}{'; '.join(self._going_on.values())}")
 
 
 def _in_brackets(tally: Tally) -> str:

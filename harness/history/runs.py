@@ -24,7 +24,7 @@ from harness.history.results import latest, record_files, state_of_quirks
 from harness.process import Listener, bound, end_family
 from harness.revisions.asv_config import configuration
 from harness.run.outcome import Outcome
-from harness.run.pace import Silence
+from harness.run.pace import STILL, Silence
 from harness.run.record import Record, RecordFile
 from harness.store import cache_root
 
@@ -225,7 +225,7 @@ def asv(
                 )
                 raise RigFailure(f"`asv {arguments[0]}` said nothing for {silence_s:.0f} s", hint=hint)
             if silence.too_long and (what := going_on()):
-                said(f"still: {what}")
+                said(f"{STILL}{what}")
             heard.join(POLL_S)
         return process.wait(END_S)
     finally:

@@ -25,6 +25,7 @@ from harness.revisions.environment import environment
 from harness.revisions.snapshot import snapshot
 from harness.revisions.sources import Revision
 from harness.run.outcome import ExitCode, Outcome
+from harness.run.pace import STILL
 from harness.run.record import Record, RecordFile
 from harness.store import Store
 
@@ -157,7 +158,7 @@ class Toolchain:
 
     def _report(self, line: str) -> None:
         """What it says of itself, less its own clock and what it says each time."""
-        text = _CLOCK.sub("", line.strip())
+        text = _CLOCK.sub("", line.strip()).removeprefix(STILL)
         if text and not text.startswith("opening "):
             self.say(f"{self.revision}: {text}")
 

@@ -8,6 +8,9 @@ from collections.abc import Callable
 Clock = Callable[[], float]
 """Seconds from some beginning on, such as `time.monotonic`."""
 
+STILL = "still: "
+"""How a line begins that says what goes on, where nothing was said for long."""
+
 
 class Tally:
     """Counts what is done of what is to be done."""

@@ -12,49 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_records import a_record, sessions
 from history_results import IDENTITY as MACHINE
-from history_results import Folder
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
+from terminal_scene import BROKEN, CASES, set_the_scene
 from typer.testing import CliRunner
 
-from device_runner.device import DeviceEntry
 from harness import tables
 from harness.cli import COMMANDS as COMMANDS_OF_PROGRAM
 from harness.cli import app
-from harness.run.outcome import Outcome
-from harness.run.record import Record
 
 WIDTH = 80
-CASES = [
-    f"{model}-{path}-float32-untuned" for model in ("mobilenet_v1", "squeezenet1_1") for path in ("opencl", "texture")
-]
-BROKEN = "squeezenet1_1-clml-float16_acc32-tuned"
-OFFLOAD = {
-    "subgraphs": [
-        {
-            "symbol": "fused_relax_nn_conv2d_relax_add_relax_nn_relu_relax_nn_max_pool2d_0",
-            "calls": 1,
-            "operators": 12,
-            "macs": 1.2e9,
-            "boundary_bytes": 602112,
-            "may_lose": True,
-            "untunable": 1,
-            "composites": {"openclml.conv2d_bias_relu": 26, "openclml.avg_pool2d": 1, "openclml.softmax": 1},
-        }
-    ],
-    "operators_offloaded": 12,
-    "operators": 14,
-    "operator_share": 12 / 14,
-    "macs_offloaded": 1.2e9,
-    "macs": 1.3e9,
-    "mac_share": 0.92,
-    "boundary_bytes": 602112,
-    "outside": [{"operator": "relax.nn.log_softmax", "count": 2, "macs": 0, "why": "CLML has no operator for it " * 4}],
-}
-
 COMMANDS: dict[str, tuple[list[str], str]] = {
     "show": (["show"], "ok, unsteady"),
     "show --every": (["show", "--every"], "wrong-result"),
@@ -69,6 +38,12 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "cache": (["cache"], "1 entry"),
     "doctor": (["doctor"], "missing"),
     "history summary": (["history", "summary"], "since last release"),
+    "run": (["run"], "settled before and not run again"),
+    "build": (["build"], "13 image kernels"),
+    "calibrate": (["calibrate"], "a change of"),
+    "quirks": (["quirks"], "texture-store-broadcast"),
+    "runtime list": (["runtime", "list"], "checked against"),
+    "bisect": (["bisect", "--good", "0.25.0", "--bad", "0.27.0", "--case", CASES[0]], "is the first that is slower"),
 }
 """What is typed, and a word that has to be in the answer."""
 
@@ -76,45 +51,8 @@ NOTES = " in every row: no room for: (a wider terminal, a pipe and --json have t
 
 
 @pytest.fixture(autouse=True)
-def _a_week_of_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records, baselines, a cache and a history, with long names and long complaints."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path / "cache"))
-    Path("adreno-bench.toml").write_text('models = ["mobilenet_v1", "squeezenet1_1"]\npaths = ["opencl", "texture"]\n')
-    good = [one for case in CASES for one in sessions(10, case=case, device_ms=[9.0] * 3, library_bytes=17_900_000)]
-    restless = a_record(CASES[0], wall_ms=[2.0, 4.5, 10.0, 15.5, 17.0] * 2, device_ms=[9.0] * 3)
-    wrong = a_record(
-        BROKEN, outcome=Outcome.WRONG_RESULT, offload=OFFLOAD, message="output 0 is off by 3 in its element 17 " * 5
-    )
-    write("records.jsonl", [*good, restless, wrong])
-    write("slower.jsonl", [one for case in CASES for one in sessions(13, seed=1, case=case, artifact="b" * 24)])
-    CliRunner().invoke(app, ["bless"])
-    artifact = tmp_path / "cache" / "artifacts" / ("a" * 24)
-    artifact.mkdir(parents=True)
-    (artifact / "title").write_text(f"{CASES[-1]}\n")
-    folder = Folder(tmp_path / "results")
-    for quick in (1.0, 2.0):
-        folder.commit({(case, "none"): 1000.0 * quick for case in CASES})
-    Path("asv.conf.json").write_text(json.dumps({"version": 1, "project": "p", "repo": ".", "results_dir": "results"}))
-    entries = [
-        DeviceEntry("virtual", "virtual", "ready", {"gpu": "pthread-skylake-avx512-AMD EPYC"}),
-        DeviceEntry("R5CT30ABCDE", "phone", "unauthorized", {"hint": "allow USB debugging on its screen " * 3}),
-    ]
-    monkeypatch.setattr("device_runner.registry.list_devices", lambda _cache: entries)
-    monkeypatch.setattr("harness.doctor.machine.examine", lambda _cache: _findings())
-
-
-def _findings() -> list[Any]:
-    from harness.doctor.finding import Condition, Finding
-
-    return [
-        Finding("compiler", Condition.OK, "apache-tvm 0.27.0.post1 and apache-tvm-ffi 0.1.14.post1 work together " * 2),
-        Finding("OpenCL", Condition.MISSING, "no platform answers", "sudo apt-get install pocl-opencl-icd " * 3),
-    ]
-
-
-def write(name: str, records: Sequence[Record]) -> None:
-    Path(name).write_text("".join(record.line() + "\n" for record in records))
+def _scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_the_scene(tmp_path, monkeypatch)
 
 
 def typed(words: Sequence[str]) -> str:
