@@ -42,6 +42,7 @@ def show(
     from harness.cli.screen import out, out_whole
     from harness.cli.table import json_array, results_table
     from harness.failures import UsageError
+    from harness.judge.remarks import remarks
 
     globs = [glob] if glob else None
     with open_index(records) as index:
@@ -60,7 +61,8 @@ def show(
     elif as_json:
         out_whole(json_array(chosen))
     elif len(chosen) == 1:
-        out(_whole(chosen[0].model_dump(mode="json", by_alias=True)))
+        told = "; ".join(f"{remark.word}: {remark.why}" for remark in remarks(chosen[0]))
+        out(_whole({**chosen[0].model_dump(mode="json", by_alias=True), "remarks": told}))
     else:
         out(results_table(chosen))
 

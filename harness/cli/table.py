@@ -33,8 +33,14 @@ SPARE = ("library", "n", "error / tolerance", "device ms", "± % within")
 
 
 def json_array(records: Sequence[Record]) -> str:
-    """Records as a JSON array, one to a line."""
-    return "[" + ",\n".join(record.line() for record in records) + "]"
+    """Records as a JSON array, one to a line, each with the remarks on it."""
+    import json
+
+    def line(record: Record) -> str:
+        told = json.dumps([remark._asdict() for remark in remarks(record)])
+        return f'{record.line().removesuffix("}")},"remarks":{told}}}'
+
+    return "[" + ",\n".join(map(line, records)) + "]"
 
 
 def results_table(records: Sequence[Record]) -> str:

@@ -1,5 +1,6 @@
 """The table that a run ends with."""
 
+import json
 import re
 from pathlib import Path
 
@@ -7,12 +8,13 @@ from fake_records import a_record
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.cli.table import COLUMNS, milliseconds, results_table
+from harness.cli.table import COLUMNS, json_array, milliseconds, results_table
 from harness.cli.verdicts import verdict_table
 from harness.history.results import _from_record
 from harness.judge.compare import compare_sides
 from harness.judge.path_ranking import rank_paths
 from harness.judge.sides import sides_of
+from harness.run.record import Record
 
 ROOT = Path(__file__).parents[2]
 
@@ -42,6 +44,15 @@ def test_a_run_a_comparison_a_ranking_and_a_history_show_one_latency_of_a_sessio
 
 def _cells(table: str) -> list[str]:
     return re.split(r"  +", table.splitlines()[2])
+
+
+def test_json_has_the_remarks_of_each_record() -> None:
+    restless, steady = json.loads(
+        json_array([a_record(wall_ms=[9.0, 10.0, 10.0, 11.0, 12.0]), a_record(wall_ms=[10.0, 10.1, 10.2, 9.9, 10.0])])
+    )
+    assert [remark["word"] for remark in restless["remarks"]] == ["unsteady"]
+    assert steady["remarks"] == []
+    assert Record.model_validate({name: value for name, value in steady.items() if name != "remarks"})
 
 
 def test_the_readme_shows_the_columns_that_there_are() -> None:
