@@ -106,5 +106,9 @@ class LinkFailure(RigFailure):
     """The way to the device broke: the adb server, the relay, or an RPC server in which no program had run."""
 
 
+class DiskFull(RigFailure):
+    """A disk of this host has no space left (`device_runner.disk`)."""
+
+
 class SetupMissing(RigFailure):
     """Something that the rig needs is not installed; the hint is the command that installs it."""

@@ -6,15 +6,24 @@ import json
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from device_runner.device import Identity, Pushed, Rung, Steadiness, T, ThermalLimits, Toggles
-from device_runner.failures import DeviceFull, Failure, PathFailure, SetupMissing
+from device_runner.failures import (
+    DeviceCrash,
+    DeviceFull,
+    Failure,
+    KernelBuildFailure,
+    PathFailure,
+    ProgramFailure,
+    SetupMissing,
+)
 from device_runner.recovery.rungs import retry
 from device_runner.session.rpc_session import RpcSession, open_session
+from device_runner.transport.space import NEARLY_BYTES, free_bytes, megabytes
 
 if TYPE_CHECKING:
     from device_runner.transport.base import Transport
@@ -54,9 +63,22 @@ class RpcDevice(ABC):
         """What may bring it back when it is lost."""
         return [retry(self.transport)]
 
-    def session(self, toggles: Toggles, *, timeout_s: float) -> AbstractContextManager[RpcSession]:
-        """A fresh server process with these toggles, connected."""
-        return open_session(self.transport, self.program, toggles, timeout_s=timeout_s)
+    @contextmanager
+    def session(self, toggles: Toggles, *, timeout_s: float) -> Iterator[RpcSession]:
+        """A fresh server process with these toggles, connected.
+
+        Raises DeviceFull instead of what a program says that found no room on the device.
+        """
+        try:
+            with open_session(self.transport, self.program, toggles, timeout_s=timeout_s) as session:
+                yield session
+        except (DeviceCrash, KernelBuildFailure, ProgramFailure) as failure:
+            free = free_bytes(self.transport, self.transport.root)
+            if free is None or free >= NEARLY_BYTES:
+                raise
+            message = f"{self.name} has no room for a program to run: {megabytes(free)} in {self.transport.root}"
+            hint = "free some space there; of a device of this host that is the disk of ADRENO_BENCH_CACHE"
+            raise DeviceFull(message, hint=hint, evidence=f"{failure.message}\n{failure.evidence}") from failure
 
     def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
         """Bring a file to the device under its hash."""

@@ -23,6 +23,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from device_runner.disk import disk_full
 from device_runner.failures import RigFailure
 
 
@@ -82,7 +83,7 @@ class Store:
         """Yield an empty folder that becomes the key's entry if the block ends well; hold the key's lock meanwhile.
 
         Ask `find` again inside: another run may have made it while this one waited. Raises RigFailure after
-        `timeout_s`, or when the disk refuses.
+        `timeout_s`, or when the disk refuses, DiskFull if it is full.
         """
         try:
             with self._lock(key, timeout_s):
@@ -99,9 +100,9 @@ class Store:
                 f"another run has been building {key} for {timeout_s:.0f} s", hint="wait for it, or end it"
             ) from None
         except OSError as error:
-            raise RigFailure(
+            raise disk_full(error, self.folder) or RigFailure(
                 f"cannot write to the store {self.folder}: {error.strerror or error}",
-                hint="free some space (`adreno-bench cache --prune`), or set ADRENO_BENCH_CACHE to another folder",
+                hint="set ADRENO_BENCH_CACHE to a folder that can be written to",
             ) from error
 
     def _lock(self, key: str, timeout_s: float) -> FileLock:

@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from device_runner.disk import disk_full, nearly_full, writing
 from device_runner.failures import RigFailure, SetupMissing
 
 BUILD_DEADLINE_S = 1200
@@ -89,7 +90,7 @@ def built(recipe: Recipe, cache_dir: Path, *, extra_flags: Sequence[str] = ()) -
     """The library for the TVM of this interpreter, built at the first call; later calls only look it up.
 
     Processes that ask at the same time build it once. Raises SetupMissing without compiler or OpenCL development
-    files, RigFailure if it does not compile.
+    files, DiskFull, and RigFailure if it does not compile.
     """
     toolchain = CppToolchain.found()
     library = _place(toolchain, recipe, cache_dir, extra_flags)
@@ -97,7 +98,7 @@ def built(recipe: Recipe, cache_dir: Path, *, extra_flags: Sequence[str] = ()) -
         with suppress(OSError):  # used now, which `adreno-bench cache` goes by; a read-only cache is still a cache
             os.utime(library.parent)
         return library
-    with _alone(library):
+    with writing(cache_dir), _alone(library):
         if not library.exists():
             _link(toolchain, recipe, _compiled(toolchain, recipe, cache_dir, extra_flags), library, extra_flags)
     return library
@@ -172,7 +173,7 @@ def _compile(toolchain: CppToolchain, recipe: Recipe, code: Path, extra_flags: S
         sources, made = scratch / "all.cc", scratch / code.name
         sources.write_text("".join(f'#include "{source}"\n' for source in sorted(recipe.sources.glob("*.cc"))))
         flags = (*FLAGS, *recipe.flags, *extra_flags, *includes, *missing)
-        _run(recipe, [toolchain.compiler, *flags, "-c", str(sources), "-o", str(made)])
+        _run(recipe, [toolchain.compiler, *flags, "-c", str(sources)], made)
         made.replace(code)
 
 
@@ -181,8 +182,8 @@ def _link(toolchain: CppToolchain, recipe: Recipe, code: Path, library: Path, ex
     links = (*searched, "-ltvm_runtime", "-ltvm_ffi", *recipe.links)
     with _scratch(library) as scratch:
         made = scratch / library.name
-        command = [toolchain.compiler, *extra_flags, "-shared", "-pthread", "-Wl,--no-undefined", "-o", str(made)]
-        _run(recipe, [*command, str(code), *links])
+        command = [toolchain.compiler, *extra_flags, "-shared", "-pthread", "-Wl,--no-undefined"]
+        _run(recipe, [*command, str(code), *links], made)
         made.replace(library)
 
 
@@ -215,13 +216,18 @@ def _scratch(file: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run(recipe: Recipe, command: Sequence[str]) -> None:
+def _run(recipe: Recipe, command: Sequence[str], made: Path) -> None:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_DEADLINE_S, check=False)
+        done = subprocess.run(
+            [*command, "-o", str(made)], capture_output=True, text=True, timeout=BUILD_DEADLINE_S, check=False
+        )
     except subprocess.TimeoutExpired:
         raise RigFailure(f"building {recipe.title} took more than {BUILD_DEADLINE_S} s") from None
     if done.returncode == 0:
         return
+    # A linker that maps its output into memory dies of a full disk without a word of it.
+    if full := disk_full(done.stderr, made.parents[1]) or nearly_full(done.stderr, made.parents[1]):
+        raise full
     if re.search(r"CL/cl\.h: No such file|cannot find -lOpenCL", done.stderr):
         raise SetupMissing("the OpenCL development files are missing", hint=APT_HINT, evidence=done.stderr)
     raise RigFailure(

@@ -22,6 +22,7 @@ from device_runner.failures import DeviceFailure, DeviceFull, DeviceLost, RigFai
 from device_runner.transport.adb import Adb, receive
 from device_runner.transport.boot import BOOT_ID
 from device_runner.transport.quoting import quoted
+from device_runner.transport.space import free_bytes, megabytes
 
 Progress = Callable[[int, int], None]
 """Called with the bytes sent so far and in all."""
@@ -132,5 +133,7 @@ def _refusal(adb: Adb, reason: str, path: str) -> DeviceFailure:
     if "No space left" in reason or "Read-only file system" in reason:
         remove = quoted("adb", "-s", adb.serial, "shell", quoted("rm", "-r", dirname(path)))
         hint = f"free some space; `{remove}` removes what was pushed before"
-        return DeviceFull(f"device {adb.serial} cannot store {path}: {reason}", hint=hint)
+        free = free_bytes(adb, dirname(path))
+        left = "" if free is None else f" ({megabytes(free)})"
+        return DeviceFull(f"device {adb.serial} cannot store {path}: {reason}{left}", hint=hint)
     return DeviceLost(f"device {adb.serial} did not take {path}: {reason}")

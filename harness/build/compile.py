@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from device_runner.disk import disk_full, nearly_full
 from device_runner.failures import Failure, RigFailure, SetupMissing
 from harness.build.artifact import KERNELS, LIBRARY, Compiled
 from harness.build.link import exporter
@@ -115,7 +116,8 @@ def _export(executable: Any, library: Path, host_triple: str | None) -> None:
     try:
         executable.export_library(str(library), fcompile=fcompile)
     except (RuntimeError, OSError) as error:
-        raise RigFailure(f"{library.name} could not be linked", evidence=str(error)) from error
+        full = disk_full(error, library.parents[1]) or nearly_full(str(error), library.parents[1])
+        raise full or RigFailure(f"{library.name} could not be linked", evidence=str(error)) from error
 
 
 @contextmanager
@@ -127,6 +129,8 @@ def _step(name: str) -> Iterator[None]:
     except Failure:
         raise
     except Exception as error:  # TVM raises errors of every kind
+        if disk_full(error):
+            raise  # no fault of TVM's: the worker says which disk
         raised, place = (error.error, f", in {error.place}") if isinstance(error, StepFailed) else (error, "")
         said = next((line.strip() for line in str(raised).splitlines() if line.strip()), "")
         raise CompileFailure(

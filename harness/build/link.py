@@ -21,6 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from device_runner.device import Identity
+from device_runner.disk import disk_full, nearly_full
 from device_runner.failures import RigFailure, SetupMissing, Unsupported
 from device_runner.runtimes.phone.elf import BadElf, Elf, read_elf, undefined_in_object
 
@@ -96,7 +97,8 @@ class Linker:
         except (OSError, subprocess.SubprocessError) as error:
             said = getattr(error, "stderr", None) or b""
             evidence = said.decode(errors="replace") or str(error)
-            raise RigFailure(f"{self.version} could not link {out.name}", evidence=evidence) from error
+            full = disk_full(evidence, out.parent) or nearly_full(evidence, out.parent)
+            raise full or RigFailure(f"{self.version} could not link {out.name}", evidence=evidence) from error
 
 
 def linker(triple: str) -> Linker:

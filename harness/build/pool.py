@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from device_runner.device import Loadable
+from device_runner.disk import disk_full, nearly_full
 from device_runner.failures import Failure, RigFailure
 from harness import failures
 from harness.build.artifact import FAILURE, LIBRARY, MANIFEST, RESULT, STEP, Answers, Artifact, Compiled
@@ -127,7 +128,7 @@ class Builder:
             )
         if code < 0:
             name = signal.Signals(-code).name
-            raise failures.CompilerCrash(f"the compiler's process died of {name}{at}", evidence=evidence)
+            raise _death(f"the compiler's process died of {name}{at}", evidence, scratch)
         _keep(job, scratch, evidence, time.monotonic() - began)
         job_file.unlink()
         for file in (log, scratch / STEP):
@@ -195,12 +196,18 @@ def _tail(log: Path) -> str:
         return file.read().decode(errors="replace")
 
 
+def _death(message: str, evidence: str, scratch: Path) -> Failure:
+    """Whose it is that a worker died: the compiler's, or that of a disk on which it found no room."""
+    full = disk_full(evidence, scratch.parent) or nearly_full(evidence, scratch.parent)
+    return full or failures.CompilerCrash(message, evidence=evidence)
+
+
 def _keep(job: Job, scratch: Path, evidence: str, seconds: float) -> None:
     """Turn what the worker left into an entry. What the same input gives again is kept, though it is a failure."""
     try:
         result = json.loads((scratch / RESULT).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise failures.CompilerCrash("the compiler's process ended without a result", evidence=evidence) from None
+        raise _death("the compiler's process ended without a result", evidence, scratch) from None
     if failure := result.get("failure"):
         failure["evidence"] = f"{evidence}\n{failure['evidence']}".strip()
         if failure["outcome"] not in KEPT:

@@ -36,7 +36,7 @@ def main(job_file: Path) -> int:
         if "bad_alloc" in str(error):
             result = {"failure": _out_of_memory(job["memory_bytes"], error)}
         else:
-            result = {"failure": _describe(error)}
+            result = {"failure": _describe(error, out)}
     (out / RESULT).write_text(json.dumps(result), encoding="utf-8")
     return 0
 
@@ -63,9 +63,12 @@ def _reference(job: dict[str, Any], out: Path) -> dict[str, Any]:
 _JOBS = {"compile": _compile, "oracle": _answer, "reference": _reference}
 
 
-def _describe(error: BaseException) -> dict[str, str]:
+def _describe(error: BaseException, out: Path) -> dict[str, str]:
+    from device_runner.disk import disk_full
     from device_runner.failures import Failure
 
+    if not isinstance(error, Failure):
+        error = disk_full(error, out.parent) or error
     if isinstance(error, Failure):
         evidence = error.evidence or traceback.format_exc()
         return {"outcome": error.outcome, "message": error.message, "hint": error.hint, "evidence": evidence}

@@ -6,11 +6,13 @@ import os
 import signal
 import sys
 import traceback
+from pathlib import Path
 from types import FrameType
 from typing import Annotated, NoReturn
 
 import typer
 
+from device_runner.disk import disk_full
 from device_runner.failures import Failure
 from harness.cli.lazy import Command, add_commands
 from harness.run.outcome import ExitCode
@@ -101,6 +103,10 @@ def main() -> None:
     except BrokenPipeError:  # whoever read our output has seen enough
         sys.exit(ExitCode.GOOD)
     except OSError as error:
+        from harness.store import cache_root
+
+        if full := disk_full(error, cache_root(), Path.cwd()):
+            _end(str(full), ExitCode.RIG_FAILURE)
         _end(f"{error}: check the disk and the permissions", ExitCode.RIG_FAILURE)
     except Exception as error:
         hint = f"a bug in adreno-bench; set {DEBUG_VARIABLE}=1 for the traceback and report it"

@@ -25,7 +25,7 @@ def verdict_table(comparisons: Sequence[Comparison], *, markdown: bool = False) 
     rows = [_row(c) for c in comparisons]
     drawn = markdown_table(rows, HEADERS) if markdown else table(rows, HEADERS, spare=SPARE)
     bullet = "* " if markdown else "  "
-    reasons = [f"{bullet}{c.key}: {c.verdict.value}: {'; '.join(c.reasons)}" for c in comparisons if c.reasons]
+    reasons = [f"{bullet}{c.key}: {c.verdict.value}: {'; '.join(c.told)}" for c in comparisons if c.told]
     return "\n".join([drawn, *([""] if reasons else []), *reasons])
 
 
@@ -106,7 +106,7 @@ def _plain(comparison: Comparison) -> dict[str, Any]:
         "verdict": comparison.verdict.value,
         "suspicion": comparison.suspicion.value if comparison.suspicion else None,
         "confidence": comparison.confidence,
-        "reasons": comparison.reasons,
+        "reasons": comparison.told,
         "base": _plain_side(comparison.base, comparison.shown_ms("base")),
         "head": _plain_side(comparison.head, comparison.shown_ms("head")),
         **{name: _finite(getattr(change, name)) if change else None for name in numbers},

@@ -118,7 +118,7 @@ def bless_build(group: Sequence[Record], *, emulated: bool = False) -> Blessing:
     if side.outcome is not Outcome.OK:
         return Blessing(key, None, (f"{side.outcome.value}: {side.message}",), side.outcome)
     right = [record for record in group if record.outcome is Outcome.OK]
-    worth = (f"vacuous: being right proves nothing: {'; '.join(side.vacuous)}",) if side.vacuous else ()
+    worth = (side.worth,) if side.worth else ()
     if side.emulated and not emulated:
         note = f"emulated ({', '.join(side.emulated)}): no latency is kept"
         return Blessing(key, _baseline(right, []), (*worth, note), Outcome.OK)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic import Field as field
 
+from device_runner.disk import disk_full
 from device_runner.failures import RigFailure
 from device_runner.files import write_whole
 from harness.cases.case import require_case_id
@@ -55,7 +56,8 @@ class CheckedFile(BaseModel):
                 return False
             write_whole(file, text)
         except OSError as error:
-            raise RigFailure(f"cannot write {file}: {error.strerror}", hint="pass --baselines DIR") from error
+            full = disk_full(error, file.parent, otherwise="or pass --baselines DIR")
+            raise full or RigFailure(f"cannot write {file}: {error.strerror}", hint="pass --baselines DIR") from error
         return True
 
     @classmethod

@@ -77,13 +77,13 @@ def _by_outcome(base: Side | None, head: Side) -> tuple[Verdict, str]:
     if head.outcome is not Outcome.OK:
         return Verdict.INCONCLUSIVE, now
     if base is None:
-        return Verdict.NEW, _proves_nothing(head) if head.vacuous else "nothing to compare with"
+        return Verdict.NEW, "nothing to compare with"
     return _right_now(base, head)
 
 
 def _right_now(base: Side, head: Side) -> tuple[Verdict, str]:
     if head.vacuous:
-        return Verdict.INCONCLUSIVE, _proves_nothing(head)
+        return Verdict.INCONCLUSIVE, head.worth
     if base.outcome is Outcome.OK:
         name, side = ("head", head) if base.sessions else ("base", base)
         why = f" ({side.untimed})" if side.untimed else ""
@@ -94,16 +94,7 @@ def _right_now(base: Side, head: Side) -> tuple[Verdict, str]:
 
 
 def _remarks(base: Side, head: Side, verdict: Verdict) -> tuple[str, ...]:
-    """What may explain a change of latency, and what it must not be taken for."""
-    worth = (_proves_nothing(head),) if head.vacuous else ()
-    return (*_causes(base, head, verdict), *worth)
-
-
-def _proves_nothing(head: Side) -> str:
-    return f"vacuous: being right proves nothing: {'; '.join(head.vacuous)}"
-
-
-def _causes(base: Side, head: Side, verdict: Verdict) -> tuple[str, ...]:
+    """What may explain a change of latency."""
     if verdict not in (Verdict.SLOWER, Verdict.FASTER):
         return ()
     if base.artifact == head.artifact:

@@ -39,6 +39,12 @@ class Comparison:
         return one.location_ms
 
     @property
+    def told(self) -> tuple[str, ...]:
+        """The reasons, and whatever the verdict, that being right proves nothing, if that is so."""
+        worth = self.head.worth if self.head else ""
+        return (*self.reasons, worth) if worth and worth not in self.reasons else self.reasons
+
+    @property
     def confidence(self) -> float | None:
         """One less the chance of this verdict if it were untrue; None where none can be given."""
         if not self.verdict.tells:

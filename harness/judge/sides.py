@@ -62,6 +62,11 @@ class Side:
         return math.exp(robust.location([session.log_ms for session in good])) if good else math.nan
 
     @property
+    def worth(self) -> str:
+        """What being right proves, if that is nothing; empty if it proves something."""
+        return f"vacuous: being right proves nothing: {'; '.join(self.vacuous)}" if self.vacuous else ""
+
+    @property
     def found(self) -> Verdict | None:
         """Whether it is wrong or broken, and not by the rig's fault."""
         return finding(self.outcome)

@@ -17,6 +17,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from device_runner.disk import disk_full, nearly_full
 from device_runner.failures import RigFailure
 from harness.process import bound, end_family
 from harness.revisions.asv_config import configuration
@@ -36,7 +37,10 @@ class NotInstallable(RigFailure):
 
 
 def environment(revision: Revision, cache: Path, say: Callable[[str], None] = lambda _: None) -> Path:
-    """The interpreter of a revision's environment, which is made if it is not there. Raises NotInstallable."""
+    """The interpreter of a revision's environment, which is made if it is not there.
+
+    Raises NotInstallable, and DiskFull, of which no revision is guilty.
+    """
     store = Store(cache, KIND)
     conf = configuration(revision.source.config)
     key = _key(revision, conf)
@@ -94,8 +98,9 @@ def _make(revision: Revision, folder: Path, deadline_s: float) -> Path:
                 process.wait()
     python = _made(folder)
     if process.returncode or python is None:
+        full = disk_full(_tail(log), folder) or nearly_full(_tail(log), folder)
         shutil.rmtree(folder, ignore_errors=True)
-        raise NotInstallable(
+        raise full or NotInstallable(
             f"{revision} cannot be built or installed: {_complaint(log)}", hint=f"read {log}", evidence=_tail(log)
         )
     (folder / "title").write_text(f"{revision}\n", encoding="utf-8")

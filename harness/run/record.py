@@ -18,6 +18,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, ValidationError
 from pydantic import Field as field
 
 from device_runner.device import Identity
+from device_runner.disk import disk_full
 from device_runner.failures import RigFailure
 from device_runner.files import what_else
 from device_runner.recovery import RecoveryStep
@@ -178,8 +179,8 @@ class RecordFile:
             raise UsageError(f"{self.path} is {other}, not a file", hint="records are kept in a file: name one")
 
     def _not_written(self, error: OSError) -> RigFailure:
-        return RigFailure(
-            f"cannot write the record to {self.path}: {error.strerror}", hint="free some space or pass --records"
+        return disk_full(error, self.path.parent, otherwise="or pass --records") or RigFailure(
+            f"cannot write the record to {self.path}: {error.strerror}", hint="pass --records"
         )
 
     @staticmethod

@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from device_runner.disk import disk_full
 from device_runner.failures import DeviceFailure, DeviceLost, Failure, LinkFailure, PathFailure, RigFailure, Unsupported
 from harness.build.artifact import Artifact
 from harness.cases.case import Case
@@ -16,6 +17,7 @@ from harness.compiler.installed import harness_version, versions
 from harness.run.context import Origin
 from harness.run.outcome import Outcome
 from harness.run.record import Record
+from harness.store import cache_root
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -194,7 +196,7 @@ def _outcome(failure: Failure) -> Outcome:
 
 
 def _our_fault(error: Exception) -> Failure:
-    return RigFailure(
+    return disk_full(error, cache_root()) or RigFailure(
         f"{type(error).__name__}: {error}",
         hint="this looks like a bug in adreno-bench; please report it with the record",
         evidence="".join(traceback.format_exception(error)),

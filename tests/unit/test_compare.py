@@ -14,8 +14,10 @@ from harness.cli.verdicts import plain_result, verdict_table
 from harness.failures import UsageError
 from harness.judge.compare import compare_sides
 from harness.judge.comparison import Comparison, Result, exit_code
+from harness.judge.confirm import judge
 from harness.judge.path_ranking import path_flips, path_means
 from harness.judge.sides import sides_of
+from harness.judge.stats.pair import Rules
 from harness.judge.verdict import Verdict
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record
@@ -238,16 +240,21 @@ def test_a_vacuous_answer_is_never_called_right_or_fixed(base: dict[str, Any]) -
 def test_a_vacuous_answer_may_be_slower_and_what_it_proves_is_said() -> None:
     comparison = the_one(sessions(10), sessions(13, seed=1, artifact="b", vacuous=VACUOUS))
     assert comparison.verdict is Verdict.SLOWER
-    assert "vacuous: being right proves nothing" in comparison.reasons[-1]
+    assert "vacuous: being right proves nothing" in verdict_table([comparison])
     assert json.loads(json.dumps(plain_result(Result([comparison]), [], [])))["cases"][0]["head"]["vacuous"] == VACUOUS
 
 
 def test_a_new_vacuous_case_says_so() -> None:
     (comparison,) = compare([], [a_record(vacuous=VACUOUS)]).cases
-    assert (comparison.verdict, comparison.reasons) == (
-        Verdict.NEW,
-        (f"vacuous: being right proves nothing: {VACUOUS[0]}",),
-    )
+    assert comparison.verdict is Verdict.NEW
+    assert comparison.told[-1] == f"vacuous: being right proves nothing: {VACUOUS[0]}"
+
+
+def test_a_latency_that_stayed_is_no_reason_to_forget_it() -> None:
+    result = judge(compare(sessions(10, 1), sessions(10, 1, seed=1, vacuous=VACUOUS)), Rules(), lambda _: "not again")
+    (comparison,) = result.cases
+    assert comparison.verdict is Verdict.UNCHANGED_SO_FAR
+    assert comparison.told[-1] == f"vacuous: being right proves nothing: {VACUOUS[0]}"
 
 
 def test_an_oracle_that_is_not_finite_is_a_finding() -> None:

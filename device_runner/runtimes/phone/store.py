@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from device_runner.disk import disk_full
 from device_runner.failures import Failure, RigFailure, SetupMissing
 from device_runner.runtimes.phone.check import Examined
 
@@ -74,7 +75,9 @@ class RuntimeStore:
             shutil.rmtree(self.folder / digest, ignore_errors=True)
             scratch.rename(self.folder / digest)
         except OSError as error:
-            raise RigFailure(f"cannot keep the runtime in {self.folder}: {error}", hint="free some space") from error
+            raise disk_full(error, self.folder) or RigFailure(
+                f"cannot keep the runtime in {self.folder}: {error}", hint="may this user write there?"
+            ) from error
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         return self._read(digest)

@@ -1,0 +1,104 @@
+"""A full disk, said as such: which folder, how much is free, what to do.
+
+Whoever writes meets it in another disguise: an error of the system, the words of a compiler, or a program that
+dies because what it had mapped into memory found no room. None of them is the fault of what was being written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from device_runner.failures import DiskFull
+
+ERRORS = (errno.ENOSPC, errno.EDQUOT)
+NEARLY_BYTES = 1 << 20
+"""With less than this nothing of ours can be written."""
+ELSEWHERE = "or set ADRENO_BENCH_CACHE to a folder on another disk"
+
+_SAID = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
+
+
+def disk_full(why: BaseException | str, *folders: Path, otherwise: str = ELSEWHERE) -> DiskFull | None:
+    """The failure, if that is what an error, one of its causes, or a program's words mean; None if it is not.
+
+    `folders` are where was written, besides the folder of temporary files; `otherwise` is what to do but to free space.
+    """
+    named = _named(why)
+    if named is None:
+        return None
+    places = [folder for folder in folders if not named or Path(named).is_relative_to(folder)]
+    places += [] if places and named else [Path(named).parent if named else _temporary()]
+    return _failure(min(places, key=_free_bytes), str(why), otherwise)
+
+
+def _named(why: BaseException | str) -> str | None:
+    """The file that found no room, empty if that is not known; None if it was something else that went wrong."""
+    if isinstance(why, str):
+        return "" if _SAID.search(why) else None
+    error: BaseException | None = why
+    while error:
+        if isinstance(error, OSError) and error.errno in ERRORS:
+            return error.filename if isinstance(error.filename, str) else ""
+        if _SAID.search(str(error)):
+            return ""
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def nearly_full(why: str, *folders: Path) -> DiskFull | None:
+    """The failure, if a program ended without a word that explains it, and there is no room in one of its folders."""
+    place = min((*folders, _temporary()), key=_free_bytes)
+    return _failure(place, why, ELSEWHERE) if _free_bytes(place) < NEARLY_BYTES else None
+
+
+@contextlib.contextmanager
+def writing(*folders: Path, otherwise: str = ELSEWHERE) -> Iterator[None]:
+    """Raise DiskFull for an error of the block that means it; any other error passes."""
+    try:
+        yield
+    except OSError as error:
+        if failure := disk_full(error, *folders, otherwise=otherwise):
+            raise failure from error
+        raise
+
+
+def _failure(folder: Path, evidence: str, otherwise: str) -> DiskFull:
+    if folder == _temporary():
+        otherwise = "or set TMPDIR to a folder on another disk"
+    hint = f"free some space (`adreno-bench cache --prune` removes what was built and not used lately), {otherwise}"
+    free = f"{_free_bytes(folder) / 1e6:.1f} MB{_no_more_files(folder)} free in {folder}"
+    return DiskFull(f"the disk is full: {free}", hint=hint, evidence=evidence)
+
+
+def _free_bytes(folder: Path) -> int:
+    """For us, on the disk of a folder."""
+    seen = _seen(folder)
+    return seen.f_bavail * seen.f_frsize if seen else 0
+
+
+def _no_more_files(folder: Path) -> str:
+    """A disk may have room, and none for another name."""
+    seen = _seen(folder)
+    return " and no inode" if seen and seen.f_files and not seen.f_favail else ""
+
+
+def _seen(folder: Path) -> os.statvfs_result | None:
+    """The disk of a folder, or of the nearest one above it that is there."""
+    for place in (folder, *folder.parents):
+        with contextlib.suppress(OSError):
+            return os.statvfs(place)
+    return None
+
+
+def _temporary() -> Path:
+    """Where compilers put what they have half done."""
+    try:
+        return Path(tempfile.gettempdir())
+    except FileNotFoundError:  # no folder for such files has any room
+        return Path("/tmp")
