@@ -46,6 +46,7 @@ KINDS = (
     Kind("artifacts", "a compiled case, or what the compiler said of it"),
     Kind("oracles", "inputs of a model, and the right answers"),
     Kind("models", "an ONNX file"),
+    Kind("pieces", "a part of a network that shows a defect, and its inputs"),
     Kind("tunings", "what tuned runs are given"),
     Kind("toolchains", "a revision of TVM, installed"),
     Kind("releases", "the repository of TVM's releases"),

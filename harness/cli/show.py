@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli import completion
-from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsFile
+from harness.cli.options import (
+    DEFAULT_RECORDS,
+    DEFAULT_SUITE,
+    AsJson,
+    DeviceOfRecords,
+    RecordsFile,
+    SuiteFile,
+)
 from harness.cli.table import milliseconds
 
 if TYPE_CHECKING:
@@ -33,11 +40,18 @@ def show(
         bool,
         typer.Option("--kernels", help="Where the OpenCL kernels lie, as files, and what the device said of them."),
     ] = False,
+    diverge: Annotated[
+        bool,
+        typer.Option(
+            "--diverge", help="Run the network of one case in pieces: which operator is the first that is off?"
+        ),
+    ] = False,
+    suite: SuiteFile = DEFAULT_SUITE,
+    device: DeviceOfRecords = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the latest record of each case on each device; of a single case, everything that is known."""
     from device_runner.names import suggestion
-    from harness.cli.kernels import show_kernels
     from harness.cli.record_filter import open_index, wanted
     from harness.cli.screen import out, out_whole
     from harness.cli.table import json_array, results_table
@@ -57,7 +71,13 @@ def show(
     elif crossover:
         _show_path_ranking(chosen, as_json)
     elif kernels:
+        from harness.cli.kernels import show_kernels
+
         show_kernels(chosen, as_json)
+    elif diverge:
+        from harness.cli.diverge import show_divergence
+
+        show_divergence(chosen, suite, device, as_json)
     elif as_json:
         out_whole(json_array(chosen))
     elif len(chosen) == 1:

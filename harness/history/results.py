@@ -18,6 +18,7 @@ from typing import Any
 from harness.cases.case import Case
 from harness.history.codes import outcome_of
 from harness.history.measured import AS_SHIPPED, WITH_WORKAROUNDS
+from harness.judge.remarks import as_opencl
 from harness.judge.stats.session import location_ms
 from harness.run.outcome import Outcome
 from harness.run.record import Record, RecordFile
@@ -53,6 +54,8 @@ class Point:
     """Whether the path itself was emulated, so that it has no latency."""
     vacuous: bool = False
     """Whether being right proves nothing; the message says why."""
+    remark: str = ""
+    """What a row says beside the state: `as opencl` where nothing went the way of its path; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -179,11 +182,13 @@ def state_of_quirks(record: Record) -> str:
 
 
 def _from_record(commit: str, date_ms: int, record: Record, low: float | None, high: float | None) -> Point:
+    other_path = as_opencl(record)
     return Point(
         commit=commit,
         date_ms=date_ms,
         outcome=record.outcome,
-        message=record.message or "; ".join(record.vacuous),
+        message=record.message or "; ".join([*record.vacuous, *([other_path.why] if other_path else [])]),
+        remark=other_path.word if other_path else "",
         vacuous=record.outcome is Outcome.OK and bool(record.vacuous),
         wall_ms=location_ms(record.comparable_ms) if record.comparable_ms else None,
         low_ms=_ms(low),

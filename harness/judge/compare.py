@@ -94,7 +94,17 @@ def _right_now(base: Side, head: Side) -> tuple[Verdict, str]:
 
 
 def _remarks(base: Side, head: Side, verdict: Verdict) -> tuple[str, ...]:
-    """What may explain a change of latency."""
+    """What may explain a change of latency, and whether it is one of the path at all."""
+    return (*_causes(base, head, verdict), *_not_its_path(base, head))
+
+
+def _not_its_path(base: Side, head: Side) -> tuple[str, ...]:
+    """Which sides measured plain OpenCL: a latency of one path says nothing of another."""
+    sides = {"both sides": base.as_opencl and head.as_opencl, "head": head.as_opencl, "base": base.as_opencl}
+    return next(((f"as opencl ({name}): {why}",) for name, why in sides.items() if why), ())
+
+
+def _causes(base: Side, head: Side, verdict: Verdict) -> tuple[str, ...]:
     if verdict not in (Verdict.SLOWER, Verdict.FASTER):
         return ()
     if base.artifact == head.artifact:

@@ -63,7 +63,7 @@ def _unfit(samples_ms: Sequence[float]) -> tuple[str, ...]:
     return () if invalid(as_numbers(samples_ms), Limits()) else check(samples_ms).reasons
 
 
-def _as_opencl(record: Record) -> Remark | None:
+def as_opencl(record: Record) -> Remark | None:
     """Whether nothing went the way of its path, by the facts of the build: then another path was measured."""
     missing = {"texture": ("image_kernels", "put no tensor into an image"), "clml": ("subgraphs", "offloaded nothing")}
     fact, what = missing.get(record.path, ("", ""))
@@ -79,5 +79,5 @@ def _vacuous(record: Record) -> Remark | None:
     return Remark("vacuous", f"being right proves nothing: {'; '.join(record.vacuous)}; {VACUOUS_HINT}")
 
 
-REMARKS: tuple[Callable[[Record], Remark | None], ...] = (_vacuous, _as_opencl, _unsteady)
+REMARKS: tuple[Callable[[Record], Remark | None], ...] = (_vacuous, as_opencl, _unsteady)
 """Every remark there is, the gravest first."""

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from harness.cases.case import require_case_id
+from harness.judge.remarks import as_opencl
 from harness.judge.stats import robust
 from harness.judge.stats.controls import Probed
 from harness.judge.stats.session import Samples, summarise
@@ -50,6 +51,8 @@ class Side:
     emulated: tuple[str, ...] = ()
     vacuous: tuple[str, ...] = ()
     """Why being right proves nothing, if that is so."""
+    as_opencl: str = ""
+    """Why it measured plain OpenCL and not its path, if that is so."""
     untimed: str = ""
     """Why there are no samples, if it ran and they do not count."""
     probes: tuple[Probed, ...] = ()
@@ -103,6 +106,7 @@ def side_of(group: Sequence[Record]) -> Side:
         tvm=decides.compilers.tvm,
         emulated=decides.emulated,
         vacuous=tuple(decides.vacuous),
+        as_opencl=other_path.why if (other_path := as_opencl(decides)) else "",
         untimed=QUICK_LOOK if right and all(record.quick for record in right) else "",
         probes=tuple(Probed(r.reference, r.reference_ms, r.slowed_ms) for r in right if r.reference),
     )

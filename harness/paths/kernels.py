@@ -11,6 +11,8 @@ from harness.failures import InvalidKernel
 _DEFINITION = re.compile(r"__kernel\s+void\s+(?:__attribute__\s*\(\(.*?\)\)\s*)?(\w+)\s*\(([^{};]*)\)\s*\{")
 _IMAGE = re.compile(r"(?:__(read_only|write_only|read_write)\s+)?image2d(?:_array)?_t\s+(?:restrict\s+)?(\w+)")
 _HALF = re.compile(r"\bhalf\d*\b")
+_WORD = re.compile(r"\b[A-Za-z_]\w*\b")
+_NAME_LAST = re.compile(r"(\w+)\s*$")
 _ACCESS = re.compile(r"\b(READ_IMAGE|read_image|write_image)\w*\s*\(\s*(\w+)")
 
 
@@ -30,8 +32,29 @@ class Kernel:
     @property
     def half(self) -> bool:
         """Whether it has numbers in half precision, which OpenCL C knows with `cl_khr_fp16` alone."""
-        own, _, _ = self.body.partition("\n}")  # what follows are declarations of others
-        return any(map(_HALF.search, (self.parameters, own)))
+        return any(map(_HALF.search, (self.parameters, self._own)))
+
+    @property
+    def code(self) -> str:
+        """Its definition, with parameters numbered as they occur: their names differ from network to network.
+
+        So does their order, as TVM sorts them by name.
+        """
+        declared = self.parameters.split(",")
+        names = {found[1] for parameter in declared if (found := _NAME_LAST.search(parameter))}
+        used = [word for word in _WORD.findall(self._own) if word in names]
+        numbered = {name: f"p{number}" for number, name in enumerate(dict.fromkeys(used))}
+
+        def renamed(text: str) -> str:
+            return _WORD.sub(lambda word: numbered.get(word[0], word[0]), text)
+
+        parameters = sorted(renamed(parameter).strip() for parameter in declared)
+        return f"{', '.join(parameters)}{renamed(self._own)}"
+
+    @property
+    def _own(self) -> str:
+        """Its statements alone, without the declarations of others that follow."""
+        return self.body.partition("\n}")[0]
 
 
 def kernels(source: str) -> Iterator[Kernel]:

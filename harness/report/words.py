@@ -23,9 +23,9 @@ HASH_LENGTH = 8
 
 
 def state_text(point: Point) -> str:
-    """`✓ right`."""
+    """`✓ right`, and what is remarked on it: `✓ right, as opencl`."""
     state = state_of(point)
-    return f"{SYMBOLS[state]} {state.value}"
+    return ", ".join(filter(None, (f"{SYMBOLS[state]} {state.value}", point.remark)))
 
 
 def quirks_text(series: Series) -> str:

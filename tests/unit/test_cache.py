@@ -39,7 +39,17 @@ def keys(root: Path) -> set[tuple[str, str]]:
 
 def everything(root: Path) -> set[tuple[str, str]]:
     """One entry of each kind, one that a person added, and a file that nobody knows."""
-    for kind in ("artifacts", "oracles", "tunings", "toolchains", "releases", "harness", "bisect", "record_indexes"):
+    for kind in (
+        "artifacts",
+        "oracles",
+        "pieces",
+        "tunings",
+        "toolchains",
+        "releases",
+        "harness",
+        "bisect",
+        "record_indexes",
+    ):
         make(root, kind, "aa")
     (root / "toolchains" / "aa.log").write_text("installed\n")
     (root / "toolchains" / "bb.log").write_text("could not be installed\n")

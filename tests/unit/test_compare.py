@@ -262,3 +262,16 @@ def test_an_oracle_that_is_not_finite_is_a_finding() -> None:
     comparison = the_one([a_record()], [nan])
     assert comparison.verdict is Verdict.BROKEN
     assert exit_code(Result([comparison])) is ExitCode.WRONG_OR_BROKEN
+
+
+def test_a_latency_that_is_not_its_paths_is_said() -> None:
+    without, with_images = {"image_kernels": 0}, {"image_kernels": 3}
+    case = "tiny-texture-float32-untuned"
+    comparison = the_one(
+        sessions(10, case=case, facts=with_images), sessions(13, seed=1, case=case, artifact="b", facts=without)
+    )
+    assert comparison.verdict is Verdict.SLOWER
+    why = "path texture put no tensor into an image: whatever was measured is plain OpenCL"
+    assert comparison.reasons[-1] == f"as opencl (head): {why}"
+    comparison = the_one(sessions(10, case=case, facts=without), sessions(10, seed=1, case=case, facts=without))
+    assert comparison.reasons[-1] == f"as opencl (both sides): {why}"

@@ -192,3 +192,14 @@ def test_since_the_last_release_compares_releases_and_never_two_commits_of_one(t
 def test_the_front_page_counts_states_and_what_happened_apart(site: Path) -> None:
     text = " ".join(Links(site / "index.html").text.split())
     assert "Now: 2 right, 1 wrong, 1 broken. In this history there were: 1 turned wrong 0 turned broken" in text
+
+
+def test_a_path_that_did_nothing_of_its_own_is_marked_on_the_front_page(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "results")
+    records = folder.commit(both(WRONG, 10.0, 10.0)).with_suffix(".jsonl")
+    without_images = [{**json.loads(line), "facts": {"image_kernels": 0}} for line in records.read_text().splitlines()]
+    records.write_text("".join(f"{json.dumps(record)}\n" for record in without_images))
+    write_site(load(folder.path), tmp_path, "graphs.html")
+    text = Links(tmp_path / "index.html").text
+    assert text.count("✓ right, as opencl") == 2
+    assert text.count("path texture put no tensor into an image") == 2

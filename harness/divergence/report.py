@@ -1,0 +1,153 @@
+"""What was found of a network that is off, as text for a person and as plain values for a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.divergence.compiled import CompiledKernel
+from harness.divergence.locate import Divergence
+from harness.divergence.trial import MODEL, VALUES
+from harness.run.outcome import Outcome
+from harness.tables import table
+
+if TYPE_CHECKING:
+    from harness.models.pieces import Network, Operator
+    from harness.run.record import Record
+
+
+MOST_NAMES = 3
+"""Of kernels that may be meant; more are only counted."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that is known of where one case's network goes off."""
+
+    whole: Record
+    """Of the whole network, run again."""
+    same_artifact: bool
+    """Whether that is what the record that was asked about had run."""
+    network: Network
+    found: Divergence
+    kept: Path | None
+    """Folder of the smallest network that shows it, and of its inputs."""
+    kernels: Sequence[CompiledKernel]
+    """Of that network."""
+
+    def text(self) -> str:
+        """For a person."""
+        return "\n".join(self._lines())
+
+    def plain(self) -> dict[str, Any]:
+        """For a program, as JSON takes it."""
+        return {
+            "case": self.whole.case,
+            "outcome": self.whole.outcome.value,
+            "message": self.whole.message,
+            "same_artifact": self.same_artifact,
+            "first": [self._plain(operator) for operator in self.found.candidates],
+            "beginnings": [
+                {"operators": len(trial.piece.operators), **_judged(trial.record)} for trial in self.found.beginnings
+            ],
+            "around": [
+                {"operators": [one.number for one in trial.piece.operators], **_judged(trial.record)}
+                for trial in self.found.around
+            ],
+            "reproducer": str(self.kept) if self.kept else None,
+            "kernels": [
+                {"file": str(kernel.file), "same_code": kernel.same, "fused_with_more": kernel.longer}
+                for kernel in self.kernels
+            ],
+        }
+
+    def _lines(self) -> Iterator[str]:
+        yield f"{self.whole.case}: {self.whole.outcome.value}: {self.whole.message}"
+        if not self.same_artifact:
+            yield "(its model, TVM or this harness changed since the record was written; this is how it is now)"
+        yield ""
+        yield self._table()
+        yield ""
+        yield from self._first()
+        yield from self._around()
+        if self.kept:
+            yield f"A network of its own that shows it: {self.kept}/{MODEL}, on the inputs in {VALUES} beside it."
+        if self.kernels:
+            yield f"Its kernels are in {self.kernels[0].file.parent}:"
+            yield ""
+            rows = [(kernel.file.name, _in_the_whole(kernel)) for kernel in self.kernels]
+            yield table(rows, ("kernel", "in the whole network"), prose=("in the whole network",))
+
+    def _table(self) -> str:
+        """One row for each beginning of the network that was tried, and the last for the whole."""
+        rows = [self._row(trial.piece.operators[-1], trial.record) for trial in self.found.beginnings]
+        rows.append(self._row(self.network.operators[-1], self.whole))
+        headers = ("up to", "operator", "output", "error / tolerance", "cosine", "outcome")
+        return table(rows, headers, right=("error / tolerance", "cosine"), spare=("output",))
+
+    def _row(self, operator: Operator, record: Record) -> tuple[str, ...]:
+        judged = record.accuracy
+        return (
+            f"{operator.number} of {len(self.network.operators)}",
+            str(operator),
+            self._shape(operator.makes[0]),
+            f"{judged.max_abs_err:.1e} / {judged.tolerance:.1e}" if judged else "-",
+            f"{judged.cosine:.4f}" if judged else "-",
+            record.outcome.value,
+        )
+
+    def _first(self) -> Iterator[str]:
+        """Which operator it is, and what it reads."""
+        wrong = self.found.outcome is Outcome.WRONG_RESULT
+        what = "whose output is off" if wrong else f"with which it is {self.found.outcome.value}"
+        first, candidates = self.found.first, self.found.candidates
+        if len(candidates) == 1:
+            yield f"The first operator {what} is {first}, number {first.number}."
+        else:
+            numbers = f"{candidates[0].number} to {first.number}"
+            yield f"The first operator {what} is one of {numbers}: the cuts between them came to something else."
+        reads = ", ".join(f"{tensor} {self._shape(tensor)}" for tensor in first.reads)
+        yield f"{first} reads {reads}."
+
+    def _around(self) -> Iterator[str]:
+        """Whether it is off by itself. A cut that hides the defect is said."""
+        alone, smallest, outcome = self.found.around[0], self.found.smallest, self.found.outcome.value
+        if smallest is alone:
+            yield f"Alone, on the oracle's inputs, it is {outcome}, too."
+            return
+        yield f"Alone, on the oracle's inputs, it is {alone.record.outcome.value}: with this cut the defect is gone."
+        if smallest:
+            others = ", ".join(str(one) for one in smallest.piece.operators if one != self.found.first)
+            yield f"Compiled together with {others} it is {outcome}: fusion matters."
+            return
+        most = max(len(trial.piece.operators) for trial in self.found.around)
+        yield f"No piece around it, of up to {most} operators, is {outcome}: fusion or memory planning matters."
+        yield f"`adreno-bench show --kernels {self.whole.case}` tells where the kernels of the whole network lie."
+
+    def _plain(self, operator: Operator) -> dict[str, Any]:
+        reads = {tensor: self.network.shape(tensor) for tensor in operator.reads}
+        return {"number": operator.number, "operator": operator.kind, "name": operator.name, "reads": reads}
+
+    def _shape(self, tensor: str) -> str:
+        shape = self.network.shape(tensor)
+        return "x".join(map(str, shape)) or "scalar" if shape is not None else "-"
+
+
+def _in_the_whole(kernel: CompiledKernel) -> str:
+    if kernel.same:
+        return f"{kernel.same} has the same code"
+    if len(kernel.longer) > MOST_NAMES:
+        return f"{len(kernel.longer)} kernels are named after the same operators and more"
+    return f"perhaps {' or '.join(kernel.longer)}, fused with more" if kernel.longer else "none is like it"
+
+
+def _judged(record: Record) -> dict[str, Any]:
+    judged = record.accuracy
+    return {
+        "outcome": record.outcome.value,
+        "max_abs_err": judged.max_abs_err if judged else None,
+        "tolerance": judged.tolerance if judged else None,
+        "cosine": judged.cosine if judged else None,
+    }

@@ -1,0 +1,148 @@
+"""One piece of a network, built and run as every case is: a model of its own, on given inputs, judged by the oracle."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from device_runner.files import write_whole
+from harness import store
+from harness.build.artifact import INPUTS, OUTPUTS, Answers
+from harness.build.oracle import load_arrays
+from harness.build.planner import plan_case, plan_oracle
+from harness.cases.request import QuirkPolicy
+from harness.cases.suite import OnnxModel, Suite
+from harness.models.onnx_model import load
+from harness.models.pieces import Network, Piece, with_shapes
+from harness.run.runner import run_suite
+from harness.store import Store, key_of, sha256_of
+
+if TYPE_CHECKING:
+    from device_runner.device import Array
+    from device_runner.failures import Failure
+    from harness.cases.plan import Job, Plan
+    from harness.run.progress import Progress
+    from harness.run.record import Record
+    from harness.workbench import Workbench
+
+MODEL, VALUES = "piece.onnx", "inputs.npz"
+PIECES = "pieces"
+"""Folder of the cache for pieces that are kept."""
+LOCK_WAIT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What a piece came to."""
+
+    piece: Piece
+    record: Record
+    folder: Path
+    """Where its network and its inputs lie, as files."""
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Builds and runs pieces of one case's network on the device that the workbench holds."""
+
+    bench: Workbench
+    plan: Plan
+    """Of the whole network."""
+    network: Network
+    values: dict[str, Array]
+    """What the network's inputs are, and whatever the oracle was asked for, by tensor."""
+    folder: Path
+    progress: Progress
+
+    @classmethod
+    def of(cls, bench: Workbench, folder: Path, progress: Progress) -> Trials:
+        """Of the one case of a workbench; its oracle must have answers. Raises the failure if it has none."""
+        (plan,) = bench.plans
+        request = plan.compile.payload["request"]
+        network = Network(load(Path(request["model_file"])), request["input_shapes"] or {})
+        inputs = load_arrays(_answers(bench, plan.oracle).folder / INPUTS)
+        return cls(bench, plan, network, dict(zip(network.inputs, inputs, strict=True)), folder, progress)
+
+    def whole(self) -> Record:
+        """The network as it is, run again."""
+        return self._run(self.plan)
+
+    def run(self, piece: Piece, name: str) -> Trial:
+        """Build a piece and run it on the oracle's values of its inputs."""
+        suite = self._suite(piece, name)
+        plan = plan_case(
+            suite,
+            dataclasses.replace(self.plan.case, model=name),
+            self.bench.device.identity,
+            self.bench.request.cache,
+            QuirkPolicy(as_shipped=True, with_quirks=self.plan.quirks),
+        )
+        return Trial(piece, self._run(plan), self.folder / name)
+
+    def _run(self, plan: Plan) -> Record:
+        plan = dataclasses.replace(plan, relative_tolerance=self.plan.relative_tolerance, reference=None)
+        (record,) = run_suite([plan], self.bench.run, self.bench.builder, None, self.progress)
+        return record
+
+    def _suite(self, piece: Piece, name: str) -> Suite:
+        """The suite with the piece, written into files, as its only model."""
+        self._ask([tensor for tensor in piece.inputs if tensor not in self.values], f"{name}_inputs")
+        values = {tensor: self.values[tensor] for tensor in piece.inputs}
+        model = write_whole(self.folder / name / MODEL, with_shapes(piece, values))
+        inputs = write_whole(self.folder / name / VALUES, _npz(values))
+        only = OnnxModel(onnx=model, name=name, inputs=inputs)
+        return self.bench.request.suite.model_copy(update={"models": [only], "tolerances": []})
+
+    def _ask(self, tensors: list[str], name: str) -> None:
+        """Ask the oracle for tensors inside the network."""
+        if tensors:
+            piece = self.network.making(tensors)
+            job = plan_oracle(self._suite(piece, name), name, self.bench.request.cache)
+            answers = load_arrays(_answers(self.bench, job).folder / OUTPUTS)
+            self.values.update(zip(piece.outputs, answers, strict=True))
+
+
+@contextlib.contextmanager
+def scratch(cache: Path) -> Iterator[Path]:
+    """A folder for pieces that are tried; below the cache, where it is found and pruned if we are killed."""
+    (cache / PIECES).mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache / PIECES, prefix=".") as name:
+        store.keep(Path(name))
+        yield Path(name)
+
+
+def keep(trial: Trial, cache: Path) -> Path:
+    """Keep the network and the inputs of a trial in the cache, for a report of the defect; returns their folder."""
+    pieces = Store(cache, PIECES)
+    key = key_of({name: sha256_of(trial.folder / name) for name in (MODEL, VALUES)})
+    if pieces.find(key) is None:
+        with pieces.making(key, LOCK_WAIT_S) as scratch:
+            for name in (MODEL, VALUES):
+                shutil.copyfile(trial.folder / name, scratch / name)
+            (scratch / "title").write_text(f"{trial.record.outcome.value} of {trial.record.case}\n", encoding="utf-8")
+    return pieces.folder / key
+
+
+def _answers(bench: Workbench, job: Job) -> Answers:
+    found: Any = bench.builder.build([job])[job.key]
+    if not isinstance(found, Answers):
+        failure: Failure = found
+        raise failure
+    return found
+
+
+def _npz(values: Mapping[str, Array]) -> bytes:
+    """The same bytes for the same arrays."""
+    import numpy as np
+
+    file = io.BytesIO()
+    savez: Any = np.savez  # its stub takes no unpacked mapping
+    savez(file, **values)
+    return file.getvalue()
