@@ -25,8 +25,8 @@ class CompiledKernel:
     file: Path
     same: str = ""
     """The kernel of the whole network that has the same code; empty if none has."""
-    longer: tuple[str, ...] = ()
-    """Else those that by their names begin with the same operators, and are fused with more."""
+    alike: tuple[str, ...] = ()
+    """Else those whose names begin with the same operators: the whole network may fuse them with more."""
 
 
 def compiled_kernels(piece: Record, whole: Record, cache: Path) -> list[CompiledKernel]:

@@ -58,7 +58,7 @@ class Report:
             ],
             "reproducer": str(self.kept) if self.kept else None,
             "kernels": [
-                {"file": str(kernel.file), "same_code": kernel.same, "fused_with_more": kernel.longer}
+                {"file": str(kernel.file), "same_code": kernel.same, "named_alike": kernel.alike}
                 for kernel in self.kernels
             ],
         }
@@ -138,9 +138,9 @@ class Report:
 def _in_the_whole(kernel: CompiledKernel) -> str:
     if kernel.same:
         return f"{kernel.same} has the same code"
-    if len(kernel.longer) > MOST_NAMES:
-        return f"{len(kernel.longer)} kernels are named after the same operators and more"
-    return f"perhaps {' or '.join(kernel.longer)}, fused with more" if kernel.longer else "none is like it"
+    if len(kernel.alike) > MOST_NAMES:
+        return f"by its name, one of {len(kernel.alike)}"
+    return f"by its name, perhaps {' or '.join(kernel.alike)}" if kernel.alike else "none is like it"
 
 
 def _judged(record: Record) -> dict[str, Any]:

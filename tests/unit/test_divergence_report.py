@@ -71,16 +71,16 @@ def test_a_cut_with_which_the_defect_is_gone_is_said(around: list[tuple[int, boo
 def test_each_kernel_is_named_with_its_twin_in_the_whole_network() -> None:
     files = (
         CompiledKernel(Path("/k/relu_kernel.cl"), same="relu1_kernel"),
-        CompiledKernel(Path("/k/pad_kernel.cl"), longer=("fused_pad_add_kernel",)),
-        CompiledKernel(Path("/k/add_kernel.cl"), longer=("a", "b", "c", "d")),
+        CompiledKernel(Path("/k/pad_kernel.cl"), alike=("fused_pad_add_kernel",)),
+        CompiledKernel(Path("/k/add_kernel.cl"), alike=("a", "b", "c", "d")),
         CompiledKernel(Path("/k/mean_kernel.cl")),
     )
     text = a_report((1, True), kernels=files)
     assert "Its kernels are in /k:" in text
     assert [line.split(maxsplit=1) for line in text.splitlines()[-4:]] == [
         ["relu_kernel.cl", "relu1_kernel has the same code"],
-        ["pad_kernel.cl", "perhaps fused_pad_add_kernel, fused with more"],
-        ["add_kernel.cl", "4 kernels are named after the same operators and more"],
+        ["pad_kernel.cl", "by its name, perhaps fused_pad_add_kernel"],
+        ["add_kernel.cl", "by its name, one of 4"],
         ["mean_kernel.cl", "none is like it"],
     ]
 
