@@ -37,8 +37,6 @@ run_s = 1800
 """
 MODEL = '{{ onnx = "light_{name}.onnx", name = "{name}" }}'
 
-_HALVES = {"Relu"}
-_ADDS = {"Sum"}
 _BATCH_NORM = {1: (0.7, 1.3), 2: (-0.2, 0.2), 3: (-0.2, 0.2), 4: (0.6, 1.6)}
 """Ranges of gamma, beta, mean and variance, by their place among the inputs: mild, and all different."""
 
@@ -55,11 +53,15 @@ def with_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     nodes = [node for node in graph.node if node.op_type != "ConstantOfShape"]
     made: dict[str, Any] = {}
     moments: dict[str, float] = {}
+    sums = {node.output[0] for node in nodes if node.op_type == "Sum"}
     for node in nodes:
         for place, name in enumerate(node.input):
             if name in shapes and name not in made:
                 made[name] = _weight(name, shapes[name], node.op_type, place, moments.get(node.input[0], 1.0))
-        moments |= dict.fromkeys(node.output, _moment(node, moments))
+        # A rectifier takes half of what is around 0, and next to nothing of a sum with what was rectified before.
+        of_sum = node.op_type == "Relu" and node.input[0] in sums
+        moment = moments[node.input[0]] if of_sum else _moment(node, moments)
+        moments |= dict.fromkeys(node.output, moment)
     used = {name for node in nodes for name in node.input}
     kept = [tensor for tensor in graph.initializer if tensor.name in used - made.keys()]
     del graph.node[:], graph.initializer[:]
@@ -86,11 +88,10 @@ def _moment(node: Any, moments: dict[str, float]) -> float:
     of_inputs = [moments[name] for name in node.input if name in moments] or [1.0]
     if node.op_type in ("Conv", "Gemm"):
         return 1.0
-    if node.op_type in _HALVES:
-        return of_inputs[0] / 2
-    if node.op_type in _ADDS:
+    if node.op_type == "Sum":
         return sum(of_inputs)
-    return sum(of_inputs) / len(of_inputs)
+    mean = sum(of_inputs) / len(of_inputs)
+    return mean * {"Relu": 0.5, "MaxPool": 2.0}.get(node.op_type, 1.0)
 
 
 def write(folder: Path, names: Sequence[str] = NAMES) -> Path:
