@@ -1,12 +1,15 @@
-"""How long `adreno-bench history publish` takes for 200 commits of 100 series. Run: python -m benchmarks.publish_speed
+"""How long `adreno-bench history publish` takes. Run: python -m benchmarks.publish_speed [COMMITS SERIES]... [--asv]
 
-Prints the seconds of asv's own publishing and of our pages, each of its own run on the same folder.
+For each size it prints the processor time of our own part (reading results and records like those of a true run, 3 kB
+each, and writing the pages) and the largest resident set; with --asv also the seconds of asv's own publishing.
+Without sizes: 1000 commits of 1000 series, and half of each. A million points are 4 GB in the temporary folder.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import os
 import random
 import subprocess
 import sys
@@ -14,47 +17,68 @@ import tempfile
 import time
 from pathlib import Path
 
-from device_runner.device import Identity
 from harness.cases.case import Case
 from harness.history.measured import AS_SHIPPED, QUIRKS
 from harness.history.results import LATENCY, OUTCOME
 from harness.history.runs import asv, load_project
-from harness.report.publish import publish
-from harness.run.outcome import Outcome
-from harness.run.record import Record
+from harness.run.record import Record, RecordFile
 
-COMMITS, CASES, DAY_S = 200, 50, 86_400
+DAY_S = 86_400
+SIZES = ((500, 500), (500, 1000), (1000, 500), (1000, 1000))
+EXAMPLE = Path(__file__).parent.parent / "docs/example/results"
 MACHINE = "virtual-example-00000000"
-PARAMS = [[repr(Case(f"model{index}", "opencl").id) for index in range(CASES)], [repr(state) for state in QUIRKS]]
 COLUMNS = ["result", "params", "version", "started_at", "duration"]
 COLUMNS += [f"stats_{name}" for name in ("ci_99_a", "ci_99_b", "q_25", "q_75", "number", "repeat")] + ["samples"]
 
 
 def main() -> None:
-    """Make a results folder, publish it twice, print both times."""
-    with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
-        commits = _repository(root / "repo")
-        _results(root / "results", commits)
-        config = {"version": 1, "project": "p", "repo": str(root / "repo"), "dvcs": "git", "branches": ["main"]}
-        (root / "asv.conf.json").write_text(json.dumps({**config, "environment_type": "virtualenv"}), encoding="utf-8")
-        project = load_project(root / "asv.conf.json")
-        began = time.perf_counter()
-        published = publish(project)
-        whole_s = time.perf_counter() - began
-        began = time.perf_counter()
-        asv(project, ["publish", "--no-pull"], output=lambda _: None)
-        asv_s = time.perf_counter() - began
-        series = CASES * len(QUIRKS)
-        print(f"{COMMITS} commits x {series} series: {whole_s:.1f} s, of which asv {asv_s:.1f} s")
-        assert not published.skipped, published.skipped
+    """Make a results folder of each size, publish it, print what that takes."""
+    words = [word for word in sys.argv[1:] if word != "--asv"]
+    sizes = [(int(one), int(other)) for one, other in zip(words[::2], words[1::2], strict=True)] or SIZES
+    for commits, series in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            print(f"{commits} commits x {series} series: ", end="", flush=True)
+            _measure(Path(folder), commits, series, with_asv="--asv" in sys.argv)
 
 
-def _repository(repo: Path) -> list[str]:
+def _measure(root: Path, commits: int, series: int, *, with_asv: bool) -> None:
+    repository = _repository(root / "repo", commits)
+    _results(root / "results", repository, series)
+    config = {"version": 1, "project": "p", "repo": str(root / "repo"), "dvcs": "git", "branches": ["main"]}
+    (root / "asv.conf.json").write_text(json.dumps({**config, "environment_type": "virtualenv"}), encoding="utf-8")
+    (root / "html").mkdir()
+    (root / "order.json").write_text(json.dumps({commit: place for place, commit in enumerate(repository)}))
+    own = [sys.executable, "-c", OWN, str(root / "results"), str(root / "order.json"), str(root / "html")]
+    process = subprocess.Popen(own)
+    _, status, used = os.wait4(process.pid, 0)
+    assert status == 0
+    print(
+        f"{used.ru_utime + used.ru_stime:.1f} s of processor time, {used.ru_maxrss / 1000:.0f} MB", end="", flush=True
+    )
+    if with_asv:
+        began = time.perf_counter()
+        asv(load_project(root / "asv.conf.json"), ["publish", "--no-pull"], output=lambda _: None)
+        print(f"; asv {time.perf_counter() - began:.1f} s", end="")
+    print()
+
+
+OWN = """
+import json, sys
+from pathlib import Path
+from harness.history.results import load
+from harness.report.site import write_site
+results, order, html = map(Path, sys.argv[1:])
+history = load(results, json.loads(order.read_text()))
+assert not history.skipped, history.skipped
+write_site(history, html, "graphs.html")
+"""
+
+
+def _repository(repo: Path, commits: int) -> list[str]:
     """Empty commits, one a day."""
     subprocess.run(["git", "init", "--quiet", "--initial-branch=main", repo], check=True)
     lines = []
-    for index in range(COMMITS):
+    for index in range(commits):
         who = f"n <n@localhost> {1_700_000_000 + index * DAY_S} +0000"
         lines.append(f"commit refs/heads/main\ncommitter {who}\ndata 1\nx\n")
     subprocess.run(["git", "-C", repo, "fast-import", "--quiet"], input="".join(lines).encode(), check=True)
@@ -62,9 +86,11 @@ def _repository(repo: Path) -> list[str]:
     return listed.stdout.decode().split()
 
 
-def _results(results: Path, commits: list[str]) -> None:
+def _results(results: Path, commits: list[str], series: int) -> None:
     """Latencies that wander, with ten samples each, and a step somewhere in every tenth series."""
     rng = random.Random(1)
+    params = [[repr(Case(f"model{n}", "opencl").id) for n in range(series // 2)], [repr(state) for state in QUIRKS]]
+    example = RecordFile(next(EXAMPLE.glob("*/*.jsonl"))).load().records[0]
     (results / MACHINE).mkdir(parents=True)
     (results / MACHINE / "machine.json").write_text(json.dumps({"machine": MACHINE, "version": 1}), encoding="utf-8")
     meta = {
@@ -73,14 +99,14 @@ def _results(results: Path, commits: list[str]) -> None:
             "type": kind,
             "unit": unit,
             "param_names": ["case", "quirks"],
-            "params": PARAMS,
+            "params": params,
             "version": "1",
             "code": "",
         }
         for name, kind, unit in ((LATENCY, "time", "seconds"), (OUTCOME, "track", "outcome"))
     }
     (results / "benchmarks.json").write_text(json.dumps({**meta, "version": 2}), encoding="utf-8")
-    count = CASES * len(QUIRKS)
+    count = series // 2 * len(QUIRKS)
     for index, commit in enumerate(commits):
         centre = [0.01 * (1.3 if k % 10 == 0 and index > k else 1.0) for k in range(count)]
         samples = [[c * rng.gauss(1, 0.01) for _ in range(10)] for c in centre]
@@ -97,40 +123,22 @@ def _results(results: Path, commits: list[str]) -> None:
             "env_vars": {},
             "result_columns": COLUMNS,
             "results": {
-                LATENCY: [middle, PARAMS, "1", 1, 1.0, low, high, low, high, ones, tens, samples],
-                OUTCOME: [[0] * count, PARAMS, "1", 1, 1.0],
+                LATENCY: [middle, params, "1", 1, 1.0, low, high, low, high, ones, tens, samples],
+                OUTCOME: [[0] * count, params, "1", 1, 1.0],
             },
             "durations": {},
             "version": 2,
         }
         file = results / MACHINE / f"{commit[:8]}-env.json"
         file.write_text(json.dumps(data), encoding="utf-8")
-        keys = itertools.product((text.strip("'") for text in PARAMS[0]), QUIRKS)
-        lines = [_record(*key, wall).line() for key, wall in zip(keys, samples, strict=True)]
+        keys = itertools.product((text.strip("'") for text in params[0]), QUIRKS)
+        lines = [_record(example, *key, wall).line() for key, wall in zip(keys, samples, strict=True)]
         file.with_suffix(".jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _record(case: str, quirks: str, samples_s: list[float]) -> Record:
-    parts = Case.parse(case)
-    return Record(
-        case=case,
-        model=parts.model,
-        path=parts.path,
-        precision=parts.precision.value,
-        tuning=parts.tuning.value,
-        device="virtual",
-        identity=Identity("virtual", "example"),
-        identity_key=MACHINE,
-        emulated=(),
-        outcome=Outcome.OK,
-        as_shipped=quirks == AS_SHIPPED,
-        wall_ms=[sample * 1e3 for sample in samples_s],
-        tvm="0.27.0",
-        ffi="0.1.14",
-        harness="0.1.0",
-        started_at="2026-01-01T00:00:00+00:00",
-        run="example",
-    )
+def _record(example: Record, case: str, quirks: str, samples_s: list[float]) -> Record:
+    facts = {"case": case, "model": Case.parse(case).model, "as_shipped": quirks == AS_SHIPPED}
+    return example.model_copy(update={**facts, "wall_ms": [sample * 1e3 for sample in samples_s]})
 
 
 if __name__ == "__main__":

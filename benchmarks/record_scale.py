@@ -1,4 +1,4 @@
-"""What commands take to read many records: seconds and memory.
+"""What commands take to read many records: seconds, seconds of processor time (for a busy machine) and memory.
 
     python -m benchmarks.record_scale [--records N] [--series N] [--sessions N] [--of CHECKOUT] [--limit SECONDS]
 
@@ -95,6 +95,7 @@ class Cost(NamedTuple):
     """What one process took."""
 
     seconds: float
+    cpu_seconds: float
     megabytes: float
     code: int
 
@@ -109,7 +110,8 @@ def cost(arguments: list[str], checkout: Path, cache: Path, limit_s: float, stdi
         whole = ["timeout", "--signal=KILL", str(limit_s), sys.executable, *arguments]
         process = subprocess.Popen(whole, stdin=given, stdout=said, stderr=said, env=variables, cwd=cache)
         _, status, used = os.wait4(process.pid, 0)
-        return Cost(time.perf_counter() - began, used.ru_maxrss / 1000, os.waitstatus_to_exitcode(status))
+        cpu_s = used.ru_utime + used.ru_stime
+        return Cost(time.perf_counter() - began, cpu_s, used.ru_maxrss / 1000, os.waitstatus_to_exitcode(status))
 
 
 def main() -> None:
@@ -139,7 +141,8 @@ def main() -> None:
         print(f"{chosen.records} records of {chosen.series} series, {file.stat().st_size / 1e9:.2f} GB")
         for name, (arguments, stdin) in rows.items():
             took = cost([str(word) for word in arguments], chosen.of.resolve(), cache, chosen.limit, stdin)
-            print(f"{name:24} {took.seconds:7.1f} s {took.megabytes:7.0f} MB  exit code {took.code}", flush=True)
+            print(f"{name:24} {took.seconds:7.1f} s, {took.cpu_seconds:6.1f} s of processor time, ", end="")
+            print(f"{took.megabytes:5.0f} MB, exit code {took.code}", flush=True)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,7 @@ def tvm_version() -> str:
     return f"{installed}+g{mark.read_text(encoding='utf-8')[:10]}" if mark.exists() else installed
 
 
+@functools.lru_cache(1024)
 def release(text: str) -> tuple[int, ...]:
     """`0.27.0.post1` as `(0, 27, 0)`, for comparing releases."""
     numbers = re.match(r"\d+(\.\d+)*", text)

@@ -6,6 +6,7 @@ records in the file of the same name have the line, so they are put back where a
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +15,24 @@ from harness.run.record import RecordFile
 
 
 class Said(dict[str, str]):
-    """The same text for every benchmark: that of a case is measured once, whatever asv reads of it."""
+    """The same text for every benchmark: that of a case is measured once, whatever asv reads of it.
 
-    def __init__(self, text: str) -> None:
+    It is read when it is asked for. asv publishes without asking, and there are as many files as commits.
+    """
+
+    def __init__(self, results_file: Path) -> None:
         super().__init__()
-        self._text = text
+        self._file = results_file
 
     def __missing__(self, _: str) -> str:
         return self._text
 
     def __bool__(self) -> bool:
         return bool(self._text)
+
+    @functools.cached_property
+    def _text(self) -> str:
+        return said_of(self._file)
 
 
 def said_of(results_file: Path) -> str:
@@ -45,7 +53,7 @@ def setup() -> None:
 
     def load_with_reasons(cls: Any, path: str, machine_name: str | None = None) -> Any:
         results = load(cls, path, machine_name)
-        results._stderr = Said(said_of(Path(path)))
+        results._stderr = Said(Path(path))
         return results
 
     Results.load = classmethod(load_with_reasons)

@@ -54,16 +54,22 @@ class Event:
 
 def state_of(point: Point) -> CaseState:
     """The state that a point's outcome means. A commit that cannot be installed is broken."""
-    if point.outcome is None:
-        return CaseState.BROKEN
     if point.vacuous:
         return CaseState.VACUOUS
-    if point.outcome in (Outcome.OK, Outcome.UNSUPPORTED, Outcome.WRONG_RESULT):
+    return _STATES[point.outcome] if point.outcome else CaseState.BROKEN
+
+
+def _state_of(outcome: Outcome) -> CaseState:
+    if outcome in (Outcome.OK, Outcome.UNSUPPORTED, Outcome.WRONG_RESULT):
         states = {Outcome.OK: CaseState.RIGHT, Outcome.WRONG_RESULT: CaseState.WRONG}
-        return states.get(point.outcome, CaseState.UNSUPPORTED)
-    if point.outcome.owner in (Owner.DEVICE, Owner.RIG) or point.outcome is Outcome.INCONCLUSIVE:
+        return states.get(outcome, CaseState.UNSUPPORTED)
+    if outcome.owner in (Owner.DEVICE, Owner.RIG) or outcome is Outcome.INCONCLUSIVE:
         return CaseState.UNKNOWN
     return CaseState.BROKEN
+
+
+_STATES = {outcome: _state_of(outcome) for outcome in Outcome}
+"""A history asks millions of times."""
 
 
 def events(history: History) -> list[Event]:

@@ -7,28 +7,33 @@ from asv's file alone. Files come from others: a torn or foreign one is named an
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from harness.cases.case import Case
 from harness.history.codes import outcome_of
 from harness.history.measured import AS_SHIPPED, WITH_WORKAROUNDS
 from harness.judge.remarks import as_opencl
-from harness.judge.stats.session import location_ms
+from harness.judge.stats.session import locations_ms
 from harness.run.outcome import Outcome
-from harness.run.record import Record, RecordFile
+from harness.run.record import SCHEMA, Record, RecordFile
 
 LATENCY = "latency.Wall.time_inference"
 OUTCOME = "outcome.Outcome.track_outcome"
 BENCHMARKS_FILE, MACHINE_FILE = "benchmarks.json", "machine.json"
+Key = tuple[str, str]
+"""Case id and state of quirks."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Point:
     """One case at one commit on one machine."""
 
@@ -99,38 +104,74 @@ def load(results: Path, order: Mapping[str, int] | None = None) -> History:
     """Read a results folder. `order` numbers commits; without it their dates order them."""
     skipped: list[str] = []
     machines: dict[str, dict[str, Any]] = {}
-    found: dict[tuple[str, Case, str], list[Point]] = {}
+    commits: dict[str, list[str]] = {}
+    series: list[Series] = []
     for folder in sorted(path.parent for path in results.glob(f"*/{MACHINE_FILE}")):
         try:
             machines[folder.name] = {**_object(folder / MACHINE_FILE), "machine": folder.name}
         except _Foreign as problem:
             skipped.append(str(problem))
             machines[folder.name] = {"machine": folder.name}
-        for file in sorted(folder.glob("*.json")):
-            if file.name == MACHINE_FILE:
-                continue
-            try:
-                for case, quirks, point in _points(file, skipped):
-                    found.setdefault((folder.name, case, quirks), []).append(point)
-            except _Foreign as problem:
-                skipped.append(str(problem))
-
-    def place(point: Point) -> tuple[int, int]:
-        return (order or {}).get(point.commit, -1), point.date_ms
-
-    series = [Series(*key, sorted(points, key=place)) for key, points in sorted(found.items())]
-    commits = {
-        name: list(dict.fromkeys(p.commit for p in sorted(_all_points(series, name), key=place))) for name in machines
-    }
+        read = [points for file in _results_files(folder) if (points := _points_or_none(file, skipped))]
+        read.sort(key=lambda points: _place(next(iter(points.values())), order or {}))
+        found: dict[Key, list[Point]] = {}
+        for points in read:
+            for key, point in points.items():
+                found.setdefault(key, []).append(point)
+        commits[folder.name] = list(dict.fromkeys(next(iter(points.values())).commit for points in read))
+        mine = [Series(folder.name, Case.parse(case), quirks, points) for (case, quirks), points in found.items()]
+        series += sorted(mine, key=lambda one: (one.case, one.quirks))
     return History(machines, series, commits, skipped)
+
+
+def _results_files(folder: Path) -> list[Path]:
+    return [file for file in sorted(folder.glob("*.json")) if file.name != MACHINE_FILE]
+
+
+def _place(point: Point, order: Mapping[str, int]) -> tuple[int, int]:
+    return order.get(point.commit, -1), point.date_ms
+
+
+def _points_or_none(file: Path, skipped: list[str]) -> dict[Key, Point] | None:
+    try:
+        return dict(_points(file, skipped))
+    except _Foreign as problem:
+        skipped.append(str(problem))
+        return None
+
+
+class _Kept(BaseModel):
+    """What a history wants of a record. The rest of a line is not looked at: it is most of it, and there are many."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    schema_version: Literal[1] = Field(SCHEMA, alias="schema")
+    case: str
+    path: str
+    emulated: tuple[str, ...]
+    outcome: Outcome
+    message: str = ""
+    artifact: str = ""
+    quirks: tuple[str, ...] = ()
+    as_shipped: bool = False
+    quick: bool = False
+    wall_ms: list[float] = []
+    max_abs_err: float | None = None
+    tolerance: float | None = None
+    vacuous: list[str] = []
+    facts: dict[str, int] = {}
+    tvm: str
+    ffi: str
+    harness: str
+
+    @property
+    def comparable_ms(self) -> list[float]:
+        """As of a record."""
+        return [] if self.quick else self.wall_ms
 
 
 class _Foreign(ValueError):
     """A file that is not what its name says."""
-
-
-def _all_points(series: Iterable[Series], machine: str) -> Iterator[Point]:
-    return itertools.chain.from_iterable(one.points for one in series if one.machine == machine)
 
 
 def _object(file: Path) -> dict[str, Any]:
@@ -143,7 +184,7 @@ def _object(file: Path) -> dict[str, Any]:
     return data
 
 
-def _points(file: Path, skipped: list[str]) -> Iterator[tuple[Case, str, Point]]:
+def _points(file: Path, skipped: list[str]) -> Iterator[tuple[Key, Point]]:
     """The points of one results file of asv, with what our records say of them."""
     data = _object(file)
     try:
@@ -151,19 +192,25 @@ def _points(file: Path, skipped: list[str]) -> Iterator[tuple[Case, str, Point]]
         rows = {name: dict(zip(data["result_columns"], row, strict=False)) for name, row in data["results"].items()}
         outcomes, latencies = _by_case(rows.get(OUTCOME), "result"), _by_case(rows.get(LATENCY), "result")
         low, high = _by_case(rows.get(LATENCY), "stats_ci_99_a"), _by_case(rows.get(LATENCY), "stats_ci_99_b")
-        keys = [(Case.parse(case), quirks) for case, quirks in {**latencies, **outcomes}]
+        keys = [(_case_id(case), quirks) for case, quirks in {**latencies, **outcomes}]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise _Foreign(f"{file}: not a results file of asv ({type(error).__name__}: {error})") from None
-    kept = RecordFile(file.with_suffix(".jsonl")).load()
+    kept = RecordFile(file.with_suffix(".jsonl")).load_as(_Kept)
     skipped.extend(kept.skipped)
     records = {(record.case, state_of_quirks(record)): record for record in kept.records}
-    for case, quirks in keys:
-        key = case.id, quirks
+    located = dict(zip(records, locations_ms([record.comparable_ms for record in records.values()]), strict=True))
+    for key in keys:
         value, code = latencies.get(key), outcomes.get(key)
         if key in records:
-            yield case, quirks, _from_record(commit, date_ms, records[key], low.get(key), high.get(key))
+            yield key, _from_record(commit, date_ms, records[key], _known(located[key]), low.get(key), high.get(key))
         elif not _unselected(value, code):
-            yield case, quirks, _from_asv(commit, date_ms, value, code, low.get(key), high.get(key))
+            yield key, _from_asv(commit, date_ms, value, code, low.get(key), high.get(key))
+
+
+@functools.lru_cache(1 << 14)
+def _case_id(text: str) -> str:
+    """The same text. Raises ValueError if it is not a case id."""
+    return Case.parse(text).id
 
 
 def _by_case(row: Mapping[str, Any] | None, column: str) -> dict[tuple[str, str], float | None]:
@@ -176,12 +223,18 @@ def _by_case(row: Mapping[str, Any] | None, column: str) -> dict[tuple[str, str]
     return dict(zip(keys, values, strict=True))
 
 
-def state_of_quirks(record: Record) -> str:
+def state_of_quirks(record: Record | _Kept) -> str:
     """Which of the two states of quirks a record was taken in."""
     return AS_SHIPPED if record.as_shipped else WITH_WORKAROUNDS
 
 
-def _from_record(commit: str, date_ms: int, record: Record, low: float | None, high: float | None) -> Point:
+def _known(ms: float) -> float | None:
+    return None if math.isnan(ms) else ms
+
+
+def _from_record(
+    commit: str, date_ms: int, record: _Kept, wall_ms: float | None, low: float | None, high: float | None
+) -> Point:
     other_path = as_opencl(record)
     return Point(
         commit=commit,
@@ -190,7 +243,7 @@ def _from_record(commit: str, date_ms: int, record: Record, low: float | None, h
         message=record.message or "; ".join([*record.vacuous, *([other_path.why] if other_path else [])]),
         remark=other_path.word if other_path else "",
         vacuous=record.outcome is Outcome.OK and bool(record.vacuous),
-        wall_ms=location_ms(record.comparable_ms) if record.comparable_ms else None,
+        wall_ms=wall_ms,
         low_ms=_ms(low),
         high_ms=_ms(high),
         max_abs_err=record.max_abs_err,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from harness.run.outcome import Outcome
 
@@ -63,7 +63,15 @@ def _unfit(samples_ms: Sequence[float]) -> tuple[str, ...]:
     return () if invalid(as_numbers(samples_ms), Limits()) else check(samples_ms).reasons
 
 
-def as_opencl(record: Record) -> Remark | None:
+class _Built(Protocol):
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def facts(self) -> dict[str, int]: ...
+
+
+def as_opencl(record: _Built) -> Remark | None:
     """Whether nothing went the way of its path, by the facts of the build: then another path was measured."""
     missing = {"texture": ("image_kernels", "put no tensor into an image"), "clml": ("subgraphs", "offloaded nothing")}
     fact, what = missing.get(record.path, ("", ""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import datetime, timezone
 
 from harness.history.events import CaseState, Event, state_of
@@ -60,7 +61,12 @@ def commit_text(point: Point) -> str:
 
 def date_text(point: Point) -> str:
     """The day of the commit, in UTC."""
-    return datetime.fromtimestamp(point.date_ms / 1000, timezone.utc).strftime("%Y-%m-%d")
+    return _day(point.date_ms)
+
+
+@functools.lru_cache(1 << 14)
+def _day(date_ms: int) -> str:
+    return datetime.fromtimestamp(date_ms / 1000, timezone.utc).strftime("%Y-%m-%d")
 
 
 def numbers(event: Event) -> tuple[str, str]:

@@ -232,5 +232,14 @@ def test_what_a_vacuous_record_says_stands_in_its_point(folder: Folder) -> None:
     assert (point.vacuous, point.message) == (True, "output 0 of 1 is all zero")
 
 
+def test_what_no_history_shows_is_not_looked_at_in_a_record(folder: Folder) -> None:
+    file = folder.commit(both(CASE, 10.0, 10.0)).with_suffix(".jsonl")
+    lines = file.read_text().replace('"steadiness":{}', '"steadiness":7,"new":1').splitlines()
+    file.write_text("\n".join([*lines, '{"schema":2}', "torn"]))
+    history = load(folder.path)
+    assert history.series[0].newest.wall_ms == pytest.approx(10.0)
+    assert [problem.split(": ")[0] for problem in history.skipped] == [f"{file}:3", f"{file}:4"]
+
+
 def a_point(outcome: Outcome) -> Point:
     return Point("a", 0, outcome)

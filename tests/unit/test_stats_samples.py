@@ -4,11 +4,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.judge.stats import Limits, check, robust
 from harness.judge.stats.samples import effective_size, modes, warm_up
+from harness.judge.stats.session import location_ms, locations_ms
 
 TIMES = st.lists(st.floats(0.01, 1e4), min_size=1, max_size=30)
 
@@ -112,3 +113,9 @@ def test_limits_can_be_widened() -> None:
 def test_no_input_raises(samples: list[float]) -> None:
     quality = check(samples)
     assert quality.ok == (not quality.reasons)
+
+
+@given(st.lists(st.lists(st.floats(-1.0, 1e6) | st.just(math.inf), max_size=30), max_size=12))
+@settings(deadline=None)
+def test_many_sessions_are_located_as_each_is(sessions: list[list[float]]) -> None:
+    assert locations_ms(sessions) == pytest.approx([location_ms(one) for one in sessions], rel=1e-12, nan_ok=True)

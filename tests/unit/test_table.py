@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from harness.cli.table import COLUMNS, json_array, milliseconds, results_table
 from harness.cli.verdicts import verdict_table
-from harness.history.results import _from_record
 from harness.judge.compare import compare_sides
 from harness.judge.path_ranking import rank_paths
 from harness.judge.sides import sides_of
+from harness.judge.stats.session import locations_ms
 from harness.run.record import Record
 
 ROOT = Path(__file__).parents[2]
@@ -38,8 +38,8 @@ def test_a_run_a_comparison_a_ranking_and_a_history_show_one_latency_of_a_sessio
     at = COLUMNS.index("wall ms")
     shown = _cells(results_table([one]))[at]
     assert _cells(verdict_table(compare_sides(sides_of([other]), sides_of([one])).cases))[4] in (shown, "ok")
-    ((ranking,), point) = rank_paths([one]), _from_record("c", 0, one, None, None)
-    assert {milliseconds(ranking.standings[0].wall_ms or 0), milliseconds(point.wall_ms or 0)} == {shown}
+    ((ranking,), (in_history,)) = rank_paths([one]), locations_ms([samples])
+    assert {milliseconds(ranking.standings[0].wall_ms or 0), milliseconds(in_history)} == {shown}
 
 
 def _cells(table: str) -> list[str]:

@@ -48,7 +48,7 @@ def location(values: Numbers) -> float:
     For normal noise as sharp as the mean within 2 %, where the median loses 25 %; 29 % of the values may be
     arbitrarily wrong. Hodges and Lehmann, Annals of Mathematical Statistics 34 (1963).
     """
-    halves: list[float] = (np.asarray(values, float) / 2).tolist()
+    halves = [float(value) / 2 for value in values]
     if len(halves) <= FEW:
         return statistics.median([one + other for place, one in enumerate(halves) for other in halves[place:]])
     array = np.asarray(halves)

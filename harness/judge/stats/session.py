@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from harness.judge.stats import robust
-from harness.judge.stats.samples import Limits, as_numbers, check, is_time
+from harness.judge.stats.samples import LONGEST_MS, SHORTEST_MS, Limits, as_numbers, check, is_time
 
 Samples = Sequence[float]
 """Times of one session in ms, in the order taken."""
@@ -53,6 +55,33 @@ def location_ms(samples_ms: Samples) -> float:
         return math.nan
     unit = values[0]  # so that equal samples give just themselves
     return unit * math.exp(robust.location([math.log(value / unit) for value in values]))
+
+
+def locations_ms(sessions: Sequence[Samples]) -> list[float]:
+    """`location_ms` of each of many sessions of numbers, several times as fast as one by one."""
+    found = [math.nan] * len(sessions)
+    places: dict[int, list[int]] = {}
+    for place, samples_ms in enumerate(sessions):
+        places.setdefault(len(samples_ms), []).append(place)
+    for count, alike in places.items():
+        few = 0 < count <= robust.FEW
+        many = _locations_ms([sessions[place] for place in alike]) if few else (location_ms(sessions[p]) for p in alike)
+        for place, ms in zip(alike, many, strict=True):
+            found[place] = ms
+    return found
+
+
+def _locations_ms(sessions: Sequence[Samples]) -> list[float]:
+    """Of sessions that have as many samples as each other."""
+    values = np.array(sessions, float)
+    times = ((values >= SHORTEST_MS) & (values <= LONGEST_MS)).all(axis=1)
+    values[~times] = np.nan
+    halves = np.log(values / values[:, :1]) / 2
+    first, second = np.triu_indices(values.shape[1])
+    sums = np.sort(halves[:, first] + halves[:, second], axis=1)
+    middle = (sums[:, (len(first) - 1) // 2] + sums[:, len(first) // 2]) / 2
+    located: list[float] = (values[:, 0] * np.exp(middle)).tolist()
+    return located
 
 
 def summarise(
