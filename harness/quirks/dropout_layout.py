@@ -34,7 +34,7 @@ QUIRK = Quirk(
     title="a dropout has two results, the layout pass expects one: `Expected nested to match tuple`",
     upstream="src/relax/op/nn/nn.cc: relax.nn.dropout has InferLayoutUnaryEwise, which is of operators with one result",
     since="0.25",
-    paths=("texture",),
+    paths=("texture", "clml"),
     probe=probe,
     workaround="dropouts, which do nothing in inference, are taken out of the model",
     edits=Edits(model=without_dropout),

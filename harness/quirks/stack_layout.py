@@ -82,7 +82,7 @@ QUIRK = Quirk(
     upstream="src/relax/op/tensor/manipulate.cc: InferLayoutStack inserts S into NCHW; operators take a layout's "
     "letters from ABCDE",
     since="0.25",
-    paths=("texture",),
+    paths=("texture", "clml"),
     probe=probe,
     workaround="sums, means and extrema of stacked tensors are taken in pairs; other stacks are concatenations",
     edits=Edits(model=without_stacks),
