@@ -25,30 +25,34 @@ SERVER_SCRIPT = """
 mkdir -p "$1" && cd "$1" || exit 125
 echo "boot $(cat "$2" 2>/dev/null)"
 shift 2
-exec 3<&0
-setsid "$@" </dev/null 2>&1 3<&- &
-server=$!
-{
-  cat <&3
-  kill -s TERM -- "-$server"
+exec 3<&0 5>&1
+setsid sh -c 'echo $$ >&4; "$@" 4>&-; echo $? >&4' leader "$@" </dev/null 4>&1 >&5 2>&1 3<&- 5>&- | {
+  read -r leader || exit 127
+  {
+    while read -r _; do :; done <&3
+    kill -s TERM -- "-$leader"
+    i=0
+    while kill -s 0 -- "-$leader" && [ $i -lt 20 ]; do sleep 0.05; i=$((i + 1)); done
+    kill -s KILL -- "-$leader"
+  } >/dev/null 2>&1 5>&- &
+  keeper=$!
+  exec 3<&-
+  read -r code || code=137
+  kill -s KILL $keeper
+  wait $keeper 2>/dev/null
   i=0
-  while kill -s 0 -- "-$server" && [ $i -lt 20 ]; do sleep 0.05; i=$((i + 1)); done
-  kill -s KILL -- "-$server"
-} >/dev/null 2>&1 &
-keeper=$!
-exec 3<&-
-wait $server
-code=$?
-kill -s KILL $keeper
-wait $keeper 2>/dev/null
-i=0
-while kill -s KILL -- "-$server" 2>/dev/null && [ $i -lt 20 ]; do sleep 0.05; i=$((i + 1)); done
-exit $code
+  while kill -s KILL -- "-$leader" 2>/dev/null && [ $i -lt 20 ]; do sleep 0.05; i=$((i + 1)); done
+  exit $code
+}
 """
 """Only what dash, mksh and toybox understand. Arguments: a folder to run in, a file that names the
 machine's boot, then the server's command.
 
-The exit code tells the host that the server's group is gone: a signal can no longer be sent to it.
+A shell leads the server's process group, and tells who it is and how the server ended through the pipe, since what
+`setsid` itself says means nothing: Android 11's always forks, and its parent ends with 0 at once. The exit code tells
+the host that the group is gone: a signal can no longer be sent to it. The keeper reads by itself, without `cat`: adbd
+has one socket for standard input and output and sends the exit code after the end of file, which a child that is left
+behind would hold back.
 """
 
 PORTS = range(20_000, 32_000)
@@ -108,7 +112,7 @@ def start_server(
         if stream:
             return server, stream
         server.process.end(END_TIMEOUT_S)
-        if not re.search(r"bind|in use", server.process.output(), re.IGNORECASE):
+        if not _missed_its_port(server):
             raise _died(server, program)
     raise RigFailure(f"no free port for the RPC server on {transport.name}", evidence=server.process.output())
 
@@ -135,9 +139,9 @@ def _free_port(transport: Transport, deadline: Deadline) -> int:
 
 
 def _stream_to(server: Server, transport: Transport, deadline: Deadline) -> socket.socket | None:
-    """A stream to the server as soon as it listens, None if it ended before."""
+    """A stream to the server as soon as it listens, None if it ended before or missed its port."""
     for _ in deadline.attempts(POLL_S):
-        if server.process.ended:
+        if server.process.ended or _missed_its_port(server):
             return None
         try:
             return transport.dial(server.port, timeout_s=max(deadline.remaining_s, LAST_DIAL_S))
@@ -145,6 +149,11 @@ def _stream_to(server: Server, transport: Transport, deadline: Deadline) -> sock
             continue
     message = f"the RPC server on {transport.name} did not listen within {deadline.seconds:g} s"
     raise RigFailure(message, evidence=server.process.output())
+
+
+def _missed_its_port(server: Server) -> bool:
+    """Whether somebody else took the port meanwhile: TVM's server says so, and listens where nobody finds it."""
+    return re.search(r"Bind to \S*:-1\b", server.process.output()) is not None
 
 
 def _died(server: Server, program: Sequence[str]) -> RigFailure | DeviceLost:

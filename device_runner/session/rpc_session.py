@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 SESSION_LIMIT_S = 6 * 3600
 """TVM's server ends the session after this time; only a fence, every call has its own deadline."""
 
+_WORKER_ENDED = r"Child pid=\d+ .*status = ?(\d+)"
+"""What TVM's server says of a worker, with the status of `waitpid` (apps/cpp_rpc/rpc_server.cc: three wordings)."""
+
 DOWNLOAD_LIMIT_BYTES = 256 << 20
 """A tuning file, the only thing that is downloaded, has a few MiB."""
 
@@ -177,7 +180,7 @@ class RpcSession:
                 return _how_ended(code)
             if self._server.process.ended:
                 break  # without a code: it is not the process that ended but the connection
-            if worker := re.search(r"Process status ?= ?(\d+)", self.log()):
+            if worker := re.search(_WORKER_ENDED, self.log()):
                 status = int(worker[1])
                 return _how_ended(128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
         return "closed the connection"

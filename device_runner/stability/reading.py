@@ -106,12 +106,15 @@ def celsius(text: str) -> float | None:
 
 
 def megahertz(text: str) -> int | None:
-    """A clock in whatever unit the node has: Hz, kHz or MHz."""
+    """A clock in whatever unit the node has: Hz, kHz or MHz.
+
+    Cut off, not rounded, as `max_clock_mhz` of the driver is (kgsl_pwrctrl.c): 652800000 Hz is 652 in either node.
+    """
     number = _natural(text)
     if not number:
         return None
     unit = next((unit for unit in (1_000_000, 1_000) if number >= 10 * unit), 1)
-    return round(number / unit)
+    return number // unit
 
 
 def status_is_faked(thermal: str) -> bool:

@@ -25,7 +25,10 @@ from device_runner.virtual.faults import Faults
 from device_runner.virtual.phone import FAULTS_JSON, INJECTED_JSONL, PhoneState
 from device_runner.virtual.tvm_rpc.server import FAULTS
 
-START_DEADLINE_S = 15.0
+START_DEADLINE_S = 60.0
+"""For the daemon to listen: a fence, on however busy a host."""
+ANSWER_DEADLINE_S = 15.0
+"""For it to answer over adb."""
 REMOTE_ROOT = "data/local/tmp/adreno-bench"
 EMULATED = ("soc", "gpu", "clocks", "thermal", "battery")
 """What is not real on this phone."""
@@ -122,7 +125,7 @@ def virtual_phone(
         serial = f"127.0.0.1:{_port(daemon, home / 'phone.log')}"
         assert daemon.stdout is not None
         Events(daemon.stdout, home)
-        private_adb.connect(adb.port, serial, START_DEADLINE_S)
+        private_adb.connect(adb.port, serial, ANSWER_DEADLINE_S)
         yield VirtualPhone(serial, adb.port, str(root / REMOTE_ROOT), home, sandboxed, adb.restart, adb.kill)
 
 

@@ -30,7 +30,7 @@ with virtual_phone(Path(sys.argv[1]), sandboxed=json.loads(sys.argv[2])) as phon
     adb = Adb(phone.serial, phone.adb_port)
     adb.shell(["sh", "-c", "nohup setsid sleep 600 >/dev/null 2>&1 </dev/null &"], timeout_s=20)
     job = adb.spawn(["tvm_rpc", "server", "--port=20000", "--port-end=32000"], timeout_s=20)
-    while "bind to" not in job.output():
+    while "Bind to" not in job.output():
         time.sleep(0.02)
     print("ready", flush=True)
     time.sleep(600)
@@ -144,7 +144,7 @@ def test_a_phone_that_does_not_start_says_why(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_phone_that_does_not_answer_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("device_runner.virtual.handle.START_DEADLINE_S", 1.0)
+    monkeypatch.setattr("device_runner.virtual.handle.ANSWER_DEADLINE_S", 1.0)
     with (
         pytest.raises(RigFailure, match="did not answer over adb"),
         virtual_phone(tmp_path, injected=Faults(unauthorized=True)),

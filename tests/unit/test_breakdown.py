@@ -56,7 +56,9 @@ def verdict(signs: Signs) -> Failure:
     ("signs", "owner", "message"),
     [
         (Signs(ended=True, code=139), DeviceCrash, "died of SIGSEGV while running lib.so"),
-        (Signs(log="Process status = 9"), DeviceCrash, "died of SIGKILL"),
+        (Signs(log="Child pid=7 finished, status = 9"), DeviceCrash, "died of SIGKILL"),
+        (Signs(log="Child pid=7 exited, status =139"), DeviceCrash, "died of SIGSEGV"),
+        (Signs(log="Child pid=7 finished, status = 256"), DeviceCrash, "ended with code 1"),
         (Signs(), DeviceCrash, "closed the connection"),
         (Signs(expired=True), Hang, "did not end within 5 s"),
         (Signs(answers=False), DeviceLost, "does not answer"),

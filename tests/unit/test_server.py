@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,14 +20,19 @@ from waiting import eventually
 from device_runner.deadline import Deadline
 from device_runner.failures import RigFailure, SetupMissing
 from device_runner.local import LocalTransport
-from device_runner.rpc_server.server import PORTS, Server, start_server
+from device_runner.rpc_server.server import PORTS, SERVER_SCRIPT, Server, start_server
 
 PROGRAM = """
 import os, signal, socket, subprocess, sys, time
 flags = dict(flag[2:].split("=", 1) for flag in sys.argv[2:])
 print("toggle", os.environ.get("CLML_TUNING_CACHE"), os.getcwd(), flush=True)
 {at_first}
-listener = socket.create_server((flags["host"], int(flags["port"])))
+try:
+    listener = socket.create_server((flags["host"], int(flags["port"])))
+    print("Bind to", flags["host"] + ":" + flags["port"], flush=True)
+except OSError:
+    print("Bind to", flags["host"] + ":-1", flush=True)
+    listener = socket.create_server((flags["host"], 0))
 {when_listening}
 while True:
     connection, _ = listener.accept()
@@ -34,10 +41,10 @@ while True:
 
 
 class Machine:
-    """This host, with a program that stands for `tvm_rpc`."""
+    """This host, with a program that stands for `tvm_rpc`, and whatever shell and tools come first in `path`."""
 
-    def __init__(self, root: Path) -> None:
-        self.transport = LocalTransport(str(root))
+    def __init__(self, root: Path, path: str) -> None:
+        self.transport = LocalTransport(str(root), {"PATH": path})
         self._source = root / "program.py"
         self.command = [sys.executable, "-I", "-S", str(self._source)]
         self.behave()
@@ -49,10 +56,38 @@ class Machine:
         return start_server(self.transport, self.command, toggles or {}, Deadline(timeout_s))
 
 
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    yield Machine(tmp_path)
+TOOLS = ("cat", "env", "mkdir", "setsid", "sleep")
+FORKING_SETSID = """#!/bin/sh
+# As in Android 11, whose toybox makes itself a leader before it asks for a session: it always forks, and says 0.
+{setsid} --fork "$@" &
+exit 0
+"""
+
+
+@pytest.fixture(params=["this host's", "a phone's", "Android 11's"])
+def machine(
+    request: pytest.FixtureRequest, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Machine]:
+    """A machine with the shell and the tools of this host, or with mksh and toybox as phones have them."""
+    path = os.defpath
+    if request.param != "this host's":
+        path = str(_userland(tmp_path_factory.mktemp("bin"), forking=request.param == "Android 11's"))
+    yield Machine(tmp_path, path)
     assert eventually(lambda: not _running(tmp_path)), _running(tmp_path)
+
+
+def _userland(folder: Path, *, forking: bool) -> Path:
+    mksh, toybox, setsid = (shutil.which(name) for name in ("mksh", "toybox", "setsid"))
+    if not mksh or not toybox:
+        pytest.skip("mksh and toybox are not installed: apt-get install mksh toybox")
+    (folder / "sh").symlink_to(mksh)
+    for name in TOOLS:
+        (folder / name).symlink_to(toybox)
+    if forking:
+        (folder / "setsid").unlink()
+        (folder / "setsid").write_text(FORKING_SETSID.format(setsid=setsid))
+        (folder / "setsid").chmod(0o755)
+    return folder
 
 
 def _running(root: Path) -> list[list[str]]:
@@ -86,6 +121,15 @@ def test_a_server_that_ends_at_once_shows_its_log(machine: Machine) -> None:
     with pytest.raises(RigFailure, match="ended at once with code 1") as caught:
         machine.start()
     assert "wrong ELF class" in caught.value.evidence
+
+
+def test_a_server_that_dies_after_it_said_where_it_is_bound_is_not_started_elsewhere(
+    machine: Machine, tmp_path: Path
+) -> None:
+    machine.behave("open('starts', 'a').write('x'); print('Bind to 127.0.0.1:9090', flush=True); sys.exit(4)")
+    with pytest.raises(RigFailure, match="ended at once with code 4"):
+        machine.start()
+    assert (tmp_path / "starts").read_text() == "x"
 
 
 def test_a_server_that_dies_by_signal_is_told_from_one_that_exits(machine: Machine) -> None:
@@ -141,6 +185,22 @@ def test_a_server_that_died_leaves_no_workers(machine: Machine) -> None:
     assert server.process.wait(10)
     assert server.process.code == 128 + signal.SIGKILL
     server.stop()
+
+
+def test_what_is_left_of_the_server_holds_nothing_open_when_it_died(machine: Machine) -> None:
+    """adbd sends the exit code after end of file on the one socket that is the shell's input and output."""
+    machine.behave("sys.exit(3)")
+    host, shell = socket.socketpair()
+    words = ["sh", "-c", SERVER_SCRIPT, "serve", machine.transport.root, "/dev/null", *machine.command, "server"]
+    environment = {**os.environ, **machine.transport.environment}
+    io = shell.fileno()
+    with subprocess.Popen(words, stdin=io, stdout=io, stderr=io, env=environment) as process:
+        shell.close()
+        host.settimeout(10)
+        with host:
+            while host.recv(4096):
+                pass
+            assert process.wait(10) == 3
 
 
 def test_it_does_not_outlive_the_run_that_started_it(machine: Machine, tmp_path: Path) -> None:

@@ -105,6 +105,12 @@ def test_clocks_come_in_three_units(text: str, mhz: int | None) -> None:
     assert megahertz(text) == mhz
 
 
+def test_a_clock_of_a_fraction_is_cut_off_as_the_driver_cuts_its_own() -> None:
+    """Adreno 530 Pro at full speed: rounded, the top clock would read 653 and the GPU throttled for ever."""
+    seen = reading({"gpu_available_frequencies": "652800000 401800000", "max_clock_mhz": "652"})
+    assert seen.top_clock_mhz == seen.max_clock_mhz == 652
+
+
 NOT_NUMBERS = ["", "n/a", "cat: temp: Permission denied", "0x10", "1.5", "--", "nan", "9" * 30, "١٢"]
 
 

@@ -43,12 +43,12 @@ def main(argv: Sequence[str] | None = None, behaviour: Behaviour | None = None) 
         return 1
     try:
         runtime.load()
-        listener = _bind(options.port, options.port_end, behaviour)
     except (OSError, ImportError) as error:
         log.error("%s", error)
         return 1
-    with listener:
-        log.info("bind to %s:%d", LOOPBACK, listener.getsockname()[1])
+    listener = _bind(options.port, options.port_end, behaviour)
+    log.info("Bind to %s:%d", LOOPBACK, listener.getsockname()[1] if listener else -1)
+    with listener or socket.create_server((LOOPBACK, 0), backlog=1) as listener:
         _listen(listener, options, behaviour)
     return 0
 
@@ -76,7 +76,11 @@ def _address(text: str) -> tuple[str, int] | None:
     return host, int(port)
 
 
-def _bind(first: int, end: int, behaviour: Behaviour) -> socket.socket:
+def _bind(first: int, end: int, behaviour: Behaviour) -> socket.socket | None:
+    """The first port that is free; None if none is, after which TVM's server goes on, at a port that nobody knows.
+
+    Source: apps/cpp_rpc/rpc_server.cc, Start; its socket then listens on every address, ours on this host's own.
+    """
     for port in range(first, max(end, first + 1)):
         try:
             if behaviour.is_taken(port):
@@ -84,7 +88,7 @@ def _bind(first: int, end: int, behaviour: Behaviour) -> socket.socket:
             return socket.create_server((LOOPBACK, port), backlog=1)
         except OSError:
             log.warning("Bind failed to %s:%d", LOOPBACK, port)
-    raise OSError(f"no free port from {first} to {end}")
+    return None
 
 
 def _listen(listener: socket.socket, options: argparse.Namespace, behaviour: Behaviour) -> None:
@@ -120,12 +124,10 @@ def _serve(
     if worker == 0:
         _work(listener, connection, folder, session)
     try:
-        status = _oversee(worker, timeout_s, session.kill_after_s)
+        told = _oversee(worker, timeout_s, session.kill_after_s)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    died = os.WIFSIGNALED(status)
-    how = f", killed by {signal.Signals(os.WTERMSIG(status)).name}" if died else ""
-    log.log(logging.ERROR if status else logging.INFO, "Child pid=%d exited, Process status =%d%s", worker, status, how)
+    log.info("Child pid=%d %s", worker, told)
 
 
 def _work(listener: socket.socket, connection: socket.socket, folder: Path, session: SessionBehaviour) -> None:
@@ -143,20 +145,24 @@ def _work(listener: socket.socket, connection: socket.socket, folder: Path, sess
         os._exit(code)
 
 
-def _oversee(worker: int, timeout_s: float | None, kill_after_s: float | None) -> int:
-    """Wait for a worker, at most `timeout_s`; returns its status as `waitpid` gives it."""
+def _oversee(worker: int, timeout_s: float | None, kill_after_s: float | None) -> str:
+    """Wait for a worker, at most `timeout_s`; returns how it ended in TVM's words, with the status of `waitpid`.
+
+    Source: apps/cpp_rpc/rpc_server.cc, whose words differ with and without a limit.
+    """
+    told = "exited, status =%d" if timeout_s is None else "finished, status = %d"
     pidfd = os.pidfd_open(worker)
     try:
         if kill_after_s is not None and not _ends(pidfd, kill_after_s):
             os.kill(worker, signal.SIGKILL)
         elif not _ends(pidfd, timeout_s):
-            log.warning("session of pid=%d killed (timeout = %g)", worker, timeout_s)
+            told = f"killed (timeout = {timeout_s:g} sec), status = %d"
             os.kill(worker, signal.SIGTERM)
             if not _ends(pidfd, TERM_DEADLINE_S):
                 os.kill(worker, signal.SIGKILL)
     finally:
         os.close(pidfd)
-    return os.waitpid(worker, 0)[1]
+    return told % os.waitpid(worker, 0)[1]
 
 
 def _ends(pidfd: int, within_s: float | None) -> bool:
