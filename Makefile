@@ -5,12 +5,12 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PHONES := $(VENV)/.phones
 
-.PHONY: demo test test-arm64 test-light benchmarks lint format lock phones system browser clean
+.PHONY: demo test test-arm64 test-light benchmarks lint format lock phones system browser userland clean
 
 demo: $(INSTALLED) system ## a first look: the default suite on the virtual device, few samples of each case
 	$(BIN)/adreno-bench run --quick --findings-are-fine
 
-test: $(INSTALLED) phones system browser ## run all tests, two files at a time
+test: $(INSTALLED) phones system browser userland ## run all tests, two files at a time
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 benchmarks: $(INSTALLED) system ## how fast the host's own steps are, as ratios
@@ -62,6 +62,10 @@ system:
 # Tests of the history's pages are skipped, with the reason, where it cannot be had.
 browser: | system
 	@.ci/system-packages browser || echo "no browser could be installed: the history's pages are not looked at" >&2
+
+# Tests on a phone's shell and tools are skipped, with the reason, where they cannot be had.
+userland: | system
+	@.ci/system-packages userland || echo "mksh and toybox could not be installed: this host's shell is tried alone" >&2
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
