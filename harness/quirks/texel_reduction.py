@@ -62,6 +62,8 @@ def _schedule(func: Any) -> Any:
     if kinds != "S" * spatial + "R" * reduced or len(loops) != len(kinds):
         return None
     *texels, lanes = loops[:spatial]
+    if not texels or schedule.get(lanes).extent != 4:
+        return None
     stored = schedule.cache_write(blocks[at], 0, "local")
     schedule.reverse_compute_at(stored, lanes)
     for after in blocks[at + 1 :]:

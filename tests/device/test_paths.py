@@ -33,6 +33,13 @@ def small() -> bytes:
     return net.finish(net.conv(x, 8, 3, pad=1), (1, 8, 4, 4))
 
 
+def averaged() -> bytes:
+    """Two convolutions with an average pool between them, as DenseNet has them, all in images on the texture path."""
+    net = GraphBuilder("averaged", (1, 8, 8, 8))
+    x = net.average_pool(net.conv(net.input, 8, 3, pad=1), 2, stride=2)
+    return net.finish(net.conv(x, 8, 3, pad=1), (1, 8, 4, 4))
+
+
 def grouped() -> bytes:
     """A 1x1 convolution in two groups and an activation: what makes ShuffleNet go wrong, as small as can be."""
     net = GraphBuilder("grouped", (1, 8, 8, 8))
@@ -129,6 +136,10 @@ def test_stores_and_pools_in_images_are_right_only_when_worked_around(answer: An
     (as_shipped,) = answer(small(), "texture", as_shipped=True)
     np.testing.assert_allclose(worked_around, right, rtol=0, atol=1e-5)
     assert np.abs(as_shipped - right).max() > 0.1 * np.abs(right).max()
+
+
+def test_average_pool_into_an_image_is_right(answer: Answer) -> None:
+    np.testing.assert_allclose(answer(averaged(), "texture"), answer(averaged(), "cpu"), rtol=0, atol=1e-5)
 
 
 def test_epilogue_of_a_grouped_convolution_is_right_only_when_worked_around(answer: Answer) -> None:
