@@ -20,6 +20,7 @@ from harness.report.points import POINTS
 from harness.report.site import PAGES, write_site
 from harness.report.summary import lines
 from harness.run.outcome import Outcome
+from harness.run.record import RecordFile
 
 WRONG, OTHER = "tiny-texture-float32-untuned", "other-opencl-float32-untuned"
 
@@ -203,3 +204,19 @@ def test_a_path_that_did_nothing_of_its_own_is_marked_on_the_front_page(tmp_path
     text = Links(tmp_path / "index.html").text
     assert text.count("✓ right, as opencl") == 2
     assert text.count("path texture put no tensor into an image") == 2
+
+
+def test_a_vacuous_answer_is_never_drawn_as_right(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "results")
+    file = folder.commit(both("tiny-opencl-float32-untuned", 10.0, 10.0)).with_suffix(".jsonl")
+    reason = "output 0 of 1 is all zero"
+    kept = [record.model_copy(update={"vacuous": [reason]}) for record in RecordFile(file).load().records]
+    file.write_text("\n".join(record.line() for record in kept))
+    history = load(folder.path)
+    (tmp_path / "site").mkdir()
+    write_site(history, tmp_path / "site", "graphs.html")
+    text = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert text.count("◇ vacuous") == 2 + 1  # the legend has one
+    assert text.count(reason) == 2
+    assert text.count("✓ right") == 1
+    assert any("◇ vacuous" in line for line in lines(history, markdown=True))
