@@ -193,7 +193,7 @@ def _points(file: Path, skipped: list[str]) -> Iterator[tuple[Key, Point]]:
         outcomes, latencies = _by_case(rows.get(OUTCOME), "result"), _by_case(rows.get(LATENCY), "result")
         low, high = _by_case(rows.get(LATENCY), "stats_ci_99_a"), _by_case(rows.get(LATENCY), "stats_ci_99_b")
         keys = [(_case_id(case), quirks) for case, quirks in {**latencies, **outcomes}]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise _Foreign(f"{file}: not a results file of asv ({type(error).__name__}: {error})") from None
     kept = RecordFile(file.with_suffix(".jsonl")).load_as(_Kept)
     skipped.extend(kept.skipped)
