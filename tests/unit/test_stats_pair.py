@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import false_discovery_control
 
 from harness.judge.stats import Change, Limits, Noise, Rules, compare, flips, hold, overall, robust
 from harness.judge.stats.fdr import adjusted
@@ -194,6 +195,12 @@ def test_a_suite_keeps_only_alarms_that_all_series_together_admit() -> None:
 
 def test_what_was_not_tested_does_not_count_among_the_series() -> None:
     assert adjusted([0.01, math.nan, 0.04]) == [0.02, pytest.approx(math.nan, nan_ok=True), 0.04]
+
+
+@given(st.lists(st.floats(0, 1), min_size=1))
+@settings(deadline=None)
+def test_adjusted_p_values_are_scipys(p_values: list[float]) -> None:
+    assert adjusted(p_values) == pytest.approx(false_discovery_control(p_values))
     assert hold([]) == []
 
 

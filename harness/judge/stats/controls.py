@@ -94,10 +94,12 @@ def _changed(tested: Mapping[str, Change], rate: float) -> str:
 
 
 def _together(moves: Sequence[float]) -> str:
-    from scipy.stats import binomtest
-
     ups, downs = sum(move > 0 for move in moves), sum(move < 0 for move in moves)
-    if not ups + downs or binomtest(ups, ups + downs).pvalue > COMMON_P or abs(robust.median(moves)) < COMMON_SHIFT:
+    if not ups + downs or abs(robust.median(moves)) < COMMON_SHIFT:
+        return ""
+    from scipy.stats import binomtest  # takes long to import
+
+    if binomtest(ups, ups + downs).pvalue > COMMON_P:
         return ""
     most, shift = max(ups, downs), robust.median(moves)
     return f"{most} of {len(moves)} unchanged artifacts moved the same way, by {shift:+.1%}: the device changed"

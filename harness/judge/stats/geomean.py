@@ -67,12 +67,12 @@ def flips(
 
 
 def _half_width(logs: Sequence[float], mean: float) -> float:
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     if len(logs) < 2:
         return math.inf
     variance = sum((value - mean) ** 2 for value in logs) / (len(logs) - 1)
-    return float(t.isf(0.025, len(logs) - 1)) * math.sqrt(variance / len(logs))
+    return -float(stdtrit(len(logs) - 1, 0.025)) * math.sqrt(variance / len(logs))
 
 
 def _turned(relative: float) -> float:
