@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from device_runner.failures import DeviceLost
 from device_runner.files import write_whole
 from harness import store
 from harness.build.artifact import INPUTS, OUTPUTS, Answers
@@ -21,6 +22,7 @@ from harness.cases.request import QuirkPolicy
 from harness.cases.suite import OnnxModel, Suite
 from harness.models.onnx_model import load
 from harness.models.pieces import Network, Piece, with_shapes
+from harness.run.outcome import Outcome
 from harness.run.runner import run_suite
 from harness.store import Store, key_of, sha256_of
 
@@ -75,7 +77,7 @@ class Trials:
         return self._run(self.plan)
 
     def run(self, piece: Piece, name: str) -> Trial:
-        """Build a piece and run it on the oracle's values of its inputs."""
+        """Build a piece and run it on the oracle's values of its inputs. Raises DeviceLost: then there is no answer."""
         suite = self._suite(piece, name)
         plan = plan_case(
             suite,
@@ -84,7 +86,10 @@ class Trials:
             self.bench.request.cache,
             QuirkPolicy(as_shipped=True, with_quirks=self.plan.quirks),
         )
-        return Trial(piece, self._run(plan), self.folder / name)
+        record = self._run(plan)
+        if record.outcome is Outcome.DEVICE_LOST:
+            raise DeviceLost(record.message, hint=record.hint, evidence=record.evidence)
+        return Trial(piece, record, self.folder / name)
 
     def _run(self, plan: Plan) -> Record:
         plan = dataclasses.replace(plan, relative_tolerance=self.plan.relative_tolerance, reference=None)
