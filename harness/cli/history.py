@@ -70,7 +70,7 @@ def run(
     made = runs.run(project, request, identity)
     out(_summary(made, identity.key, config))
     broken = [Outcome.COMPILE_ERROR for _ in made.not_installed]
-    outcomes = [*runs.latest_outcomes(made.records), *broken]
+    outcomes = [*(record.outcome for record in made.records), *broken]
     raise typer.Exit(exit_code((without_findings(outcomes) if findings_are_fine else outcomes) or [Outcome.OK]))
 
 

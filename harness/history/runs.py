@@ -23,7 +23,6 @@ from harness.history.measured import QUIRKS, identity_to
 from harness.history.results import latest, record_files, state_of_quirks
 from harness.process import Listener, bound, end_family
 from harness.revisions.asv_config import configuration
-from harness.run.outcome import Outcome
 from harness.run.pace import STILL, Silence
 from harness.run.record import Record, RecordFile
 from harness.store import cache_root
@@ -97,10 +96,18 @@ def run(project: Project, request: HistoryRequest, identity: Identity) -> Made:
             with _hash_file(open_ones) as commits:
                 _asv(project, _arguments(machine, request, commits), variables)
         code = _asv(project, _arguments(machine, request, request.commits), variables)
-        made = [r for file in record_files(folder) for r in RecordFile(file).load().records[before.get(file, 0) :]]
+        made = added(folder, before)
     if code == ASV_SOME_FAILED and not made:
         raise RigFailure("asv measured nothing: a commit could not be installed", hint="its output above says why")
     return Made(made, [name for name in _without_records(folder) if name not in without])
+
+
+def added(folder: Path, before: Mapping[Path, int]) -> list[Record]:
+    """The newest record of each case at each commit, of those that came after the first `before` ones of a file.
+
+    A commit is a file: what is right at one commit says nothing of another.
+    """
+    return [r for file in record_files(folder) for r in latest(RecordFile(file).load().records[before.get(file, 0) :])]
 
 
 def _without_records(folder: Path) -> list[str]:
@@ -238,8 +245,3 @@ def asv(
 def _print(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
-
-
-def latest_outcomes(records: Sequence[Record]) -> list[Outcome]:
-    """The outcomes that a run's exit code follows from: the newest of each case."""
-    return [record.outcome for record in latest(records)]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from history_results import a_record
+from history_results import Folder, a_record, both
 
 from device_runner.device import Identity
 from device_runner.failures import DeviceLost, RigFailure
@@ -222,3 +222,11 @@ def test_an_asv_that_falls_silent_is_ended_with_all_that_it_started(
         asv(load_project(a_config(tmp_path)), ["run"], output=said.append, silence_s=1.0)
     assert said == ["[ 0%] begun"]
     assert not [p for p in psutil.process_iter(["cmdline"]) if str(tmp_path) in (p.info["cmdline"] or [])]
+
+
+def test_what_is_right_at_an_older_commit_does_not_settle_what_is_wrong_at_a_newer_one(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    case = "tiny-texture-float32-untuned"
+    files = [folder.commit(both(case, 1.0, shipped)) for shipped in (Outcome.OK, Outcome.WRONG_RESULT, Outcome.OK)]
+    outcomes = [record.outcome for record in runs.added(files[0].parent, {files[0].with_suffix(".jsonl"): 2})]
+    assert outcomes == [Outcome.OK, Outcome.WRONG_RESULT, Outcome.OK, Outcome.OK]
