@@ -21,8 +21,8 @@ READ = re.compile(r"""(?:environ\.get\(|environ\[|getenv\()["']([A-Z0-9_]+)["']"
 COMMAND = re.compile(r"^(?:\$ )?adreno-bench ([^|&<>]*?)(?:#.*)?$", re.MULTILINE)
 OF_A_FENCE = re.compile(r"^```[a-z]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMANDS_BY_NAME = {command.name: command for command in COMMANDS}
-MADE_BY_THE_READER = ("tiny.toml", "my.toml")
-"""Suite files of examples; each page that uses one says in words what is in it."""
+MADE_BY_THE_READER = ("tiny.toml", "my.toml", "light/light.toml")
+"""Suite files of examples; each page that uses one says what is in it, or has the command that writes it."""
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 

@@ -1,0 +1,61 @@
+"""docs/first-hour.md says what happens: its commands are run, and what it shows of their output is what they print."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from waiting import LONG_S
+
+pytestmark = pytest.mark.device
+
+PAGE = (Path(__file__).parents[2] / "docs" / "first-hour.md").read_text(encoding="utf-8")
+RUN_HERE, _, _ = PAGE.partition("## 7. The history")
+"""The history installs two releases of TVM: tests/e2e/test_history.py does that."""
+WORD = re.compile(r"[A-Za-z]{3,}")
+OF_THE_MACHINE = re.compile(r"unsteady.*|: ok, unsteady|virtual-\S+|/\S+/kernels|\d+ files?|nothing")
+"""What depends on the machine, on how busy it is, and on what was built before."""
+
+
+def blocks(language: str, page: str = PAGE) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+
+def told(page: str) -> list[tuple[str, str, int]]:
+    """Each command with the output and the exit code that the page shows of it."""
+    found: list[tuple[str, str, int]] = []
+    for block in blocks("console", page):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, output = part.partition("\n")
+            if command == "echo $?":
+                found[-1] = (*found[-1][:2], int(output))
+            else:
+                found.append((command, output, 0))
+    return found
+
+
+def words(text: str) -> set[str]:
+    return set(WORD.findall(OF_THE_MACHINE.sub(" ", text)))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_its_commands_print_what_it_shows_and_end_as_it_says(tmp_path: Path, cache: Path) -> None:
+    (tmp_path / "mine.py").write_text(blocks("python")[0], encoding="utf-8")
+    subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, check=True)
+    program = [sys.executable, "-c", "from harness.cli import main; main()"]
+    environment = {**os.environ, "ADRENO_BENCH_CACHE": str(cache), "COLUMNS": "200"}
+    for command, output, code in told(RUN_HERE):
+        name, *arguments = shlex.split(command)
+        assert name == "adreno-bench"
+        asked = [*program, *arguments]
+        done = subprocess.run(
+            asked, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=LONG_S, check=False
+        )
+        assert done.returncode == code, f"{command}\n{done.stdout}{done.stderr}"
+        assert words(output) <= words(done.stdout + done.stderr), f"{command}\n{done.stdout}{done.stderr}"
