@@ -46,8 +46,11 @@ def spread_within(samples_ms: Sequence[float]) -> float | None:
 
 
 def _unsteady(record: Record) -> Remark | None:
-    """Whether the samples of an `ok` session lie too far apart, or cannot carry a verdict."""
-    if record.outcome is not Outcome.OK or not record.wall_ms:
+    """Whether the samples of an `ok` session lie too far apart, or cannot carry a verdict.
+
+    Nothing is said of samples that nobody compares: those of a quick look, which are three, and emulated ones.
+    """
+    if record.outcome is not Outcome.OK or not record.comparable_ms or record.path in record.emulated:
         return None
     spread = spread_within(record.wall_ms)
     if spread is not None and spread > MOST_SPREAD:
