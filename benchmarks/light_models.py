@@ -64,7 +64,9 @@ def with_weights(model: onnx.ModelProto) -> onnx.ModelProto:
         moments |= dict.fromkeys(node.output, moment)
     used = {name for node in nodes for name in node.input}
     kept = [tensor for tensor in graph.initializer if tensor.name in used - made.keys()]
-    del graph.node[:], graph.initializer[:]
+    inputs = [value for value in graph.input if value.name in used - given.keys() - made.keys()]
+    del graph.node[:], graph.initializer[:], graph.input[:]
+    graph.input.extend(inputs)
     graph.node.extend(nodes)
     graph.initializer.extend([*kept, *(numpy_helper.from_array(array, name) for name, array in made.items())])
     model.ir_version = max(model.ir_version, 4)  # before, initialisers had to be inputs, too

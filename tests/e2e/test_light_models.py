@@ -23,6 +23,7 @@ def test_weights_are_seeded_and_differ_and_the_model_is_valid() -> None:
     onnx.checker.check_model(first)
     assert first.SerializeToString(deterministic=True) == second.SerializeToString(deterministic=True)
     weights = [numpy_helper.to_array(tensor) for tensor in first.graph.initializer]
+    assert [value.name for value in first.graph.input] == ["gpu_0/data_0"]
     assert "ConstantOfShape" not in {node.op_type for node in first.graph.node}
     assert all(np.ptp(weight) > 0 for weight in weights if weight.dtype == np.float32 and weight.size > 1)
 
