@@ -11,7 +11,7 @@ import numpy as np
 
 from device_runner.device import Loadable, ThermalLimits
 from device_runner.failures import Failure
-from harness.build.artifact import INPUTS, OUTPUTS, Answers, Artifact, Compiled
+from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, Compiled
 from harness.build.oracle import save_arrays
 from harness.build.pool import Builder
 from harness.cases.case import Case, Precision
@@ -42,7 +42,8 @@ def built(name: str, program: Loadable, given: list[int], folder: Path) -> dict[
     library = folder / "lib.so"
     library.write_bytes(program.library.read_bytes() + str(folder).encode())  # what follows a library is not looked at
     save_arrays(folder / INPUTS, [np.array(given, np.int32)])
-    save_arrays(folder / OUTPUTS, [np.zeros(1, np.int32)])
+    for answers in (OUTPUTS, OTHER_OUTPUTS):
+        save_arrays(folder / answers, [np.zeros(1, np.int32)])
     loadable = replace(program, library=library, sha256=hashlib.sha256(library.read_bytes()).hexdigest())
     compiled = Compiled("lib.so", program.vdevices, [("x", [len(given)], "int32")], 1, [], {}, 0.0)
     artifact = Artifact(f"c-{name}", loadable, compiled, library.stat().st_size, reused=False)
