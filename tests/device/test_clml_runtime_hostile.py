@@ -244,7 +244,7 @@ def test_a_damaged_graph_runs_or_is_an_error(module: dict[str, Any], create: Cal
 @pytest.mark.slow
 def test_address_sanitizer_finds_nothing(sidecar_cache: Path) -> None:
     library = clml_runtime.library(
-        sidecar_cache, extra_flags=["-fsanitize=address,undefined", "-fno-sanitize-recover", "-O1"]
+        sidecar_cache, extra_flags=["-fsanitize=address,undefined", "-fno-sanitize-recover", "-O0"]
     )
     # The interpreter is not instrumented, so the sanitizers must come first, and with them the library whose
     # __cxa_throw they wrap. Leaks are not looked for: the interpreter keeps much until the end.

@@ -66,7 +66,7 @@ def test_it_builds_and_works_with_other_releases(release: Path) -> None:
 
 
 def test_address_sanitizer_finds_nothing(pytestconfig: pytest.Config) -> None:
-    library = sidecar(pytestconfig.cache.mkdir("sidecar"), extra_flags=["-fsanitize=address", "-O1"])
+    library = sidecar(pytestconfig.cache.mkdir("sidecar"), extra_flags=["-fsanitize=address", "-O0"])
     assert b"__asan_report" in library.read_bytes()
     # The interpreter is not instrumented, so the sanitizer must come first, and with it the library whose __cxa_throw
     # it wraps. Leaks are not looked for: PoCL, LLVM and the interpreter keep much until the end, and this runtime too.
