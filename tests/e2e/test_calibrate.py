@@ -9,6 +9,7 @@ from pathlib import Path
 
 import command
 import pytest
+from plain_network import write_plain_onnx
 
 from device_runner.virtual.faults import FAULTS_VARIABLE
 from harness.build.artifact import LIBRARY, MANIFEST
@@ -21,12 +22,13 @@ from harness.run.record import Record, RecordFile
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 
-CASE = "tiny-opencl-float32-untuned"
-SUITE = 'models = ["tiny"]\npaths = ["opencl"]\nbudget_s = 0.2\nsamples = 10\n'
+CASE = "plain-opencl-float32-untuned"
+SUITE = 'models = ["plain.onnx"]\npaths = ["opencl"]\nbudget_s = 0.2\nsamples = 10\n'
 OTHER_BUILD = "f" * 24
 
 
 def bench(folder: Path, cache: Path, *words: str, device: str, faults: Path | None = None) -> tuple[int, str]:
+    write_plain_onnx(folder)
     (folder / "my.toml").write_text(SUITE)
     injected = {FAULTS_VARIABLE: str(faults)} if faults else {}
     code, out, err = command.bench(folder, cache, *words, "--suite=my.toml", f"--device={device}", **injected)

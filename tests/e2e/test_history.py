@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plain_network import write_plain_onnx
 from shared_runtimes import link_runtimes
 from waiting import LONG_S
 
 from harness.history.releases import checkout
-from harness.models.graph import GraphBuilder
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 
@@ -70,10 +70,7 @@ def published(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     if made.returncode == 2 and "pip cannot install" in made.stderr:
         pytest.skip(f"the releases cannot be had here: {made.stderr}")
     assert made.returncode == 0, made.stderr
-    net = GraphBuilder("plain", (1, 3, 16, 16))
-    x = net.conv_bn_relu(net.input, 16, 3, stride=2, pad=1)
-    x = net.flatten(net.global_average_pool(net.conv_bn_relu(x, 32, 3, pad=1)))
-    (folder / "plain.onnx").write_bytes(net.finish(net.dense(x, 10), (1, 10)))
+    write_plain_onnx(folder)
     suite, config = folder / "suite.toml", str(folder / "asv.conf.json")
     suite.write_text(SUITE.format(models='"plain.onnx"', paths='"texture"'))
     run = ("history", "run", "ALL", "--config", config, "--suite", str(suite))

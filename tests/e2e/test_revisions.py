@@ -8,6 +8,7 @@ from typing import Any
 
 import command
 import pytest
+from plain_network import write_plain_onnx
 
 from device_runner.virtual.faults import FAULTS_VARIABLE
 from harness.build.pool import stored
@@ -17,10 +18,8 @@ from harness.revisions.release_repository import PINS
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.timeout(3600)]
 
-TEXTURE, OPENCL = "tiny-texture-float32-untuned", "tiny-opencl-float32-untuned"
-QUIRKS = ("grouped-conv-nchw4c", "reduction-schedule-raises", "vectorized-alloc")
-"""With less, tiny does not compile for textures with 0.25.0.post1, or is wrong there, too."""
-SHIPPED = ("--as-shipped", *(part for quirk in QUIRKS for part in ("--with-quirk", quirk)))
+TEXTURE, OPENCL = "plain-texture-float32-untuned", "plain-opencl-float32-untuned"
+SHIPPED = "--as-shipped"
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +29,9 @@ def home(cache: Path, sidecar_cache: Path, tmp_path_factory: pytest.TempPathFact
     if not (cache / "toolchains").exists():
         (cache / "toolchains").symlink_to(sidecar_cache / "toolchains")
     folder = tmp_path_factory.mktemp("revisions")
-    (folder / "suite.toml").write_text('models = ["tiny"]\npaths = ["opencl", "texture"]\nbudget_s = 1\nsamples = 10\n')
+    write_plain_onnx(folder)
+    suite = 'models = ["plain.onnx"]\npaths = ["opencl", "texture"]\nbudget_s = 1\nsamples = 10\n'
+    (folder / "suite.toml").write_text(suite)
     return folder
 
 
@@ -47,7 +48,7 @@ def bench(home: Path, cache: Path, *arguments: str, **faults: Any) -> tuple[int,
 
 def test_two_releases_compared_say_that_the_texture_path_became_wrong(home: Path, cache: Path) -> None:
     kept = ("--records", "kept", "--relevant", "200")  # of what is wrong no clock tells
-    code, said, told = bench(home, cache, "compare", "0.25.0.post1", "0.27.0.post1", *SHIPPED, *kept)
+    code, said, told = bench(home, cache, "compare", "0.25.0.post1", "0.27.0.post1", SHIPPED, *kept)
     verdicts = {case["case"]: case for case in said["cases"]}
     assert code == 3, told
     assert verdicts[TEXTURE]["verdict"] == "wrong"
@@ -77,7 +78,7 @@ def test_a_library_that_is_slowed_is_confirmed_slower_and_one_that_is_not_is_unc
 
 
 def test_bisecting_the_releases_names_0_26_and_shows_what_changed(home: Path, cache: Path) -> None:
-    asked = ("bisect", "--good", "0.25.0.post1", "--bad", "0.27.0.post1", "--case", TEXTURE, *SHIPPED)
+    asked = ("bisect", "--good", "0.25.0.post1", "--bad", "0.27.0.post1", "--case", TEXTURE, SHIPPED)
     code, said, told = bench(home, cache, *asked)
     assert (code, said["reason"], said["first_bad"]) == (0, "wrong", "0.26.0"), told
     diff = (Path(said["folder"]) / "kernels.diff").read_text()
@@ -99,7 +100,7 @@ def test_a_commit_that_does_not_build_stays_a_candidate(home: Path, cache: Path)
     (releases,) = (cache / "releases").glob("*/asv.conf.json")
     config = {**json.loads(releases.read_text()), "repo": "tvm"}
     (home / "asv.tvm.conf.json").write_text(json.dumps(config))
-    code, said, told = bench(home, cache, "bisect", "--good", "main~2", "--bad", "main", "--case", TEXTURE, *SHIPPED)
+    code, said, told = bench(home, cache, "bisect", "--good", "main~2", "--bad", "main", "--case", TEXTURE, SHIPPED)
     assert (code, said["first_bad"], said["candidates"]) == (5, None, commits[1:]), told
     looks = {look["name"]: look for look in said["looks"]}
     assert looks[commits[1]]["outcome"] == "does not build"
