@@ -45,11 +45,17 @@ class Identity:
     abi: str = ""
     """`ro.product.cpu.abi`: `arm64-v8a`, `x86_64`."""
     extensions: tuple[str, ...] = ()
-    """OpenCL device extensions, sorted."""
+    """OpenCL device extensions, sorted. There is no device without any: empty means that it does not say."""
     image2d_max_width: int = 16384
     image2d_max_height: int = 16384
     image_max_array_layers: int = 2048
     emulated: tuple[str, ...] = ()
+    opencl_told_by: str = ""
+    """What the fields of OpenCL rest on: `probe`, or `tvm` for its runtime's device attributes, which tell less."""
+    opencl_libraries: str = ""
+    """Digest of the files that OpenCL came from, driver included as far as it shows; empty if they cannot be read."""
+    clml_libraries: str = ""
+    """Digest of the files that OpenCL ML came from, where it has files of its own."""
 
     @property
     def key(self) -> str:
@@ -60,9 +66,9 @@ class Identity:
         return f"{self.kind}-{name}-{digest}"
 
     @property
-    def fp16(self) -> bool:
-        """Whether kernels may use `half` arithmetic (extension `cl_khr_fp16`)."""
-        return "cl_khr_fp16" in self.extensions
+    def fp16(self) -> bool | None:
+        """Whether kernels may use `half` arithmetic (extension `cl_khr_fp16`); None if the device does not say."""
+        return "cl_khr_fp16" in self.extensions if self.extensions else None
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,14 @@ _FIXES = {
 }
 
 
+_FP16 = {
+    True: ("yes", ""),
+    False: ("no cl_khr_fp16", "none: cases in half precision end as `unsupported`"),
+    None: ("unknown", "none: cases in half precision are tried"),
+}
+"""What is seen, and what to do."""
+
+
 def examine_device(name: str, cache: Path) -> Iterator[Finding]:
     """All findings on one device, as they are made. Raises `UnknownDevice` if there is none of this name."""
     from device_runner.adb_device import AdbDevice
@@ -232,8 +240,7 @@ def _opencl(device: Device) -> Iterator[Finding]:
     seen = f"{len(have)}, of Qualcomm's {', '.join(sorted(have & set(QUALCOMM))) or 'none'}"
     fix = f"none: path clml needs {missing[0]}" if QUALCOMM[0] in missing else ""
     yield Finding("extensions", Condition.NOTE if fix else Condition.OK, seen, fix)
-    fix = "" if who.fp16 else "none: cases in half precision end as `unsupported`"
-    yield Finding("fp16", Condition.OK if who.fp16 else Condition.NOTE, "yes" if who.fp16 else "no cl_khr_fp16", fix)
+    yield Finding("fp16", Condition.OK if who.fp16 else Condition.NOTE, *_FP16[who.fp16])
     images = f"{who.image2d_max_width} x {who.image2d_max_height}, arrays to {who.image_max_array_layers} layers"
     yield Finding("images", Condition.OK, images)
 

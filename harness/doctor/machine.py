@@ -109,7 +109,8 @@ def _virtual(cache: Path) -> Iterator[Finding]:
     with open_device("virtual", cache) as device:
         who = device.identity
         images = f"{who.image2d_max_width}x{who.image2d_max_height}x{who.image_max_array_layers}"
-        seen = f"answers; GPU {who.gpu}; driver {who.driver}; images to {images}; fp16 {'yes' if who.fp16 else 'no'}"
+        fp16 = {True: "yes", False: "no", None: "unknown"}[who.fp16]
+        seen = f"answers; GPU {who.gpu}; driver {who.driver}; images to {images}; fp16 {fp16}"
         yield Finding("virtual device", Condition.OK, seen)
 
 

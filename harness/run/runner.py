@@ -133,10 +133,13 @@ def _expect(built: Artifact | Answers | Failure, kind: type[T]) -> T:
 
 
 def _require_support(plan: Plan, artifact: Artifact, identity: Identity) -> None:
-    """Raise Unsupported if the device lacks what the library needs: by what was built, not by the case's name alone."""
+    """Raise Unsupported if the device lacks what the library needs: by what was built, not by the case's name alone.
+
+    A device that does not say whether it has it is given the library to try.
+    """
     kernels, asked = artifact.compiled.facts.get("half_kernels", 0), plan.case.precision is not Precision.FLOAT32
     own = bool(kernels) or any(dtype == "float16" for _, _, dtype in artifact.compiled.inputs)
-    if identity.fp16 or not (own or asked):
+    if identity.fp16 is not False or not (own or asked):
         return
     why = "" if asked else f", and the model itself is in half precision ({kernels} of its kernels)"
     raise Unsupported(f"{identity.gpu or identity.serial} cannot compute in half precision (no cl_khr_fp16){why}")

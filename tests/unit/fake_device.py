@@ -75,7 +75,9 @@ class FakeDevice:
     fails: dict[str, BaseException] = field(default_factory=dict)
     error: float = 0.0
     name: str = "fake"
-    identity: Identity = field(default_factory=lambda: Identity("virtual", "fake", gpu="G", emulated=("gpu",)))
+    identity: Identity = field(
+        default_factory=lambda: Identity("virtual", "fake", gpu="G", extensions=("cl_khr_icd",), emulated=("gpu",))
+    )
     steps: list[str] = field(default_factory=list)
     tells: dict[str, str] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)

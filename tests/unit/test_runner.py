@@ -163,6 +163,13 @@ def test_half_precision_needs_a_device_that_has_it(built: Built) -> None:
     assert "cl_khr_fp16" in record.message
 
 
+def test_half_precision_is_tried_on_a_device_that_does_not_say_whether_it_has_it(built: Built) -> None:
+    plan = replace(a_plan(), case=Case("tiny", "opencl", Precision.FLOAT16))
+    silent = FakeDevice(identity=Identity("phone", "fake", gpu="G"))
+    assert silent.identity.fp16 is None
+    assert run(silent, built, plan).outcome is Outcome.OK
+
+
 @pytest.mark.parametrize(
     "compiled",
     [{"facts": {"kernels": 4, "half_kernels": 3}}, {"inputs": [("x", [1, 3], "float16")], "facts": {}}],
