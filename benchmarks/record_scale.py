@@ -1,10 +1,12 @@
 """What commands take to read many records: seconds, seconds of processor time (for a busy machine) and memory.
 
-    python -m benchmarks.record_scale [--records N] [--series N] [--sessions N] [--of CHECKOUT] [--limit SECONDS]
+    python -m benchmarks.record_scale [--records N] [--series N] [--sessions N] [--in FOLDER] [--of CHECKOUT]
+                                      [--limit SECONDS]
 
 Makes a file of records like those of a nightly job on a phone (true ones, 12 samples each, 4 kB), SESSIONS sessions of
 each build, and runs each command on it in a process of its own. `--of` measures another checkout of this project.
-The first `show` makes the index; all other commands find it. A million records are 4 GB in the temporary folder.
+The first `show` makes the index; all other commands find it. A million records are 4 GB in the temporary folder, or in
+that of `--in`, where they are kept for the next time (with the index and the baselines, which then are not made again).
 """
 
 from __future__ import annotations
@@ -122,11 +124,14 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=8)
     parser.add_argument("--of", type=Path, default=HERE)
     parser.add_argument("--limit", type=float, default=900.0)
+    parser.add_argument("--in", type=Path, dest="folder")
     chosen = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="record-scale-") as folder:
-        file, cache = Path(folder) / "records.jsonl", Path(folder)
-        with file.open("w") as stream:
-            stream.writelines(lines(chosen.records, chosen.series, chosen.sessions))
+    with tempfile.TemporaryDirectory(prefix="record-scale-") as temporary:
+        folder = (chosen.folder or Path(temporary)).resolve()
+        file, cache = folder / f"records-{chosen.records}-{chosen.series}-{chosen.sessions}.jsonl", folder
+        if not file.exists():
+            with file.open("w") as stream:
+                stream.writelines(lines(chosen.records, chosen.series, chosen.sessions))
         newest = (chosen.records // chosen.series - 1) // chosen.sessions
         wanted = "".join(f"{case_of(n).id} {artifact_of(n, newest)}\n" for n in range(chosen.series))
         rows = {

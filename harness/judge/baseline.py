@@ -20,8 +20,7 @@ from pydantic import Field as field
 from harness.judge.checked_file import CheckedFile, rounded
 from harness.judge.sides import QUICK_LOOK, SeriesKey, Side, latest_build, side_of
 from harness.judge.stats.controls import Probed
-from harness.judge.stats.samples import is_time
-from harness.judge.stats.session import summarise
+from harness.judge.stats.samples import check_each, is_time
 from harness.run.outcome import Outcome
 from harness.run.record import Record
 
@@ -125,11 +124,12 @@ def bless_build(group: Sequence[Record], *, emulated: bool = False) -> Blessing:
     if not side.sessions:
         note = f"{side.untimed or 'it was not timed'}: no latency is kept"
         return Blessing(key, _baseline(right, []), (*worth, note), Outcome.OK)
-    fit = [record for record in right if record.comparable_ms and summarise([record.comparable_ms])[0]]
-    _, unfit = summarise(side.sessions)
+    timed = [record for record in right if record.comparable_ms]
+    qualities = check_each([record.comparable_ms for record in timed])
+    fit = [record for record, quality in zip(timed, qualities, strict=True) if quality.ok]
     if not fit:
-        return Blessing(key, None, unfit, Outcome.THROTTLED)
-    notes = [f"left out {reason}" for reason in unfit]
+        return Blessing(key, None, side.summary.refused, Outcome.THROTTLED)
+    notes = [f"left out {reason}" for reason in side.summary.refused]
     notes += [f"left out: {QUICK_LOOK}"] if any(record.quick for record in right) else []
     if side.emulated:
         notes.append(f"emulated ({', '.join(side.emulated)}): these times say nothing about a phone")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from harness.judge.comparison import UNGAUGED, Comparison, Result
 from harness.judge.fitness import fitness_of
-from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, Side, Sides
+from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, Side, Sides, summarise_sides
 from harness.judge.stats import fdr, pair
 from harness.judge.stats.pair import Change, Rules
 from harness.judge.stats.session import Noise
@@ -35,6 +35,7 @@ def compare_sides(
     """
     rules, noises = rules or Rules(), noises or {}
     timed = [key for key, side in head.items() if key in base and _both_timed(base[key], side)]
+    summarise_sides(side[key] for side in (base, head) for key in timed)
     changes = {key: _latency_change(base[key], head[key], rules, noises.get(key)) for key in timed}
     fitness = fitness_of(base, head, changes, rules) if gauged else UNGAUGED
     if fitness.fit is False:
@@ -53,7 +54,7 @@ def _both_timed(base: Side, head: Side) -> bool:
 
 def _latency_change(base: Side, head: Side, rules: Rules, noise: Noise | None = None) -> Change:
     """Compare the sessions of two sides that are right. One session on a side is never proof of a change."""
-    change = pair.compare(base.sessions, head.sessions, rules, noise)
+    change = pair.compare_summaries(base.summary, head.summary, rules, noise)
     if change.verdict.changed and min(change.sessions) < FEWEST_SESSIONS:
         return change.unproved("one session is no proof of a change: its samples share its bias")
     return change

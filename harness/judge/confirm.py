@@ -126,7 +126,7 @@ def _believed(noise: Noise | None, comparison: Comparison) -> Noise | None:
     """What calibration knows, unless the sessions that raised the suspicion say that the rig is noisier by now."""
     if not noise or not comparison.base or not comparison.head:
         return None
-    return None if pair.contradicted(noise, comparison.base.sessions, comparison.head.sessions) else noise
+    return None if pair.contradicted(noise, comparison.base.summary, comparison.head.summary) else noise
 
 
 def _decided(suspicion: Verdict, decision: Decision, plan: ConfirmationPlan) -> Confirmation:

@@ -46,7 +46,8 @@ class Gate:
         """Compare with the baselines of the identities that were found, and with no other."""
         meant = [side for key, side in found.items() if key.as_shipped is self.as_shipped]
         heads = {key: replace(side, key=key) for side in meant for key in [side.key._replace(as_shipped=False)]}
-        bases = sides(one for one in self.baselines if one.identity_key in {key.identity for key in heads})
+        here = {key.identity for key in heads}
+        bases = sides(one for one in self.baselines if one.identity_key in here)
         noises = {key: one.estimate.noise for key, one in self.profiles.items()}
         compared = compare_sides(bases, heads, self.rules, noises=noises)
         return judge(compared, self.rules, measurer, self.most_sessions, noises)

@@ -13,7 +13,7 @@ from harness.cases.case import require_case_id
 from harness.judge.remarks import as_opencl
 from harness.judge.stats import robust
 from harness.judge.stats.controls import Probed
-from harness.judge.stats.session import Samples, summarise
+from harness.judge.stats.session import Samples, Summary, summarise, summarise_each
 from harness.judge.verdict import Verdict
 from harness.run.outcome import Outcome, Owner
 from harness.run.record import Record
@@ -59,9 +59,14 @@ class Side:
     """The reference kernel, in each session that measured it."""
 
     @cached_property
+    def summary(self) -> Summary:
+        """Its sessions, each as one number."""
+        return summarise(self.sessions)
+
+    @cached_property
     def location_ms(self) -> float:
         """Hodges-Lehmann location over the usable sessions; NaN without any."""
-        good, _ = summarise(self.sessions)
+        good = self.summary.good
         return math.exp(robust.location([session.log_ms for session in good])) if good else math.nan
 
     @property
@@ -76,6 +81,13 @@ class Side:
 
 
 Sides = Mapping[SeriesKey, Side]
+
+
+def summarise_sides(sides: Iterable[Side]) -> None:
+    """Summarise the sessions of many sides, in a fraction of the time that it takes when each is asked for its own."""
+    waiting = [side for side in sides if "summary" not in vars(side)]
+    for side, summary in zip(waiting, summarise_each([side.sessions for side in waiting]), strict=True):
+        vars(side)["summary"] = summary  # where the cached property keeps it
 
 
 def sides_of(records: Iterable[Record]) -> dict[SeriesKey, Side]:

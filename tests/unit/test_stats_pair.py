@@ -12,7 +12,7 @@ from scipy.stats import false_discovery_control
 from harness.judge.stats import Change, Limits, Noise, Rules, compare, flips, hold, overall, robust
 from harness.judge.stats.fdr import adjusted
 from harness.judge.stats.pair import compare_sessions, contradicted, estimate_shift
-from harness.judge.stats.session import SessionSummary
+from harness.judge.stats.session import SessionSummary, summarise
 from harness.judge.verdict import Verdict
 
 Sessions = list[list[float]]
@@ -239,10 +239,10 @@ def test_a_ranking_flips_only_when_both_orders_are_certain() -> None:
 
 def test_sessions_further_apart_than_calibrated_contradict_it_and_a_change_does_not() -> None:
     noise = Noise(0.01, 15)
-    quiet, noisy = sessions(4), sessions(4, bias=0.08)
-    assert not contradicted(noise, quiet, sessions(2, seed=1))
-    assert not contradicted(noise, quiet, sessions(2, 30.0, seed=1))
-    assert contradicted(noise, noisy, sessions(1, seed=1))
-    assert not contradicted(Noise(0.08, 15), noisy, sessions(1, seed=1))
-    assert not contradicted(noise, quiet[:1], quiet[1:2])
-    assert not contradicted(noise, [], [[math.nan] * 10])
+    quiet, noisy = summarise(sessions(4)), summarise(sessions(4, bias=0.08))
+    assert not contradicted(noise, quiet, summarise(sessions(2, seed=1)))
+    assert not contradicted(noise, quiet, summarise(sessions(2, 30.0, seed=1)))
+    assert contradicted(noise, noisy, summarise(sessions(1, seed=1)))
+    assert not contradicted(Noise(0.08, 15), noisy, summarise(sessions(1, seed=1)))
+    assert not contradicted(noise, summarise(sessions(4)[:1]), summarise(sessions(4)[1:2]))
+    assert not contradicted(noise, summarise([]), summarise([[math.nan] * 10]))

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.judge.stats import Limits, check, robust
-from harness.judge.stats.samples import effective_size, modes, warm_up
-from harness.judge.stats.session import location_ms, locations_ms
+from harness.judge.stats.rows import modes, warm_ups
+from harness.judge.stats.samples import check_each, effective_size
+from harness.judge.stats.session import location_ms, locations_ms, summarise, summarise_each
 
 TIMES = st.lists(st.floats(0.01, 1e4), min_size=1, max_size=30)
 
@@ -63,15 +64,16 @@ def test_samples_are_worth_between_one_and_their_number(times: list[float]) -> N
 
 
 def test_the_warm_up_is_what_lies_outside_the_settled_half() -> None:
-    assert warm_up([30, 28, 25, 20, 20.1, 19.9, 20, 20.1, 20, 19.9]) == 3
-    assert warm_up(noise(20)) == 0
+    rows = np.array([[30, 28, 25, 20, 20.1, 19.9, 20, 20.1, 20, 19.9], [20, *noise(9)]])
+    assert warm_ups(rows).tolist() == [3, 0]
 
 
 def test_two_modes_are_told_from_one() -> None:
-    explained, apart = modes([1.0] * 5 + [2.0] * 5)
-    assert explained == pytest.approx(1)
-    assert apart == pytest.approx(1)
-    assert modes(noise(200, 1.0))[0] < 0.8
+    explained, apart = modes(np.array([[1.0] * 5 + [2.0] * 5, noise(10, 1.0), [3.0] * 10]))
+    assert explained[0] == pytest.approx(1)
+    assert apart[0] == pytest.approx(1)
+    assert explained[1] < 0.8
+    assert explained[2] == 0
 
 
 @pytest.mark.parametrize(
@@ -119,3 +121,19 @@ def test_no_input_raises(samples: list[float]) -> None:
 @settings(deadline=None)
 def test_many_sessions_are_located_as_each_is(sessions: list[list[float]]) -> None:
     assert locations_ms(sessions) == pytest.approx([location_ms(one) for one in sessions], rel=1e-12, nan_ok=True)
+
+
+SESSIONS = st.lists(st.lists(st.floats(1.0, 1.1) | st.just(0.0), max_size=14), max_size=6)
+
+
+@given(st.lists(SESSIONS, max_size=6))
+@settings(deadline=None)
+def test_many_sides_are_summarised_as_each_is(sides: list[list[list[float]]]) -> None:
+    sessions = [session for side in sides for session in side]
+    assert [(one.ok, one.reasons) for one in check_each(sessions)] == [
+        (one.ok, one.reasons) for one in map(check, sessions)
+    ]
+    for together, alone in zip(summarise_each(sides), map(summarise, sides), strict=True):
+        assert together.refused == alone.refused
+        for one, other in zip(together.good, alone.good, strict=True):
+            assert (one.log_ms, one.error) == pytest.approx((other.log_ms, other.error), rel=1e-9)

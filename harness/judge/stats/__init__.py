@@ -1,9 +1,10 @@
 """Statistics of latencies: pure functions on numbers. No I/O, no TVM, no clock. Of ours they
 import only the list of verdicts.
 
-In the order of use, one file each: `samples` (is a session's data sound?), `session` (a session as one number), `pair`
-(base against head), `fdr` (a whole suite at once), `sequential` (confirm a suspect in fresh sessions), `history` (steps
-of a series), `noise` (what a series can show), `controls` (is this run fit?), `geomean` (one number for many).
+In the order of use, one file each: `robust` and `rows` (measures of one session, and of many at once), `samples` (is a
+session's data sound?), `session` (a session as one number), `pair` (base against head), `fdr` (a whole suite at once),
+`sequential` (confirm a suspect in fresh sessions), `history` (steps of a series), `noise` (what a series can show),
+`controls` (is this run fit?), `geomean` (one number for many).
 docs/verdicts.md tells what the verdicts mean, docs/power.md what they have been measured to detect.
 """
 

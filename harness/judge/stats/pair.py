@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from harness.judge.stats import robust
 from harness.judge.stats.samples import Limits
-from harness.judge.stats.session import Noise, Samples, SessionSummary, summarise
+from harness.judge.stats.session import Noise, Samples, SessionSummary, Summary, summarise
 from harness.judge.verdict import Verdict
 
 
@@ -125,15 +125,16 @@ def compare(
     Sessions that `limits` refuse are left out and named; if more than half of a side go, or too few remain to know the
     noise (three in all, or one a side with calibrated `noise`), the verdict is `inconclusive`. Never raises for data.
     """
-    rules = rules or Rules()
-    good_base, refused_base = summarise(base, limits)
-    good_head, refused_head = summarise(head, limits)
-    refused = (*(f"base {reason}" for reason in refused_base), *(f"head {reason}" for reason in refused_head))
-    missing = _missing(base, good_base, "base") or _missing(head, good_head, "head")
-    if missing:
-        used = len(good_base), len(good_head)
+    return compare_summaries(summarise(base, limits), summarise(head, limits), rules, noise)
+
+
+def compare_summaries(base: Summary, head: Summary, rules: Rules | None = None, noise: Noise | None = None) -> Change:
+    """The same of sessions that are already summarised."""
+    refused = (*(f"base {reason}" for reason in base.refused), *(f"head {reason}" for reason in head.refused))
+    if missing := _missing(base, "base") or _missing(head, "head"):
+        used = len(base.good), len(head.good)
         return Change(Verdict.INCONCLUSIVE, sessions=used, reasons=(missing, *refused))
-    change = compare_sessions(good_base, good_head, rules, noise)
+    change = compare_sessions(base.good, head.good, rules, noise)
     return replace(change, reasons=(*change.reasons, *refused))
 
 
@@ -143,7 +144,7 @@ def compare_sessions(
     rules: Rules | None = None,
     noise: Noise | None = None,
 ) -> Change:
-    """Compare sessions that are already summarised and found good, at least one a side."""
+    """The same of sessions that are found good, at least one a side."""
     rules = rules or Rules()
     used = len(base), len(head)
     estimate = estimate_shift(base, head, noise, rules.surprise)
@@ -166,15 +167,14 @@ def estimate_shift(
     return Estimate(robust.shift(logs_base, logs_head), error, df, math.exp(middle), notes)
 
 
-def contradicted(noise: Noise, base: Sequence[Samples], head: Sequence[Samples], surprise: float = 0.05) -> bool:
+def contradicted(noise: Noise, base: Summary, head: Summary, surprise: float = 0.05) -> bool:
     """Whether sessions of each side lie further apart among themselves than calibrated noise lets them.
 
     A change between the sides makes no difference, so sessions that raised a suspicion may be asked.
     """
-    (good_base, _), (good_head, _) = summarise(base), summarise(head)
-    if not good_base or not good_head or not noise.known:
+    if not base.good or not head.good or not noise.known:
         return False
-    variance, df = _own_variance(good_base, good_head)
+    variance, df = _own_variance(base.good, head.good)
     return _surprising(variance, df, noise, surprise)
 
 
@@ -215,12 +215,11 @@ def _surprising(variance: float, df: float, noise: Noise, surprise: float) -> bo
     return df > 0 and float(fdtrc(df, noise.df, variance / noise.sd**2)) < surprise
 
 
-def _missing(all_sessions: Sequence[Samples], good: Sequence[SessionSummary], side: str) -> str:
-    if not all_sessions:
+def _missing(summary: Summary, side: str) -> str:
+    good, refused = len(summary.good), len(summary.refused)
+    if not good + refused:
         return f"{side} has no session"
-    if 2 * len(good) < len(all_sessions) or not good:
-        return f"only {len(good)} of {len(all_sessions)} sessions of {side} can be used"
-    return ""
+    return f"only {good} of {good + refused} sessions of {side} can be used" if good < max(1, refused) else ""
 
 
 def _judge(estimate: Estimate, rules: Rules, used: tuple[int, int]) -> Change:
