@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PHONES := $(VENV)/.phones
 
-.PHONY: demo test test-arm64 test-light benchmarks lint format lock phones system browser userland clean
+.PHONY: demo test test-stock test-arm64 test-light benchmarks lint format lock phones system browser userland clean
 
 demo: $(INSTALLED) system ## a first look: the default suite on the virtual device, few samples of each case
 	$(BIN)/adreno-bench run --quick --findings-are-fine
@@ -20,6 +20,9 @@ benchmarks: $(INSTALLED) system ## how fast the host's own steps are, as ratios
 
 test-arm64: $(INSTALLED) phones system ## run artifacts for arm64 under qemu: two minutes, 600 MB in the cache of pytest
 	ADRENO_BENCH_TEST_ARM64=1 $(BIN)/python -m pytest tests/device/test_arm64.py
+
+test-stock: $(INSTALLED) phones system userland ## the device tests on a Linux build of TVM for this host: STOCK=FOLDER
+	ADRENO_BENCH_TEST_STOCK="$(abspath $(STOCK))" $(BIN)/python -m pytest tests/device
 
 test-light: $(INSTALLED) system ## the nine light models of the onnx package on opencl and texture: an hour
 	ADRENO_BENCH_TEST_LIGHT=all $(BIN)/python -m pytest tests/e2e/test_light_models.py

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -129,13 +130,17 @@ def why_no_sandbox() -> str:
 def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Device]:
     from device_runner.adb_device import AdbDevice
     from device_runner.runtimes import host
+    from device_runner.runtimes.phone import RuntimeStore
     from device_runner.transport.adb_transport import AdbTransport
     from device_runner.virtual import faults, virtual_phone
 
     injected = faults.from_environment()
+    original = RuntimeStore(cache).kept_for(platform.machine())
     opencl, clml = host.libraries(cache)
     chosen = {name: value for name in OPENCL_VARIABLES if (value := os.environ.get(name))}
-    with virtual_phone(cache / name, opencl_runtime=opencl, clml_runtime=clml, env=chosen, injected=injected) as phone:
+    with virtual_phone(
+        cache / name, opencl_runtime=opencl, clml_runtime=clml, original=original, env=chosen, injected=injected
+    ) as phone:
         transport = AdbTransport(phone.serial, phone.adb_port, phone.root, progress)
         emulated = phone.emulated if name == VIRTUAL else (*phone.emulated, SHARED)
         device = AdbDevice(

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from shared_runtimes import link_runtimes
 
+from device_runner.runtimes.phone import RuntimeStore, examine
+from device_runner.runtimes.phone.check import host_interface
+
 FAULT_COLUMNS = ("fault", "outcome", "noticed after s", "brought back by")
 
 
@@ -21,10 +24,20 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+STOCK = "ADRENO_BENCH_TEST_STOCK"
+"""Environment: a folder with TVM's own build for this host, which virtual phones then run."""
+
+
 @pytest.fixture(scope="session")
-def sidecar_cache(pytestconfig: pytest.Config) -> Path:
-    """Where our OpenCL and CLML runtimes are kept from run to run."""
-    return Path(pytestconfig.cache.mkdir("sidecar"))
+def sidecar_cache(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where our OpenCL and CLML runtimes are kept from run to run; with `STOCK` beside TVM's own."""
+    kept = Path(pytestconfig.cache.mkdir("sidecar"))
+    if not (folder := os.environ.get(STOCK)):
+        return kept
+    with_stock = tmp_path_factory.mktemp("stock")
+    link_runtimes(with_stock, kept)
+    RuntimeStore(with_stock).add(examine(Path(folder), host_interface()))
+    return with_stock
 
 
 @pytest.fixture(scope="session")
@@ -41,6 +54,8 @@ def cache(tmp_path_factory: pytest.TempPathFactory, sidecar_cache: Path) -> Path
     """A cache that is new but for the runtimes: what one test builds, the others take from the store."""
     folder = tmp_path_factory.mktemp("cache")
     link_runtimes(folder, sidecar_cache)
+    if (stock := sidecar_cache / "phone-runtime").exists():
+        (folder / "phone-runtime").symlink_to(stock)
     return folder
 
 

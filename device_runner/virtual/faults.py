@@ -22,6 +22,10 @@ class BadFaults(RigFailure):
     outcome = "usage"
 
 
+class NeedsStandIn(BadFaults):
+    """A fault of our `tvm_rpc` and OpenCL runtime, on a virtual phone that runs TVM's own."""
+
+
 class _Numbers:
     """Of which none is negative, but for those named here."""
 
@@ -52,6 +56,16 @@ class SlowKernels(Kernels):
     least_s: float = 0.0
     """What a kernel lasts at least, before the factor: waiting is steadier than computing."""
 
+
+STAND_INS = (
+    "broken_runtime",
+    "taken_ports",
+    "crash_session_after_s",
+    "slow_kernels",
+    "hang_kernels",
+    "simulate_inference_s",
+)
+"""Faults that only our stand-ins for TVM's `tvm_rpc` and OpenCL runtime have."""
 
 SHELL_ANSWERS = ("garbage", "truncated")
 BROKEN_RUNTIMES = ("symbol", "handshake")
@@ -145,6 +159,17 @@ class Faults(_Numbers):
                 raise ValueError(f"{name} should be one of {', '.join(known)}")
         if len(self.taken_ports) not in (0, 2):
             raise ValueError("taken_ports should be the first and the last")
+
+
+def require_stand_ins_for(faults: Faults) -> None:
+    """Raise NeedsStandIn for what does not befall a phone that runs TVM's own software."""
+    needing = [name for name in STAND_INS if getattr(faults, name) != getattr(Faults(), name)]
+    needing += ["reset_gpu" for mishap in faults.mishaps if mishap.what == "reset_gpu"]
+    if needing:
+        raise NeedsStandIn(
+            f"{needing[0]} can only be injected into our own tvm_rpc and OpenCL runtime, and this phone runs TVM's",
+            hint="`adreno-bench runtime list` shows what is kept for this host; `runtime remove` brings ours back",
+        )
 
 
 def write(path: Path, faults: Faults) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import device_runner
 from device_runner.failures import RigFailure
 from device_runner.rpc_server.tvm_rpc.runtime import EXTRA_LIBRARIES
+from device_runner.runtimes.phone import PhoneRuntime, started_in
 from device_runner.transport.quoting import quoted
 from device_runner.virtual import faults, phone, private_adb, processes, sandbox
 from device_runner.virtual.children import Children
@@ -57,6 +58,8 @@ class VirtualPhone:
     """Ends the private adb server, if it still lives, and starts it again on its port; it knows no phone then."""
     kill_adb: Callable[[], None]
     """Kills the private adb server."""
+    original: PhoneRuntime | None = None
+    """TVM's own software that it runs, if it is not our stand-ins."""
 
     @property
     def emulated(self) -> tuple[str, ...]:
@@ -77,9 +80,14 @@ class VirtualPhone:
         return [json.loads(line) for line in (self.home / INJECTED_JSONL).read_text().splitlines()]
 
     def fault(self, **changes: Any) -> Faults:
-        """Inject faults (`fault(frozen=True)`), or end them by setting their default. Others stay as they are."""
+        """Inject faults (`fault(frozen=True)`), or end them by setting their default. Others stay as they are.
+
+        Raises NeedsStandIn for what does not befall TVM's own software.
+        """
         path = self.home / FAULTS_JSON
         injected = replace(faults.read(path), **changes)
+        if self.original:
+            faults.require_stand_ins_for(injected)
         faults.write(path, injected)
         return injected
 
@@ -90,20 +98,24 @@ def virtual_phone(
     *,
     opencl_runtime: Path | None = None,
     clml_runtime: Path | None = None,
+    original: PhoneRuntime | None = None,
     env: Mapping[str, str] | None = None,
     injected: Faults | None = None,
     sandboxed: bool | None = None,
 ) -> Iterator[VirtualPhone]:
     """A virtual phone with its folder at `home`, connected to an adb server of its own.
 
-    `opencl_runtime` is the library with TVM's OpenCL device API, `clml_runtime` the model of its CLML runtime, `env`
-    goes into every process on the phone, `injected` are the faults to begin with, `sandboxed` forces or forbids the
-    sandbox (None: where it can be had). All processes end with the context, or with this process if it is killed.
+    `opencl_runtime` is the library with TVM's OpenCL device API, `clml_runtime` the model of its CLML runtime,
+    `original` a build of TVM's own server and OpenCL runtime for this host, which takes the place of ours, `env` goes
+    into every process on the phone, `injected` are the faults to begin with, `sandboxed` forces or forbids the sandbox
+    (None: where it can be had). All processes end with the context, or with this process if it is killed.
     Raises SetupMissing or RigFailure.
     """
+    if original:
+        faults.require_stand_ins_for(injected or Faults())
     home = home.resolve()
     state = phone.prepare(home)
-    (home / "system/bin/tvm_rpc").write_text(_tvm_rpc_script())
+    (home / "system/bin/tvm_rpc").write_text(_original(original, clml_runtime) if original else _stand_in())
     (home / "system/bin/tvm_rpc").chmod(0o755)
     faults.write(home / FAULTS_JSON, injected or Faults())
     if sandboxed is None:
@@ -111,6 +123,7 @@ def virtual_phone(
     root = Path("/") if sandboxed else home
     (home / REMOTE_ROOT).mkdir(parents=True, exist_ok=True)
     runtimes = [library.resolve() for library in (opencl_runtime, clml_runtime) if library]
+    readable = [library.parent for library in runtimes] + ([original.folder.resolve()] if original else [])
     environment = {**_environment(root, runtimes), **(env or {})}
     with contextlib.ExitStack() as stack:
         if not sandboxed:
@@ -120,13 +133,13 @@ def virtual_phone(
         adb = private_adb.PrivateServer(children, home / "adb", log)
         argv = _python("device_runner.virtual.__main__:main", "--root", str(root))
         if sandboxed:
-            argv = sandbox.command(home, _readable(runtimes), argv, rooted=state.rooted)
+            argv = sandbox.command(home, [*_ours(), *readable], argv, rooted=state.rooted)
         daemon = children.start(argv, env=environment, stdout=subprocess.PIPE, stderr=log)
         serial = f"127.0.0.1:{_port(daemon, home / 'phone.log')}"
         assert daemon.stdout is not None
         Events(daemon.stdout, home)
         private_adb.connect(adb.port, serial, ANSWER_DEADLINE_S)
-        yield VirtualPhone(serial, adb.port, str(root / REMOTE_ROOT), home, sandboxed, adb.restart, adb.kill)
+        yield VirtualPhone(serial, adb.port, str(root / REMOTE_ROOT), home, sandboxed, adb.restart, adb.kill, original)
 
 
 def _port(daemon: subprocess.Popen[bytes], log: Path) -> int:
@@ -162,11 +175,10 @@ def _environment(root: Path, runtimes: Sequence[Path]) -> dict[str, str]:
     }
 
 
-def _readable(runtimes: Sequence[Path]) -> list[Path]:
-    """Host folders that the phone's programs are made of: Python, its packages, ours, what TVM lacks."""
+def _ours() -> list[Path]:
+    """Host folders that the phone's programs are made of: Python, its packages, ours."""
     interpreter = Path(sys.executable).resolve().parent.parent
-    libraries = [library.parent for library in runtimes]
-    return [Path(sys.prefix), Path(sys.base_prefix), interpreter, *_package_folders(), _OURS, *libraries]
+    return [Path(sys.prefix), Path(sys.base_prefix), interpreter, *_package_folders(), _OURS]
 
 
 def _package_folders() -> set[Path]:
@@ -182,7 +194,13 @@ def _python(call: str, *arguments: str) -> list[str]:
     return [sys.executable, "-I", "-B", "-c", code, *arguments]
 
 
-def _tvm_rpc_script() -> str:
+def _original(runtime: PhoneRuntime, clml_runtime: Path | None) -> str:
+    """TVM's own server. There is no OpenCL ML for this host's processor, so the model of it comes along."""
+    preload = (*runtime.preload, *([str(clml_runtime.resolve())] if clml_runtime else []))
+    return f'#!/bin/sh\nexec {quoted(*started_in(str(runtime.folder.resolve()), preload))} "$@"\n'
+
+
+def _stand_in() -> str:
     return f"""#!/bin/sh
 export {FAULTS}="${{0%/*}}/../etc/faults.json"
 exec {quoted(*_python("device_runner.virtual.tvm_rpc.server:main"))} "$@"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 import shutil
 import struct
 import subprocess
@@ -121,6 +122,13 @@ def test_a_linux_board_is_told_from_a_phone(folder: Path) -> None:
         link(folder / name, code, ["libc.so.6"])
     link(folder / "tvm_rpc", PROGRAM, ["libtvm_runtime.so"], ["-Wl,--dynamic-linker=/lib/ld-linux-aarch64.so.1"])
     assert examine(folder, HOST).abi == "aarch64"
+
+
+def test_a_build_for_a_desktop_is_accepted_with_its_smaller_pages(folder: Path) -> None:
+    for name, code in {"libtvm_ffi.so": FFI, "libtvm_runtime.so": RUNTIME, "libtvm_runtime_opencl.so": OPENCL}.items():
+        mark(link(folder / name, code, page=4096), EM_X86_64)
+    mark(link(folder / "tvm_rpc", PROGRAM, (), ["-Wl,--dynamic-linker=/lib64/ld-linux-x86-64.so.2"]), EM_X86_64)
+    assert examine(folder, HOST).abi == "x86_64"
 
 
 def test_android_libraries_are_not_taken_for_a_boards(folder: Path) -> None:
@@ -242,6 +250,17 @@ def test_a_runtime_is_kept_once_and_found_by_abi(folder: Path, tmp_path: Path) -
     found = kept.runtime_for("arm64-v8a")
     assert (found.folder / "tvm_rpc").read_bytes() == (folder / "tvm_rpc").read_bytes()
     assert found.preload == ("libtvm_runtime_opencl.so",)
+
+
+def test_the_latest_for_an_abi_is_kept_for_it_and_can_be_executed(folder: Path, tmp_path: Path) -> None:
+    kept = RuntimeStore(tmp_path / "cache")
+    (folder / "tvm_rpc").chmod(0o644)
+    kept.add(examine(folder, HOST))
+    link(folder / "libtvm_runtime_opencl.so", OPENCL + "void _ZN3tvm5laterEv(){}", ["libtvm_runtime.so"])
+    later = kept.add(examine(folder, HOST))
+    assert kept.kept_for("arm64-v8a") == later
+    assert kept.kept_for("x86_64") is None
+    assert os.access(later.folder / "tvm_rpc", os.X_OK)
 
 
 def test_a_phone_without_a_runtime_is_told_how_to_get_one(tmp_path: Path) -> None:

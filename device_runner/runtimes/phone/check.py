@@ -1,4 +1,4 @@
-"""Is this folder a runtime that a phone could load? Asked on the host, of the files alone.
+"""Is this folder a runtime that a device could load? Asked on the host, of the files alone.
 
 The release of TVM is not written in its runtime libraries. What tells releases apart is their interface: the C
 functions of tvm-ffi (46, 48 and 50 of them in 0.1.12, 0.1.13 and 0.1.14) and the names of the VM's built-in functions
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from device_runner.failures import Failure
 from device_runner.runtimes.phone.elf import BadElf, Elf, read_elf
@@ -23,8 +23,9 @@ REQUIRED = (PROGRAM, RUNTIME, FFI, OPENCL)
 WELCOME = (EXTRA, CXX)
 """Taken if they are there, and asked for only by who needs them."""
 
-PAGE_BYTES = 16_384
+ARM64_PAGE_BYTES = 16_384
 """The largest page of Android 15 and later (developer.android.com/guide/practices/page-sizes)."""
+X86_64_PAGE_BYTES = 4096
 
 VENDOR_LIBRARIES = frozenset({"libOpenCL.so", "libcdsprpc.so"})
 """Of the phone's maker; visible to programs in /data/local/tmp. A copy in the folder would hide the phone's own."""
@@ -37,11 +38,10 @@ ANDROID_LIBRARIES = VENDOR_LIBRARIES | {f"lib{name}.so" for name in _ANDROID.spl
 """Android's own, for everybody (developer.android.com/ndk/guides/stable_apis)."""
 
 _GLIBC = """
-ld-linux-aarch64.so.1 libOpenCL.so.1 libc.so.6 libdl.so.2 libgcc_s.so.1 libm.so.6 libpthread.so.0 librt.so.1
-libstdc++.so.6 libz.so.1
+libOpenCL.so.1 libc.so.6 libdl.so.2 libgcc_s.so.1 libm.so.6 libpthread.so.0 librt.so.1 libstdc++.so.6 libz.so.1
 """
 GLIBC_LIBRARIES = frozenset(_GLIBC.split())
-"""What a Linux board with a desktop's C and C++ libraries has."""
+"""What a Linux board with a desktop's C and C++ libraries has, beside the linker itself."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,21 @@ class System:
     machine: str
     interpreter: str
     libraries: frozenset[str]
+    page_bytes: int
+    """The largest page that it may have."""
+
+
+def _glibc(abi: str, machine: str, interpreter: str, page_bytes: int) -> System:
+    libraries = GLIBC_LIBRARIES | {PurePosixPath(interpreter).name}
+    return System(abi, "Linux with glibc", machine, interpreter, libraries, page_bytes)
 
 
 SYSTEMS = (
-    System("arm64-v8a", "Android", "EM_AARCH64", "/system/bin/linker64", frozenset(ANDROID_LIBRARIES)),
-    System("aarch64", "Linux with glibc", "EM_AARCH64", "/lib/ld-linux-aarch64.so.1", GLIBC_LIBRARIES),
+    System(
+        "arm64-v8a", "Android", "EM_AARCH64", "/system/bin/linker64", frozenset(ANDROID_LIBRARIES), ARM64_PAGE_BYTES
+    ),
+    _glibc("aarch64", "EM_AARCH64", "/lib/ld-linux-aarch64.so.1", ARM64_PAGE_BYTES),
+    _glibc("x86_64", "EM_X86_64", "/lib64/ld-linux-x86-64.so.2", X86_64_PAGE_BYTES),
 )
 
 
@@ -151,7 +161,7 @@ def _read_all(folder: Path) -> tuple[dict[str, Elf], list[str]]:
         except (BadElf, OSError) as error:
             reasons.append(f"{name} {error if isinstance(error, BadElf) else f'cannot be read: {error.strerror}'}")
             continue
-        provided = ANDROID_LIBRARIES | GLIBC_LIBRARIES | seen
+        provided = seen.union(*(system.libraries for system in SYSTEMS))
         found = [need for need in elf.needed if need not in provided and _plain(need) and (folder / need).is_file()]
         waiting += found
         seen.update(found)
@@ -183,9 +193,9 @@ def _unloadable(name: str, elf: Elf, system: System, elves: Mapping[str, Elf]) -
         yield f"{name} is not position-independent, as {system.name} requires"
     if name != PROGRAM and not elf.exported:
         yield f"{name} was stripped of its dynamic symbol table (use `llvm-strip --strip-unneeded`)"
-    if elf.page_bytes < PAGE_BYTES:
-        flag = "-Wl,-z,max-page-size=16384"
-        yield f"{name} is aligned to pages of {elf.page_bytes} bytes, not {PAGE_BYTES} (link with {flag}, or NDK r28)"
+    if elf.page_bytes < (pages := system.page_bytes):
+        flag = f"-Wl,-z,max-page-size={pages}"
+        yield f"{name} is aligned to pages of {elf.page_bytes} bytes, not {pages} (link with {flag}, or NDK r28)"
     if elf.text_relocations:
         yield f"{name} has text relocations, which Android refuses"
     for need in elf.needed:

@@ -25,7 +25,12 @@ def install(transport: AdbTransport, folder: Path, preload: Sequence[str] = ()) 
     for file in files:
         sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
         push(transport, file, sha256, f"{target}/{file.name}", timeout_s=PUSH_TIMEOUT_S)
-    environment = [f"LD_LIBRARY_PATH={target}"]
+    return started_in(target, preload)
+
+
+def started_in(folder: str, preload: Sequence[str] = ()) -> tuple[str, ...]:
+    """The command that starts a runtime which lies in a folder of the device."""
+    environment = [f"LD_LIBRARY_PATH={folder}"]
     if preload:
         environment.append(f"LD_PRELOAD={':'.join(preload)}")
-    return ("env", *environment, f"{target}/{PROGRAM}")
+    return ("env", *environment, f"{folder}/{PROGRAM}")

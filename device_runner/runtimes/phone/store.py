@@ -18,7 +18,7 @@ from pathlib import Path
 
 from device_runner.disk import disk_full
 from device_runner.failures import Failure, RigFailure, SetupMissing
-from device_runner.runtimes.phone.check import Examined
+from device_runner.runtimes.phone.check import PROGRAM, Examined
 
 FILES = "files"
 FACTS = "runtime.json"
@@ -71,6 +71,7 @@ class RuntimeStore:
             (scratch / FILES).mkdir(parents=True)
             for file in examined.files:
                 shutil.copyfile(file, scratch / FILES / file.name)
+            (scratch / FILES / PROGRAM).chmod(0o755)  # one for this host is executed where it lies
             (scratch / FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
             shutil.rmtree(self.folder / digest, ignore_errors=True)
             scratch.rename(self.folder / digest)
@@ -96,14 +97,17 @@ class RuntimeStore:
         shutil.rmtree(self.folder / found[0].digest)
         return found[0]
 
-    def runtime_for(self, abi: str) -> PhoneRuntime:
-        """The latest one for an ABI that was compared with the TVM of this host. Raises `SetupMissing`."""
-        for_abi = [runtime for runtime in self.entries() if runtime.abi == abi]
+    def kept_for(self, abi: str) -> PhoneRuntime | None:
+        """The latest one for an ABI that was compared with the TVM of this host, if there is any."""
         tvm = installed_tvm()
-        for runtime in for_abi:
-            if runtime.tvm == tvm:
-                return runtime
-        others = f", only for TVM {', '.join(sorted({runtime.tvm for runtime in for_abi}))}" if for_abi else ""
+        return next((runtime for runtime in self.entries() if (runtime.abi, runtime.tvm) == (abi, tvm)), None)
+
+    def runtime_for(self, abi: str) -> PhoneRuntime:
+        """As `kept_for`. Raises `SetupMissing` if there is none."""
+        if kept := self.kept_for(abi):
+            return kept
+        tvm, found = installed_tvm(), {runtime.tvm for runtime in self.entries() if runtime.abi == abi}
+        others = f", only for TVM {', '.join(sorted(found))}" if found else ""
         raise SetupMissing(
             f"there is no TVM {tvm} runtime for phones with ABI {abi or 'unknown'} yet{others}",
             hint="build one (docs/phones.md) and give it to `adreno-bench runtime add FOLDER`",
