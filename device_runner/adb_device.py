@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from device_runner.device import Identity, Rung, Steadiness, T, ThermalLimits
+from device_runner.device import Identity, Pulse, Rung, Steadiness, T, ThermalLimits
 from device_runner.recovery.rungs import adb_rungs
 from device_runner.rpc_device import RpcDevice
 from device_runner.stability import Keeper
+from device_runner.stability.pulse import pulses
 from device_runner.transport import adb_server
 from device_runner.transport.adb_transport import AdbTransport
 from device_runner.transport.base import Transport
@@ -55,6 +56,10 @@ class AdbDevice(RpcDevice):
     def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
         """Do `work` on a cool phone with its knobs set, which stay set until `close`; say whether it kept its pace."""
         return self.keeper.steadily(work, limits)
+
+    def pulses(self, limits: ThermalLimits) -> Callable[[], Pulse]:
+        """What the phone says of its heat and pace, look by look."""
+        return pulses(lambda: self.keeper.look()[0], limits.thermal_status)
 
     def close(self) -> None:
         """Restore what was set on the phone."""

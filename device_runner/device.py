@@ -136,6 +136,25 @@ class Steadiness:
     """What was read before and after, what was set, and what could not be set; ready for JSON."""
 
 
+@dataclass(frozen=True)
+class Pulse:
+    """What one look found at a device that is kept running. None means unknown."""
+
+    clock_mhz: int | None = None
+    """Mean clock of the GPU while it was busy since the look before; if nothing counts that, its clock right now."""
+    gpu_c: float | None = None
+    power_level: int | None = None
+    """The fastest that heat allows: 0 is the fastest that there is."""
+    thermal_status: int | None = None
+    """Android's, as in `ThermalLimits`."""
+    battery_percent: int | None = None
+    battery_c: float | None = None
+    shows_heat: bool = False
+    """Whether it would be seen if heat slowed the device down."""
+    slowed: str = ""
+    """The signs of that, in one line; empty if there are none."""
+
+
 class Program(Protocol):
     """A library loaded in a session."""
 
@@ -230,6 +249,9 @@ class Device(Protocol):
 
         Raises what `work` raises, or `DeviceFailure`.
         """
+
+    def pulses(self, limits: ThermalLimits) -> Callable[[], Pulse]:
+        """What looks at the device whenever it is called, in one round trip; it raises `DeviceFailure`."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from device_runner.device import Identity, Pushed, Rung, Steadiness, T, ThermalLimits, Toggles
+from device_runner.device import Identity, Pulse, Pushed, Rung, Steadiness, T, ThermalLimits, Toggles
 from device_runner.failures import (
     DeviceCrash,
     DeviceFull,
@@ -107,6 +107,10 @@ class RpcDevice(ABC):
     def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
         """Do `work`: there is nothing to set or read on a machine that is not a phone."""
         return work(), Steadiness()
+
+    def pulses(self, limits: ThermalLimits) -> Callable[[], Pulse]:
+        """All unknown, on a machine that is not a phone."""
+        return Pulse
 
     @abstractmethod
     def _identity(self, opencl: Mapping[str, Any]) -> Identity:

@@ -36,6 +36,8 @@ class Request:
     quirks: QuirkPolicy = WORKED_AROUND
     quick: bool = False
     """For a first look, with the fewest samples: only on a device that is emulated."""
+    sustain_s: float = 0.0
+    """If not 0, each case is kept running for so long instead of being sampled."""
 
     @classmethod
     def read(
@@ -45,6 +47,7 @@ class Request:
         quirks: QuirkPolicy = WORKED_AROUND,
         *,
         quick: bool = False,
+        sustain_s: float = 0.0,
     ) -> Request:
         """Read the suite and choose its cases by globs. No device is opened. Raises UsageError, SetupMissing."""
         from harness.build.planner import check
@@ -56,7 +59,7 @@ class Request:
         suite, cache = load_suite(suite_file), cache_root()
         cases = choose(suite, globs)
         check(suite, cases, cache)
-        return cls(suite, cases, cache, quirks, quick)
+        return cls(suite, cases, cache, quirks, quick, sustain_s)
 
     def plans(self, identity: Identity) -> list[Plan]:
         """The cases, planned for a device. Raises UsageError for a quick look at one that is not emulated."""
@@ -67,8 +70,8 @@ class Request:
                 f"{identity.gpu or identity.serial} is not emulated, so a quick look would waste what it has to say",
                 hint="leave --quick out",
             )
-        options = (identity, self.cache, self.quirks)
-        return [plan_case(self.suite, case, *options, quick=self.quick) for case in self.cases]
+        options, quick, sustain_s = (identity, self.cache, self.quirks), self.quick, self.sustain_s
+        return [plan_case(self.suite, case, *options, quick=quick, sustain_s=sustain_s) for case in self.cases]
 
     def oracles(self) -> list[Job]:
         """What is asked of the oracle: the same on every device, so it can be asked before there is one."""

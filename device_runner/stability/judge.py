@@ -20,12 +20,7 @@ def judge(before: Reading, after: Reading, *, held: bool = False, tolerated_stat
     `tolerated_status` is taken for this phone's normal.
     """
     share = clock_share(before, after)
-    reasons = [
-        *_reset(before, after),
-        *_limited(before, after),
-        *_cooled(before, after),
-        *_status(before, after, tolerated_status),
-    ]
+    reasons = [*_reset(before, after), *slowed_by_heat(before, after, tolerated_status)]
     unsteady = share is not None and share < ONE_LEVEL
     if unsteady and held and not reasons:
         reasons.append(f"the clock was held, and yet the GPU spent only {share:.0%} of its time at one level")
@@ -43,10 +38,35 @@ def judge(before: Reading, after: Reading, *, held: bool = False, tolerated_stat
 
 def clock_share(before: Reading, after: Reading) -> float | None:
     """Share of the GPU's time between the readings that it spent at its most used level; None if that is unknown."""
+    spent = _spent(before, after)
+    return max(spent) / sum(spent) if spent else None
+
+
+def slowed_by_heat(before: Reading, after: Reading, tolerated_status: int = 0) -> list[str]:
+    """Whether heat slowed the phone down in either reading: the signs of it, each in a line."""
+    return [*_limited(before, after), *_cooled(before, after), *_status(before, after, tolerated_status)]
+
+
+def shows_heat(reading: Reading) -> bool:
+    """Whether a reading would show that heat slows the phone down."""
+    signs = (reading.thermal_pwrlevel, reading.max_clock_mhz, reading.gpu_cooling, reading.thermal_status)
+    return any(sign is not None for sign in signs)
+
+
+def busy_clock_mhz(before: Reading, after: Reading) -> float | None:
+    """Mean clock of the GPU over the time between the readings in which it was busy; None if that is unknown."""
+    clocks, spent = after.clocks_mhz, _spent(before, after)
+    if not clocks or not spent or len(clocks) != len(spent):
+        return None
+    return sum(clock * time for clock, time in zip(clocks, spent, strict=True)) / sum(spent)
+
+
+def _spent(before: Reading, after: Reading) -> list[int] | None:
+    """How long the GPU was busy at each level between the readings, as its driver counts; None if that is unknown."""
     if not before.clock_stats or not after.clock_stats or len(before.clock_stats) != len(after.clock_stats):
         return None
     spent = [new - old for old, new in zip(before.clock_stats, after.clock_stats, strict=True)]
-    return max(spent) / sum(spent) if min(spent) >= 0 and any(spent) else None
+    return spent if min(spent) >= 0 and any(spent) else None
 
 
 def _reset(before: Reading, after: Reading) -> list[str]:

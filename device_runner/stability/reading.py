@@ -45,6 +45,10 @@ class Reading:
     """Fastest clock that the temperature allows."""
     top_clock_mhz: int | None = None
     """Fastest clock that there is."""
+    clock_mhz: int | None = None
+    """The clock at this moment, which falls within milliseconds when there is nothing to do."""
+    clocks_mhz: tuple[int, ...] | None = None
+    """All clocks that there are, in the driver's order, which is also that of `clock_stats`."""
     clock_stats: tuple[int, ...] | None = None
     """Time at each power level since boot, as the driver counts it (most likely busy microseconds)."""
     reset_count: int | None = None
@@ -67,7 +71,7 @@ def reading(said: Mapping[str, str]) -> Reading:
     thermal = said.get("thermalservice", "")
     battery = _battery(said.get("battery", ""))
     hal = _temperatures(thermal)
-    clocks = numbers(said.get("gpu_available_frequencies", ""))
+    clocks = tuple(megahertz(str(clock)) for clock in numbers(said.get("gpu_available_frequencies", "")) or ())
     level, scale = whole(battery.get("level", "")), whole(battery.get("scale", "100"))
     return Reading(
         gpu_c=_first(celsius(said.get("temp", "")), _hottest(said.get("zones", "").split()), hal.get(TYPE_GPU)),
@@ -78,7 +82,9 @@ def reading(said: Mapping[str, str]) -> Reading:
         gpu_cooling=_gpu_cooling(thermal),
         thermal_pwrlevel=_natural(said.get("thermal_pwrlevel", "")),
         max_clock_mhz=megahertz(said.get("max_clock_mhz", "")),
-        top_clock_mhz=max(filter(None, (megahertz(str(clock)) for clock in clocks or ())), default=None),
+        top_clock_mhz=max(filter(None, clocks), default=None),
+        clock_mhz=megahertz(said.get("gpuclk", "")),
+        clocks_mhz=tuple(filter(None, clocks)) if clocks and all(clocks) else None,
         clock_stats=numbers(said.get("gpu_clock_stats", "")),
         reset_count=_natural(said.get("reset_count", "")),
     )

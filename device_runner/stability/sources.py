@@ -20,6 +20,7 @@ GPU_NODES = (
     "temp",
     "thermal_pwrlevel",
     "max_clock_mhz",
+    "gpuclk",
     "gpu_available_frequencies",
     "gpu_clock_stats",
     "reset_count",

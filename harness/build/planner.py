@@ -63,8 +63,11 @@ def plan_case(
     policy: QuirkPolicy = WORKED_AROUND,
     *,
     quick: bool = False,
+    sustain_s: float = 0.0,
 ) -> Plan:
-    """Plan one case for a device, for a `quick` look with the fewest samples and without the reference kernel.
+    """Plan one case for a device, for a `quick` look with the fewest samples, or to be kept running for `sustain_s`.
+
+    Neither is timed beside the reference kernel.
 
     Raises UsageError if its model cannot be used.
     """
@@ -76,9 +79,9 @@ def plan_case(
         oracle=plan_oracle(suite, case.model, cache),
         quirks=tuple(request.quirks),
         relative_tolerance=suite.relative_tolerance(case),
-        budget=Budget(suite.budget_s, suite.samples, suite.limits.run_s, quick),
+        budget=Budget(suite.budget_s, suite.samples, suite.limits.run_s, quick, sustain_s),
         thermal_limits=suite.steady.thermal_limits(identity.serial),
-        reference=None if quick else reference_job(request),
+        reference=None if quick or sustain_s else reference_job(request),
     )
 
 

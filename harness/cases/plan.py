@@ -33,6 +33,8 @@ class Budget:
     """After this long without an answer the program hangs."""
     quick: bool = False
     """For a first look at an emulated device, whose times say nothing: the fewest samples, whatever the rest says."""
+    sustain_s: float = 0.0
+    """If not 0, the case is kept running for so long instead of being sampled."""
 
 
 @dataclass(frozen=True)

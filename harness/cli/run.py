@@ -22,7 +22,9 @@ from harness.cli.options import (
     TrackerAddress,
     grouped,
 )
+from harness.cli.sustained import sustained_table
 from harness.cli.table import json_array, results_table, size
+from harness.failures import UsageError
 from harness.run.outcome import ExitCode, Outcome, exit_code, without_findings
 
 if TYPE_CHECKING:
@@ -54,6 +56,16 @@ def run(
     quick: Annotated[
         bool, typer.Option("--quick", help="A first look at an emulated device: three samples a case, not to compare.")
     ] = False,
+    sustain: Annotated[
+        float | None,
+        typer.Option(
+            "--sustain",
+            metavar="SECONDS",
+            min=1,
+            max=86_400,
+            help="Keep each case running for so long (600 is usual) and say how its pace holds as the phone gets warm.",
+        ),
+    ] = None,
     allow_reboot: Annotated[
         bool, typer.Option("--allow-reboot", help="Reboot a lost phone if nothing else brings it back.")
     ] = False,
@@ -71,10 +83,13 @@ def run(
     from harness.run.record import RecordFile
     from harness.run.record_index import RecordIndex
 
+    if sustain and (quick or resume):
+        wrong = "--quick" if quick else "--resume"
+        raise UsageError(f"--sustain does not go with {wrong}", hint="a sustained run is always taken anew, as asked")
     file = RecordFile(records)
     file.require_writable()
     with Screen() as screen, RecordIndex(records, screen.say) if resume else nullcontext() as kept:
-        request = what.request(quick=quick)
+        request = what.request(quick=quick, sustain_s=sustain or 0.0)
         at = address_of(tracker) if tracker else None
         names = _members(device or (kept.devices if kept and not at else None), request.cache, at, screen.say)
         for skipped in kept.skipped if kept else ():
@@ -84,7 +99,7 @@ def run(
     if as_json:
         out_whole(json_array(results.all))
     else:
-        out(results_table(results.all))
+        out(sustained_table(results.all) if sustain else results_table(results.all))
         lost = [f"{name} was lost: {why}" for name, why in results.lost.items()]
         out("\n".join([*_summary(results.done, records), *_settled(results.settled), *lost]))
     raise typer.Exit(_exit_code(results, findings_are_fine))
@@ -193,6 +208,9 @@ def _summary(done: Sequence[Record], records: Path) -> list[str]:
     if quirks:
         explained = "`adreno-bench quirks` explains them, each record names its own"
         lines.append(f"{len(quirks)} upstream defects were worked around ({explained})")
+    if any(record.sustained for record in done):
+        drawn = "`adreno-bench show --sustained --plot sustained.html` draws it"
+        lines.append(f"sustained runs are never compared with others; {drawn}")
     if any(record.quick for record in done):
         lines.append("a quick look: these times are never compared with others; leave --quick out to measure")
     emulated = dict.fromkeys(part for record in done for part in record.emulated)

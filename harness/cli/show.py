@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,10 +19,12 @@ from harness.cli.options import (
     SuiteFile,
 )
 from harness.cli.table import milliseconds
+from harness.failures import UsageError
 
 if TYPE_CHECKING:
     from harness.judge.path_ranking import Standing
     from harness.run.record import Record
+    from harness.run.record_index import RecordIndex
 
 
 def show(
@@ -46,27 +50,44 @@ def show(
             "--diverge", help="Run the network of one case in pieces: which operator is the first that is off?"
         ),
     ] = False,
+    sustained: Annotated[
+        bool,
+        typer.Option(
+            "--sustained", help="Sustained runs: the first minute, the last one, and when heat slowed the phone down."
+        ),
+    ] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="FILE", help="With --sustained: draw them into a page (.html) or a .png."),
+    ] = None,
     suite: SuiteFile = DEFAULT_SUITE,
     device: DeviceOfRecords = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the latest record of each case on each device; of a single case, everything that is known."""
-    from device_runner.names import suggestion
     from harness.cli.record_filter import open_index, wanted
     from harness.cli.screen import out, out_whole
     from harness.cli.table import json_array, results_table
-    from harness.failures import UsageError
     from harness.judge.remarks import remarks
 
-    globs = [glob] if glob else None
+    if plot and not sustained:
+        raise UsageError("--plot draws sustained runs", hint="add --sustained")
+
+    def asked_for(case: str) -> bool:
+        return wanted(case, [glob] if glob else None)
+
     with open_index(records) as index:
-        found = index.every if every else index.newest
-        chosen = list(found(lambda case: wanted(case, globs)))
+        if every:
+            chosen = [record for record in index.every(asked_for) if bool(record.sustained) is sustained]
+        else:
+            chosen = list(index.newest(asked_for, sustained=sustained))
         if not chosen:
-            known = index.cases
-            what = f"no record of {glob!r} in {records}" if glob else f"there are no records in {records}"
-            raise UsageError(what, hint=suggestion(glob, known) if glob and known else "`adreno-bench run` makes some")
-    if partitions:
+            raise _nothing_found(glob, records, index, sustained)
+    if sustained:
+        from harness.cli.sustained import show_sustained
+
+        show_sustained(chosen, plot, as_json)
+    elif partitions:
         _show_partitions(chosen, as_json)
     elif crossover:
         _show_path_ranking(chosen, as_json)
@@ -87,9 +108,22 @@ def show(
         out(results_table(chosen))
 
 
+def _nothing_found(glob: str | None, records: Path, index: RecordIndex, sustained: bool) -> UsageError:
+    from device_runner.names import suggestion
+
+    known = index.cases
+    if glob and not any(fnmatch.fnmatchcase(case, glob) for case in known):
+        hint = suggestion(glob, known) if known else "`adreno-bench run` makes some"
+        return UsageError(f"no record of {glob!r} in {records}", hint=hint)
+    if sustained:
+        return UsageError(f"no sustained run in {records}", hint="`adreno-bench run --sustain 600` makes one")
+    if known:
+        return UsageError(f"only sustained runs in {records}", hint="`adreno-bench show --sustained` shows them")
+    return UsageError(f"there are no records in {records}", hint="`adreno-bench run` makes some")
+
+
 def _show_partitions(records: Sequence[Record], as_json: bool) -> None:
     from harness.cli.screen import out, out_json
-    from harness.failures import UsageError
     from harness.paths.clml.report import render
 
     reports = {record.case: record.offload for record in records if record.offload}

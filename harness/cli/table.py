@@ -49,7 +49,7 @@ def results_table(records: Sequence[Record]) -> str:
     rows = [(record.device, *_row(record)) if several else _row(record) for record in records]
     headers = ("device", *COLUMNS) if several else COLUMNS
     text = table(rows, headers, right=NUMBERS, alike=ALIKE, spare=SPARE)
-    return "\n".join([text, *_complaints(records)])
+    return "\n".join([text, *complaints(records)])
 
 
 def milliseconds(value_ms: float) -> str:
@@ -92,8 +92,8 @@ def _location(samples_ms: Sequence[float]) -> str:
     return milliseconds(found) if math.isfinite(found) else "-"
 
 
-def _complaints(records: Sequence[Record]) -> list[str]:
-    """Why a case is not `ok`, and what is remarked on those that are."""
+def complaints(records: Sequence[Record]) -> list[str]:
+    """The lines below a table: why a case is not `ok`, and what is remarked on those that are."""
     lines = []
     for r in records:
         if r.outcome is not Outcome.OK:

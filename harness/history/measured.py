@@ -63,7 +63,8 @@ def _kept(request: Request) -> Record | None:
     if not file or not os.environ.get(environment.REUSE):
         return None
     key = (request.cases[0].id, request.quirks.as_shipped)
-    same = [record for record in file.load().records if (record.case, record.as_shipped) == key and not record.quick]
+    latencies = [record for record in file.load().records if not record.quick and not record.sustained]
+    same = [record for record in latencies if (record.case, record.as_shipped) == key]
     return same[-1] if same and same[-1].outcome.conclusive else None
 
 

@@ -14,6 +14,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -29,12 +30,14 @@ BLOCKS, BLOCK_BYTES = 256, 4096
 LOCKED_S = 5.0
 """How long somebody else may be writing to the index, until this process makes one for itself."""
 SAY_EVERY_S = 5.0
+FIRST_MONDAY = date(1969, 12, 29).toordinal()
+"""Weeks are counted from the one that 1970 begins in."""
 
 TABLES = (
-    'CREATE TABLE series (id INTEGER PRIMARY KEY, "case" TEXT, identity TEXT, as_shipped INTEGER, device TEXT, '
-    'UNIQUE ("case", identity, as_shipped, device))',
+    'CREATE TABLE series (id INTEGER PRIMARY KEY, "case" TEXT, identity TEXT, as_shipped INTEGER, sustained INTEGER, '
+    'device TEXT, phone TEXT, UNIQUE ("case", identity, as_shipped, sustained, device, phone))',
     "CREATE TABLE line (series INTEGER, at INTEGER, artifact TEXT, quick INTEGER, own INTEGER, conclusive INTEGER, "
-    "PRIMARY KEY (series, at)) WITHOUT ROWID",
+    "outcome TEXT, week INTEGER, recoveries INTEGER, PRIMARY KEY (series, at)) WITHOUT ROWID",
     "CREATE TABLE foreign_line (at INTEGER PRIMARY KEY, why TEXT)",
     "CREATE TABLE state (inode INTEGER, size INTEGER, mtime_ns INTEGER, whole INTEGER, lines INTEGER, digest BLOB)",
 )
@@ -54,14 +57,57 @@ class State(NamedTuple):
     """Of what lies before there."""
 
 
-def series_of(record: Record) -> tuple[str, str, bool, str]:
+class SeriesRow(NamedTuple):
     """What the table `series` says of a record."""
-    return record.case, record.identity_key, record.as_shipped, record.device
+
+    case: str
+    identity: str
+    as_shipped: bool
+    sustained: bool
+    device: str
+    phone: str
+    """Its own serial, whatever was typed after `--device`."""
 
 
-def facts_of(record: Record) -> tuple[str, bool, bool, bool]:
-    """What the table `line` says of a record. One of a baseline that was run again is not its file's own."""
-    return record.artifact, record.quick, record.compiled_with is None, record.outcome.conclusive
+class LineRow(NamedTuple):
+    """What the table `line` says of a record."""
+
+    artifact: str
+    quick: bool
+    own: bool
+    """False for one of a baseline that was run again."""
+    conclusive: bool
+    outcome: str
+    week: int
+    """In which it began: so many after that of 1970-01-01, each from Monday on, in UTC; -1 if that is unreadable."""
+    recoveries: int
+    """How many rungs were climbed to bring the device back."""
+
+
+def series_of(record: Record) -> SeriesRow:
+    """That of a record."""
+    kind = record.as_shipped, record.sustained is not None
+    return SeriesRow(record.case, record.identity_key, *kind, record.device, record.identity.serial)
+
+
+def facts_of(record: Record) -> LineRow:
+    """That of a record."""
+    outcome, own = record.outcome, record.compiled_with is None
+    week, recoveries = week_of(record.started_at), len(record.recovery)
+    return LineRow(record.artifact, record.quick, own, outcome.conclusive, outcome.value, week, recoveries)
+
+
+def week_of(started_at: str) -> int:
+    """The week of a time in ISO 8601, as `LineRow.week` counts."""
+    try:
+        return (date.fromisoformat(started_at[:10]).toordinal() - FIRST_MONDAY) // 7
+    except ValueError:
+        return -1
+
+
+def monday_of(week: int) -> str:
+    """The first day of a week, in ISO 8601."""
+    return date.fromordinal(FIRST_MONDAY + 7 * week).isoformat()
 
 
 class IndexDatabase:
@@ -170,7 +216,7 @@ class IndexDatabase:
                 else:
                     yield number_of(*series_of(record)), at, *facts_of(record)
 
-        db.executemany("INSERT INTO line VALUES (?, ?, ?, ?, ?, ?)", rows())
+        db.executemany(f"INSERT INTO line VALUES (?, ?{', ?' * len(LineRow._fields)})", rows())
         db.execute("DELETE FROM state")
         state = State(seen.st_ino, seen.st_size, seen.st_mtime_ns, whole, lines, self._digest(whole))
         db.execute("INSERT INTO state VALUES (?, ?, ?, ?, ?, ?)", state)
@@ -193,11 +239,12 @@ def _form() -> str:
 
 def _numbers(db: sqlite3.Connection) -> Callable[..., int]:
     """What gives a series its number."""
+    columns, places = [f'"{name}"' for name in SeriesRow._fields], ", ".join("?" * len(SeriesRow._fields))
+    where = " AND ".join(f"{column} = ?" for column in columns)
 
     @functools.lru_cache(1 << 14)
     def number_of(*series: str | bool) -> int:
-        db.execute('INSERT OR IGNORE INTO series ("case", identity, as_shipped, device) VALUES (?, ?, ?, ?)', series)
-        where = '"case" = ? AND identity = ? AND as_shipped = ? AND device = ?'
+        db.execute(f"INSERT OR IGNORE INTO series ({', '.join(columns)}) VALUES ({places})", series)
         found: int = db.execute(f"SELECT id FROM series WHERE {where}", series).fetchone()[0]
         return found
 

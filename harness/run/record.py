@@ -25,6 +25,7 @@ from device_runner.recovery import RecoveryStep
 from harness.failures import UsageError
 from harness.run.correctness import Accuracy
 from harness.run.outcome import Outcome
+from harness.run.sustained import Sustained
 
 SCHEMA: Literal[1] = 1
 LONGEST_LINE_BYTES = 4 << 20
@@ -78,6 +79,9 @@ class Record(BaseModel):
     """Whether two consecutive inferences of the warm-up agreed. Records of earlier versions call it `settled`."""
     steadiness: dict[str, Any] = {}
     """Temperatures, clocks and battery around the samples, and what was set to hold them; docs/phones.md."""
+    sustained: Sustained | None = None
+    """Of a run that was to go on for some time (`run --sustain`), what it measured; such a record has no other times,
+    and is compared with none."""
     throttled_ms: list[float] = []
     """Samples of wall time of a run that the device did not hold its pace in; only with outcome `throttled`."""
     reference: str = ""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from device_runner.failures import RigFailure
-from harness.run.index_database import IndexDatabase, facts_of, series_of
+from harness.run.index_database import IndexDatabase, LineRow, SeriesRow, facts_of, series_of
 from harness.run.record import LONGEST_LINE_BYTES, NotARecord, Record, RecordFile, ResumeKey, parse
 
 if TYPE_CHECKING:
@@ -25,12 +25,13 @@ T = TypeVar("T")
 Wanted = Callable[[str], bool]
 """Whether a case is asked for, by its id."""
 
-SERIES = """SELECT "case", identity, as_shipped, :device AS device FROM series WHERE :device IS NULL OR device = :device
+SERIES = """SELECT "case", identity, as_shipped, sustained, :device AS device FROM series
+    WHERE sustained = :sustained AND (:device IS NULL OR device = :device)
     GROUP BY "case", identity, as_shipped ORDER BY min(id)"""
-LINES = """SELECT at, "case", identity, as_shipped, device, artifact, quick, own, conclusive
+LINES = f"""SELECT at, {", ".join(f'"{name}"' for name in (*SeriesRow._fields, *LineRow._fields))}
     FROM series JOIN line ON series = id"""
 OF_SERIES = f"""{LINES} WHERE "case" = :case AND identity = :identity AND as_shipped = :as_shipped
-    AND (:device IS NULL OR device = :device)"""
+    AND sustained = :sustained AND (:device IS NULL OR device = :device)"""
 NEWEST = f"{OF_SERIES} ORDER BY own DESC, at DESC LIMIT 1"
 NEWEST_BUILD = f"{OF_SERIES} AND artifact = (SELECT artifact FROM ({NEWEST})) ORDER BY at"
 OF_KEY = f"{OF_SERIES} AND artifact = :artifact AND quick = :quick"
@@ -45,7 +46,8 @@ class RecordIndex:
 
     `say` hears how far the making of an index has come. Opening raises UsageError for what is no file, RigFailure for
     one that cannot be read, and so does every question. A series is a case on an identity, as shipped or not; series
-    come in the order in which their first records lie in the file, and the records of each likewise.
+    come in the order in which their first records lie in the file, and the records of each likewise. Sustained runs
+    make series of their own, which only `every` and whoever asks for them sees.
     """
 
     def __init__(self, path: Path, say: Callable[[str], None] = lambda _: None) -> None:
@@ -87,9 +89,9 @@ class RecordIndex:
 
         return self._twice(read)
 
-    def newest(self, wanted: Wanted) -> Iterator[Record]:
+    def newest(self, wanted: Wanted, *, sustained: bool = False) -> Iterator[Record]:
         """The last record of each series; that of a baseline which was run again only if there is no other."""
-        for series in self._series(wanted, None):
+        for series in self._series(wanted, None, sustained):
             yield from self._ask(NEWEST, **series)
 
     def newest_builds(self, wanted: Wanted, device: str | None = None) -> Iterator[list[Record]]:
@@ -98,16 +100,18 @@ class RecordIndex:
 
     def of_key(self, key: ResumeKey) -> list[Record]:
         """All records with a resume key."""
-        return self._ask(f"{OF_KEY} ORDER BY at", **key._asdict(), device=None)
+        return self._ask(f"{OF_KEY} ORDER BY at", **key._asdict(), device=None, sustained=False)
 
     def settled(self, key: ResumeKey) -> Record | None:
         """The last record with a resume key that says something of its case; None if there is none."""
-        found = self._ask(f"{OF_KEY} AND conclusive ORDER BY at DESC LIMIT 1", **key._asdict(), device=None)
+        of_key = {**key._asdict(), "device": None, "sustained": False}
+        found = self._ask(f"{OF_KEY} AND conclusive ORDER BY at DESC LIMIT 1", **of_key)
         return found[0] if found else None
 
-    def _series(self, wanted: Wanted, device: str | None) -> list[dict[str, Any]]:
-        names = ("case", "identity", "as_shipped", "device")
-        return [dict(zip(names, row, strict=True)) for row in self._rows(SERIES, device=device) if wanted(row[0])]
+    def _series(self, wanted: Wanted, device: str | None, sustained: bool = False) -> list[dict[str, Any]]:
+        names, rows = ("case", "identity", "as_shipped", "sustained", "device"), self._rows
+        found = rows(SERIES, device=device, sustained=sustained)
+        return [dict(zip(names, row, strict=True)) for row in found if wanted(row[0])]
 
     def _ask(self, question: str, **about: Any) -> list[Record]:
         return self._twice(lambda: [self._record(*row) for row in self._db.execute(question, about)])

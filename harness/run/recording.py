@@ -17,6 +17,7 @@ from harness.compiler.installed import harness_version, versions
 from harness.run.context import Origin
 from harness.run.outcome import Outcome
 from harness.run.record import Record
+from harness.run.sustained import Collected
 from harness.store import cache_root
 
 if TYPE_CHECKING:
@@ -54,10 +55,19 @@ class Throttled(DeviceFailure):
     outcome = "throttled"
 
 
+class Stopped(SystemExit):
+    """A person stopped a sustained run. Its record is kept all the same; what stopped it is the cause."""
+
+    def __init__(self, record: Record) -> None:
+        super().__init__("stopped")
+        self.record = record
+
+
 class Recording:
     """Collects what becomes known of a case, turns any failure into its outcome, and always ends with a record.
 
-    Ctrl-C and the like pass through: a case that was interrupted has no outcome.
+    Ctrl-C and the like pass through: a case that was interrupted has no outcome, but for a sustained run, which keeps
+    what it measured (`Stopped`).
     """
 
     def __init__(self, case: Case, origin: Origin, *, artifact: str = "", quirks: Sequence[str] = ()) -> None:
@@ -78,13 +88,16 @@ class Recording:
             "outcome": Outcome.OK,
         }
         self.lost: Failure | None = None
-        """The loss of the device or of what leads to it, if that is what ended the case."""
+        """The loss of the device or of what leads to it, if that is what ended the case and trying again may help."""
+        self.collected: Collected | None = None
+        """What a sustained run has measured so far; None of any other."""
 
     @classmethod
     def of(cls, plan: Plan, origin: Origin) -> Recording:
         """The recording of a planned case."""
         made = cls(plan.case, origin, artifact=plan.compile.key, quirks=plan.quirks)
         made.note(quick=plan.budget.quick)
+        made.collected = Collected(plan.budget.sustain_s) if plan.budget.sustain_s else None
         return made
 
     def __enter__(self) -> Self:
@@ -150,10 +163,15 @@ class Recording:
             raise Throttled(steadiness.why, hint="let it cool, or raise its `wait_s` under [steady] in the suite")
         self.note(**vars(timing), **(vars(reference) if reference else {}))
 
+    def sustained(self, steadiness: Steadiness) -> None:
+        """Add how the phone was around a sustained run: that heat slowed it is what was to be found out."""
+        self.note(steadiness=dict(steadiness.facts))
+
     @property
     def record(self) -> Record:
         """The record of what is known."""
-        return Record.model_validate(self._known)
+        sustained = None if self.collected is None else self.collected.so_far
+        return Record.model_validate({**self._known, "sustained": sustained})
 
     def _has(self) -> str:
         """What the device does have, for whoever wonders why a case is unsupported."""
@@ -166,9 +184,12 @@ class Recording:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         if not isinstance(error, Exception):
+            if error and self.collected:
+                self.collected.stopped = True
+                raise Stopped(self.record) from error
             return False
         failure = error if isinstance(error, Failure) else _our_fault(error)
-        self.lost = failure if isinstance(failure, (DeviceLost, LinkFailure)) else None
+        self.lost = failure if isinstance(failure, (DeviceLost, LinkFailure)) and not self.collected else None
         evidence = failure.evidence
         if isinstance(failure, Unsupported):
             evidence = f"{self._has()}\n{evidence}"

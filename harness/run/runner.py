@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from device_runner.device import Identity, Program, Session
+from device_runner.device import Identity, Program, Session, Steadiness
 from device_runner.failures import Failure, Unsupported
 from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact
 from harness.build.oracle import load_arrays
@@ -20,8 +20,9 @@ from harness.run.correctness import judge
 from harness.run.progress import Progress, RunStep, Silent
 from harness.run.record import Record, RecordFile, ResumeKey
 from harness.run.record_index import RecordIndex
-from harness.run.recording import Recording
+from harness.run.recording import Recording, Stopped
 from harness.run.reference import Reference, ReferenceKernel, prepare_reference
+from harness.run.sustained import Collected, sustain
 from harness.run.timing import Timing, measure
 from harness.run.vacuous import vacuous
 
@@ -40,10 +41,16 @@ def run_suite(
     built = builder.build(job for plan in plans for job in plan.jobs)
     progress.begin(len(plans))
     for plan in plans:
-        record = run_with_recovery(plan, built, run, progress)
+        stopped: Stopped | None = None
+        try:
+            record = run_with_recovery(plan, built, run, progress)
+        except Stopped as early:
+            record, stopped = early.record, early
         if records:
             records.append(record)
         progress.done(record)
+        if stopped:
+            raise stopped.__cause__ or stopped
         yield record
 
 
@@ -112,10 +119,26 @@ def _attempt(plan: Plan, built: Built, run: Run, progress: Progress) -> Recordin
             emulated = recording.proved(tuning.proof(session))
             if run.timed and not emulated:
                 progress.step(case.id, RunStep.SAMPLING)
-                limits = plan.thermal_limits
-                times, steadiness = run.device.steadily(lambda: _times(program, session, plan, kernel), limits)
-                recording.measured(*times, steadiness)
+                if recording.collected is None:
+                    limits = plan.thermal_limits
+                    times, steadiness = run.device.steadily(lambda: _times(program, session, plan, kernel), limits)
+                    recording.measured(*times, steadiness)
+                else:
+                    recording.sustained(_sustained(program, plan, run, recording.collected, progress))
     return recording
+
+
+def _sustained(program: Program, plan: Plan, run: Run, into: Collected, progress: Progress) -> Steadiness:
+    """Keep the case running from within the thermal limits on; what becomes of it then is what is asked for."""
+    limits = plan.thermal_limits
+
+    def tell(text: str) -> None:
+        progress.step(plan.case.id, f"{RunStep.SAMPLING}: {text}")
+
+    def work() -> None:
+        sustain(program, plan.budget, run.device.pulses(limits), into, tell=tell)
+
+    return run.device.steadily(work, limits)[1]
 
 
 def _times(

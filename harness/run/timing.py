@@ -41,7 +41,7 @@ def measure(program: Program, budget: Budget, clock: Callable[[], float] = time.
     if budget.quick:
         return _quick_look(program, budget)
     began = clock()
-    warm_up_ms = _warm_up(program, budget, clock)
+    warm_up_ms = warm_up(program, budget, clock)
     left_s = max(0.0, budget.seconds - (clock() - began))
     wall = _affordable(left_s * (1 - DEVICE_SHARE), warm_up_ms[-1], FEWEST_SAMPLES, max(budget.samples, FEWEST_SAMPLES))
     device = _affordable(left_s * DEVICE_SHARE, warm_up_ms[-1], FEWEST_DEVICE_SAMPLES, FEWEST_SAMPLES)
@@ -63,7 +63,7 @@ def _quick_look(program: Program, budget: Budget) -> Timing:
     )
 
 
-def _warm_up(program: Program, budget: Budget, clock: Callable[[], float]) -> list[float]:
+def warm_up(program: Program, budget: Budget, clock: Callable[[], float]) -> list[float]:
     """Run until two consecutive times agree, or the warm-up's share of the budget is spent."""
     began = clock()
     times = program.wall_ms(2, timeout_s=budget.timeout_s)

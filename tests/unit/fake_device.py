@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from device_runner.device import Identity, Loadable, Pushed, Rung, Steadiness, T, ThermalLimits, Toggles
+from device_runner.device import Identity, Loadable, Pulse, Pushed, Rung, Steadiness, T, ThermalLimits, Toggles
 from device_runner.failures import Failure
 from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, Compiled
 from harness.build.oracle import save_arrays
@@ -83,6 +83,7 @@ class FakeDevice:
     files: dict[str, bytes] = field(default_factory=dict)
     log: Callable[[Toggles], str] = lambda toggles: ""
     steadiness: Steadiness = field(default_factory=Steadiness)
+    pulse: Pulse = field(default_factory=Pulse)
     rungs: Sequence[Rung] = ()
 
     def met(self, step: str) -> None:
@@ -110,6 +111,13 @@ class FakeDevice:
 
     def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
         return work(), self.steadiness
+
+    def pulses(self, limits: ThermalLimits) -> Callable[[], Pulse]:
+        def pulse() -> Pulse:
+            self.met("look")
+            return self.pulse
+
+        return pulse
 
 
 def a_plan(name: str = "tiny", precision: Precision = Precision.FLOAT32) -> Plan:

@@ -68,6 +68,7 @@ def test_the_nodes_of_the_gpu() -> None:
             "temp": "41300",
             "thermal_pwrlevel": "2",
             "max_clock_mhz": "400",
+            "gpuclk": "200000000",
             "gpu_available_frequencies": "800000000 600000000 400000000",
             "gpu_clock_stats": "12 0 345678901234",
             "reset_count": "3",
@@ -78,6 +79,8 @@ def test_the_nodes_of_the_gpu() -> None:
         thermal_pwrlevel=2,
         max_clock_mhz=400,
         top_clock_mhz=800,
+        clock_mhz=200,
+        clocks_mhz=(800, 600, 400),
         clock_stats=(12, 0, 345678901234),
         reset_count=3,
     )
