@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from device_runner.device import Identity, Pulse, Rung, Steadiness, T, ThermalLimits
+from device_runner.hardware import chip_and_board
 from device_runner.recovery.rungs import adb_rungs
 from device_runner.rpc_device import RpcDevice
 from device_runner.stability import Keeper
@@ -25,7 +26,7 @@ PHONE_ROOT = "/data/local/tmp/adreno-bench"
 
 
 class AdbDevice(RpcDevice):
-    """A phone or the virtual device. `emulated` names what is not real.
+    """A phone or the virtual device. `emulated` names what is not real, `runtime` what was brought to it.
 
     `restart_adb` restarts the adb server that the transport speaks to; by default that is the user's own.
     """
@@ -38,6 +39,7 @@ class AdbDevice(RpcDevice):
         *,
         kind: str = "phone",
         emulated: Sequence[str] = (),
+        runtime: str = "",
         restart_adb: Callable[[], None] | None = None,
     ) -> None:
         super().__init__(name, transport, program)
@@ -45,8 +47,9 @@ class AdbDevice(RpcDevice):
         self._restart_adb = restart_adb or partial(adb_server.revive, transport.serial)
         self._kind = kind
         self._emulated = tuple(emulated)
-        system = transport.root.removesuffix(PHONE_ROOT)
-        self.keeper = Keeper(transport, system=system, wired=None if kind == "phone" else True)
+        self._runtime = runtime
+        self._system = transport.root.removesuffix(PHONE_ROOT)
+        self.keeper = Keeper(transport, system=self._system, wired=None if kind == "phone" else True)
 
     @property
     def rungs(self) -> Sequence[Rung]:
@@ -74,6 +77,9 @@ class AdbDevice(RpcDevice):
             rom=known.get("ro.build.fingerprint", ""),
             abi=known.get(ABI_PROPERTY) or machine(self.transport),
             emulated=self._emulated,
+            vendor=known.get("ro.vendor.build.fingerprint", ""),
+            runtime=self._runtime,
+            **chip_and_board(self.transport, self._system),
             **opencl,
         )
 

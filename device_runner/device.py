@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Identity:
-    """What makes two runs comparable. A new identity starts a new series.
+    """Who a device is. What makes two runs comparable is its `key`: a new one starts a new series.
 
     Empty text means that the device does not say. `emulated` names what is not real on this device.
     """
@@ -57,13 +57,47 @@ class Identity:
     clml_libraries: str = ""
     """Digest of the files that OpenCL ML came from, where it has files of its own."""
 
+    vendor: str = ""
+    """Fingerprint of the build that the drivers came with (`ro.vendor.build.fingerprint`)."""
+    chip: str = ""
+    """What `/sys/devices/soc0` says: machine, family, id and revision."""
+    board: str = ""
+    """Model of the device tree: what a Linux board is called."""
+    runtime: str = ""
+    """Hash of the runtime that was brought to the device (`adreno-bench runtime list`). Not part of the key: TVM's
+    runtime is under test like its compiler, so a rebuilt one is compared with the one before it, and named."""
+
     @property
     def key(self) -> str:
-        """Short stable text of what makes runs comparable; the serial is not part of it."""
-        parts = (self.kind, self.soc, self.gpu, self.driver, self.clml, self.rom, self.abi, *self.emulated)
+        """Short stable text of what makes runs comparable: what the device is, and which one of its kind.
+
+        What is not known changes nothing, so that a series goes on when a device is asked for more than before.
+        """
+        parts = [self.kind, self.soc, self.gpu, self.driver, self.clml, self.rom, self.abi, *self.emulated]
+        parts += [f"{name}={value}" for name, value in self._also_in_key.items() if value]
         digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:8]
         name = "".join(c if c.isalnum() else "_" for c in (self.gpu or self.soc or self.serial))
-        return f"{self.kind}-{name}-{digest}"
+        return "-".join(filter(None, (self.kind, name, digest, self.handset)))
+
+    @property
+    def handset(self) -> str:
+        """Tells a phone from others of its model, which differ by more than most changes of a compiler.
+
+        Five digits of the serial's hash: enough for the phones of a lab, and too few to find the serial by. Empty for
+        what is no handset: all virtual devices are one device, and so is a host.
+        """
+        return hashlib.sha256(self.serial.encode()).hexdigest()[:5] if self.kind == "phone" and self.serial else ""
+
+    @property
+    def _also_in_key(self) -> Mapping[str, str]:
+        """What came with the device, by name. A phone's ROM and handset stand for its chip and board as well."""
+        return {
+            "opencl": self.opencl_libraries,
+            "clml": self.clml_libraries,
+            "vendor": "" if self.vendor == self.rom else self.vendor,
+            "chip": "" if self.rom else self.chip,
+            "board": "" if self.rom else self.board,
+        }
 
     @property
     def fp16(self) -> bool | None:

@@ -16,6 +16,7 @@ from typing import Any
 
 from device_runner.device import Identity, Pushed, ShellResult
 from device_runner.failures import RigFailure
+from device_runner.hardware import chip_and_board
 from device_runner.rpc_device import RpcDevice
 from device_runner.transport.base import RemoteProcess
 from device_runner.transport.quoting import quoted
@@ -93,6 +94,7 @@ class LocalDevice(RpcDevice):
             soc=platform.processor() or platform.machine(),
             rom=platform.platform(),
             abi=platform.machine(),
+            **chip_and_board(self.transport),
             **opencl,
         )
 

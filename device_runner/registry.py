@@ -144,7 +144,13 @@ def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Devi
         transport = AdbTransport(phone.serial, phone.adb_port, phone.root, progress)
         emulated = phone.emulated if name == VIRTUAL else (*phone.emulated, SHARED)
         device = AdbDevice(
-            name, transport, ["tvm_rpc"], kind="virtual", emulated=emulated, restart_adb=phone.restart_adb
+            name,
+            transport,
+            ["tvm_rpc"],
+            kind="virtual",
+            emulated=emulated,
+            runtime=original.digest if original else "",
+            restart_adb=phone.restart_adb,
         )
         with closing(device):
             yield device
@@ -169,7 +175,8 @@ def _phone(serial: str, cache: Path, progress: Progress | None) -> Iterator[Devi
 
     transport = AdbTransport(serial, default_port(), PHONE_ROOT, progress)
     runtime = RuntimeStore(cache).runtime_for(abi_of(transport))
-    with closing(AdbDevice(serial, transport, install(transport, runtime.folder, runtime.preload))) as device:
+    program = install(transport, runtime.folder, runtime.preload)
+    with closing(AdbDevice(serial, transport, program, runtime=runtime.digest)) as device:
         yield device
 
 

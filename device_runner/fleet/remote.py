@@ -60,8 +60,9 @@ def open_remote(
         say(f"got {grant.offer.name}")
         transport = RemoteTransport(grant.serial, 0, grant.root, address=address, token=grant.token)
         name, identity = grant.offer.name, grant.offer.identity
-        program = _program(grant, transport, cache)
-        with closing(RemoteDevice(name, transport, program, kind=identity.kind, emulated=identity.emulated)) as device:
+        program, runtime = _program(grant, transport, cache)
+        held = RemoteDevice(name, transport, program, kind=identity.kind, emulated=identity.emulated, runtime=runtime)
+        with closing(held) as device:
             yield device, _teller(control)
 
 
@@ -131,17 +132,17 @@ def _grant(control: socket.socket, address: Address) -> Grant:
     return grant
 
 
-def _program(grant: Grant, transport: RemoteTransport, cache: Path) -> Sequence[str]:
-    """The command that starts TVM's RPC server there, after bringing a phone what it needs for that."""
+def _program(grant: Grant, transport: RemoteTransport, cache: Path) -> tuple[Sequence[str], str]:
+    """The command that starts TVM's RPC server there, and the hash of the runtime that a phone was brought for that."""
     from device_runner.runtimes.phone import RuntimeStore, install
 
     if grant.offer.identity.kind != "virtual":
         runtime = RuntimeStore(cache).runtime_for(abi_of(transport))
-        return install(transport, runtime.folder, runtime.preload)
+        return install(transport, runtime.folder, runtime.preload), runtime.digest
     if grant.tvm != version("apache-tvm"):
         message = f"{grant.offer.name} is a virtual device with TVM {grant.tvm}, here is {version('apache-tvm')}"
         raise RigFailure(message, hint="install the same on both hosts")
-    return ["tvm_rpc"]
+    return ["tvm_rpc"], ""
 
 
 def _teller(control: socket.socket) -> Tell:

@@ -54,6 +54,7 @@ def _properties() -> dict[str, str]:
         "ro.build.version.release": "14",
         "ro.build.version.sdk": "34",
         "ro.build.fingerprint": "adreno-bench/virtual/virtual:14/1/1:user/release-keys",
+        "ro.vendor.build.fingerprint": "adreno-bench/virtual/virtual:14/1/1:user/release-keys",
         "ro.build.type": "user",
         "ro.debuggable": "0",
         "sys.boot_completed": "1",
@@ -87,10 +88,21 @@ class Battery:
 
 
 @dataclass(frozen=True)
+class Chip:
+    """What the kernel says of the chip that everything sits on."""
+
+    machine: str = "virtual"
+    family: str = "none"
+    soc_id: str = "0"
+    revision: str = "1.0"
+
+
+@dataclass(frozen=True)
 class PhoneState:
     """All that can change on the phone without a process doing it."""
 
     properties: Mapping[str, str] = field(default_factory=_properties)
+    chip: Chip = Chip()
     gpu: Gpu = Gpu()
     battery: Battery = Battery()
     temperatures_mc: Mapping[str, int] = field(
@@ -172,7 +184,8 @@ def _state(values: Mapping[str, Any]) -> PhoneState:
     try:
         gpu = Gpu(**values["gpu"])
         gpu = Gpu(**{**asdict(gpu), "levels_mhz": tuple(gpu.levels_mhz), "busy_us": tuple(gpu.busy_us)})
-        return PhoneState(**{**values, "gpu": gpu, "battery": Battery(**values["battery"])})
+        chip, battery = Chip(**values.get("chip", {})), Battery(**values["battery"])
+        return PhoneState(**{**values, "chip": chip, "gpu": gpu, "battery": battery})
     except (KeyError, TypeError) as error:
         hint = f"see {PhoneState.__module__}.{PhoneState.__qualname__}"
         raise RigFailure(f"not the state of a virtual phone: {error}", hint=hint) from None
@@ -191,6 +204,8 @@ def _rendered(state: PhoneState) -> Iterator[tuple[str, str]]:
     yield "system/etc/rooted", f"{int(state.rooted)}\n"
     yield "system/etc/dumpsys/battery", _battery(state.battery)
     yield "system/etc/dumpsys/thermalservice", _thermalservice(state)
+    for name, value in asdict(state.chip).items():
+        yield f"sys/devices/soc0/{name}", f"{value}\n"
     for name, value in _kgsl(state.gpu, state.temperatures_mc.get(GPU_ZONE, 0)).items():
         yield f"sys/class/kgsl/kgsl-3d0/{name}", f"{value}\n"
     for index, (kind, temperature_mc) in enumerate(state.temperatures_mc.items()):

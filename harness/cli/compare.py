@@ -158,10 +158,13 @@ def _load(source: Path, globs: list[str] | None) -> dict[SeriesKey, Side]:
 
 def _remark(base: dict[SeriesKey, Side], head: dict[SeriesKey, Side]) -> str:
     """Why nothing could be compared."""
+    from harness.judge.handsets import of_one_model
+
     identities = [sorted({key.identity for key in side}) for side in (base, head)]
     if set(identities[0]) & set(identities[1]):
         return ""
-    return f"nothing was compared: base ran on {', '.join(identities[0])}, head on {', '.join(identities[1])}"
+    ran = f"nothing was compared: base ran on {', '.join(identities[0])}, head on {', '.join(identities[1])}"
+    return "; ".join(filter(None, (ran, of_one_model(*identities))))
 
 
 def _emulated(result: Result) -> str:

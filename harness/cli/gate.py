@@ -91,13 +91,16 @@ def _run(what: CaseOptions, held_to: Gate, device: str | None, records: Path | N
 
 def _remark(result: Result, held_to: Gate) -> str:
     """What was not compared, and why."""
+    from harness.judge.handsets import of_one_model
     from harness.judge.verdict import Verdict
 
     new = [str(comparison.key) for comparison in result.cases if comparison.verdict is Verdict.NEW]
     here = {comparison.key.identity for comparison in result.cases}
     others = sorted({one.identity_key for one in held_to.baselines} - here)
     lines = [f"no baseline: {', '.join(new)} (`adreno-bench bless` makes one)"] if new else []
+    handsets = of_one_model(here, others) if others else ""
     lines += [f"baselines of another identity are never compared: {', '.join(others)}"] if others else []
+    lines += [handsets] if handsets else []
     timed = [comparison.key for comparison in result.cases if comparison.base and comparison.base.sessions]
     unknown = [str(key) for key in timed if key not in held_to.profiles]
     hint = "`adreno-bench calibrate` learns it, and then fewer sessions decide"

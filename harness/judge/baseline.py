@@ -36,11 +36,14 @@ class BlessedSession(BaseModel):
     """Which reference kernel was timed in it (`harness.run.reference`)."""
     reference_ms: list[float] = []
     slowed_ms: list[float] = []
+    runtime: str = ""
+    """Hash of the runtime that was brought to the device for it."""
 
     @classmethod
     def of(cls, record: Record) -> BlessedSession:
         """What is kept of a record."""
-        kept = cls(started_at=record.started_at, wall_ms=[rounded(ms) for ms in record.wall_ms])
+        wall_ms = [rounded(ms) for ms in record.wall_ms]
+        kept = cls(started_at=record.started_at, wall_ms=wall_ms, runtime=record.identity.runtime)
         if not all(map(is_time, (*record.reference_ms, *record.slowed_ms))):
             return kept
         reference = {name: [rounded(ms) for ms in getattr(record, name)] for name in ("reference_ms", "slowed_ms")}
@@ -81,6 +84,7 @@ class Baseline(CheckedFile):
             artifact=self.artifact,
             quirks=self.quirks,
             tvm=self.tvm,
+            runtime=self.sessions[-1].runtime if self.sessions else "",
             emulated=self.emulated,
             probes=tuple(Probed(s.reference, s.reference_ms, s.slowed_ms) for s in self.sessions if s.reference),
         )

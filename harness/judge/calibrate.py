@@ -59,9 +59,10 @@ def take_sessions(
 
 def unfinished(plans: Sequence[Plan], run: Run, kept: RecordIndex, sessions: int) -> dict[str, list[Record]]:
     """What an interrupted calibration left of each case, for this build and device."""
-    identity, found = run.device.identity.key, {}
+    identity, found = run.device.identity, {}
     for plan in plans:
-        of_case = kept.of_key(ResumeKey(plan.case.id, identity, plan.compile.key, run.as_shipped))
+        of_build = kept.of_key(ResumeKey(plan.case.id, identity.key, plan.compile.key, run.as_shipped))
+        of_case = [record for record in of_build if record.identity.runtime == identity.runtime]
         found[plan.case.id] = of_case[len(of_case) // sessions * sessions :]
     return found
 

@@ -11,7 +11,15 @@ from collections.abc import Mapping
 
 from harness.judge.comparison import UNGAUGED, Comparison, Result
 from harness.judge.fitness import fitness_of
-from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, Side, Sides, summarise_sides
+from harness.judge.sides import (
+    FEWEST_SESSIONS,
+    SeriesKey,
+    Side,
+    Sides,
+    another_runtime,
+    same_build,
+    summarise_sides,
+)
 from harness.judge.stats import fdr, pair
 from harness.judge.stats.pair import Change, Rules
 from harness.judge.stats.session import Noise
@@ -65,7 +73,7 @@ def _compare(key: SeriesKey, base: Side | None, head: Side, change: Change | Non
         verdict = change.verdict
         return Comparison(key, base, head, verdict, (*change.reasons, *_remarks(base, head, verdict)), change)
     verdict, reason = _by_outcome(base, head)
-    return Comparison(key, base, head, verdict, (reason,))
+    return Comparison(key, base, head, verdict, (reason, *_runtimes(base, head, verdict)))
 
 
 def _by_outcome(base: Side | None, head: Side) -> tuple[Verdict, str]:
@@ -96,7 +104,7 @@ def _right_now(base: Side, head: Side) -> tuple[Verdict, str]:
 
 def _remarks(base: Side, head: Side, verdict: Verdict) -> tuple[str, ...]:
     """What may explain a change of latency, and whether it is one of the path at all."""
-    return (*_causes(base, head, verdict), *_not_its_path(base, head))
+    return (*_causes(base, head, verdict), *_runtimes(base, head, verdict), *_not_its_path(base, head))
 
 
 def _not_its_path(base: Side, head: Side) -> tuple[str, ...]:
@@ -105,10 +113,18 @@ def _not_its_path(base: Side, head: Side) -> tuple[str, ...]:
     return next(((f"as opencl ({name}): {why}",) for name, why in sides.items() if why), ())
 
 
+def _runtimes(base: Side | None, head: Side, verdict: Verdict) -> tuple[str, ...]:
+    """A rebuilt runtime is named beside whatever it may have changed."""
+    told = another_runtime(base, head) if base and verdict is not Verdict.SAME else ""
+    return (told,) if told else ()
+
+
 def _causes(base: Side, head: Side, verdict: Verdict) -> tuple[str, ...]:
     if verdict not in (Verdict.SLOWER, Verdict.FASTER):
         return ()
-    if base.artifact == head.artifact:
+    if same_build(base, head):
         return ("the artifact is the same: the device changed, not the compiler",)
+    if base.artifact == head.artifact:
+        return ("the artifact is the same: the runtime or the device changed, not the compiler",)
     other = sorted({*base.quirks} ^ {*head.quirks})
     return (f"worked around on one side only: {', '.join(other)}",) if other else ()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from harness.judge.comparison import Comparison, Result
-from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, finding
+from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, finding, same_build
 from harness.judge.stats import pair
 from harness.judge.stats.pair import Change, Rules, change_of
 from harness.judge.stats.sequential import Arm, ConfirmationPlan, Decision, Stage, decide
@@ -93,13 +93,14 @@ def confirm(suspicion: Verdict, plan: ConfirmationPlan, measure: Measure, noise:
 def _settled(
     comparison: Comparison, plan: ConfirmationPlan, measurer: Measurer, noise: Noise | None, *, unfit: bool
 ) -> Comparison:
-    suspicion = suspected(comparison, plan.rules)
+    suspicion, base, head = suspected(comparison, plan.rules), comparison.base, comparison.head
     if suspicion is None:
         return comparison if unfit else _unchanged_so_far(comparison, plan.rules)
     looks = f"looks {suspicion.value}, which {_too_little(comparison)} cannot prove"
-    if _same_artifact(comparison):  # nothing is left open about the compiler
+    if base and head and base.artifact == head.artifact:
         reason = f"{looks}; the artifact is the same, so the compiler did not do it"
-        return replace(comparison, reasons=(reason, *comparison.reasons))
+        open_still = None if same_build(base, head) else suspicion  # the runtime may have done it
+        return replace(comparison, reasons=(reason, *comparison.reasons), suspicion=open_still)
     measure = measurer(comparison)
     if isinstance(measure, str):
         return replace(comparison, reasons=(f"{looks}; {measure}", *comparison.reasons), suspicion=suspicion)
@@ -111,10 +112,6 @@ def _settled(
         reasons=found.reasons if found.change else (*found.reasons, *comparison.reasons),
         suspicion=suspicion if found.verdict is Verdict.INCONCLUSIVE else None,
     )
-
-
-def _same_artifact(comparison: Comparison) -> bool:
-    return bool(comparison.base and comparison.head and comparison.base.artifact == comparison.head.artifact)
 
 
 def _too_little(comparison: Comparison) -> str:

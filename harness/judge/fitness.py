@@ -1,11 +1,11 @@
-"""Is a run fit to judge latencies by? Unchanged artifacts and the reference kernel tell the rig from the compiler."""
+"""Is a run fit to judge latencies by? Unchanged builds and the reference kernel tell the rig from the compiler."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, Sides
+from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, Sides, same_build
 from harness.judge.stats import pair
 from harness.judge.stats.controls import PROBE_LIMITS, Fitness, Probe, Probed, gauge
 from harness.judge.stats.pair import Change, Rules
@@ -17,9 +17,9 @@ MOST_REFERENCES = 400
 
 
 def fitness_of(base: Sides, head: Sides, changes: Mapping[SeriesKey, Change], rules: Rules) -> Fitness:
-    """Gauge a run by what became of its unchanged artifacts and of the reference kernel."""
+    """Gauge a run by what became of its unchanged builds and of the reference kernel."""
     enough = [key for key in changes if min(len(base[key].sessions), len(head[key].sessions)) >= FEWEST_SESSIONS]
-    controls = {str(key): changes[key] for key in enough if base[key].artifact == head[key].artifact}
+    controls = {str(key): changes[key] for key in enough if same_build(base[key], head[key])}
     probes: dict[str, Probe] = {}
     references: dict[str, Change] = {}
     for identity in dict.fromkeys(key.identity for key in changes):

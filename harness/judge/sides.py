@@ -36,7 +36,7 @@ class SeriesKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Side:
-    """What is known of a case on one side: all sessions of one artifact on one identity."""
+    """What is known of a case on one side: all sessions of one build on one identity."""
 
     key: SeriesKey
     outcome: Outcome
@@ -48,6 +48,8 @@ class Side:
     quirks: tuple[str, ...] = ()
     tvm: str = ""
     """The release that compiled it."""
+    runtime: str = ""
+    """Hash of the runtime that was brought to the device for it; empty if none was, or if nobody wrote it down."""
     emulated: tuple[str, ...] = ()
     vacuous: tuple[str, ...] = ()
     """Why being right proves nothing, if that is so."""
@@ -91,7 +93,7 @@ def summarise_sides(sides: Iterable[Side]) -> None:
 
 
 def sides_of(records: Iterable[Record]) -> dict[SeriesKey, Side]:
-    """One side for each case, identity and way of shipping: all sessions of the latest artifact.
+    """One side for each case, identity and way of shipping: all sessions of the latest build.
 
     Raises UsageError for a record whose case is none.
     """
@@ -116,6 +118,7 @@ def side_of(group: Sequence[Record]) -> Side:
         artifact=decides.artifact,
         quirks=decides.quirks,
         tvm=decides.compilers.tvm,
+        runtime=decides.identity.runtime,
         emulated=decides.emulated,
         vacuous=tuple(decides.vacuous),
         as_opencl=other_path.why if (other_path := as_opencl(decides)) else "",
@@ -132,6 +135,21 @@ def finding(outcome: Outcome) -> Verdict | None:
 
 
 def latest_build(group: Sequence[Record]) -> list[Record]:
-    """The records of the build that was run last, not counting a baseline's that was run again to compare with."""
+    """The records of the build that was run last, not counting a baseline's that was run again to compare with.
+
+    The same artifact on a runtime that was rebuilt is another build.
+    """
     latest = ([record for record in group if not record.compiled_with] or group)[-1]
-    return [record for record in group if record.artifact == latest.artifact]
+    return [record for record in group if record.build == latest.build]
+
+
+def same_build(base: Side, head: Side) -> bool:
+    """Whether both sides ran the same, so that whatever differs is the device's doing."""
+    return base.artifact == head.artifact and not another_runtime(base, head)
+
+
+def another_runtime(base: Side, head: Side) -> str:
+    """That the two sides ran on different runtimes; empty if they did not, or if one does not say."""
+    if not base.runtime or not head.runtime or base.runtime == head.runtime:
+        return ""
+    return f"the phone's runtime is another one (base {base.runtime[:8]}, head {head.runtime[:8]})"

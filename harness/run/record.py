@@ -129,6 +129,11 @@ class Record(BaseModel):
         return self.compiled_with or Releases(tvm=self.tvm, ffi=self.ffi)
 
     @property
+    def build(self) -> tuple[str, str]:
+        """What ran: the artifact, and the runtime that was brought to the device for it, empty if none was."""
+        return self.artifact, self.identity.runtime
+
+    @property
     def comparable_ms(self) -> list[float]:
         """The samples of wall time that may be compared with others': none of a quick look."""
         return [] if self.quick else self.wall_ms

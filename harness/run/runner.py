@@ -70,7 +70,8 @@ def settled_by(plans: Sequence[Plan], origin: Origin, kept: RecordIndex) -> list
         key = ResumeKey(plan.case.id, origin.identity.key, plan.compile.key, origin.as_shipped)
         return kept.settled(key) or (kept.settled(key._replace(quick=True)) if plan.budget.quick else None)
 
-    return [record for record in map(found, plans) if record]
+    runtime = origin.identity.runtime
+    return [record for record in map(found, plans) if record and record.identity.runtime == runtime]
 
 
 def run_with_recovery(plan: Plan, built: Built, run: Run, progress: Progress) -> Record:

@@ -182,6 +182,9 @@ def test_the_identity_names_gpu_driver_and_what_is_emulated(device: AdbDevice) -
     assert identity.gpu
     assert "OpenCL" in identity.driver
     assert identity.rom.startswith("adreno-bench/virtual")
+    assert identity.vendor == identity.rom
+    assert (identity.chip, identity.board, identity.runtime) == ("virtual none 0 1.0", "", "")
+    assert identity.handset == "", "all virtual phones are one device"
     assert "gpu" in identity.emulated
     assert list(identity.extensions) == sorted(identity.extensions)
     assert identity.image2d_max_width >= 2048

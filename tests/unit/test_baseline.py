@@ -3,6 +3,7 @@
 import json
 import math
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,15 @@ def test_the_reference_kernel_of_each_session_is_kept_if_it_was_measured(tmp_pat
     assert [probed.kernel for probed in kept.side.probes] == ["k", "k"]
     text = (tmp_path / IDENTITY.key / f"{CASE}.json").read_text()
     assert text.count("reference_ms") == 2, "a baseline of before has the text that it had"
+
+
+def test_the_runtime_that_was_brought_to_the_phone_is_kept(tmp_path: Path) -> None:
+    """A file of a device that brings its own is what it was before anybody asked."""
+    kept = blessed(sessions(10, identity=replace(IDENTITY, runtime="0a1b2c")))
+    kept.save(tmp_path)
+    (read,) = baseline.load(tmp_path)
+    assert (read, read.side.runtime) == (kept, "0a1b2c")
+    assert "runtime" not in blessed(sessions(10)).text()
 
 
 def test_reference_times_that_are_none_are_not_kept() -> None:

@@ -2,10 +2,11 @@
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from fake_records import a_record, sessions
+from fake_records import IDENTITY, a_record, sessions
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,6 +51,41 @@ def test_one_session_on_a_side_never_proves_a_change(base: int, head: int) -> No
     assert comparison.verdict is Verdict.INCONCLUSIVE
     assert "session" in comparison.reasons[0]
     assert exit_code(Result([comparison])) is ExitCode.NOTHING_MEASURED
+
+
+OLD, REBUILT = (replace(IDENTITY, runtime=digest * 16) for digest in "12")
+
+
+def test_a_rebuilt_runtime_is_compared_and_named_beside_the_change() -> None:
+    comparison = the_one(sessions(10, identity=OLD), sessions(13, seed=1, identity=REBUILT))
+    assert comparison.verdict is Verdict.SLOWER
+    assert comparison.reasons == (
+        "the artifact is the same: the runtime or the device changed, not the compiler",
+        "the phone's runtime is another one (base 11111111, head 22222222)",
+    )
+    wrong = the_one(sessions(10, identity=OLD), [a_record(identity=REBUILT, outcome=Outcome.WRONG_RESULT)])
+    assert wrong.verdict is Verdict.WRONG
+    assert "the phone's runtime is another one" in wrong.reasons[1]
+
+
+@pytest.mark.parametrize("base", [OLD, IDENTITY])
+def test_nothing_is_said_of_a_runtime_that_is_the_same_or_not_known(base: Identity) -> None:
+    (comparison,) = compare(sessions(10, identity=base), sessions(13, seed=1, artifact="b", identity=OLD)).cases
+    assert (comparison.verdict, comparison.reasons) == (Verdict.SLOWER, ())
+
+
+def test_artifacts_are_no_control_on_another_runtime() -> None:
+    control = "resnet18-opencl-float32-untuned"
+    base = [*sessions(10, identity=OLD), *sessions(10, case=control, identity=OLD)]
+    slower = sessions(13, seed=2, artifact="b", identity=REBUILT)
+    result = compare(base, [*slower, *sessions(13, seed=1, case=control, identity=REBUILT)])
+    assert result.fitness.fit is not False
+    assert [comparison.verdict for comparison in result.cases] == [Verdict.SLOWER] * 2
+
+
+def test_sessions_of_a_runtime_that_was_rebuilt_since_are_left_out() -> None:
+    (side,) = sides_of([*sessions(10, 3, identity=OLD), *sessions(10, 2, identity=REBUILT)]).values()
+    assert (len(side.sessions), side.runtime) == (2, REBUILT.runtime)
 
 
 def test_a_run_in_which_an_unchanged_artifact_changed_is_unfit_and_no_latency_of_it_is_believed() -> None:

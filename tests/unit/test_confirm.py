@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from fake_records import a_record, sessions
+from fake_records import IDENTITY, a_record, sessions
 
 from harness.cli.verdicts import plain_result, undecided, verdict_table
 from harness.judge.compare import compare_sides
@@ -130,6 +130,15 @@ def test_a_suspicion_that_cannot_be_checked_stays_one_unless_nothing_was_compile
 
 
 OTHER = "tiny-texture-float32-untuned"
+
+
+def test_the_same_artifact_on_a_rebuilt_runtime_leaves_a_suspicion_open() -> None:
+    old, rebuilt = (replace(IDENTITY, runtime=digest * 16) for digest in "12")
+    head = sides_of(sessions(20, 1, seed=9, identity=rebuilt))
+    comparison = settled(compare_sides(sides_of(sessions(10, identity=old)), head, RULES), FROM_RECORDS)
+    assert comparison.suspicion is Verdict.SLOWER
+    assert "the artifact is the same, so the compiler did not do it" in comparison.reasons[0]
+    assert "the phone's runtime is another one (base 11111111, head 22222222)" in comparison.reasons
 
 
 def with_a_case_that_is_decided(ms: float) -> Result:

@@ -28,7 +28,8 @@ from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record, RecordFile
 
-PHONES = {"a": Identity("phone", "a", gpu="A"), "b": Identity("phone", "b", gpu="A"), "c": Identity("phone", "c")}
+PHONES = {"a": Identity("phone", "", gpu="A"), "b": Identity("phone", "", gpu="A"), "c": Identity("phone", "", gpu="C")}
+"""The first two do not say which handset they are, so they are one identity."""
 CASES = ["one", "two", "three"]
 
 

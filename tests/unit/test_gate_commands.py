@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 from device_runner.device import Identity
 from device_runner.failures import Failure
 from harness.cli import app
+from harness.judge.handsets import model_of
 from harness.judge.noise_profile import FOLDER, NoiseProfile, profile_of
 from harness.judge.stats.pair import Rules
 from harness.run.outcome import ExitCode, Outcome
@@ -101,6 +103,15 @@ def test_a_baseline_of_another_identity_is_never_compared(tmp_path: Path) -> Non
     assert code == ExitCode.NOTHING_MEASURED
     assert f"no baseline: {CASE} (`adreno-bench bless` makes one)" in out
     assert f"baselines of another identity are never compared: {IDENTITY.key}" in out
+
+
+def test_base_and_head_of_two_handsets_are_not_compared_and_named(tmp_path: Path) -> None:
+    bench("bless", "--records", str(write(tmp_path / "one.jsonl", sessions(10))))
+    write(tmp_path / "other.jsonl", sessions(30, identity=replace(IDENTITY, serial="another")))
+    named = f"{model_of(IDENTITY.key)} ran on two handsets, which are two series"
+    for command in (("gate", "--from", "other.jsonl"), ("compare", "one.jsonl", "other.jsonl")):
+        code, out = bench(*command)
+        assert (code, named in out) == (ExitCode.NOTHING_MEASURED, True), out
 
 
 def test_a_gate_says_whose_noise_it_does_not_know_and_uses_a_noise_profile_of_whose_it_does(tmp_path: Path) -> None:

@@ -254,6 +254,8 @@ def test_resuming_runs_what_is_not_settled_for_this_build_and_device(built: Buil
     assert left(plans, FakeDevice(identity=Identity("virtual", "fake", gpu="G", driver="new")), done) == plans
     another_build = [replace(plans[0], compile=Job("compile", "c-new", "tiny", {}))]
     assert left(another_build, FakeDevice(), done) == another_build
+    rebuilt_runtime = FakeDevice(identity=replace(FakeDevice().identity, runtime="0a1b"))
+    assert left(plans, rebuilt_runtime, done) == plans
 
 
 def test_an_answer_that_proves_nothing_stays_ok_and_says_so(tmp_path: Path) -> None:
