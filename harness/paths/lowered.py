@@ -45,7 +45,7 @@ def _to_host(builder: Any, value: Any) -> Any:
 
 def vdevices(mod: Any) -> int:
     """How many virtual devices the VM must be initialised with."""
-    return max(1, len(_memory_scopes(mod)))
+    return max(1, len(memory_scopes(mod)))
 
 
 def outputs(mod: Any) -> int:
@@ -57,7 +57,7 @@ def outputs(mod: Any) -> int:
 def path_facts(built: BuiltModule) -> PathFacts:
     """The noise-free numbers, from the lowered module and the source."""
     mod, found = built.lowered, list(kernels(built.source))
-    scopes = _memory_scopes(mod)
+    scopes = memory_scopes(mod)
     device_of = [int(call.args[-1].value) for call in _calls(mod, "relax.vm.alloc_tensor")]
     textures = sum(d < len(scopes) and scopes[d].startswith("global.texture") for d in device_of)
     sizes = (call.args[0].values[0].value for call in _calls(mod, "relax.vm.alloc_storage"))
@@ -73,7 +73,8 @@ def path_facts(built: BuiltModule) -> PathFacts:
     )
 
 
-def _memory_scopes(mod: Any) -> list[str]:
+def memory_scopes(mod: Any) -> list[str]:
+    """Where tensors live, by the number that a lowered module allocates them under."""
     return [str(device.memory_scope) for device in mod.global_infos.get("vdevice", [])]
 
 

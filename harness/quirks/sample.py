@@ -27,6 +27,16 @@ def max_pool() -> Any:
     return _network(lambda _builder, conv: relax.op.nn.max_pool2d(conv(), (2, 2), strides=(2, 2)))
 
 
+def max_pool_into_smaller_image() -> Any:
+    """A max pool between two convolutions, of which only the second fits an image of one row for each batch."""
+    from tvm import relax
+
+    def make(builder: Any, conv: Any) -> Any:
+        return conv(builder.emit(relax.op.nn.max_pool2d(conv(), (2, 2), strides=(2, 2))))
+
+    return _network(make, side=128)
+
+
 def average_pool() -> Any:
     """A convolution, then an average pool."""
     from tvm import relax
@@ -74,14 +84,15 @@ def _network(
     *,
     groups: int = 1,
     kernel: int = 3,
+    side: int = 8,
     dtype: str = "float32",
     input_name: str = "data",
 ) -> Any:
-    """A module whose `main` is what `make` builds of convolutions with eight channels on 8 x 8."""
+    """A module whose `main` is what `make` builds of convolutions with eight channels on `side` x `side`."""
     import numpy as np
     from tvm import relax
 
-    data = relax.Var(input_name, tensor_type((1, 8, 8, 8), dtype))
+    data = relax.Var(input_name, tensor_type((1, 8, side, side), dtype))
     builder = relax.BlockBuilder()
 
     def conv(value: Any = data) -> Any:
