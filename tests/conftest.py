@@ -1,5 +1,6 @@
 """What tests of the real components share: runtimes that are compiled once, and a cache of their own."""
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from shared_runtimes import link_runtimes
 
 from device_runner.runtimes.phone import RuntimeStore, examine
 from device_runner.runtimes.phone.check import host_interface
+from device_runner.virtual.faults import FAULTS_VARIABLE
 
 FAULT_COLUMNS = ("fault", "outcome", "noticed after s", "brought back by")
 
@@ -65,6 +67,20 @@ def _leave_the_users_cache_alone(cache: Path) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ADRENO_BENCH_CACHE", str(cache))
         yield
+
+
+@pytest.fixture(scope="module")
+def warm_driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, bool]]:
+    """Let virtual phones keep compiled kernels, for tests of many sessions that are not about a cold start.
+
+    It is half of what a session of a small network costs. Tests with faults of their own add what this returns.
+    """
+    faults = {"driver_keeps_programs": True}
+    file = tmp_path_factory.mktemp("driver") / "faults.json"
+    file.write_text(json.dumps(faults))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(FAULTS_VARIABLE, str(file))
+        yield faults
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -146,6 +146,8 @@ class Faults(_Numbers):
     """What is wrong with `tvm_rpc`: one of `BROKEN_RUNTIMES`."""
     simulate_inference_s: float | None = None
     """Let samples of an inference wait this long instead of computing; `emulated` says so."""
+    driver_keeps_programs: bool = False
+    """Let the OpenCL driver keep compiled kernels between processes, as no phone's does; from the phone's start on."""
     mishaps: tuple[Mishap, ...] = ()
     """What befalls the phone in the middle of sessions."""
     chance: Chance | None = None

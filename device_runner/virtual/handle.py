@@ -111,20 +111,21 @@ def virtual_phone(
     (None: where it can be had). All processes end with the context, or with this process if it is killed.
     Raises SetupMissing or RigFailure.
     """
+    injected = injected or Faults()
     if original:
-        faults.require_stand_ins_for(injected or Faults())
+        faults.require_stand_ins_for(injected)
     home = home.resolve()
     state = phone.prepare(home)
     (home / "system/bin/tvm_rpc").write_text(_original(original, clml_runtime) if original else _stand_in())
     (home / "system/bin/tvm_rpc").chmod(0o755)
-    faults.write(home / FAULTS_JSON, injected or Faults())
+    faults.write(home / FAULTS_JSON, injected)
     if sandboxed is None:
         sandboxed = not sandbox.why_not()
     root = Path("/") if sandboxed else home
     (home / REMOTE_ROOT).mkdir(parents=True, exist_ok=True)
     runtimes = [library.resolve() for library in (opencl_runtime, clml_runtime) if library]
     readable = [library.parent for library in runtimes] + ([original.folder.resolve()] if original else [])
-    environment = {**_environment(root, runtimes), **(env or {})}
+    environment = {**_environment(root, runtimes, injected.driver_keeps_programs), **(env or {})}
     with contextlib.ExitStack() as stack:
         if not sandboxed:
             stack.callback(processes.end_all_of, environment[processes.PHONE_ID])
@@ -156,7 +157,7 @@ def _port(daemon: subprocess.Popen[bytes], log: Path) -> int:
     return port
 
 
-def _environment(root: Path, runtimes: Sequence[Path]) -> dict[str, str]:
+def _environment(root: Path, runtimes: Sequence[Path], driver_keeps_programs: bool) -> dict[str, str]:
     home = str(root / "data/local/tmp")
     return {
         "PATH": f"{root / 'system/bin'}:/usr/local/bin:/usr/bin:/bin",
@@ -169,7 +170,7 @@ def _environment(root: Path, runtimes: Sequence[Path]) -> dict[str, str]:
         "ANDROID_DATA": str(root / "data"),
         # A phone's OpenCL driver keeps no compiled kernels between processes (the reason for apache/tvm #13868), so
         # PoCL must not either: a first run would be cold once and warm ever after.
-        "POCL_KERNEL_CACHE": "0",
+        "POCL_KERNEL_CACHE": str(int(driver_keeps_programs)),
         processes.PHONE_ID: secrets.token_hex(8),
         EXTRA_LIBRARIES: ":".join(map(str, runtimes)),
     }

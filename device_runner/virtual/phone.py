@@ -26,6 +26,8 @@ BUILD_PROP = "system/build.prop"
 FAULTS_JSON = "system/etc/faults.json"
 INJECTED_JSONL = "system/etc/injected.jsonl"
 """What was injected since the phone was started, a line each."""
+DRIVER_LEFTOVERS = "data/local/tmp/.cache/pocl/uncached"
+"""Where PoCL compiles for a process that keeps no kernels. It cleans up when that exits; ours is killed."""
 BOOT_ID = "boot_id"
 """In the sandbox it is shown as the kernel's."""
 BOOT_COMPLETED = "data/property/sys.boot_completed"
@@ -128,6 +130,7 @@ def prepare(home: Path) -> PhoneState:
     home.chmod(0o700)  # adb gives pushed files to everybody; this keeps them ours
     for script in (home / "system/bin").iterdir():
         script.chmod(0o755)
+    shutil.rmtree(home / DRIVER_LEFTOVERS, ignore_errors=True)
     state = load(home) if (home / STATE_JSON).exists() else PhoneState()
     save(home, state)
     for name, text in _tunables(state.gpu):

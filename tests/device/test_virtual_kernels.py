@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,9 @@ from waiting import LONG_S
 from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable
 from device_runner.failures import Hang
-from device_runner.virtual import Kernels, SlowKernels, VirtualPhone
+from device_runner.runtimes import opencl as opencl_runtime
+from device_runner.transport.adb_transport import AdbTransport
+from device_runner.virtual import Faults, Kernels, SlowKernels, VirtualPhone, virtual_phone
 
 pytestmark = pytest.mark.device
 MATRIX = np.linspace(-1, 1, 32, dtype="float32").reshape(4, 8)
@@ -87,3 +90,17 @@ def test_simulated_inferences_wait_and_the_answers_are_computed(
         second = session.load(opencl_program, timeout_s=LONG_S)  # as the rig's reference kernel is
         second.run([MATRIX], timeout_s=LONG_S)
         assert min(second.device_ms(5, timeout_s=LONG_S)) < 200
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_the_driver_keeps_compiled_kernels_only_where_it_is_told_to(
+    tmp_path: Path, sidecar_cache: Path, opencl_program: Loadable, keeps: bool
+) -> None:
+    runtime = opencl_runtime.sidecar(sidecar_cache) if opencl_runtime.needed() else None
+    injected = Faults(driver_keeps_programs=keeps)
+    with virtual_phone(tmp_path, opencl_runtime=runtime, injected=injected) as phone:
+        transport = AdbTransport(phone.serial, phone.adb_port, phone.root)
+        with AdbDevice("virtual", transport, ["tvm_rpc"]).session({}, timeout_s=LONG_S) as session:
+            session.load(opencl_program, timeout_s=LONG_S).run([MATRIX], timeout_s=LONG_S)
+    kept = list((tmp_path / "data/local/tmp").glob(".cache/pocl/kcache/**/*.so*"))
+    assert bool(kept) == keeps

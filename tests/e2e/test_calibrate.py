@@ -56,8 +56,10 @@ def test_the_same_artifact_ten_times_in_a_row_raises_no_alarm(tmp_path: Path, ca
         assert comparison.verdict in (Verdict.SAME, Verdict.INCONCLUSIVE), comparison
 
 
-def test_a_gate_on_the_virtual_phone_confirms_a_kernel_slowed_by_a_third(tmp_path: Path, cache: Path) -> None:
-    steady, faults = {"simulate_inference_s": 0.02}, tmp_path / "faults.json"
+def test_a_gate_on_the_virtual_phone_confirms_a_kernel_slowed_by_a_third(
+    tmp_path: Path, cache: Path, warm_driver: dict[str, bool]
+) -> None:
+    steady, faults = {**warm_driver, "simulate_inference_s": 0.02}, tmp_path / "faults.json"
     faults.write_text(json.dumps(steady))
     code, said = bench(tmp_path, cache, "calibrate", "--sessions", "5", device="virtual", faults=faults)
     assert code == ExitCode.GOOD, said

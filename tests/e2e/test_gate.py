@@ -17,7 +17,7 @@ from harness.models.sources import model_source
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record, RecordFile
 
-pytestmark = [pytest.mark.device, pytest.mark.slow]
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 
 NET = 'models = ["net.onnx"]\npaths = ["opencl"]\nbudget_s = 1\nsamples = 10\n'
 SUITE = 'models = ["tiny"]\npaths = ["opencl", "texture"]\nbudget_s = 1\nsamples = 10\n'

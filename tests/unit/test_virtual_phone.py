@@ -43,6 +43,14 @@ def test_state_survives_a_restart_and_data_stays(tmp_path: Path) -> None:
     assert (tmp_path / "data/local/tmp/kept").exists()
 
 
+def test_what_killed_processes_left_of_their_kernels_is_gone_after_a_restart(tmp_path: Path) -> None:
+    phone.prepare(tmp_path)
+    left = tmp_path / "data/local/tmp/.cache/pocl/uncached/_UNCACHED_x"
+    left.mkdir(parents=True)
+    phone.prepare(tmp_path)
+    assert not left.exists()
+
+
 def test_the_folder_is_private(tmp_path: Path) -> None:
     phone.prepare(tmp_path / "phone")
     assert (tmp_path / "phone").stat().st_mode & 0o777 == 0o700
