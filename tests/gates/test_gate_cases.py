@@ -6,4 +6,4 @@ from harness.pytest_plugin.test_cases import test_right
 
 __all__ = ["test_right"]
 
-pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.timeout(0)]
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.timeout(0), pytest.mark.usefixtures("warm_driver")]
