@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from device_runner.runtimes import probe
 from device_runner.runtimes.opencl import opencl_status, sidecar
 from device_runner.runtimes.opencl.library import OPENCL, SHIM
 from device_runner.runtimes.recipe import CppToolchain
@@ -40,8 +41,8 @@ def main() -> None:
         done = subprocess.run([str(program)], capture_output=True, text=True, check=True, timeout=600)
     rounds = [tuple(map(float, line.split())) for line in done.stdout.splitlines()]
     with_us, plain_us = (statistics.median(column) / 1000 for column in zip(*rounds, strict=True))
-    chosen = opencl_status(library).chosen
-    print(json.dumps(chosen and {"platform": chosen["platform"], "device": chosen["device"]}))
+    chosen = opencl_status(library, probe.library(CACHE)).chosen
+    print(json.dumps(chosen and {"platform": chosen.platform, "device": chosen.name}))
     print(f"through the sidecar {with_us:.2f} us, plain OpenCL {plain_us:.2f} us per launch ({len(rounds)} rounds)")
     print(f"the sidecar's own cost {with_us - plain_us:+.2f} us, ratio {with_us / plain_us:.3f}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from device_runner.device import Identity, Pulse, Rung, Steadiness, T, ThermalLimits
@@ -36,13 +37,14 @@ class AdbDevice(RpcDevice):
         name: str,
         transport: AdbTransport,
         program: Sequence[str],
+        probe: Callable[[], Path] | None = None,
         *,
         kind: str = "phone",
         emulated: Sequence[str] = (),
         runtime: str = "",
         restart_adb: Callable[[], None] | None = None,
     ) -> None:
-        super().__init__(name, transport, program)
+        super().__init__(name, transport, program, probe)
         self.adb = transport
         self._restart_adb = restart_adb or partial(adb_server.revive, transport.serial)
         self._kind = kind

@@ -51,7 +51,7 @@ class Identity:
     image_max_array_layers: int = 2048
     emulated: tuple[str, ...] = ()
     opencl_told_by: str = ""
-    """What the fields of OpenCL rest on: `probe`, or `tvm` for its runtime's device attributes, which tell less."""
+    """What the fields of OpenCL rest on: `probe`, or `tvm`, whose device attributes tell less; empty if not known."""
     opencl_libraries: str = ""
     """Digest of the files that OpenCL came from, driver included as far as it shows; empty if they cannot be read."""
     clml_libraries: str = ""
@@ -231,6 +231,12 @@ class Session(Protocol):
 
     def call(self, function: str, *, timeout_s: float) -> Any:
         """What a global function of the server's process returns; None if it has no such function."""
+
+    def program_counts(self, *, timeout_s: float) -> Mapping[str, int]:
+        """How many OpenCL programs this process made: `programs_from_source`, `programs_from_binary`.
+
+        Counted since the first library with kernels was loaded; empty where they cannot be counted.
+        """
 
     def download(self, path: str, *, timeout_s: float) -> bytes:
         """Content of a file on the device, by its absolute path."""

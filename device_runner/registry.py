@@ -8,6 +8,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -129,7 +130,7 @@ def why_no_sandbox() -> str:
 @contextmanager
 def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Device]:
     from device_runner.adb_device import AdbDevice
-    from device_runner.runtimes import host
+    from device_runner.runtimes import host, probe
     from device_runner.runtimes.phone import RuntimeStore
     from device_runner.transport.adb_transport import AdbTransport
     from device_runner.virtual import faults, virtual_phone
@@ -147,6 +148,7 @@ def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Devi
             name,
             transport,
             ["tvm_rpc"],
+            partial(probe.library, cache),
             kind="virtual",
             emulated=emulated,
             runtime=original.digest if original else "",
@@ -160,23 +162,27 @@ def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Devi
 def _local(name: str, cache: Path, _progress: Progress | None) -> Iterator[Device]:
     from device_runner.local import RPC_SERVER, LocalDevice, LocalTransport
     from device_runner.rpc_server.tvm_rpc.runtime import EXTRA_LIBRARIES
-    from device_runner.runtimes import host
+    from device_runner.runtimes import host, probe
 
     environment = {EXTRA_LIBRARIES: ":".join(str(library) for library in host.libraries(cache) if library)}
-    yield LocalDevice(name, LocalTransport(str(cache / "local"), environment), RPC_SERVER)
+    transport = LocalTransport(str(cache / "local"), environment)
+    yield LocalDevice(name, transport, RPC_SERVER, partial(probe.library, cache))
 
 
 @contextmanager
 def _phone(serial: str, cache: Path, progress: Progress | None) -> Iterator[Device]:
     from device_runner.adb_device import PHONE_ROOT, AdbDevice, abi_of
+    from device_runner.runtimes import probe
     from device_runner.runtimes.phone import RuntimeStore, install
     from device_runner.transport.adb_server import default_port
     from device_runner.transport.adb_transport import AdbTransport
 
     transport = AdbTransport(serial, default_port(), PHONE_ROOT, progress)
-    runtime = RuntimeStore(cache).runtime_for(abi_of(transport))
+    abi = abi_of(transport)
+    runtime = RuntimeStore(cache).runtime_for(abi)
     program = install(transport, runtime.folder, runtime.preload)
-    with closing(AdbDevice(serial, transport, program, runtime=runtime.digest)) as device:
+    make_probe = partial(probe.library, cache, abi)
+    with closing(AdbDevice(serial, transport, program, make_probe, runtime=runtime.digest)) as device:
         yield device
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,11 +16,11 @@ from device_runner.failures import (
     DeviceFull,
     Failure,
     KernelBuildFailure,
-    PathFailure,
     ProgramFailure,
-    SetupMissing,
 )
 from device_runner.recovery.rungs import retry
+from device_runner.runtimes.probe import Probe
+from device_runner.session.identification import identify
 from device_runner.session.rpc_session import RpcSession, open_session
 from device_runner.transport.space import NEARLY_BYTES, free_bytes, megabytes
 
@@ -31,32 +30,23 @@ if TYPE_CHECKING:
 IDENTITY_TIMEOUT_S = 60.0
 SHELL_TIMEOUT_S = 10.0
 
-OPENCL_INFO = "adreno_bench.opencl_info"
-"""The global function of our OpenCL runtime that describes its device, as JSON."""
-
-LEAST_IMAGE = {"image2d_max_width": 8192, "image2d_max_height": 8192, "image_max_array_layers": 2048}
-"""What every OpenCL 1.2 device with images supports (specification, table 4.3), for a runtime that says no more."""
-
 
 class RpcDevice(ABC):
     """A machine that can be reached, and the command that starts TVM's RPC server on it."""
 
-    def __init__(self, name: str, transport: Transport, program: Sequence[str]) -> None:
+    def __init__(
+        self, name: str, transport: Transport, program: Sequence[str], probe: Callable[[], Path] | None = None
+    ) -> None:
+        """Where it is, what starts TVM's server there, and what makes the probe for it."""
         self.name = name
         self.transport = transport
         self.program = tuple(program)
+        self.probe = Probe(probe)
 
     @cached_property
     def identity(self) -> Identity:
         """Who this is; asked once, in an RPC session. Raises `SetupMissing` without a usable OpenCL device."""
-        with self.session({}, timeout_s=IDENTITY_TIMEOUT_S) as session:
-            try:
-                answer = session.call(OPENCL_INFO, timeout_s=IDENTITY_TIMEOUT_S)
-            except PathFailure as failure:  # no program ran: it is the rig that has no OpenCL
-                message = f"OpenCL does not work on {self.name}: {failure.message}"
-                hint = "`adreno-bench doctor` tells what is missing"
-                raise SetupMissing(message, hint=hint, evidence=failure.evidence) from failure
-        return self._identity(_opencl_fields(json.loads(answer) if answer else {}))
+        return self._identity(identify(self, IDENTITY_TIMEOUT_S))
 
     @property
     def rungs(self) -> Sequence[Rung]:
@@ -70,7 +60,7 @@ class RpcDevice(ABC):
         Raises DeviceFull instead of what a program says that found no room on the device.
         """
         try:
-            with open_session(self.transport, self.program, toggles, timeout_s=timeout_s) as session:
+            with open_session(self.transport, self.program, toggles, timeout_s=timeout_s, probe=self.probe) as session:
                 yield session
         except (DeviceCrash, KernelBuildFailure, ProgramFailure) as failure:
             free = free_bytes(self.transport, self.transport.root)
@@ -115,18 +105,3 @@ class RpcDevice(ABC):
     @abstractmethod
     def _identity(self, opencl: Mapping[str, Any]) -> Identity:
         """The identity: the fields of the OpenCL device and the machine's own."""
-
-
-def _opencl_fields(info: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of `Identity` from the runtime's description."""
-    images = {name: int(info.get(name) or least) for name, least in LEAST_IMAGE.items()}
-    return {
-        "gpu": info.get("device", ""),
-        "driver": " ".join(filter(None, (info.get("platform_version"), info.get("driver_version")))),
-        "extensions": tuple(sorted(_words(info.get("extensions", ())))),
-        **images,
-    }
-
-
-def _words(value: str | Sequence[str]) -> Sequence[str]:
-    return value.split() if isinstance(value, str) else value

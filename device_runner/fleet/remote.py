@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -53,6 +54,8 @@ def open_remote(
 
     Raises `DeviceBusy` if none is free within `timeout_s`, `RigFailure` if tracker or host cannot be used.
     """
+    from device_runner.runtimes import probe
+
     address, match_key = request(tracker, key, timeout_s)
     control = _call(address, match_key)
     with control:
@@ -61,7 +64,10 @@ def open_remote(
         transport = RemoteTransport(grant.serial, 0, grant.root, address=address, token=grant.token)
         name, identity = grant.offer.name, grant.offer.identity
         program, runtime = _program(grant, transport, cache)
-        held = RemoteDevice(name, transport, program, kind=identity.kind, emulated=identity.emulated, runtime=runtime)
+        make_probe = partial(probe.library, cache, identity.abi)
+        held = RemoteDevice(
+            name, transport, program, make_probe, kind=identity.kind, emulated=identity.emulated, runtime=runtime
+        )
         with closing(held) as device:
             yield device, _teller(control)
 

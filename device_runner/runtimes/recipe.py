@@ -98,7 +98,7 @@ def built(recipe: Recipe, cache_dir: Path, *, extra_flags: Sequence[str] = ()) -
         with suppress(OSError):  # used now, which `adreno-bench cache` goes by; a read-only cache is still a cache
             os.utime(library.parent)
         return library
-    with writing(cache_dir), _alone(library):
+    with writing(cache_dir), alone(library):
         if not library.exists():
             _link(toolchain, recipe, _compiled(toolchain, recipe, cache_dir, extra_flags), library, extra_flags)
     return library
@@ -123,16 +123,17 @@ def _version(distribution: str) -> str:
 def _key(toolchain: CppToolchain, recipe: Recipe, extra_flags: Sequence[str]) -> str:
     """Of a library: it finds TVM's own libraries where they are installed."""
     installed = (toolchain.versions, str(toolchain.tvm), str(toolchain.ffi))
-    return _hash((*recipe.links, *installed, _code_key(toolchain, recipe, extra_flags)), ())
+    return digest_of((*recipe.links, *installed, _code_key(toolchain, recipe, extra_flags)), ())
 
 
 def _code_key(toolchain: CppToolchain, recipe: Recipe, extra_flags: Sequence[str]) -> str:
     """Of the code before it is linked: every TVM with the same headers shares it, wherever it is installed."""
     folders = (*_includes(toolchain), recipe.missing_headers, recipe.sources)
-    return _hash((*FLAGS, *recipe.flags, *extra_flags, toolchain.compiler_version), filter(None, folders))
+    return digest_of((*FLAGS, *recipe.flags, *extra_flags, toolchain.compiler_version), filter(None, folders))
 
 
-def _hash(words: Sequence[str], folders: Iterable[Path]) -> str:
+def digest_of(words: Sequence[str], folders: Iterable[Path]) -> str:
+    """Of these words, and of the names and contents of all files in these folders."""
     digest = hashlib.sha256()
     for word in words:
         digest.update(word.encode() + b"\0")
@@ -149,7 +150,7 @@ def _includes(toolchain: CppToolchain) -> list[Path]:
 
 def _compiled(toolchain: CppToolchain, recipe: Recipe, cache_dir: Path, extra_flags: Sequence[str]) -> Path:
     code = cache_dir / _code_key(toolchain, recipe, extra_flags) / f"{recipe.name}.o"
-    with _alone(code):
+    with alone(code):
         if not code.exists():
             _compile(toolchain, recipe, code, extra_flags)
     return code
@@ -169,26 +170,26 @@ def _compile(toolchain: CppToolchain, recipe: Recipe, code: Path, extra_flags: S
     """Compile the sources as one: most of the time goes into TVM's headers, which are then read once."""
     includes = [f"-isystem{folder}" for folder in _includes(toolchain)]
     missing = ["-idirafter", str(recipe.missing_headers)] if recipe.missing_headers else []
-    with _scratch(code) as scratch:
-        sources, made = scratch / "all.cc", scratch / code.name
+    with scratch(code) as folder:
+        sources, made = folder / "all.cc", folder / code.name
         sources.write_text("".join(f'#include "{source}"\n' for source in sorted(recipe.sources.glob("*.cc"))))
         flags = (*FLAGS, *recipe.flags, *extra_flags, *includes, *missing)
-        _run(recipe, [toolchain.compiler, *flags, "-c", str(sources)], made)
+        run_compiler(recipe.title, [toolchain.compiler, *flags, "-c", str(sources)], made)
         made.replace(code)
 
 
 def _link(toolchain: CppToolchain, recipe: Recipe, code: Path, library: Path, extra_flags: Sequence[str]) -> None:
     searched = [flag for folder in toolchain.libraries for flag in (f"-L{folder}", f"-Wl,-rpath,{folder}")]
     links = (*searched, "-ltvm_runtime", "-ltvm_ffi", *recipe.links)
-    with _scratch(library) as scratch:
-        made = scratch / library.name
+    with scratch(library) as folder:
+        made = folder / library.name
         command = [toolchain.compiler, *extra_flags, "-shared", "-pthread", "-Wl,--no-undefined"]
-        _run(recipe, [*command, str(code), *links], made)
+        run_compiler(recipe.title, [*command, str(code), *links], made)
         made.replace(library)
 
 
 @contextmanager
-def _alone(file: Path) -> Iterator[None]:
+def alone(file: Path) -> Iterator[None]:
     """Let processes that want the same file make it one after the other."""
     from filelock import FileLock, Timeout
 
@@ -205,7 +206,7 @@ def _alone(file: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _scratch(file: Path) -> Iterator[Path]:
+def scratch(file: Path) -> Iterator[Path]:
     """A folder beside a file in which it is made, so that it is there whole or not at all."""
     folder = file.parent / "building"
     shutil.rmtree(folder, ignore_errors=True)  # of a build that was killed: we hold the lock
@@ -216,13 +217,14 @@ def _scratch(file: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run(recipe: Recipe, command: Sequence[str], made: Path) -> None:
+def run_compiler(title: str, command: Sequence[str], made: Path) -> None:
+    """Run a compiler with `-o made`. Raises SetupMissing without OpenCL's development files, DiskFull, RigFailure."""
     try:
         done = subprocess.run(
             [*command, "-o", str(made)], capture_output=True, text=True, timeout=BUILD_DEADLINE_S, check=False
         )
     except subprocess.TimeoutExpired:
-        raise RigFailure(f"building {recipe.title} took more than {BUILD_DEADLINE_S} s") from None
+        raise RigFailure(f"building {title} took more than {BUILD_DEADLINE_S} s") from None
     if done.returncode == 0:
         return
     # A linker that maps its output into memory dies of a full disk without a word of it.
@@ -231,7 +233,7 @@ def _run(recipe: Recipe, command: Sequence[str], made: Path) -> None:
     if re.search(r"CL/cl\.h: No such file|cannot find -lOpenCL", done.stderr):
         raise SetupMissing("the OpenCL development files are missing", hint=APT_HINT, evidence=done.stderr)
     raise RigFailure(
-        f"{recipe.title} does not compile against the installed TVM",
+        f"{title} does not compile against the installed TVM",
         hint="the releases in pyproject.toml are known to work",
         evidence=done.stderr,
     )

@@ -12,7 +12,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -29,11 +29,15 @@ from device_runner.failures import (
     RigFailure,
 )
 from device_runner.rpc_server.server import END_TIMEOUT_S, KILLED, Server, start_server
+from device_runner.runtimes.probe import Probe
+from device_runner.session.probing import SessionProbe
 from device_runner.session.relay import Relay
 from device_runner.session.tvm_errors import failure_of
 from device_runner.transport.boot import boot_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from device_runner.device import Array
     from device_runner.transport.base import Transport
 
@@ -52,7 +56,7 @@ PROBE_TIMEOUT_S = 0.9
 
 @contextmanager
 def open_session(
-    transport: Transport, program: Sequence[str], toggles: Toggles, *, timeout_s: float
+    transport: Transport, program: Sequence[str], toggles: Toggles, *, timeout_s: float, probe: Probe | None = None
 ) -> Iterator[RpcSession]:
     """Start an RPC server with `toggles` and connect to it; end it when the context ends. Times are in seconds."""
     deadline = Deadline(timeout_s)
@@ -60,7 +64,7 @@ def open_session(
     server, stream = start_server(transport, program, toggles, deadline)
     try:
         with Relay(stream) as relay:
-            yield RpcSession(transport, server, relay, toggles, timeout_s=deadline.remaining_s)
+            yield RpcSession(transport, server, relay, toggles, timeout_s=deadline.remaining_s, probe=probe)
     except DeviceFailure:
         server.process.end(0)  # nobody is there to confirm anything
         raise
@@ -74,7 +78,14 @@ class RpcSession:
     """One connection to one server process. Implements `device.Session`; made by `open_session`."""
 
     def __init__(
-        self, transport: Transport, server: Server, relay: Relay, toggles: Toggles, *, timeout_s: float
+        self,
+        transport: Transport,
+        server: Server,
+        relay: Relay,
+        toggles: Toggles,
+        *,
+        timeout_s: float,
+        probe: Probe | None = None,
     ) -> None:
         from tvm import rpc
 
@@ -83,6 +94,7 @@ class RpcSession:
         self._server = server
         self._relay = relay
         self._failure: Failure | None = None
+        self.probe = SessionProbe(self, probe or Probe(None))
         try:
             with self.calling("connecting", timeout_s):
                 self.remote = rpc.connect("127.0.0.1", relay.port, key=server.key, session_timeout=SESSION_LIMIT_S)
@@ -98,18 +110,24 @@ class RpcSession:
             raise RigFailure(message, hint=hint, evidence=failure.evidence) from failure
 
     def load(self, loadable: Loadable, *, timeout_s: float) -> RpcProgram:
-        """Push (by hash), load and initialise a library."""
+        """Push (by hash), load and initialise a library. Programs are counted from the first one with kernels on."""
         deadline = Deadline(timeout_s)
-        pushed = self._push(loadable, deadline)
-        if pushed.sent_bytes and self._push(loadable, deadline).sent_bytes:  # the second push compares hashes
-            raise LinkFailure(
-                f"{loadable.library.name} does not arrive on {self._transport.name} with the hash that it should have",
-                hint="if `sha256sum` of the file on this host is right, try another cable; else build it again",
-            )
+        if loadable.device == "opencl":
+            self.probe.count(deadline)
+        pushed = self.bring(loadable.library, loadable.sha256, deadline)
         return RpcProgram(self, loadable, pushed, timeout_s=deadline.remaining_s)
 
-    def _push(self, loadable: Loadable, deadline: Deadline) -> Pushed:
-        return self._transport.push(loadable.library, loadable.sha256, timeout_s=deadline.remaining_s)
+    def bring(self, file: Path, sha256: str, deadline: Deadline) -> Pushed:
+        """Push a library, and make sure that it arrived."""
+        pushed = self._transport.push(file, sha256, timeout_s=deadline.remaining_s)
+        if not pushed.sent_bytes:
+            return pushed
+        if self._transport.push(file, sha256, timeout_s=deadline.remaining_s).sent_bytes:  # compares hashes
+            raise LinkFailure(
+                f"{file.name} does not arrive on {self._transport.name} with the hash that it should have",
+                hint="if `sha256sum` of the file on this host is right, try another cable; else build it again",
+            )
+        return pushed
 
     def log(self) -> str:
         """The newest part of the server's log."""
@@ -133,6 +151,19 @@ class RpcSession:
             except AttributeError:
                 return None
             return found()
+
+    def program_counts(self, *, timeout_s: float) -> Mapping[str, int]:
+        """How many OpenCL programs this process made, and from what; empty if it was not counted."""
+        return self.probe.program_counts(Deadline(timeout_s))
+
+    def opencl_names(self, *, timeout_s: float) -> tuple[str, str] | None:
+        """Name and driver version of the OpenCL device that TVM's runtime uses; None if there is none.
+
+        Raises what opening OpenCL raises: `PathFailure`, for a start.
+        """
+        device = self.remote.device("opencl", 0)
+        with self.calling("opening OpenCL", timeout_s):
+            return (str(device.device_name), str(device.driver_version)) if device.exist else None
 
     @contextmanager
     def calling(self, doing: str, timeout_s: float) -> Iterator[None]:
@@ -230,9 +261,15 @@ class RpcProgram:
         return self._samples(self._device, self._loadable.entry, repeat, timeout_s)
 
     def binaries(self, *, timeout_s: float) -> bytes:
-        """The OpenCL programs as the device compiled them."""
-        with self._session.calling("reading program binaries", timeout_s):
-            return bytes(self._library.get_function("opencl.GetPreCompiledPrograms", True)())
+        """The OpenCL programs as the device compiled them; `RigFailure` without the probe.
+
+        TVM's own runtime returns them as a String, which RPC ends at its first zero byte: about one arrives.
+        """
+        binaries = self._session.probe.program_binaries(self._library, Deadline(timeout_s))
+        if binaries is None:
+            message = f"program binaries cannot be read without the probe: {self._session.probe.lacking}"
+            raise RigFailure(message, hint="`adreno-bench doctor --device` looks")
+        return binaries
 
     def use_binaries(self, blob: bytes, *, timeout_s: float) -> None:
         """Take programs from `binaries` instead of compiling them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,10 @@ class AdbTransport(Adb):
         return self.serial
 
     def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
-        """Push it to a name made of the hash: dlopen does not load a library again from a path that it has loaded."""
-        destination = f"{self.root}/files/{sha256}{file.suffix}"
+        """Push it to a name made of the hash: dlopen does not load a library again from a path that it has loaded.
+
+        Its endings stay, at most two of letters: they tell what it is.
+        """
+        ending = re.search(r"(\.[a-z]+){0,2}$", file.name)
+        destination = f"{self.root}/files/{sha256}{ending[0] if ending else ''}"
         return push(self, file, sha256, destination, timeout_s=timeout_s, progress=self.progress)

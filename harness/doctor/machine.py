@@ -61,20 +61,21 @@ def _tvm(_: Path) -> Iterator[Finding]:
 
 
 def _opencl(cache: Path) -> Iterator[Finding]:
-    from device_runner.runtimes.opencl import needed, opencl_status, sidecar
+    from device_runner.runtimes import probe
+    from device_runner.runtimes.opencl import needed, opencl_status, own, sidecar
 
-    if not needed():
-        yield Finding("opencl runtime", Condition.OK, "TVM's own")
-        return
-    library = sidecar(cache)
-    yield Finding("opencl runtime", Condition.OK, f"ours, compiled against the installed TVM ({library.name})")
-    status = opencl_status(library)
+    library = sidecar(cache) if needed() else own()
+    whose = "ours, compiled against the installed TVM" if needed() else "TVM's own"
+    yield Finding("opencl runtime", Condition.OK, f"{whose} ({library.name})")
+    prober = probe.library(cache)
+    yield Finding("probe", Condition.OK, f"compiled for this host's processor ({prober.name})")
+    status = opencl_status(library, prober)
     if status.chosen is None:
         yield Finding("opencl device", Condition.MISSING, status.problem, "sudo apt-get install pocl-opencl-icd")
         return
     for device in status.devices:
         mark = " (used)" if device == status.chosen else ""
-        yield Finding("opencl device", Condition.OK, f"{device['platform']} / {device['device']}{mark}")
+        yield Finding("opencl device", Condition.OK, f"{device.platform} / {device.name}{mark}, by the probe")
 
 
 def _adb(_: Path) -> Iterator[Finding]:

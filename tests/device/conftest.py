@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import programs
@@ -12,6 +13,7 @@ import pytest
 from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable
 from device_runner.runtimes import opencl as opencl_runtime
+from device_runner.runtimes import probe
 from device_runner.runtimes.phone import RuntimeStore
 from device_runner.transport.adb_transport import AdbTransport
 from device_runner.virtual import Faults, VirtualPhone, private_adb, virtual_phone
@@ -45,10 +47,16 @@ def phone(running_phone: VirtualPhone) -> Iterator[VirtualPhone]:
 
 
 @pytest.fixture
-def device(phone: VirtualPhone) -> AdbDevice:
+def device(phone: VirtualPhone, sidecar_cache: Path) -> AdbDevice:
     transport = AdbTransport(phone.serial, phone.adb_port, phone.root)
     return AdbDevice(
-        "virtual", transport, ["tvm_rpc"], kind="virtual", emulated=phone.emulated, restart_adb=phone.restart_adb
+        "virtual",
+        transport,
+        ["tvm_rpc"],
+        partial(probe.library, sidecar_cache),
+        kind="virtual",
+        emulated=phone.emulated,
+        restart_adb=phone.restart_adb,
     )
 
 

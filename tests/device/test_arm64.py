@@ -18,13 +18,14 @@ from compile_requests import request_for
 
 from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable
+from device_runner.runtimes.cross import check_library
 from device_runner.runtimes.phone import examine
 from device_runner.runtimes.phone.check import host_interface
 from device_runner.transport.adb_transport import AdbTransport
 from device_runner.virtual import VirtualPhone, virtual_phone
 from harness.build.artifact import INPUTS, OUTPUTS
 from harness.build.compile import compile_model
-from harness.build.link import check_library, host_triple
+from harness.build.link import host_triple
 from harness.build.oracle import answer, load_arrays
 from harness.models.sources import model_source
 

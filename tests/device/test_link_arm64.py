@@ -11,10 +11,10 @@ import pytest
 from compile_requests import request_for
 
 from device_runner.failures import RigFailure
+from device_runner.runtimes.cross import NDK_VARIABLE, Linker, check_library, linker
 from device_runner.runtimes.phone.elf import read_elf
 from harness.build.artifact import LIBRARY
 from harness.build.compile import compile_model
-from harness.build.link import NDK_VARIABLE, Linker, check_library, linker
 from harness.models.sources import model_source
 
 pytestmark = [
@@ -75,7 +75,7 @@ def test_each_symbol_names_its_library(triple: str, libraries: set[str], tmp_pat
 def test_a_symbol_that_no_device_defines_is_named(tmp_path: Path) -> None:
     chosen = linker(ANDROID)
     made = compiled(chosen, tmp_path, "void surprise(); void f() { surprise(); }")
-    with pytest.raises(RigFailure, match=r"surprise|could not link"):
+    with pytest.raises(RigFailure, match=r"surprise|could not make"):
         chosen.link([made], tmp_path / "lib.so", ANDROID)
 
 
@@ -95,6 +95,6 @@ def test_what_the_linker_says_is_the_evidence(tmp_path: Path) -> None:
         chosen.link([tmp_path / "broken.o"], tmp_path / "lib.so", ANDROID)
     absent = Linker("none", (sys.executable, "-c", "import sys; sys.exit('no such flag')"))
     made = compiled(chosen, tmp_path, "int f(int x) { return x + 1; }")
-    with pytest.raises(RigFailure, match="none could not link") as caught:
+    with pytest.raises(RigFailure, match="none could not make") as caught:
         absent.link([made], tmp_path / "lib.so", ANDROID)
     assert "no such flag" in caught.value.evidence

@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from waiting import LONG_S
 
+from device_runner.runtimes import probe
 from device_runner.runtimes.opencl import DEVICE_VARIABLE, load, opencl_status, sidecar
 
 pytestmark = pytest.mark.device
@@ -76,6 +77,11 @@ def kernels(tvm: Any) -> Kernels:
     return make
 
 
+@pytest.fixture(scope="session")
+def prober(pytestconfig: pytest.Config) -> Path:
+    return probe.library(pytestconfig.cache.mkdir("sidecar"))
+
+
 def module_bytes(sources: dict[str, str], arg_types: Sequence[str], tags: Sequence[str]) -> bytes:
     """TVM's module of kind `opencl`: format, name -> (name, argument types, launch tags, extra tags), source."""
     codes = {
@@ -99,10 +105,11 @@ def module_bytes(sources: dict[str, str], arg_types: Sequence[str], tags: Sequen
     return text("cl") + many(functions) + text(code)
 
 
-def counts() -> dict[str, int]:
-    from tvm_ffi import get_global_func
-
-    return dict(json.loads(get_global_func("adreno_bench.opencl_counts")()))
+def held() -> tuple[int, int]:
+    """Events that are not yet released, and bytes of the pool."""
+    events, pool_bytes = ctypes.c_int64(), ctypes.c_int64()
+    ctypes.CDLL(None).adreno_bench_opencl_held(ctypes.byref(events), ctypes.byref(pool_bytes))
+    return events.value, pool_bytes.value
 
 
 ADD_ONE = {"add_one": "__kernel void add_one(__global float* a) { a[get_global_id(0)] += 1.0f; }"}
@@ -374,15 +381,19 @@ def test_threads_share_a_kernel(tensor: Any, kernels: Kernels) -> None:
 # --- program binaries -------------------------------------------------------------------------------------------------
 
 
-def test_binaries_replace_compiling(tensor: Any, kernels: Kernels) -> None:
+def test_binaries_replace_compiling(tensor: Any, kernels: Kernels, prober: Path) -> None:
+    from tvm_ffi import load_module
+
+    counting = load_module(str(prober))
     blob = kernels(ADD_ONE, ["handle"])["opencl.GetPreCompiledPrograms"]()
-    before = counts()
+    assert counting["count_programs"]()
+    before = json.loads(bytes(counting["programs"]()))
     module = kernels(ADD_ONE, ["handle"])
     module["opencl.SetPreCompiledPrograms"](blob)
     values = tensor(np.zeros(8, "float32"))
     module["add_one"](values, 8)
     np.testing.assert_array_equal(values.numpy(), np.ones(8))
-    after = counts()
+    after = json.loads(bytes(counting["programs"]()))
     assert after["programs_from_binary"] - before["programs_from_binary"] == 1
     assert after["programs_from_source"] == before["programs_from_source"]
 
@@ -417,7 +428,7 @@ def test_a_timed_loop_holds_no_events(tvm: Any, device: Any, tensor: Any, kernel
     values = tensor(np.zeros(4, "float32"))
     result = module.time_evaluator("add_one", device, number=2000, repeat=3)(values, 4)
     assert all(mean_s > 0 for mean_s in result.results)
-    assert counts()["events_held"] == 0
+    assert held()[0] == 0
     assert values.numpy()[0] == 1 + 3 * 2000  # one to warm up
 
 
@@ -441,11 +452,11 @@ def test_a_thousand_inferences_leave_nothing_behind(tvm: Any, device: Any, tenso
     vm.set_input("main", tensor(random((8, 8))))
     for _ in range(2):  # the first output still lives when the second is made
         vm.invoke_stateful("main")
-    before = counts()
-    assert before["pool_bytes"] > 0
+    before = held()
+    assert before[1] > 0
     for _ in range(1000):
         vm.invoke_stateful("main")
-    assert counts() == before
+    assert held() == before
 
 
 def virtual_machine(tvm: Any, device: Any, folder: Path) -> Any:
@@ -483,46 +494,35 @@ def run(script: str, library: Path, *args: str, **environment: str) -> subproces
     )
 
 
-def test_an_unknown_device_lists_those_there_are(library: Path, device: Any) -> None:
-    status = opencl_status(library)
+def test_an_unknown_device_lists_those_there_are(library: Path, prober: Path, device: Any) -> None:
+    status = opencl_status(library, prober)
     assert status.chosen is not None
     done = run("import tvm; tvm.opencl().exist", library, **{DEVICE_VARIABLE: "adreno/740"})
     assert done.returncode != 0
-    assert f"'{status.chosen['platform']}/{status.chosen['device']}'" in done.stderr
+    assert f"'{status.chosen.platform}/{status.chosen.name}'" in done.stderr
 
 
 def test_without_a_driver_the_status_says_what_to_install(
-    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    library: Path, prober: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path))
-    status = opencl_status(library)
+    status = opencl_status(library, prober)
     assert status.chosen is None
     assert not status.devices
     assert "apt-get install" in status.problem
 
 
 def test_a_driver_that_crashes_is_a_problem_and_not_our_end(
-    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    library: Path, prober: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "driver.c").write_text("__attribute__((constructor)) static void crash(void) { __builtin_trap(); }")
     driver = tmp_path / "libdriver.so"
     subprocess.run(["g++", "-shared", "-o", driver, tmp_path / "driver.c"], check=True, timeout=LONG_S)
     (tmp_path / "broken.icd").write_text(f"{driver}\n")
     monkeypatch.setenv("OCL_ICD_VENDORS", str(tmp_path))
-    status = opencl_status(library)
+    status = opencl_status(library, prober)
     assert status.chosen is None
     assert "broke the process" in status.problem
-
-
-def test_the_device_tells_what_artifacts_depend_on(device: Any) -> None:
-    from tvm_ffi import get_global_func
-
-    info = json.loads(get_global_func("adreno_bench.opencl_info")())
-    assert info["sidecar"] is True
-    assert info["fp16"] is ("cl_khr_fp16" in info["extensions"])
-    assert info["extensions"] == sorted(info["extensions"])
-    assert min(info["image2d_max_width"], info["image2d_max_height"], info["image_max_array_layers"]) > 0
-    assert all(info[key] for key in ("platform", "platform_version", "device", "device_version", "driver_version"))
 
 
 def test_the_warp_size_is_the_environments(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -532,13 +532,13 @@ def test_the_warp_size_is_the_environments(device: Any, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("half", ["platform", "device", "both"])
-def test_a_device_is_chosen_by_a_part_of_its_name_in_any_case(library: Path, half: str) -> None:
-    status = opencl_status(library)
+def test_a_device_is_chosen_by_a_part_of_its_name_in_any_case(library: Path, prober: Path, half: str) -> None:
+    status = opencl_status(library, prober)
     assert status.chosen is not None
-    platform, device = status.chosen["platform"][:8].upper(), status.chosen["device"][:8].upper()
+    platform, device = status.chosen.platform[:8].upper(), status.chosen.name[:8].upper()
     wanted = {"platform": platform, "device": device, "both": f"{platform}/{device}"}[half]
     done = run("import tvm; print(tvm.opencl().device_name)", library, **{DEVICE_VARIABLE: wanted})
-    assert done.stdout.strip() == status.chosen["device"], done.stderr
+    assert done.stdout.strip() == status.chosen.name, done.stderr
 
 
 def test_tensors_move_between_devices(library: Path, device: Any) -> None:

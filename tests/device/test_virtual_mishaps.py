@@ -42,7 +42,7 @@ def again_and_again(work: Callable[[], object]) -> None:
 
 
 def ask(session: RpcSession) -> None:
-    session.call("adreno_bench.opencl_info", timeout_s=LONG_S)
+    session.opencl_names(timeout_s=LONG_S)
 
 
 def state(adb: Backend) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,9 @@ class FakeSession:
     def call(self, function: str, *, timeout_s: float) -> Any:
         return self.device.tells.get(function)
 
+    def program_counts(self, *, timeout_s: float) -> Mapping[str, int]:
+        return self.device.counts
+
     def download(self, path: str, *, timeout_s: float) -> bytes:
         return self.device.files[path]
 
@@ -80,6 +83,7 @@ class FakeDevice:
     )
     steps: list[str] = field(default_factory=list)
     tells: dict[str, str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
     log: Callable[[Toggles], str] = lambda toggles: ""
     steadiness: Steadiness = field(default_factory=Steadiness)

@@ -11,8 +11,9 @@ import pytest
 
 from device_runner.device import Identity
 from device_runner.failures import RigFailure, SetupMissing, Unsupported
-from harness.build import link
-from harness.build.link import check_library, host_triple, linker, linker_version
+from device_runner.runtimes import cross
+from device_runner.runtimes.cross import check_library, linker
+from harness.build.link import host_triple, linker_version
 
 ANDROID = "aarch64-linux-android"
 
@@ -51,7 +52,7 @@ def test_a_processor_without_artifacts_is_named() -> None:
 
 
 def test_without_a_linker_the_hint_installs_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(link.NDK_VARIABLE, raising=False)
+    monkeypatch.delenv(cross.NDK_VARIABLE, raising=False)
     monkeypatch.setattr(importlib.metadata, "version", no_ziglang)
     with pytest.raises(SetupMissing, match=f"no linker for {ANDROID}") as caught:
         linker(ANDROID)
@@ -65,14 +66,14 @@ def test_the_ndk_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     clang.parent.mkdir(parents=True)
     clang.touch()
     (tmp_path / "source.properties").write_text("Pkg.Desc = Android NDK\nPkg.Revision = 27.2.12479018\n")
-    monkeypatch.setenv(link.NDK_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(cross.NDK_VARIABLE, str(tmp_path))
     chosen = linker(ANDROID)
     assert chosen.version == "NDK 27.2.12479018"
     assert chosen.command == (str(clang), f"--target={ANDROID}", "-fuse-ld=lld")
 
 
 def test_a_folder_that_is_no_ndk_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(link.NDK_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(cross.NDK_VARIABLE, str(tmp_path))
     with pytest.raises(SetupMissing, match="holds no Android NDK"):
         linker(ANDROID)
 

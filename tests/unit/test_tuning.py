@@ -44,37 +44,36 @@ def run(device: FakeDevice, things: Things, path: str, store: Path) -> Record:
     return run_case(tuned_plan(path), things, Run(device, TuningStore(store)), Silent())
 
 
-def programs(from_binary: int, from_source: int) -> dict[str, str]:
-    counts = {"programs_from_binary": from_binary, "programs_from_source": from_source, "events_held": 0}
-    return {"adreno_bench.opencl_counts": json.dumps(counts)}
+def programs(from_binary: int, from_source: int) -> dict[str, int]:
+    return {"programs_from_binary": from_binary, "programs_from_source": from_source}
 
 
 def test_binaries_are_made_once_and_given_to_the_measured_session_before_its_first_run(
     built: Things, tmp_path: Path
 ) -> None:
-    device = FakeDevice(tells=programs(17, 0))
+    device = FakeDevice(counts=programs(17, 0))
     record = run(device, built, "opencl", tmp_path)
     assert record.outcome is Outcome.OK
     assert record.proofs == {"programs_from_binary": 17, "programs_from_source": 0}
     tuning = ["session", "load", "run", "binaries", "closed"]
     assert device.steps[:9] == [*tuning, "session", "load", "use binaries", "run"]
-    again = FakeDevice(tells=programs(17, 0))
+    again = FakeDevice(counts=programs(17, 0))
     run(again, built, "opencl", tmp_path)
     assert "binaries" not in again.steps
 
 
 @pytest.mark.parametrize(
-    ("tells", "complaint"),
+    ("counts", "complaint"),
     [
         (programs(16, 1), "1 programs were built from source all the same"),
         (programs(0, 0), "no program was built from a binary"),
-        ({}, "does not tell"),
+        ({}, "could not be counted"),
     ],
 )
 def test_a_run_that_cannot_show_that_it_was_tuned_is_inconclusive(
-    built: Things, tmp_path: Path, tells: dict[str, str], complaint: str
+    built: Things, tmp_path: Path, counts: dict[str, int], complaint: str
 ) -> None:
-    record = run(FakeDevice(tells=tells), built, "texture", tmp_path)
+    record = run(FakeDevice(counts=counts), built, "texture", tmp_path)
     assert record.outcome is Outcome.INCONCLUSIVE
     assert complaint in record.message
     assert record.wall_ms == []

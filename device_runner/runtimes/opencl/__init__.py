@@ -16,13 +16,19 @@ from typing import Any
 
 from device_runner.failures import RigFailure, SetupMissing
 from device_runner.runtimes.opencl.library import NAME, is_built, sidecar
+from device_runner.runtimes.probe import OpenCLDevice, answer_of
 from device_runner.runtimes.recipe import APT_HINT, package_folder
 
-__all__ = ["DEVICE_VARIABLE", "OpenCLStatus", "is_built", "load", "needed", "opencl_status", "sidecar"]
+__all__ = ["DEVICE_VARIABLE", "OpenCLStatus", "is_built", "load", "needed", "opencl_status", "own", "sidecar"]
 
 DEVICE_VARIABLE = "ADRENO_BENCH_OPENCL_DEVICE"
 """Environment variable that chooses the OpenCL device: `platform/device`, or one word found in either."""
+RUNTIME = "libtvm_runtime.so"
 STATUS_DEADLINE_S = 60
+OPENCL = 4
+"""TVM's number of the kind of device (dlpack.h, kDLOpenCL)."""
+EXIST, DEVICE_NAME, DRIVER_VERSION = 0, 5, 12
+"""TVM's numbers of attributes (device_api.h, DeviceAttrKind)."""
 
 
 def needed() -> bool:
@@ -30,17 +36,22 @@ def needed() -> bool:
 
     Loads TVM's runtime libraries, and tvm-ffi, which keeps the registry; never the package `tvm`.
     """
-    return not _registered("device_api.opencl") or _registered("adreno_bench.opencl_info")
+    return not _registered() or hasattr(ctypes.CDLL(None), "adreno_bench_opencl_held")
 
 
-def _registered(function: str) -> bool:
+def own() -> Path:
+    """The library of the installed TVM that has its OpenCL runtime, if it has one."""
+    libraries = package_folder("tvm") / "lib"
+    return next(file for file in (libraries / NAME, libraries / RUNTIME) if file.exists())
+
+
+def _registered() -> bool:
+    """Whether this process has an OpenCL runtime, once all of TVM's own is loaded."""
     import tvm_ffi
 
-    libraries = package_folder("tvm") / "lib"
-    _open(libraries / "libtvm_runtime.so")
-    if (libraries / NAME).exists():
-        _open(libraries / NAME)
-    return tvm_ffi.get_global_func(function, allow_missing=True) is not None
+    _open(package_folder("tvm") / "lib" / RUNTIME)
+    _open(own())
+    return tvm_ffi.get_global_func("device_api.opencl", allow_missing=True) is not None
 
 
 def load(library: Path) -> bool:
@@ -48,7 +59,7 @@ def load(library: Path) -> bool:
 
     Raises SetupMissing if the system's OpenCL loader is missing, RigFailure if the library does not load.
     """
-    if _registered("device_api.opencl"):
+    if _registered():
         return False
     _open(library)
     return True
@@ -58,23 +69,24 @@ def load(library: Path) -> bool:
 class OpenCLStatus:
     """What `adreno-bench doctor` says about OpenCL on this machine."""
 
-    devices: tuple[dict[str, Any], ...]
-    """Every device of every driver, as `adreno_bench.opencl_devices` tells."""
-    chosen: dict[str, Any] | None
+    devices: tuple[OpenCLDevice, ...]
+    """Every device of every driver, as the probe tells."""
+    chosen: OpenCLDevice | None
     """The device that TVM would use."""
     problem: str = ""
     """Why there is none."""
 
 
-def opencl_status(library: Path) -> OpenCLStatus:
+def opencl_status(library: Path, prober: Path) -> OpenCLStatus:
     """Ask OpenCL for its platforms and devices in a process of its own, so that a broken driver cannot harm this one.
 
-    Never raises for what is wrong with OpenCL: that is the answer.
+    `library` is TVM's OpenCL runtime, `prober` the probe. Never raises for what is wrong with OpenCL: that is the
+    answer.
     """
-    script = "import sys; from device_runner.runtimes.opencl import _tell_status; _tell_status(sys.argv[1])"
+    script = "import sys; from device_runner.runtimes.opencl import _tell_status; _tell_status(*sys.argv[1:])"
     try:
         done = subprocess.run(
-            [sys.executable, "-c", script, str(library)],
+            [sys.executable, "-c", script, str(library), str(prober)],
             capture_output=True,
             text=True,
             timeout=STATUS_DEADLINE_S,
@@ -86,21 +98,26 @@ def opencl_status(library: Path) -> OpenCLStatus:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         return OpenCLStatus((), None, f"an OpenCL driver broke the process that asked it: {last}")
     told = json.loads(done.stdout.splitlines()[-1])
-    return OpenCLStatus(tuple(told["devices"]), told["chosen"], told["problem"])
+    if told["problem"]:
+        return OpenCLStatus((), None, told["problem"])
+    answer = answer_of(told["answer"].encode())
+    if not answer.devices:
+        return OpenCLStatus((), None, f"no OpenCL driver is installed ({answer.problem}): {APT_HINT}")
+    return OpenCLStatus(answer.devices, answer.device_of(*told["chosen"]))
 
 
-def _tell_status(library: str) -> None:
+def _tell_status(library: str, prober: str) -> None:
     """Body of `opencl_status`'s process: prints one line of JSON."""
     import tvm_ffi
 
-    told: dict[str, Any] = {"devices": [], "chosen": None, "problem": ""}
+    told: dict[str, Any] = {"answer": "", "chosen": ("", ""), "problem": ""}
     try:
+        _open(package_folder("tvm") / "lib" / RUNTIME)
         _open(Path(library))
-        told["devices"] = json.loads(tvm_ffi.get_global_func("adreno_bench.opencl_devices")())
-        if told["devices"]:
-            told["chosen"] = json.loads(tvm_ffi.get_global_func("adreno_bench.opencl_info")())
-        else:
-            told["problem"] = f"no OpenCL driver is installed: {APT_HINT}"
+        told["answer"] = bytes(tvm_ffi.load_module(prober)["describe"]()).decode(errors="replace")
+        attribute = tvm_ffi.get_global_func("runtime.GetDeviceAttr")
+        if attribute(OPENCL, 0, EXIST):
+            told["chosen"] = attribute(OPENCL, 0, DEVICE_NAME), attribute(OPENCL, 0, DRIVER_VERSION)
     except Exception as error:
         told["problem"] = str(error)
     sys.stdout.write(json.dumps(told) + "\n")

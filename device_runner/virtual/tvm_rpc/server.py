@@ -21,6 +21,7 @@ FAULTS = "ADRENO_BENCH_PHONE_FAULTS"
 """Environment: the phone's file of faults."""
 UNLINKED = 'CANNOT LINK EXECUTABLE "tvm_rpc": cannot locate symbol "TVMFFIErrorCreate" referenced by "tvm_rpc"...'
 """What Android's linker says (bionic, linker_main.cpp)."""
+PROBE = ".probe.so"
 OTHER_PROTOCOL = b"SSH-2.0-\r\n"
 
 log = logging.getLogger("tvm_rpc")
@@ -72,7 +73,9 @@ class FaultySession(SessionBehaviour):
             simulate(self._inference_s)
 
     def before_loading(self, library: str) -> None:
-        """Let the kernels of this library be as the faults say."""
+        """Let the kernels of this library be as the faults say; the probe has none."""
+        if library.endswith(PROBE):
+            return
         self._loaded.append(library)
         spoil_kernels(self._faults, library)
 

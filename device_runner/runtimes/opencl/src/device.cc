@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
-#include <sstream>
 #include <utility>
 
 #include "memory.h"
@@ -29,14 +28,6 @@ std::string Lower(std::string text) {
   return text;
 }
 
-std::vector<std::string> SortedWords(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> words;
-  for (std::string word; stream >> word;) words.push_back(word);
-  std::sort(words.begin(), words.end());
-  return words;
-}
-
 DeviceFacts Ask(cl_platform_id platform, cl_device_id device) {
   DeviceFacts facts;
   facts.id = device;
@@ -46,7 +37,6 @@ DeviceFacts Ask(cl_platform_id platform, cl_device_id device) {
   facts.name = Text(clGetDeviceInfo, device, CL_DEVICE_NAME);
   facts.version = Text(clGetDeviceInfo, device, CL_DEVICE_VERSION);
   facts.driver_version = Text(clGetDeviceInfo, device, CL_DRIVER_VERSION);
-  facts.extensions = SortedWords(Text(clGetDeviceInfo, device, CL_DEVICE_EXTENSIONS));
   facts.image2d_max_width = Query<std::size_t>(device, CL_DEVICE_IMAGE2D_MAX_WIDTH);
   facts.image2d_max_height = Query<std::size_t>(device, CL_DEVICE_IMAGE2D_MAX_HEIGHT);
   facts.image_max_array_layers = Query<std::size_t>(device, CL_DEVICE_IMAGE_MAX_ARRAY_SIZE);
@@ -71,22 +61,6 @@ std::string Labels(const std::vector<DeviceFacts>& all) {
   return text.empty() ? "none" : text;
 }
 
-std::string Quoted(const std::string& text) {
-  static const char* hex = "0123456789abcdef";
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += {'\\', c};
-    } else if (byte < 0x20) {
-      out += std::string("\\u00") + hex[byte >> 4] + hex[byte & 15];
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
 thread_local int current_device = 0;
 
 /// Made at the first call of this function; a failure is thrown again at the next.
@@ -96,10 +70,6 @@ std::vector<DeviceFacts>& Chosen() {
 }
 
 }  // namespace
-
-bool DeviceFacts::has(const std::string& extension) const {
-  return std::binary_search(extensions.begin(), extensions.end(), extension);
-}
 
 std::vector<DeviceFacts> AllDevices() {
   cl_uint count = 0;
@@ -133,20 +103,6 @@ std::vector<DeviceFacts> ChosenDevices() {
                               << "'; there is: " << Labels(devices);
   }
   return matching;
-}
-
-std::string ToJson(const DeviceFacts& facts) {
-  std::ostringstream json;
-  json << "{\"platform\": " << Quoted(facts.platform) << ", \"platform_version\": " << Quoted(facts.platform_version)
-       << ", \"device\": " << Quoted(facts.name) << ", \"device_version\": " << Quoted(facts.version)
-       << ", \"driver_version\": " << Quoted(facts.driver_version) << ", \"gpu\": " << (facts.gpu ? "true" : "false")
-       << ", \"image2d_max_width\": " << facts.image2d_max_width
-       << ", \"image2d_max_height\": " << facts.image2d_max_height
-       << ", \"image_max_array_layers\": " << facts.image_max_array_layers
-       << ", \"fp16\": " << (facts.has("cl_khr_fp16") ? "true" : "false") << ", \"extensions\": [";
-  for (std::size_t i = 0; i < facts.extensions.size(); ++i) json << (i ? ", " : "") << Quoted(facts.extensions[i]);
-  json << "], \"sidecar\": true}";
-  return json.str();
 }
 
 Device::Device(int index, DeviceFacts facts) : index_(index), facts_(std::move(facts)) {

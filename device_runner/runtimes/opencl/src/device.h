@@ -22,10 +22,8 @@ struct DeviceFacts {
   bool gpu = false;
   std::string platform, platform_version;
   std::string name, version, driver_version;
-  std::vector<std::string> extensions;  // sorted
   std::size_t image2d_max_width = 0, image2d_max_height = 0, image_max_array_layers = 0;
 
-  bool has(const std::string& extension) const;
   std::string label() const { return platform + "/" + name; }
 };
 
@@ -35,9 +33,6 @@ std::vector<DeviceFacts> AllDevices();
 /// Those TVM sees, in TVM's order: the ones that kDeviceVariable names, else GPUs before all others.
 /// Throws ValueError with the list of devices if the variable names none.
 std::vector<DeviceFacts> ChosenDevices();
-
-/// The facts as a JSON object.
-std::string ToJson(const DeviceFacts& facts);
 
 /// One device that TVM uses, as `opencl:<index>`. Lives until the process ends: drivers stop their own threads at exit,
 /// in an order that a destructor here could not know.

@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <iostream>
 #include <sstream>
 
 namespace adreno_bench {
@@ -66,6 +67,10 @@ void Fault::Hang() {
   signal(SIGTERM, SIG_IGN);
   prctl(PR_SET_PDEATHSIG, 0);  // the end of the server, which SIGTERM does reach, would be our end
   for (;;) pause();
+}
+
+void Fault::Tell() const {
+  if (slowness_.any() && !told_.exchange(true)) std::cerr << "slowing kernel '" << kernel_ << "'" << std::endl;
 }
 
 }  // namespace adreno_bench

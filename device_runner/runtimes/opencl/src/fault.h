@@ -1,6 +1,7 @@
 // What the virtual phone can make wrong with a kernel: slow, endless, or struck by a reset of the GPU.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -29,15 +30,19 @@ class Fault {
     FailAfterReset();
     if (hangs_) Hang();
     queue.LaunchSlowly(enqueue, slowness_);
+    Tell();
     FailAfterReset();
   }
 
  private:
   void FailAfterReset() const;
   [[noreturn]] static void Hang();
+  /// Says in the server's log, once, that the kernel was slowed: the record of a run says so, too.
+  void Tell() const;
 
   std::string kernel_;
   Slowness slowness_;
+  mutable std::atomic<bool> told_{false};
   bool hangs_ = false;
   std::string resets_file_;
   std::string resets_before_;

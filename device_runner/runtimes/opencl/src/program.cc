@@ -2,8 +2,6 @@
 
 #include <tvm/ffi/error.h>
 
-#include <atomic>
-
 #include "bytes.h"
 #include "device.h"
 
@@ -11,8 +9,6 @@ namespace adreno_bench {
 namespace {
 
 constexpr std::string_view kDelimiter = "// Function: ";
-
-std::atomic<std::int64_t> built_from_source{0}, built_from_binary{0};
 
 std::string BuildLog(cl_program program, cl_device_id device) {
   std::size_t size = 0;
@@ -38,7 +34,6 @@ Program FromSource(const Device& device, const std::string& name, const std::str
   Program program(clCreateProgramWithSource(device.context(), 1, &text, &length, &code));
   Check(code, "clCreateProgramWithSource of kernel '" + name + "'");
   Build(program, device, name);
-  ++built_from_source;
   return program;
 }
 
@@ -51,7 +46,6 @@ Program FromBinary(const Device& device, const std::string& name, const std::str
   Check(code, "clCreateProgramWithBinary of kernel '" + name + "'");
   Check(status, "clCreateProgramWithBinary of kernel '" + name + "'");
   Build(program, device, name);
-  ++built_from_binary;
   return program;
 }
 
@@ -65,8 +59,6 @@ std::string Binary(cl_program program) {
 }
 
 }  // namespace
-
-BuildCounts CountBuilds() { return {built_from_source, built_from_binary}; }
 
 Programs::Programs(std::string_view source) {
   std::size_t begin = source.find(kDelimiter);

@@ -13,12 +13,6 @@ namespace adreno_bench {
 
 class Device;
 
-/// How many programs this process has built, and from what.
-struct BuildCounts {
-  std::int64_t source, binary;
-};
-BuildCounts CountBuilds();
-
 /// The OpenCL C of every kernel of a module. A kernel is compiled when it is first needed on a device, unless a binary
 /// was loaded before.
 class Programs {

@@ -86,11 +86,6 @@ std::size_t Queue::events_held() {
   return events_.size();
 }
 
-std::int64_t Queue::slowed() {
-  std::lock_guard<std::mutex> guard(mutex_);
-  return slowed_;
-}
-
 void Queue::Record(Event event) {
   events_.push_back(std::move(event));
   if (events_.size() > kDrainAbove) Drain();
@@ -115,7 +110,6 @@ std::int64_t Queue::Prolong(Event event, const Slowness& slowness) {
   const auto natural_ns = static_cast<double>(std::max(took_ns, slowness.least_ns));
   const auto lasts_ns = static_cast<std::int64_t>(natural_ns * slowness.factor);
   Linger(std::chrono::nanoseconds(lasts_ns - took_ns));
-  if (slowness.any()) ++slowed_;
   return lasts_ns;
 }
 

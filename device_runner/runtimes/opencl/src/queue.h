@@ -73,8 +73,6 @@ class Queue {
   std::int64_t StartTimer();
   /// Waits for everything enqueued so far, stops one timer, returns the kernel time so far in nanoseconds.
   std::int64_t StopTimer();
-  /// How many kernels were made to last longer.
-  std::int64_t slowed();
   /// Events not yet turned into time; about as many as the device has kernels still to run.
   std::size_t events_held();
 
@@ -94,7 +92,6 @@ class Queue {
   int timers_ = 0;
   std::deque<Event> events_;
   std::int64_t kernel_ns_ = 0;
-  std::int64_t slowed_ = 0;
 };
 
 }  // namespace adreno_bench

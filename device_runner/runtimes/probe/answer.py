@@ -1,0 +1,112 @@
+"""What the probe answers. It comes from the device, so it is checked and not trusted."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+CLML_EXTENSION = "cl_qcom_ml_ops"
+UNKNOWN_CLML = "unknown"
+_MODEL = re.compile(r"OpenCL \d+\.\d+ (.*\d.*)")
+
+
+class BadAnswer(Exception):
+    """It is none that our probe gives."""
+
+
+@dataclass(frozen=True)
+class OpenCLDevice:
+    """One OpenCL device. Empty text, no extensions, None: the driver does not say, or says 0 of a limit."""
+
+    platform: str
+    platform_version: str
+    name: str
+    version: str
+    driver_version: str
+    extensions: tuple[str, ...] = ()
+    """Sorted."""
+    image2d_max_width: int | None = None
+    image2d_max_height: int | None = None
+    image_max_array_layers: int | None = None
+    clml_versions: tuple[str, ...] = ()
+    """OpenCL ML's interface versions, `major.minor`, in the library's order; asked only with `cl_qcom_ml_ops`."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """All that it told, as the probe names it (`src/describe.c`)."""
+
+    @property
+    def gpu(self) -> str:
+        """What tells GPUs apart: an Adreno's name may be the maker's alone, and its version then has the model."""
+        model = _MODEL.fullmatch(self.version)
+        return model[1] if model and "Adreno" in self.name and not re.search(r"\d", self.name) else self.name
+
+    @property
+    def driver(self) -> str:
+        """Platform and driver version."""
+        return " ".join(filter(None, (self.platform_version, self.driver_version)))
+
+    @property
+    def clml(self) -> str:
+        """The interface version that TVM's runtime takes, the last; empty without OpenCL ML, or `unknown`."""
+        if CLML_EXTENSION not in self.extensions:
+            return ""
+        return self.clml_versions[-1] if self.clml_versions else UNKNOWN_CLML
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a process's OpenCL says of itself."""
+
+    devices: tuple[OpenCLDevice, ...]
+    """Of all platforms, in OpenCL's own order."""
+    files: tuple[str, ...]
+    """Paths of what OpenCL consists of in this process, as far as names show."""
+    problem: str
+    """Why there is no device; empty if there is one."""
+
+    def device_of(self, name: str, driver_version: str) -> OpenCLDevice | None:
+        """The first device that TVM's runtime calls so; None if there is none."""
+        wanted = _plain(name), _plain(driver_version)
+        return next((one for one in self.devices if (one.name, one.driver_version) == wanted), None)
+
+
+def answer_of(text: bytes) -> Answer:
+    """Read what `describe` returned. Raises BadAnswer."""
+    try:
+        told = json.loads(text.decode(errors="replace"))
+        return Answer(
+            tuple(_device(one) for one in told["devices"]),
+            tuple(str(path) for path in told["files"]),
+            str(told["problem"]),
+        )
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise BadAnswer(f"{type(error).__name__}: {error}") from error
+
+
+def _device(told: Mapping[str, Any]) -> OpenCLDevice:
+    def text(key: str) -> str:
+        return _plain(str(told.get(key) or ""))
+
+    def limit(key: str) -> int | None:
+        return int(told.get(key) or 0) or None
+
+    return OpenCLDevice(
+        text("platform"),
+        text("platform_version"),
+        text("name"),
+        text("version"),
+        text("driver_version"),
+        tuple(sorted(set(text("extensions").split()))),
+        limit("image2d_max_width"),
+        limit("image2d_max_height"),
+        limit("image_max_array_layers"),
+        tuple(str(version) for version in told.get("clml_versions") or ()),
+        dict(told),
+    )
+
+
+def _plain(text: str) -> str:
+    """Drivers end their texts with spaces and zeros."""
+    return text.strip().strip("\0").strip()

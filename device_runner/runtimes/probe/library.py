@@ -1,0 +1,74 @@
+"""The probe's library: compiled once for each kind of device."""
+
+from __future__ import annotations
+
+import os
+import platform
+from contextlib import suppress
+from pathlib import Path
+
+from device_runner.disk import writing
+from device_runner.failures import SetupMissing
+from device_runner.runtimes.cross import NDK_VARIABLE, TRIPLES, Linker, linker
+from device_runner.runtimes.recipe import CppToolchain, alone, digest_of, package_folder, run_compiler, scratch
+
+FOLDER = "probe"
+ENDING = ".probe.so"
+"""Of its file's name, also on the device."""
+SOURCES = Path(__file__).parent / "src"
+FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-fvisibility=hidden", "-Wall", "-Wextra")
+FOREIGN_FLAGS = ("-fno-stack-protector", "-fno-sanitize=all", "-U_FORTIFY_SOURCE")
+"""Without them a compiler may ask for functions of its own C library, which is not the device's."""
+KEEP = "-Wl,-z,nodelete"
+"""It stays loaded until the process ends: TVM's runtime calls through it once it counts programs."""
+
+
+def library(cache_dir: Path, abi: str = "") -> Path:
+    """The library for devices of an ABI, by default this host's, built at the first call.
+
+    Raises SetupMissing if there is no compiler for that processor, DiskFull, RigFailure if it does not compile.
+    """
+    if abi in ("", platform.machine()):
+        return _built(cache_dir, CppToolchain.found(), "")
+    if abi not in TRIPLES:
+        hint = f"there is one for {', '.join(TRIPLES)}; {NDK_VARIABLE} and ziglang know these"
+        raise SetupMissing(f"there is no probe for devices with ABI {abi}", hint=hint)
+    return _built(cache_dir, linker(TRIPLES[abi]), TRIPLES[abi])
+
+
+def _built(cache_dir: Path, toolchain: CppToolchain | Linker, triple: str) -> Path:
+    compiler = toolchain.version if isinstance(toolchain, Linker) else toolchain.compiler_version
+    words = (*FLAGS, *FOREIGN_FLAGS, KEEP, compiler, triple)
+    made = cache_dir / FOLDER / digest_of(words, (SOURCES, _headers())) / f"adreno{ENDING}"
+    if made.exists():
+        with suppress(OSError):  # used now, which `adreno-bench cache` goes by; a read-only cache is still a cache
+            os.utime(made.parent)
+        return made
+    with writing(cache_dir), alone(made), scratch(made) as folder:
+        if not made.exists():
+            source = folder / "all.c"
+            source.write_text("".join(f'#include "{file}"\n' for file in sorted(SOURCES.glob("*.c"))))
+            new = folder / made.name
+            if isinstance(toolchain, Linker):
+                _for_triple(toolchain, triple, source, new)
+            else:
+                _for_this_host(toolchain, source, new)
+            new.replace(made)
+    return made
+
+
+def _for_this_host(toolchain: CppToolchain, source: Path, made: Path) -> None:
+    command = [toolchain.compiler, "-x", "c", *FLAGS, "-Werror", "-isystem", str(_headers()), "-shared", KEEP]
+    links = ["-x", "none", f"-L{toolchain.ffi / 'lib'}", "-ltvm_ffi", "-ldl"]
+    run_compiler("the probe", [*command, str(source), *links], made)
+
+
+def _for_triple(chosen: Linker, triple: str, source: Path, made: Path) -> None:
+    code = made.with_suffix(".o")
+    chosen.compile(source, code, (*FLAGS, *FOREIGN_FLAGS, "-isystem", str(_headers())))
+    chosen.link([code], made, triple, [KEEP])
+
+
+def _headers() -> Path:
+    """tvm-ffi's own, with DLPack's."""
+    return package_folder("tvm_ffi") / "include"

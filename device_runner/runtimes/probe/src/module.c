@@ -1,0 +1,103 @@
+// The probe's functions as a TVM module: tvm-ffi finds them by the names of the symbols (library_module.cc). Texts are
+// returned as Bytes, because RPC ends a String at its first zero byte and a host may refuse one that is not UTF-8.
+#include <string.h>
+#include <tvm/ffi/c_api.h>
+
+#include "describe.h"
+#include "programs.h"
+#include "text.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+static int refuse(const char* message) {
+  TVMFFIErrorSetRaisedFromCStr("RuntimeError", message);
+  return -1;
+}
+
+static int return_bytes(const char* data, size_t size, TVMFFIAny* result) {
+  const TVMFFIByteArray bytes = {data, size};
+  return TVMFFIBytesFromByteArray(&bytes, result);
+}
+
+static int return_text(Text* text, TVMFFIAny* result) {
+  const int code = text->failed ? refuse("the probe ran out of memory") : return_bytes(text->data, text->size, result);
+  text_free(text);
+  return code;
+}
+
+/// () -> Bytes: what `describe` says.
+EXPORT int __tvm_ffi_describe(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* result) {
+  Text json = {0};
+  (void)self, (void)args, (void)count;
+  describe(&json);
+  return return_text(&json, result);
+}
+
+/// () -> int: begins to count programs; in how many places.
+EXPORT int __tvm_ffi_count_programs(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* result) {
+  (void)self, (void)args, (void)count;
+  result->type_index = kTVMFFIInt;
+  result->zero_padding = 0;
+  result->v_int64 = count_programs();
+  return 0;
+}
+
+/// () -> Bytes: how many programs were made since.
+EXPORT int __tvm_ffi_programs(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* result) {
+  Text json = {0};
+  (void)self, (void)args, (void)count;
+  text_add(&json, "{\"programs_from_source\": ");
+  text_add_number(&json, (uint64_t)programs_from_source());
+  text_add(&json, ", \"programs_from_binary\": ");
+  text_add_number(&json, (uint64_t)programs_from_binary());
+  text_add(&json, "}");
+  return return_text(&json, result);
+}
+
+static void release(const TVMFFIAny* value) {
+  if (value->type_index >= kTVMFFIStaticObjectBegin) TVMFFIObjectDecRef(value->v_obj);
+}
+
+/// The function of a module, or of one that it imports, as an owned reference.
+static int function_of(const TVMFFIAny* module, const char* name, TVMFFIAny* function) {
+  static const char global[] = "ffi.ModuleGetFunction";
+  const TVMFFIByteArray name_of_getter = {global, sizeof(global) - 1};
+  TVMFFIObjectHandle getter = NULL;
+  if (TVMFFIFunctionGetGlobal(&name_of_getter, &getter) != 0) return -1;
+  if (getter == NULL) return refuse("this TVM has no ffi.ModuleGetFunction");
+  TVMFFIAny args[3];
+  memset(args, 0, sizeof(args));
+  args[0] = *module;
+  args[1].type_index = kTVMFFIRawStr;
+  args[1].v_c_str = name;
+  args[2].type_index = kTVMFFIBool;
+  args[2].v_int64 = 1;
+  const int code = TVMFFIFunctionCall(getter, args, 3, function);
+  TVMFFIObjectDecRef(getter);
+  return code;
+}
+
+/// (Module) -> Bytes: a module's OpenCL programs as the device compiled them, which TVM's runtime returns as a String.
+EXPORT int __tvm_ffi_program_binaries(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* result) {
+  static const char name[] = "opencl.GetPreCompiledPrograms";
+  TVMFFIAny function, binaries;
+  (void)self;
+  memset(&function, 0, sizeof(function));
+  memset(&binaries, 0, sizeof(binaries));
+  if (count != 1 || args[0].type_index != kTVMFFIModule) return refuse("program_binaries takes one module");
+  if (function_of(&args[0], name, &function) != 0) return -1;
+  if (function.type_index != kTVMFFIFunction) return refuse("the module has no OpenCL programs");
+  int code = TVMFFIFunctionCall(function.v_obj, NULL, 0, &binaries);
+  release(&function);
+  if (code != 0) return code;
+  if (binaries.type_index == kTVMFFIStr || binaries.type_index == kTVMFFIBytes) {
+    const TVMFFIByteArray* content = (const TVMFFIByteArray*)((const char*)binaries.v_obj + sizeof(TVMFFIObject));
+    code = return_bytes(content->data, content->size, result);
+  } else if (binaries.type_index == kTVMFFISmallStr || binaries.type_index == kTVMFFISmallBytes) {
+    code = return_bytes(binaries.v_bytes, binaries.small_str_len, result);
+  } else {
+    code = refuse("opencl.GetPreCompiledPrograms returned neither a String nor Bytes");
+  }
+  release(&binaries);
+  return code;
+}

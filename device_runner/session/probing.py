@@ -1,0 +1,101 @@
+"""The probe in a session's process: loaded at first need, and done without where that fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from device_runner.deadline import Deadline
+from device_runner.failures import DeviceCrash, Hang, PathFailure
+from device_runner.runtimes.probe import Answer, BadAnswer, Probe, answer_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from device_runner.device import Pushed
+
+
+class Process(Protocol):
+    """Where the probe is loaded: `RpcSession`."""
+
+    remote: Any
+
+    def bring(self, file: Path, sha256: str, deadline: Deadline) -> Pushed:
+        """Push a library."""
+
+    def calling(self, doing: str, timeout_s: float) -> AbstractContextManager[None]:
+        """A group of remote calls."""
+
+
+class SessionProbe:
+    """What the probe does in one process. Where it is lacking, answers are None or empty, and `Probe` says why.
+
+    Every method raises `DeviceCrash` or `Hang` if the process that it asks ends or falls silent; the probe is not used
+    on this device again.
+    """
+
+    def __init__(self, session: Process, probe: Probe) -> None:
+        self._session = session
+        self._probe = probe
+        self._module: Any = None
+        self._counted_places = 0
+
+    @property
+    def lacking(self) -> str:
+        """Why it is not used, in one line; empty if it is."""
+        return self._probe.lacking
+
+    def count(self, deadline: Deadline) -> None:
+        """Begin to count the programs that TVM's runtime makes; load the probe for it."""
+        if not self._counted_places:
+            self._counted_places = int(self._ask("count_programs", deadline) or 0)
+
+    def describe(self, deadline: Deadline) -> Answer | None:
+        """What the process's OpenCL says of itself."""
+        told = self._ask("describe", deadline)
+        try:
+            return None if told is None else answer_of(bytes(told))
+        except BadAnswer as bad:
+            self._probe.lacking = f"its answer makes no sense: {bad}"
+            return None
+
+    def program_counts(self, deadline: Deadline) -> dict[str, int]:
+        """`programs_from_source` and `programs_from_binary` since `count`; empty if they were not counted."""
+        told = self._ask("programs", deadline) if self._counted_places else None
+        return {} if told is None else {str(name): int(count) for name, count in json.loads(bytes(told)).items()}
+
+    def program_binaries(self, module: Any, deadline: Deadline) -> bytes | None:
+        """A module's OpenCL programs as the device compiled them. Raises what compiling them raises."""
+        if self._loaded(deadline) is None:
+            return None
+        with self._session.calling("reading program binaries", deadline.remaining_s):
+            return bytes(self._module["program_binaries"](module))
+
+    def _ask(self, function: str, deadline: Deadline) -> Any:
+        if self._loaded(deadline) is None:
+            return None
+        with self._blamed(), self._session.calling(f"asking the probe to {function}", deadline.remaining_s):
+            return self._module[function]()
+        return None
+
+    def _loaded(self, deadline: Deadline) -> Any:
+        file = self._probe.ready()
+        if file is None:
+            return None
+        if self._module is None:
+            pushed = self._session.bring(*file, deadline)
+            with self._blamed(), self._session.calling("loading the probe", deadline.remaining_s):
+                self._module = self._session.remote.load_module(pushed.path)
+        return self._module
+
+    @contextmanager
+    def _blamed(self) -> Iterator[None]:
+        """Do without the probe where it fails; an end of the whole process is raised all the same."""
+        try:
+            yield
+        except PathFailure as failure:
+            self._probe.lacking = failure.message
+            if isinstance(failure, DeviceCrash | Hang):
+                raise
