@@ -3,7 +3,7 @@
 docs/virtual-device.md says what of it is real and what is emulated.
 """
 
-from device_runner.virtual.faults import Chance, Faults, Kernels, Mishap, SlowKernels
+from device_runner.virtual.faults import Chance, Faults, Heat, Kernels, Mishap, SlowKernels
 from device_runner.virtual.handle import EMULATED, VirtualPhone, virtual_phone
 
-__all__ = ["EMULATED", "Chance", "Faults", "Kernels", "Mishap", "SlowKernels", "VirtualPhone", "virtual_phone"]
+__all__ = ["EMULATED", "Chance", "Faults", "Heat", "Kernels", "Mishap", "SlowKernels", "VirtualPhone", "virtual_phone"]

@@ -64,6 +64,7 @@ STAND_INS = (
     "slow_kernels",
     "hang_kernels",
     "simulate_inference_s",
+    "heat",
 )
 """Faults that only our stand-ins for TVM's `tvm_rpc` and OpenCL runtime have."""
 
@@ -91,6 +92,29 @@ class Mishap(_Numbers):
         super().__post_init__()
         if self.what not in MISHAPS:
             raise ValueError(f"there is no mishap {self.what!r}; known are {', '.join(MISHAPS)}")
+
+
+@dataclass(frozen=True)
+class Heat(_Numbers):
+    """A GPU that gets warm when it works and is then slowed down (`virtual.heat`); by default as phones are."""
+
+    speed: float = 1.0
+    """How much faster than time it warms and cools: with 60, a second is a minute."""
+    air_c: float = 30.0
+    full_load_c: float = 90.0
+    """What it would come to at full load and its fastest clock."""
+    time_constant_s: float = 120.0
+    """After so long it has gone two thirds of the way."""
+    slow_down_c: float = 75.0
+    """Hotter than that, it is slowed down by one power level after the other."""
+    speed_up_c: float = 65.0
+    """Cooler than that, it gets them back."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for what cannot be."""
+        super().__post_init__()
+        if not self.time_constant_s:
+            raise ValueError("time_constant_s should not be 0")
 
 
 @dataclass(frozen=True)
@@ -148,6 +172,8 @@ class Faults(_Numbers):
     """Let samples of an inference wait this long instead of computing; `emulated` says so."""
     driver_keeps_programs: bool = False
     """Let the OpenCL driver keep compiled kernels between processes, as no phone's does; from the phone's start on."""
+    heat: Heat | None = None
+    """Let the GPU get warm when inferences are timed, slow it down, and the inferences with it; `emulated` says so."""
     mishaps: tuple[Mishap, ...] = ()
     """What befalls the phone in the middle of sessions."""
     chance: Chance | None = None

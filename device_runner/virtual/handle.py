@@ -23,6 +23,7 @@ from device_runner.virtual import faults, phone, private_adb, processes, sandbox
 from device_runner.virtual.children import Children
 from device_runner.virtual.events import Events
 from device_runner.virtual.faults import Faults
+from device_runner.virtual.heat import heating
 from device_runner.virtual.phone import FAULTS_JSON, INJECTED_JSONL, PhoneState
 from device_runner.virtual.tvm_rpc.server import FAULTS
 
@@ -34,7 +35,7 @@ REMOTE_ROOT = "data/local/tmp/adreno-bench"
 EMULATED = ("soc", "gpu", "clocks", "thermal", "battery")
 """What is not real on this phone."""
 SIMULATED = "inference time"
-"""What is not real either while inferences wait instead of computing."""
+"""What is not real either while inferences wait instead of computing, or follow a clock that heat slows down."""
 
 _OURS = Path(device_runner.__file__).parent
 _INSTALLED = ("numpy", "tvm", "tvm_ffi")
@@ -64,8 +65,10 @@ class VirtualPhone:
     @property
     def emulated(self) -> tuple[str, ...]:
         """What is not real, with the faults that are injected now."""
-        simulated = faults.read(self.home / FAULTS_JSON).simulate_inference_s is not None
-        return (*EMULATED, SIMULATED) if simulated else EMULATED
+        injected = faults.read(self.home / FAULTS_JSON)
+        simulated = [SIMULATED] if injected.simulate_inference_s is not None or injected.heat else []
+        hastened = [f"heat at {injected.heat.speed:g} times its pace"] if injected.heat else []
+        return (*EMULATED, *simulated, *hastened)
 
     def state(self) -> PhoneState:
         """The phone's state now."""
@@ -139,6 +142,7 @@ def virtual_phone(
         serial = f"127.0.0.1:{_port(daemon, home / 'phone.log')}"
         assert daemon.stdout is not None
         Events(daemon.stdout, home)
+        stack.enter_context(heating(home))
         private_adb.connect(adb.port, serial, ANSWER_DEADLINE_S)
         yield VirtualPhone(serial, adb.port, str(root / REMOTE_ROOT), home, sandboxed, adb.restart, adb.kill, original)
 

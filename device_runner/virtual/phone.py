@@ -150,6 +150,14 @@ def edit(home: Path, change: Callable[[PhoneState], PhoneState]) -> PhoneState:
     return state
 
 
+def show(home: Path, change: Callable[[PhoneState], PhoneState]) -> None:
+    """Let the phone show something else than its state, until that is edited or shown again; the state stays."""
+    with _editing:
+        for name, text in _rendered(change(load(home))):
+            if (home / name).read_text() != text:
+                write_whole(home / name, text)
+
+
 def reboot(home: Path) -> None:
     """Begin another boot: forget counters and what was written to the GPU's nodes."""
 

@@ -184,12 +184,13 @@ class Recording:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         if not isinstance(error, Exception):
-            if error and self.collected:
+            if error and self.collected and self.collected.begun:
                 self.collected.stopped = True
                 raise Stopped(self.record) from error
             return False
         failure = error if isinstance(error, Failure) else _our_fault(error)
-        self.lost = failure if isinstance(failure, (DeviceLost, LinkFailure)) and not self.collected else None
+        kept = self.collected is not None and self.collected.begun  # trying again would lose it
+        self.lost = failure if isinstance(failure, (DeviceLost, LinkFailure)) and not kept else None
         evidence = failure.evidence
         if isinstance(failure, Unsupported):
             evidence = f"{self._has()}\n{evidence}"

@@ -133,7 +133,9 @@ class Collected:
         self.stopped = False
         """Whether a person stopped it."""
 
-    def __bool__(self) -> bool:
+    @property
+    def begun(self) -> bool:
+        """Whether there is anything to keep."""
         return bool(self._bins)
 
     def add(self, one: Bin, until_s: float) -> None:

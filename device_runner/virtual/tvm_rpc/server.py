@@ -14,6 +14,7 @@ from device_runner.rpc_server.tvm_rpc import server
 from device_runner.rpc_server.tvm_rpc.behaviour import Behaviour, SessionBehaviour
 from device_runner.virtual import faults
 from device_runner.virtual.faults import Faults
+from device_runner.virtual.tvm_rpc.clocked import ClockedGpu
 from device_runner.virtual.tvm_rpc.kernel_faults import spoil_kernels
 from device_runner.virtual.tvm_rpc.simulated import seconds, simulate
 
@@ -68,9 +69,9 @@ class FaultySession(SessionBehaviour):
         self.kill_after_s = faults.crash_session_after_s
 
     def begin(self) -> None:
-        """Let samples be simulated, if the faults say so."""
-        if self._faults.simulate_inference_s is not None:
-            simulate(self._inference_s)
+        """Let samples be simulated or follow the GPU's clock, if the faults say so."""
+        if self._faults.simulate_inference_s is not None or self._faults.heat:
+            simulate(self._inference_s, ClockedGpu() if self._faults.heat else None)
 
     def before_loading(self, library: str) -> None:
         """Let the kernels of this library be as the faults say; the probe has none."""
@@ -80,7 +81,8 @@ class FaultySession(SessionBehaviour):
         spoil_kernels(self._faults, library)
 
     def _inference_s(self) -> float | None:
-        return seconds(self._faults, self._loaded[0]) if len(self._loaded) == 1 else None
+        simulated = self._faults.simulate_inference_s is not None and len(self._loaded) == 1
+        return seconds(self._faults, self._loaded[0]) if simulated else None
 
 
 def injected() -> Faults:

@@ -1,0 +1,70 @@
+"""Sustained runs on the virtual phone, through adb: heat that slows inferences down, and a reboot in the middle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from waiting import LONG_S
+
+from device_runner.adb_device import AdbDevice
+from device_runner.device import Loadable, ThermalLimits
+from device_runner.failures import DeviceLost
+from device_runner.virtual import Heat, VirtualPhone
+from harness.cases.plan import Budget
+from harness.run.sustained import Collected, Sustained, sustain
+
+pytestmark = pytest.mark.device
+HOTHEAD = Heat(speed=150, full_load_c=200.0)
+"""Slowed down within a second or two, however little of its time a busy host leaves it to work."""
+
+
+def sustained(
+    device: AdbDevice,
+    program: Loadable,
+    seconds: float,
+    into: Collected | None = None,
+    tell: Callable[[str], object] = lambda _: None,
+) -> Sustained:
+    into, budget = into or Collected(seconds), Budget(sustain_s=seconds, timeout_s=LONG_S)
+    with device.session({}, timeout_s=LONG_S) as session:
+        loaded = session.load(program, timeout_s=LONG_S)
+        loaded.run([np.ones((4, 8), np.float32)], timeout_s=LONG_S)
+        sustain(loaded, budget, device.pulses(ThermalLimits()), into, tell=tell)
+    return into.so_far
+
+
+@pytest.mark.parametrize("simulated_s", [0.003, None], ids=["simulated", "computed"])
+def test_inference_follows_the_clock_that_heat_lowers(
+    phone: VirtualPhone, device: AdbDevice, opencl_program: Loadable, simulated_s: float | None
+) -> None:
+    phone.fault(heat=HOTHEAD, simulate_inference_s=simulated_s)
+    assert phone.emulated[-2:] == ("inference time", "heat at 150 times its pace")
+    measured = sustained(device, opencl_program, 5)
+    assert measured.throttled_after_s
+    assert "heat held the GPU at power level" in measured.throttled_why
+    assert measured.figures
+    assert (measured.figures.hottest_c or 0) > HOTHEAD.slow_down_c - 5
+    assert min(one.clock_mhz or 800 for one in measured.bins) < 800
+    if simulated_s:
+        at_top = [one.wall_ms for one in measured.bins if one.clock_mhz == 800]
+        below = [one.wall_ms for one in measured.bins if one.clock_mhz and one.clock_mhz <= 600]
+        assert max(at_top[:1]) < 1.1 * 3 < max(below)
+
+
+def test_a_reboot_in_the_middle_keeps_what_was_measured(
+    phone: VirtualPhone, device: AdbDevice, opencl_program: Loadable
+) -> None:
+    phone.fault(simulate_inference_s=0.003)
+    into, rebooted = Collected(60), list[float]()
+
+    def reboot_soon(_: str) -> None:
+        if into.so_far.lasted_s > 2 and not rebooted:
+            rebooted.append(into.so_far.lasted_s)
+            device.adb.reboot(timeout_s=LONG_S)
+
+    with pytest.raises(DeviceLost, match=r"rebooted|went away|cannot be reached|broke"):
+        sustained(device, opencl_program, 60, into, reboot_soon)
+    assert 2 <= into.so_far.lasted_s < 60
+    assert len(into.so_far.bins) >= 2
