@@ -28,7 +28,7 @@ class Budget:
 
     seconds: float = 20.0
     samples: int = 30
-    """Most samples of wall time; reached only by fast cases."""
+    """Samples of wall time that are kept, where the time reaches for so many."""
     timeout_s: float = 600.0
     """After this long without an answer the program hangs."""
     quick: bool = False

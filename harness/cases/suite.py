@@ -98,9 +98,9 @@ class Suite(_Section):
     precisions: list[Precision] = [Precision.FLOAT32]
     tunings: list[Tuning] = [Tuning.UNTUNED]
     budget_s: float = field(20.0, gt=0)
-    """Time for the samples of one case; at least ten are taken however long they last."""
+    """Time for the warm-up and the samples of one case; at least ten are taken however long they last."""
     samples: int = field(30, ge=10)
-    """Most samples of a case."""
+    """Samples of a case that are kept, where the budget reaches for so many."""
     tolerance: dict[Precision, float] = {}
     """Relative to the oracle's peak, by precision, where the default does not suit."""
     tolerances: list[Tolerance] = []

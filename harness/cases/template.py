@@ -20,8 +20,8 @@ paths = [PATHS]
 
 # precisions = ["float32"]    # also "float16", and "float16_acc32": stored in half precision, summed in single
 # tunings = ["untuned"]       # also "tuned": CLML's tuning file, or program binaries
-# budget_s = 20               # seconds of sampling for each case
-# samples = 30                # most samples of a case; at least ten are taken, however long they last
+# budget_s = 20               # seconds of warm-up and sampling for each case
+# samples = 30                # samples of a case that are kept; at least ten are taken, however long they last
 
 # How far an answer may be off, relative to the largest value of the right one.
 # [tolerance]

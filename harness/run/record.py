@@ -76,7 +76,11 @@ class Record(BaseModel):
     warm_up_ms: list[float] = field([], validation_alias=AliasChoices("warm_up_ms", "ramp_ms"))
     """Inferences before the samples, thrown away. Records of earlier versions call it `ramp_ms`."""
     warmed_up: bool | None = field(None, validation_alias=AliasChoices("warmed_up", "settled"))
-    """Whether two consecutive inferences of the warm-up agreed. Records of earlier versions call it `settled`."""
+    """Whether the warm-up ended in steady times. Records of earlier versions call it `settled`, and took two
+    inferences that agreed for that."""
+    inferences: int | None = None
+    """Of how many inferences in a row `wall_ms` has some, evenly spread. None in records of earlier versions, which
+    have them all."""
     steadiness: dict[str, Any] = {}
     """Temperatures, clocks and battery around the samples, and what was set to hold them; docs/phones.md."""
     sustained: Sustained | None = None

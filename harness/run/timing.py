@@ -1,13 +1,17 @@
-"""The timing protocol: warm up until the times agree, then sample both clocks within a budget.
+"""The timing protocol: warm up until the times are steady, then sample both clocks within a budget.
 
-A GPU that has rested is slow at first, so nothing is timed before two consecutive inferences agree; and at least ten
-samples are taken whatever the budget, because asv's test is blind at six against six.
+A GPU that has rested is slow at first, and its clock settles over tenths of a second: two neighbours that agree prove
+nothing at 3 ms. So nothing is timed before half a second of inferences has been steady, and samples are spread over two
+seconds at least, because neighbours say the same thing twice. At least ten are taken whatever the budget, because asv's
+test is blind at six against six.
 """
 
 from __future__ import annotations
 
+import math
+import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,12 +20,23 @@ from harness.cases.plan import Budget
 if TYPE_CHECKING:
     from device_runner.device import Program
 
+STEADY_S = 0.5
+"""So long the inferences of the warm-up have to be steady (TensorFlow Lite's benchmark warms up as long)."""
+SAMPLED_S = 2.0
+"""So long the samples have to cover."""
 FEWEST_SAMPLES = 10
 FEWEST_DEVICE_SAMPLES = 3
 QUICK_SAMPLES = 3
 AGREE_WITHIN = 0.05
 WARM_UP_SHARE = 0.2
 DEVICE_SHARE = 0.2
+"""Of the budget. It bounds the two times above as well: a tenth of a second of budget gives ten samples in a row."""
+WARM_UP_KEPT = 30
+"""Of the inferences of a warm-up, for whoever wants to see what it was like."""
+MOST_INFERENCES, SHORTEST_MS = 20_000, 1e-3
+"""In a row, of a program that takes next to no time."""
+CALL_SHARE = 0.5
+"""Of the deadline of one call to the device, which is there to tell that a program hangs."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +46,11 @@ class Timing:
     wall_ms: list[float]
     device_ms: list[float]
     warm_up_ms: list[float]
-    """What was thrown away before."""
+    """What was thrown away before, evenly thinned."""
     warmed_up: bool
-    """Whether two consecutive inferences of the warm-up agreed within 5 %."""
+    """Whether the warm-up ended in times that were steady within 5 %."""
+    inferences: int
+    """How many inferences lasted as long as the samples had to cover; `wall_ms` has some of them, evenly spread."""
 
 
 def measure(program: Program, budget: Budget, clock: Callable[[], float] = time.monotonic) -> Timing:
@@ -42,14 +59,18 @@ def measure(program: Program, budget: Budget, clock: Callable[[], float] = time.
         return _quick_look(program, budget)
     began = clock()
     warm_up_ms = warm_up(program, budget, clock)
+    each_ms = statistics.median(_last(warm_up_ms, _steady_s(budget)))
     left_s = max(0.0, budget.seconds - (clock() - began))
-    wall = _affordable(left_s * (1 - DEVICE_SHARE), warm_up_ms[-1], FEWEST_SAMPLES, max(budget.samples, FEWEST_SAMPLES))
-    device = _affordable(left_s * DEVICE_SHARE, warm_up_ms[-1], FEWEST_DEVICE_SAMPLES, FEWEST_SAMPLES)
+    wall_s = left_s * (1 - DEVICE_SHARE)
+    kept = _affordable(wall_s, each_ms, FEWEST_SAMPLES, max(budget.samples, FEWEST_SAMPLES))
+    taken = _lasting(program, budget, min(SAMPLED_S, wall_s), kept, each_ms)
+    device = _affordable(left_s * DEVICE_SHARE, each_ms, FEWEST_DEVICE_SAMPLES, FEWEST_SAMPLES)
     return Timing(
-        wall_ms=program.wall_ms(wall, timeout_s=budget.timeout_s),
+        wall_ms=_evenly(taken, kept),
         device_ms=program.device_ms(device, timeout_s=budget.timeout_s),
-        warm_up_ms=warm_up_ms,
-        warmed_up=_agree(warm_up_ms),
+        warm_up_ms=_evenly(warm_up_ms, WARM_UP_KEPT),
+        warmed_up=_steady(warm_up_ms, _steady_s(budget)),
+        inferences=len(taken),
     )
 
 
@@ -60,20 +81,59 @@ def _quick_look(program: Program, budget: Budget) -> Timing:
         device_ms=[],
         warm_up_ms=[],
         warmed_up=False,
+        inferences=QUICK_SAMPLES,
     )
 
 
 def warm_up(program: Program, budget: Budget, clock: Callable[[], float]) -> list[float]:
-    """Run until two consecutive times agree, or the warm-up's share of the budget is spent."""
-    began = clock()
-    times = program.wall_ms(2, timeout_s=budget.timeout_s)
-    while not _agree(times) and clock() - began < WARM_UP_SHARE * budget.seconds:
-        times = times + program.wall_ms(2, timeout_s=budget.timeout_s)
+    """Run until the times are steady for as long as they have to be, or the warm-up's share of the budget is spent.
+
+    Returns all of them, in ms.
+    """
+    began, steady_s = clock(), _steady_s(budget)
+    times = _lasting(program, budget, steady_s, 2, 0.0)
+    while not _steady(times, steady_s) and clock() - began < WARM_UP_SHARE * budget.seconds:
+        times += _lasting(program, budget, steady_s / 4, 2, times[-1])
     return times
 
 
-def _agree(times: list[float]) -> bool:
-    return abs(times[-1] - times[-2]) <= AGREE_WITHIN * min(times[-2:])
+def _steady_s(budget: Budget) -> float:
+    """How long the times have to be steady: less on a budget that such a time would use up."""
+    return min(STEADY_S, WARM_UP_SHARE * budget.seconds)
+
+
+def _steady(times: Sequence[float], seconds: float) -> bool:
+    """Whether the two halves of the last so many seconds, or at least the last two inferences, agree within 5 %."""
+    last = _last(times, seconds)
+    middle = len(last) // 2
+    before, after = statistics.median(last[:middle]), statistics.median(last[middle:])
+    return abs(before - after) <= AGREE_WITHIN * min(before, after)
+
+
+def _last(times: Sequence[float], seconds: float) -> Sequence[float]:
+    """The newest of the times, in ms, that last for so many seconds; at least two."""
+    count, lasted_ms = 0, 0.0
+    while count < len(times) and (count < 2 or lasted_ms < 1e3 * seconds):
+        count += 1
+        lasted_ms += times[-count]
+    return times[-count:]
+
+
+def _lasting(program: Program, budget: Budget, seconds: float, fewest: int, each_ms: float) -> list[float]:
+    """As many inferences as last for so many seconds, at least `fewest`. Of `each_ms` 0 means that it is not known."""
+    times: list[float] = []
+    while len(times) < fewest or (1e3 * seconds - sum(times) > 0.5 * each_ms and len(times) < MOST_INFERENCES):
+        left = math.ceil((1e3 * seconds - sum(times)) / each_ms) if each_ms else 0
+        most = max(1, int(CALL_SHARE * 1e3 * budget.timeout_s / each_ms)) if each_ms else fewest
+        times += program.wall_ms(min(max(left, fewest - len(times)), most), timeout_s=budget.timeout_s)
+        each_ms = max(statistics.median(times), SHORTEST_MS)
+    return times
+
+
+def _evenly(times: Sequence[float], most: int) -> list[float]:
+    """All of them, or so many of them at equal distances."""
+    count = min(most, len(times))
+    return [times[(2 * index + 1) * len(times) // (2 * count)] for index in range(count)]
 
 
 def _affordable(seconds: float, each_ms: float, fewest: int, most: int) -> int:

@@ -30,7 +30,7 @@ def plan(name: str, timeout_s: float = TIMEOUT_S) -> Plan:
         oracle=Job("oracle", f"o-{name}", name, {}),
         quirks=(),
         relative_tolerance=1e-3,
-        budget=Budget(seconds=0.4, samples=10, timeout_s=timeout_s),
+        budget=Budget(seconds=0.1, samples=10, timeout_s=timeout_s),
         thermal_limits=ThermalLimits(wait_s=0),
     )
 

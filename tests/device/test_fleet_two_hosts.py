@@ -17,7 +17,7 @@ from harness.run.record import RecordFile
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 
 SCRIPT = Path(__file__).parent / "two_hosts.sh"
-SUITE = 'models = ["tiny"]\npaths = ["opencl", "texture"]\nbudget_s = 2\nsamples = 10\n'
+SUITE = 'models = ["tiny"]\npaths = ["opencl", "texture"]\nbudget_s = 0.1\nsamples = 10\n'
 ALONE = ["unshare", "--user", "--map-root-user", "--net", "--uts", "--mount", "--pid", "--fork", "--kill-child"]
 
 

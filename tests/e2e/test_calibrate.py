@@ -23,7 +23,7 @@ from harness.run.record import Record, RecordFile
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 
 CASE = "plain-opencl-float32-untuned"
-SUITE = 'models = ["plain.onnx"]\npaths = ["opencl"]\nbudget_s = 0.2\nsamples = 10\n'
+SUITE = 'models = ["plain.onnx"]\npaths = ["opencl"]\nbudget_s = 0.1\nsamples = 10\n'
 OTHER_BUILD = "f" * 24
 
 

@@ -31,7 +31,9 @@ PHONES = ("virtual-1", "virtual-2")
 CASES = 4
 
 
-def start(folder: Path, cache: Path, *arguments: str, budget_s: float = 1, samples: int = 10) -> subprocess.Popen[str]:
+def start(
+    folder: Path, cache: Path, *arguments: str, budget_s: float = 0.1, samples: int = 10
+) -> subprocess.Popen[str]:
     (folder / "adreno-bench.toml").write_text(SUITE.format(budget_s=budget_s, samples=samples))
     return command.start(folder, cache, *arguments)
 

@@ -19,8 +19,8 @@ from harness.run.record import Record, RecordFile
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 
-NET = 'models = ["net.onnx"]\npaths = ["opencl"]\nbudget_s = 1\nsamples = 10\n'
-SUITE = 'models = ["tiny"]\npaths = ["opencl", "texture"]\nbudget_s = 1\nsamples = 10\n'
+NET = 'models = ["net.onnx"]\npaths = ["opencl"]\nbudget_s = 0.1\nsamples = 10\n'
+SUITE = 'models = ["tiny"]\npaths = ["opencl", "texture"]\nbudget_s = 0.1\nsamples = 10\n'
 OPENCL, TEXTURE = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
 ATTEMPTS = 6
 

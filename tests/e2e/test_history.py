@@ -19,7 +19,7 @@ from harness.history.releases import checkout
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 
-SUITE = "models = [{models}]\npaths = [{paths}]\nbudget_s = 1\nsamples = 10\n"
+SUITE = "models = [{models}]\npaths = [{paths}]\nbudget_s = 0.1\nsamples = 10\n"
 RELEASES = ("0.25.0.post1", "0.26.0", "0.27.0.post1")
 
 

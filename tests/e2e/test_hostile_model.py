@@ -18,7 +18,7 @@ from harness.run.record import RecordFile
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 
 HOSTILE = "a; rm -rf $HOME; touch $HOME/obeyed; `touch obeyed` & $(touch obeyed)"
-SUITE = 'models = [{{ onnx = "{file}", name = "{name}" }}]\npaths = ["opencl"]\nbudget_s = 1\nsamples = 10\n'
+SUITE = 'models = [{{ onnx = "{file}", name = "{name}" }}]\npaths = ["opencl"]\nbudget_s = 0.1\nsamples = 10\n'
 
 
 def hostile_model(folder: Path) -> Path:

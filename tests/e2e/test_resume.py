@@ -16,7 +16,7 @@ from harness.run.record import Record, RecordFile
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 
-SUITE = 'models = ["tiny"]\npaths = ["opencl", "texture"]\nbudget_s = 1\nsamples = 10\n'
+SUITE = 'models = ["tiny"]\npaths = ["opencl", "texture"]\nbudget_s = 0.1\nsamples = 10\n'
 BETWEEN_BYTES = 450_000
 """The library of one path is smaller, that of the other larger."""
 

@@ -34,7 +34,7 @@ def home(cache: Path, sidecar_cache: Path, tmp_path_factory: pytest.TempPathFact
         (cache / "toolchains").symlink_to(sidecar_cache / "toolchains")
     folder = tmp_path_factory.mktemp("revisions")
     write_plain_onnx(folder)
-    suite = 'models = ["plain.onnx"]\npaths = ["opencl", "texture"]\nbudget_s = 1\nsamples = 10\n'
+    suite = 'models = ["plain.onnx"]\npaths = ["opencl", "texture"]\nbudget_s = 0.1\nsamples = 10\n'
     (folder / "suite.toml").write_text(suite)
     return folder
 

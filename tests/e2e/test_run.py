@@ -22,7 +22,9 @@ warm = pytest.mark.usefixtures("warm_driver")
 SUITE = 'models = ["tiny"]\npaths = ["opencl", "texture"]\nbudget_s = {budget_s}\nsamples = {samples}\n'
 
 
-def start(folder: Path, cache: Path, *arguments: str, budget_s: float = 1, samples: int = 10) -> subprocess.Popen[str]:
+def start(
+    folder: Path, cache: Path, *arguments: str, budget_s: float = 0.1, samples: int = 10
+) -> subprocess.Popen[str]:
     (folder / "adreno-bench.toml").write_text(SUITE.format(budget_s=budget_s, samples=samples))
     return command.start(folder, cache, *arguments)
 

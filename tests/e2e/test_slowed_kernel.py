@@ -24,7 +24,7 @@ from harness.workbench import Request, open_workbench
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 
 CASE = "tiny-opencl-float32-untuned"
-SUITE = 'models = ["tiny"]\npaths = ["opencl"]\nbudget_s = 0.2\nsamples = 10\n'
+SUITE = 'models = ["tiny"]\npaths = ["opencl"]\nbudget_s = 0.1\nsamples = 10\n'
 INFERENCE_S = 0.02
 SESSIONS, MOST_SESSIONS = 3, 8
 STILL_OPEN = ("inconclusive", "unchanged so far")

@@ -1,9 +1,12 @@
 """The timing protocol, against a program whose times are known."""
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from harness.cases.plan import Budget
 from harness.run.timing import FEWEST_DEVICE_SAMPLES, FEWEST_SAMPLES, measure
@@ -40,11 +43,68 @@ def run(steady_ms: float, times: list[float], budget: Budget):  # type: ignore[n
     return measure(FakeProgram(clock, steady_ms, iter(times)), budget, clock), clock  # type: ignore[arg-type]
 
 
-def test_nothing_is_kept_before_two_consecutive_times_agree() -> None:
+def test_nothing_is_kept_before_the_times_are_steady() -> None:
     timing, _ = run(10.0, [90.0, 50.0, 30.0, 20.0, 12.0, 10.0], Budget(seconds=20))
-    assert timing.warm_up_ms[:6] == [90.0, 50.0, 30.0, 20.0, 12.0, 10.0]
+    assert timing.warm_up_ms[0] > 12.0
     assert timing.warmed_up
     assert set(timing.wall_ms) == {10.0}
+
+
+def test_two_neighbours_that_agree_at_3_ms_prove_nothing() -> None:
+    """A clock that rises in steps of tens of milliseconds, each of which is flat."""
+    rising = [ms for ms in (3.9, 3.9, 3.3, 3.3, 3.0) for _ in range(20)]
+    timing, clock = run(3.0, rising, Budget(seconds=20))
+    assert timing.warmed_up
+    assert set(timing.wall_ms) == {3.0}
+    assert clock.now_s > 2.5
+
+
+@pytest.mark.parametrize("steady_ms", [0.2, 3.0, 40.0])
+def test_the_samples_of_a_fast_program_cover_two_seconds(steady_ms: float) -> None:
+    timing, _ = run(steady_ms, [], Budget(seconds=20))
+    assert len(timing.wall_ms) == 30
+    assert timing.inferences * steady_ms >= 0.99 * 2_000
+
+
+def test_what_is_kept_of_many_is_spread_over_all_of_them() -> None:
+    timing, _ = run(3.0, [3.0 + 0.0001 * index for index in range(1000)], Budget(seconds=20))
+    apart = [round((later - earlier) / 0.0001) for earlier, later in itertools.pairwise(timing.wall_ms)]
+    assert (len(timing.wall_ms), max(apart) - min(apart)) == (30, 1)
+    assert sum(apart) > 0.9 * timing.inferences
+
+
+def test_a_short_budget_takes_ten_samples_in_a_row_and_no_longer_than_it_says() -> None:
+    timing, clock = run(10.0, [], Budget(seconds=0.1, samples=10))
+    assert (len(timing.warm_up_ms), len(timing.wall_ms), timing.inferences) == (2, 10, 10)
+    assert clock.now_s < 0.16
+
+
+def test_one_call_stays_well_below_its_deadline() -> None:
+    clock, calls = FakeClock(), list[int]()
+
+    class Counting(FakeProgram):
+        def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
+            calls.append(repeat)
+            return super().wall_ms(repeat, timeout_s=timeout_s)
+
+    measure(Counting(clock, 2.0), Budget(seconds=20, timeout_s=1.0), clock)  # type: ignore[arg-type]
+    assert max(calls) * 2.0 <= 500
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.lists(st.floats(0.1, 1e4), max_size=60),
+    st.sampled_from([0.3, 7.0, 900.0, 1e4]),
+    st.floats(0.01, 30),
+    st.integers(10, 200),
+)
+def test_whatever_a_program_takes_the_protocol_ends_and_keeps_what_it_promises(
+    times: list[float], steady_ms: float, seconds: float, samples: int
+) -> None:
+    timing, _ = run(steady_ms, times, Budget(seconds=seconds, samples=samples))
+    assert FEWEST_SAMPLES <= len(timing.wall_ms) <= max(samples, FEWEST_SAMPLES)
+    assert len(timing.wall_ms) <= timing.inferences
+    assert len(timing.warm_up_ms) >= 2
 
 
 def test_a_program_that_never_settles_is_sampled_all_the_same_and_says_so() -> None:
