@@ -45,7 +45,7 @@ tgamma trunc
 _CODE = "abort bzero free malloc memcmp memcpy memmove memset"
 _PROBE = "calloc getauxval mprotect realloc strcmp strlen strncmp strrchr strstr"
 _C = frozenset(f"{_CODE} {_PROBE}".split())
-_DL = frozenset(["dl_iterate_phdr", "dlopen", "dlsym"])
+_DL = frozenset({"dl_iterate_phdr", "dladdr", "dlopen", "dlsym"})
 """In bionic's libdl.so; in glibc before 2.34 libdl.so.2 has all but the first, which its libc always has."""
 _M = frozenset(f"{name}{suffix}" for name in _MATHEMATICS.split() for suffix in ("", "f"))
 """What LLVM makes of TVM's mathematical intrinsics, for float and double (C17, 7.12)."""

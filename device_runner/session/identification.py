@@ -7,14 +7,16 @@ probe, or it does harm, TVM's two words are all that is known.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from posixpath import basename
 from typing import TYPE_CHECKING, Any, Protocol
 
 from device_runner.deadline import Deadline
 from device_runner.device import Toggles
 from device_runner.failures import DeviceCrash, Hang, PathFailure, SetupMissing
+from device_runner.runtimes.probe import plain
 
 if TYPE_CHECKING:
     from device_runner.runtimes.probe import OpenCLDevice, Probe
@@ -48,8 +50,33 @@ class Machine(Protocol):
         """A fresh server process."""
 
 
-def identify(machine: Machine, timeout_s: float) -> dict[str, Any]:
-    """The fields of `Identity` that are OpenCL's. Raises `SetupMissing` without a usable OpenCL device."""
+@dataclass(frozen=True)
+class Described:
+    """What is known of a machine's OpenCL device."""
+
+    name: str
+    """As TVM's runtime says it, and so the driver's version."""
+    driver_version: str
+    device: OpenCLDevice | None = None
+    """All else, as the probe tells it; None where it is lacking, or knows no such device."""
+    files: tuple[str, ...] = ()
+    """What OpenCL consists of in the process, as far as names show."""
+    digests: Mapping[str, str] = field(default_factory=dict)
+    """`opencl_libraries` and `clml_libraries` of `Identity`."""
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of `Identity` that are OpenCL's."""
+        told = self.device
+        if told is None:
+            return {"gpu": self.name, "driver": self.driver_version, "opencl_told_by": BY_TVM, **LEAST_IMAGE}
+        images = {name: getattr(told, name) or least for name, least in LEAST_IMAGE.items()}
+        named = {"gpu": told.gpu, "driver": told.driver, "clml": told.clml, "extensions": told.extensions}
+        return {**named, **images, **self.digests, "opencl_told_by": BY_PROBE}
+
+
+def describe(machine: Machine, timeout_s: float) -> Described:
+    """Ask a machine for its OpenCL device. Raises `SetupMissing` if there is none that can be used."""
     machine.probe.ready()  # built outside of the session's deadline
     try:
         try:
@@ -63,7 +90,7 @@ def identify(machine: Machine, timeout_s: float) -> dict[str, Any]:
         raise SetupMissing(message, hint=HINT, evidence=failure.evidence) from failure
 
 
-def _asked(machine: Machine, timeout_s: float) -> dict[str, Any]:
+def _asked(machine: Machine, timeout_s: float) -> Described:
     deadline = Deadline(timeout_s)
     with machine.session({}, timeout_s=timeout_s) as session:
         names = session.opencl_names(timeout_s=deadline.remaining_s)
@@ -72,25 +99,11 @@ def _asked(machine: Machine, timeout_s: float) -> dict[str, Any]:
     if names is None:
         why = f" ({answer.problem})" if answer and answer.problem else ""
         raise SetupMissing(f"OpenCL does not work on {machine.name}: TVM's runtime finds no device{why}", hint=HINT)
-    device = answer.device_of(*names) if answer else None
+    name, driver_version = map(plain, names)
+    device = answer.device_of(name, driver_version) if answer else None
     if answer is None or device is None:
-        return _told_by_tvm(*names)
-    return {**_told_by_probe(device), **_digests(machine, answer.files)}
-
-
-def _told_by_tvm(name: str, driver_version: str) -> dict[str, Any]:
-    return {"gpu": name.strip(), "driver": driver_version.strip(), "opencl_told_by": BY_TVM, **LEAST_IMAGE}
-
-
-def _told_by_probe(device: OpenCLDevice) -> dict[str, Any]:
-    return {
-        "gpu": device.gpu,
-        "driver": device.driver,
-        "clml": device.clml,
-        "extensions": device.extensions,
-        "opencl_told_by": BY_PROBE,
-        **{name: getattr(device, name) or least for name, least in LEAST_IMAGE.items()},
-    }
+        return Described(name, driver_version)
+    return Described(name, driver_version, device, answer.files, _digests(machine, answer.files))
 
 
 def _digests(machine: Machine, files: Sequence[str]) -> dict[str, str]:
@@ -101,12 +114,11 @@ def _digests(machine: Machine, files: Sequence[str]) -> dict[str, str]:
     if answer.code:
         return {}
     sums = [(basename(path), hash_) for hash_, _, path in (line.partition("  ") for line in answer.stdout.splitlines())]
-    clml = [named for named in sums if "clml" in named[0].lower()]
-    opencl = [named for named in sums if named not in clml]
-    return {"opencl_libraries": _digest(opencl), "clml_libraries": _digest(clml)}
+    clml = {hash_ for name, hash_ in sums if "clml" in name.lower()}
+    return {"opencl_libraries": _digest({hash_ for _, hash_ in sums} - clml), "clml_libraries": _digest(clml)}
 
 
-def _digest(sums: Iterable[tuple[str, str]]) -> str:
-    """First 16 hexadecimal digits of the SHA-256 of names and SHA-256s, sorted."""
+def _digest(sums: Iterable[str]) -> str:
+    """Of what the files hold, whatever they are called: the first 16 digits of the SHA-256 of their sorted SHA-256s."""
     ordered = sorted(sums)
-    return hashlib.sha256(repr(ordered).encode()).hexdigest()[:16] if ordered else ""
+    return hashlib.sha256(" ".join(ordered).encode()).hexdigest()[:16] if ordered else ""

@@ -159,11 +159,11 @@ class RpcSession:
     def opencl_names(self, *, timeout_s: float) -> tuple[str, str] | None:
         """Name and driver version of the OpenCL device that TVM's runtime uses; None if there is none.
 
-        Raises what opening OpenCL raises: `PathFailure`, for a start.
+        Empty of one that cannot be decoded. Raises what opening OpenCL raises: `PathFailure`, for a start.
         """
         device = self.remote.device("opencl", 0)
         with self.calling("opening OpenCL", timeout_s):
-            return (str(device.device_name), str(device.driver_version)) if device.exist else None
+            return (_decoded(device, "device_name"), _decoded(device, "driver_version")) if device.exist else None
 
     @contextmanager
     def calling(self, doing: str, timeout_s: float) -> Iterator[None]:
@@ -289,6 +289,14 @@ def _close_what_tvm_left(port: int) -> None:
     for connection in psutil.Process().net_connections("tcp4"):
         if connection.raddr and connection.raddr.port == port:
             os.close(connection.fd)
+
+
+def _decoded(device: Any, attribute: str) -> str:
+    """A device's attribute; TVM's binding refuses a driver's text that is not UTF-8."""
+    try:
+        return str(getattr(device, attribute) or "")
+    except UnicodeDecodeError:
+        return ""
 
 
 def _leaves(value: Any) -> Iterator[Any]:

@@ -13,12 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.doctor.finding import Condition, Finding, guarded
+from harness.doctor.opencl import examine_opencl
 
 if TYPE_CHECKING:
     from device_runner.adb_device import AdbDevice
-    from device_runner.device import Device
-    from device_runner.rpc_device import RpcDevice
-    from device_runner.session.rpc_session import RpcSession
 
 SHELL_TIMEOUT_S = 10.0
 SESSION_TIMEOUT_S = 60.0
@@ -27,7 +25,6 @@ LOW_BATTERY_PERCENT = 20
 FIRST_API_WITH_MODES = 30
 """Android 11 has fixed-performance mode and a command for airplane mode."""
 
-QUALCOMM = ("cl_qcom_ml_ops", "cl_qcom_recordable_queues", "cl_qcom_perf_hint")
 CLML_INFO = "adreno_bench.clml_info"
 
 SPACE_SCRIPT = 'mkdir -p "$1" && df -k "$1"'
@@ -38,10 +35,6 @@ code=$?
 rm -rf "$1/doctor"
 exit $code
 """
-LIBRARIES_SCRIPT = (
-    "cat /proc/[0-9]*/maps 2>/dev/null | grep -E -o '/[^ ]*(OpenCL|pocl)[^ ]*\\.so[^ ]*' | sort -u | head -n 8"
-)
-
 _FIXES = {
     "unauthorized": "unlock its screen and allow USB debugging for this computer",
     "offline": "plug it in again, or `adb reconnect offline`",
@@ -49,14 +42,6 @@ _FIXES = {
     "recovery": "start Android on it",
     "busy": "wait for the run that uses it, or end that",
 }
-
-
-_FP16 = {
-    True: ("yes", ""),
-    False: ("no cl_khr_fp16", "none: cases in half precision end as `unsupported`"),
-    None: ("unknown", "none: cases in half precision are tried"),
-}
-"""What is seen, and what to do."""
 
 
 def examine_device(name: str, cache: Path) -> Iterator[Finding]:
@@ -85,7 +70,7 @@ def _android(device: AdbDevice) -> Iterator[Finding]:
     sdk = known.get("ro.build.version.sdk", "")
     release, model = known.get("ro.build.version.release", "?"), known.get("ro.product.model", "?")
     soc = known.get("ro.soc.model") or known.get("ro.board.platform", "?")
-    seen = f"{release} (API {sdk or '?'}) on {model}, SoC {soc}, ABI {known.get('ro.product.cpu.abi', '?')}"
+    seen = f"{release} (API {sdk or '?'}) on {model}, SoC {soc}, ABI {known.get('ro.product.cpu.abi', '?')}, by getprop"
     old = sdk.isdigit() and int(sdk) < FIRST_API_WITH_MODES
     fix = "none: fixed-performance mode and airplane mode by command came with API 30" if old else ""
     yield Finding("android", Condition.NOTE if old else Condition.OK, seen, fix)
@@ -212,45 +197,5 @@ def _session(name: str, cache: Path) -> Iterator[Finding]:
         with device.session({}, timeout_s=SESSION_TIMEOUT_S) as session:
             seen = f"loads and answers; a session starts in {time.monotonic() - began:.1f} s"
             yield Finding("runtime", Condition.OK, seen)
-            yield from guarded("OpenCL library", _opencl_library(device, session))
-            yield from guarded("CLML", _clml(session))
-        yield from guarded("OpenCL", _opencl(device))
-
-
-def _opencl_library(device: RpcDevice, session: RpcSession) -> Iterator[Finding]:
-    with session.calling("opening OpenCL", SESSION_TIMEOUT_S):
-        there = bool(session.remote.device("opencl", 0).exist)
-    if not there:
-        fix = "is there a /vendor/lib64/libOpenCL.so? Do not push one of your own: it would hide the driver's"
-        yield Finding("OpenCL library", Condition.MISSING, "no OpenCL device can be opened", fix)
-        return
-    answer = device.transport.shell(["sh", "-c", LIBRARIES_SCRIPT, "libraries"], timeout_s=SHELL_TIMEOUT_S)
-    yield Finding(
-        "OpenCL library", Condition.OK, " ".join(answer.stdout.split()) or "opened; the phone does not show which"
-    )
-
-
-def _opencl(device: Device) -> Iterator[Finding]:
-    who = device.identity
-    yield Finding(
-        "OpenCL", Condition.OK if who.driver else Condition.NOTE, f"GPU {who.gpu or '?'}; driver {who.driver or '?'}"
-    )
-    have = set(who.extensions)
-    missing = [name for name in QUALCOMM if name not in have]
-    seen = f"{len(have)}, of Qualcomm's {', '.join(sorted(have & set(QUALCOMM))) or 'none'}"
-    fix = f"none: path clml needs {missing[0]}" if QUALCOMM[0] in missing else ""
-    yield Finding("extensions", Condition.NOTE if fix else Condition.OK, seen, fix)
-    yield Finding("fp16", Condition.OK if who.fp16 else Condition.NOTE, *_FP16[who.fp16])
-    images = f"{who.image2d_max_width} x {who.image2d_max_height}, arrays to {who.image_max_array_layers} layers"
-    yield Finding("images", Condition.OK, images)
-
-
-def _clml(session: RpcSession) -> Iterator[Finding]:
-    told = session.call(CLML_INFO, timeout_s=SESSION_TIMEOUT_S)
-    if told is None:
-        fix = "`adreno-bench run --case 'tiny-clml-*'` calls it"
-        yield Finding("CLML", Condition.NOTE, "this runtime does not say", fix)
-        return
-    emulated = bool(json.loads(told).get("emulated"))
-    seen = "answers; a functional model, whose time means nothing" if emulated else "answers"
-    yield Finding("CLML", Condition.OK, seen)
+            emulated = session.call(CLML_INFO, timeout_s=SESSION_TIMEOUT_S)
+        yield from guarded("OpenCL", examine_opencl(device, bool(emulated and json.loads(emulated).get("emulated"))))

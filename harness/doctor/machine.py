@@ -111,7 +111,8 @@ def _virtual(cache: Path) -> Iterator[Finding]:
         who = device.identity
         images = f"{who.image2d_max_width}x{who.image2d_max_height}x{who.image_max_array_layers}"
         fp16 = {True: "yes", False: "no", None: "unknown"}[who.fp16]
-        seen = f"answers; GPU {who.gpu}; driver {who.driver}; images to {images}; fp16 {fp16}"
+        told = {"probe": "by the probe", "tvm": "by TVM's device attributes"}.get(who.opencl_told_by, "")
+        seen = f"answers; GPU {who.gpu}; driver {who.driver}; images to {images}; fp16 {fp16}; {told}"
         yield Finding("virtual device", Condition.OK, seen)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from device_runner.failures import RigFailure, SetupMissing
 from device_runner.runtimes.opencl.library import NAME, is_built, sidecar
-from device_runner.runtimes.probe import OpenCLDevice, answer_of
+from device_runner.runtimes.probe import OpenCLDevice, answer_of, plain
 from device_runner.runtimes.recipe import APT_HINT, package_folder
 
 __all__ = ["DEVICE_VARIABLE", "OpenCLStatus", "is_built", "load", "needed", "opencl_status", "own", "sidecar"]
@@ -103,7 +103,7 @@ def opencl_status(library: Path, prober: Path) -> OpenCLStatus:
     answer = answer_of(told["answer"].encode())
     if not answer.devices:
         return OpenCLStatus((), None, f"no OpenCL driver is installed ({answer.problem}): {APT_HINT}")
-    return OpenCLStatus(answer.devices, answer.device_of(*told["chosen"]))
+    return OpenCLStatus(answer.devices, answer.device_of(*map(plain, told["chosen"])))
 
 
 def _tell_status(library: str, prober: str) -> None:

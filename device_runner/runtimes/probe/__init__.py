@@ -4,8 +4,8 @@ It is C against tvm-ffi's C interface alone, so one source serves this host, pho
 TVM has there. It is pushed and loaded like any artifact, and registers nothing.
 """
 
-from device_runner.runtimes.probe.answer import Answer, BadAnswer, OpenCLDevice, answer_of
+from device_runner.runtimes.probe.answer import Answer, BadAnswer, OpenCLDevice, answer_of, plain
 from device_runner.runtimes.probe.library import ENDING, library
 from device_runner.runtimes.probe.source import Probe
 
-__all__ = ["ENDING", "Answer", "BadAnswer", "OpenCLDevice", "Probe", "answer_of", "library"]
+__all__ = ["ENDING", "Answer", "BadAnswer", "OpenCLDevice", "Probe", "answer_of", "library", "plain"]

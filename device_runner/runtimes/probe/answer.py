@@ -67,9 +67,15 @@ class Answer:
     """Why there is no device; empty if there is one."""
 
     def device_of(self, name: str, driver_version: str) -> OpenCLDevice | None:
-        """The first device that TVM's runtime calls so; None if there is none."""
-        wanted = _plain(name), _plain(driver_version)
-        return next((one for one in self.devices if (one.name, one.driver_version) == wanted), None)
+        """The first device that TVM's runtime calls so, None if there is none; an empty word fits every device."""
+        return next(
+            (
+                device
+                for device in self.devices
+                if name in ("", device.name) and driver_version in ("", device.driver_version)
+            ),
+            None,
+        )
 
 
 def answer_of(text: bytes) -> Answer:
@@ -87,7 +93,7 @@ def answer_of(text: bytes) -> Answer:
 
 def _device(told: Mapping[str, Any]) -> OpenCLDevice:
     def text(key: str) -> str:
-        return _plain(str(told.get(key) or ""))
+        return plain(str(told.get(key) or ""))
 
     def limit(key: str) -> int | None:
         return int(told.get(key) or 0) or None
@@ -107,6 +113,6 @@ def _device(told: Mapping[str, Any]) -> OpenCLDevice:
     )
 
 
-def _plain(text: str) -> str:
-    """Drivers end their texts with spaces and zeros."""
+def plain(text: str) -> str:
+    """What a driver says, without the spaces and zeros that some end it with."""
     return text.strip().strip("\0").strip()

@@ -1,0 +1,171 @@
+"""The probe, in a server's process on this host: at an OpenCL that says what a test wants, and at the host's own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from waiting import LONG_S
+
+from device_runner.deadline import Deadline
+from device_runner.device import Loadable
+from device_runner.failures import RigFailure, SetupMissing
+from device_runner.local import RPC_SERVER, LocalDevice, LocalTransport
+from device_runner.rpc_server.tvm_rpc.runtime import EXTRA_LIBRARIES
+from device_runner.runtimes import opencl, probe
+from device_runner.runtimes.phone.elf import read_elf
+from device_runner.runtimes.recipe import package_folder
+
+pytestmark = pytest.mark.device
+HERE = Path(__file__).parent
+MATRIX = np.linspace(-1, 1, 32, dtype="float32").reshape(4, 8)
+
+Absurd = Callable[[str], LocalDevice]
+
+
+def compiled(source: Path, made: Path, *flags: str) -> Path:
+    compiler = os.environ.get("CXX") or "g++"
+    command = [compiler, "-x", "c", "-shared", "-fPIC", "-DCL_TARGET_OPENCL_VERSION=300", str(source), *flags]
+    subprocess.run([*command, "-o", str(made)], check=True, timeout=LONG_S)
+    return made
+
+
+@pytest.fixture(scope="module")
+def fake(tmp_path_factory: pytest.TempPathFactory, sidecar_cache: Path) -> Path:
+    """A folder with an OpenCL that says what FAKE_OPENCL asks for, and has all other functions by name only."""
+    folder = tmp_path_factory.mktemp("opencl")
+    source = (HERE / "absurd_opencl.c").read_text()
+    linked = read_elf(opencl.sidecar(sidecar_cache)).undefined
+    names = sorted(name for name in linked if name.startswith("cl") and f" {name}(" not in source)
+    stub = 'int {0}_(void) __asm__("{0}");\nint {0}_(void) {{ return CL_INVALID_OPERATION; }}\n'
+    (folder / "all.c").write_text(source + "".join(stub.format(name) for name in names))
+    compiled(folder / "all.c", folder / "libOpenCL.so.1", "-Wl,-soname,libOpenCL.so.1")
+    (folder / "libOpenCL.so").symlink_to("libOpenCL.so.1")
+    return folder
+
+
+@pytest.fixture
+def device(tmp_path: Path, sidecar_cache: Path) -> LocalDevice:
+    return a_device(tmp_path, sidecar_cache)
+
+
+@pytest.fixture
+def absurd(fake: Path, tmp_path: Path, sidecar_cache: Path) -> Absurd:
+    """A device whose OpenCL is as it is called."""
+
+    def make(what: str) -> LocalDevice:
+        return a_device(tmp_path, sidecar_cache, LD_LIBRARY_PATH=str(fake), FAKE_OPENCL=what)
+
+    return make
+
+
+def a_device(folder: Path, cache: Path, **environment: str) -> LocalDevice:
+    if opencl.needed():
+        environment[EXTRA_LIBRARIES] = str(opencl.sidecar(cache))
+    return LocalDevice("local", LocalTransport(str(folder), environment), RPC_SERVER, partial(probe.library, cache))
+
+
+def test_an_adreno_is_known_by_model_driver_limits_and_opencl_ml(absurd: Absurd) -> None:
+    who = absurd("adreno").identity
+    assert who.gpu == "Adreno(TM) 740"
+    assert who.driver.endswith("Compiler E031.45.02.16")
+    assert who.clml == "4.1"
+    assert who.fp16 is True
+    assert (who.image2d_max_width, who.image2d_max_height, who.image_max_array_layers) == (16384, 16384, 2048)
+    assert who.opencl_told_by == "probe"
+    assert len(who.opencl_libraries) == 16
+
+
+def test_a_limit_of_zero_is_unknown_and_every_device_has_at_least_the_least(absurd: Absurd) -> None:
+    device = absurd("zero")
+    who = device.identity
+    assert (who.image2d_max_width, who.image2d_max_height, who.image_max_array_layers) == (8192, 8192, 2048)
+    assert device.described.device
+    assert device.described.device.image2d_max_width is None
+    assert device.described.device.facts["max_work_group_size"] is None
+
+
+def test_a_hundred_kilobytes_of_extensions_arrive(absurd: Absurd) -> None:
+    device = absurd("long")
+    told = device.described.device
+    assert told
+    assert len(told.facts["extensions"]) == 100_000
+    assert device.identity.fp16 is False
+    assert device.identity.clml == ""
+
+
+def test_a_name_that_is_no_text_does_no_harm(absurd: Absurd) -> None:
+    who = absurd("latin").identity
+    assert "740" in who.gpu
+    assert who.opencl_told_by == "probe"
+
+
+def test_an_opencl_that_dies_of_the_probes_questions_is_known_by_tvms(absurd: Absurd) -> None:
+    device = absurd("fragile")
+    who = device.identity
+    assert (who.gpu, who.opencl_told_by) == ("QUALCOMM Adreno(TM)", "tvm")
+    assert who.driver.endswith("Compiler E031.45.02.16")
+    assert who.fp16 is None
+    assert (who.image2d_max_width, who.clml) == (8192, "")
+    assert "died of SIGSEGV" in device.probe.lacking
+
+
+@pytest.mark.parametrize("what", ["crash", "none"])
+def test_an_opencl_that_cannot_be_used_is_a_missing_setup(absurd: Absurd, what: str) -> None:
+    with pytest.raises(SetupMissing, match="OpenCL does not work on local") as caught:
+        _ = absurd(what).identity
+    assert "adreno-bench doctor" in caught.value.hint
+
+
+@pytest.mark.parametrize("refused", ["no library", "cannot be built"])
+def test_without_the_probe_a_device_is_known_by_tvms_words_and_runs(
+    refused: str, device: LocalDevice, tmp_path: Path, opencl_program: Loadable
+) -> None:
+    def make() -> Path:
+        if refused == "cannot be built":
+            raise SetupMissing("there is no compiler")
+        (tmp_path / "junk.probe.so").write_text("no library")
+        return tmp_path / "junk.probe.so"
+
+    device.probe = probe.Probe(make)
+    assert device.identity.opencl_told_by == "tvm"
+    assert device.identity.gpu
+    assert device.identity.fp16 is None
+    with device.session({}, timeout_s=LONG_S) as session:
+        program = session.load(opencl_program, timeout_s=LONG_S)
+        program.run([MATRIX], timeout_s=LONG_S)
+        assert session.program_counts(timeout_s=LONG_S) == {}
+        with pytest.raises(RigFailure, match="without the probe") as caught:
+            program.binaries(timeout_s=LONG_S)
+    assert device.probe.lacking in caught.value.message
+
+
+def test_binaries_that_the_runtime_returns_as_a_string_arrive_whole(device: LocalDevice, tmp_path: Path) -> None:
+    include = package_folder("tvm_ffi") / "include"
+    library = compiled(HERE / "program_binaries.c", tmp_path / "lib.so", f"-I{include}")
+    with device.session({}, timeout_s=LONG_S) as session:
+        module = session.remote.load_module(str(library))
+        assert len(module.get_function("opencl.GetPreCompiledPrograms")()) == 1  # as RPC carries a String
+        arrived = session.probe.program_binaries(module, Deadline(LONG_S))
+    assert arrived == b"\2\0\0\0\0\0\0\0\0\xff two programs"
+
+
+def test_programs_are_counted_by_what_they_were_made_from(device: LocalDevice, opencl_program: Loadable) -> None:
+    with device.session({}, timeout_s=LONG_S) as session:
+        program = session.load(opencl_program, timeout_s=LONG_S)
+        program.run([MATRIX], timeout_s=LONG_S)
+        cold = session.program_counts(timeout_s=LONG_S)
+        binaries = program.binaries(timeout_s=LONG_S)
+    assert (cold["programs_from_binary"], cold["programs_from_source"]) == (0, 1)
+    with device.session({}, timeout_s=LONG_S) as session:
+        program = session.load(opencl_program, timeout_s=LONG_S)
+        program.use_binaries(binaries, timeout_s=LONG_S)
+        outputs, _ = program.run([MATRIX], timeout_s=LONG_S)
+        warm = session.program_counts(timeout_s=LONG_S)
+    assert (warm["programs_from_binary"], warm["programs_from_source"]) == (1, 0)
+    assert np.array_equal(outputs[0], 2 * np.maximum(MATRIX, 0))

@@ -1,0 +1,132 @@
+"""What the probe's answer is read as, whatever a device sends."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from device_runner.device import Identity
+from device_runner.runtimes.probe import BadAnswer, Probe, answer_of
+from device_runner.session.identification import Described
+from harness.doctor.finding import Condition, Finding
+from harness.doctor.opencl import examine_opencl
+
+DEVICE = {
+    "platform": "QUALCOMM Snapdragon(TM)",
+    "platform_version": "OpenCL 3.0 QUALCOMM build: 0762.10",
+    "name": "QUALCOMM Adreno(TM)",
+    "version": "OpenCL 3.0 Adreno(TM) 740",
+    "driver_version": "E031.45",
+    "extensions": "cl_khr_fp16 cl_qcom_ml_ops ",
+    "image2d_max_width": 16384,
+    "image2d_max_height": None,
+    "image_max_array_layers": 0,
+    "queue_properties": 3,
+    "clml_versions": ["1.0", "4.1"],
+}
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+values = st.recursive(scalars, lambda some: st.lists(some, max_size=3) | st.dictionaries(st.text(max_size=5), some))
+
+
+def answered(*devices: dict[str, Any]) -> bytes:
+    return json.dumps({"devices": devices, "files": ["/vendor/lib64/libOpenCL.so"], "problem": ""}).encode()
+
+
+def described(**changes: Any) -> Described:
+    (device,) = answer_of(answered({**DEVICE, **changes})).devices
+    return Described(device.name, device.driver_version, device, ("/vendor/lib64/libOpenCL.so",))
+
+
+def identity(what: Described) -> Identity:
+    return Identity("phone", "serial", **what.fields)
+
+
+def test_a_device_is_what_it_says() -> None:
+    who = identity(described())
+    assert (who.gpu, who.clml, who.fp16) == ("Adreno(TM) 740", "4.1", True)
+    assert who.driver == "OpenCL 3.0 QUALCOMM build: 0762.10 E031.45"
+
+
+def test_what_is_not_told_is_unknown_and_the_least_holds() -> None:
+    who = identity(described(extensions=None))
+    assert who.fp16 is None
+    assert (who.image2d_max_width, who.image2d_max_height, who.image_max_array_layers) == (16384, 8192, 2048)
+
+
+@pytest.mark.parametrize(
+    ("changes", "gpu"),
+    [
+        ({"name": "Adreno(TM) 750"}, "Adreno(TM) 750"),
+        ({"version": "OpenCL 3.0 "}, "QUALCOMM Adreno(TM)"),
+        ({"name": "Mali-G78", "version": "OpenCL 3.0 v1.r32"}, "Mali-G78"),
+    ],
+)
+def test_a_gpu_is_called_by_its_model_wherever_that_stands(changes: dict[str, str], gpu: str) -> None:
+    assert identity(described(**changes)).gpu == gpu
+
+
+@pytest.mark.parametrize(
+    ("changes", "clml"), [({"clml_versions": None}, "unknown"), ({"extensions": "cl_khr_fp16"}, "")]
+)
+def test_opencl_ml_that_does_not_answer_is_unknown_and_without_it_there_is_none(
+    changes: dict[str, Any], clml: str
+) -> None:
+    assert identity(described(**changes)).clml == clml
+
+
+def test_the_device_that_tvm_uses_is_chosen_by_name_and_driver() -> None:
+    other = {**DEVICE, "name": "llvmpipe", "driver_version": "23"}
+    answer = answer_of(answered(other, DEVICE))
+    assert answer.device_of("QUALCOMM Adreno(TM)", "E031.45") is answer.devices[1]
+    assert answer.device_of("QUALCOMM Adreno(TM)", "E099") is None
+    assert answer.device_of("", "23") is answer.devices[0]
+
+
+@given(st.binary(max_size=50) | values.map(lambda value: json.dumps(value).encode()))
+def test_no_answer_does_harm(text: bytes) -> None:
+    try:
+        answer_of(text)
+    except BadAnswer:
+        return
+
+
+@given(st.dictionaries(st.sampled_from(sorted(DEVICE)), values))
+def test_no_word_of_a_device_does_harm(changes: dict[str, Any]) -> None:
+    try:
+        who = identity(described(**changes))
+    except BadAnswer:
+        return
+    assert min(who.image2d_max_width, who.image2d_max_height, who.image_max_array_layers) > 0
+
+
+def findings(what: Described, lacking: str = "") -> dict[str, Finding]:
+    class Patient:
+        described = what
+        identity = Identity("phone", "serial", **what.fields)
+        probe = Probe(None)
+
+    Patient.probe.lacking = lacking
+    return {finding.what: finding for finding in examine_opencl(Patient(), clml_is_emulated=False)}  # type: ignore[arg-type]
+
+
+def test_the_doctor_names_what_each_answer_rests_on() -> None:
+    found = findings(described())
+    assert all(
+        "by the probe" in found[what].seen for what in ("OpenCL", "OpenCL library", "extensions", "fp16", "CLML")
+    )
+    assert "1.0, 4.1" in found["CLML"].seen
+    assert found["images"].state is Condition.NOTE
+    assert "image2d_max_height" in found["images"].seen
+
+
+def test_the_doctor_calls_unknown_what_only_the_probe_would_tell() -> None:
+    found = findings(Described("QUALCOMM Adreno(TM)", "E031.45"), lacking="it could not be built")
+    assert "by TVM's device attributes" in found["OpenCL"].seen
+    assert found["probe"].seen == "not used: it could not be built"
+    for what in ("fp16", "images", "extensions", "CLML"):
+        assert found[what].state is Condition.NOTE
+        assert found[what].seen.startswith("unknown")
