@@ -20,12 +20,12 @@ def start_ms(made: Bench, tuned: bool) -> float:
     path, loadable = made.plan.case.path, made.artifact.loadable
     with made.device.session({}, timeout_s=LONG_S) as session:
         program = session.load(loadable, timeout_s=LONG_S)
-        if tuned:
-            store = TuningStore(cache_root())
-            blob = store.tuned(path, made.artifact.key, made.device, loadable, made.inputs, LONG_S)
+        store = TuningStore(cache_root())
+        blob = store.tuned(path, made.artifact.key, made.device, loadable, made.inputs, LONG_S) if tuned else None
+        if blob:
             TUNERS[path].use(program, blob, LONG_S)
         _, first_run_ms = program.run(made.inputs, timeout_s=LONG_S)
-        if complaint := TUNERS[path].proof(session, tuned=tuned, timeout_s=LONG_S).complaint:
+        if complaint := TUNERS[path].proof(session, blob, LONG_S).complaint:
             raise SystemExit(f"not tuned: {complaint}")
     return program.init_ms + first_run_ms
 

@@ -72,8 +72,8 @@ class Tuner(Protocol):
     def use(self, program: Program, blob: Path, timeout_s: float) -> None:
         """Give the blob to a loaded program that takes it itself."""
 
-    def proof(self, session: Session, *, tuned: bool, timeout_s: float) -> Proof:
-        """What the session's process says of itself, after it ran."""
+    def proof(self, session: Session, blob: Path | None, timeout_s: float) -> Proof:
+        """What the session's process says of itself, after it ran with that blob, or untuned."""
 
 
 class ProgramBinaries:
@@ -94,12 +94,12 @@ class ProgramBinaries:
         """Must happen before the first inference."""
         program.use_binaries(blob.read_bytes(), timeout_s=timeout_s)
 
-    def proof(self, session: Session, *, tuned: bool, timeout_s: float) -> Proof:
+    def proof(self, session: Session, blob: Path | None, timeout_s: float) -> Proof:
         """How many programs were made from binary and from source, which the probe counts where TVM's runtime asks."""
         facts: dict[str, Any] = dict(session.program_counts(timeout_s=timeout_s))
         if slowed := set(_SLOWED.findall(session.log())):
             facts[SLOWED] = len(slowed)
-        if not tuned:
+        if blob is None:
             return Proof(facts)
         if FROM_SOURCE not in facts:
             return Proof(facts, "it could not be counted on the device how its programs were built")
@@ -129,20 +129,26 @@ class ClmlCache:
     def use(self, program: Program, blob: Path, timeout_s: float) -> None:
         """Nothing: the process read it when it started."""
 
-    def proof(self, session: Session, *, tuned: bool, timeout_s: float) -> Proof:
-        """Hits and misses per symbol, from the log: TVM's runtime tells them nowhere else."""
-        log = session.log()
-        hits, misses = sorted(set(_HIT.findall(log))), sorted(set(_MISS.findall(log)))
+    def proof(self, session: Session, blob: Path | None, timeout_s: float) -> Proof:
+        """Hits and misses per symbol, from the log: TVM's runtime tells them nowhere else.
+
+        It also calls a record that is there and empty a miss (`tune_buffer.size()`), though a part that has nothing to
+        tune has no other.
+        """
+        log, empty = session.log(), _empty(blob.read_bytes()) if blob else set[str]()
+        hits, missed = sorted(set(_HIT.findall(log))), set(_MISS.findall(log))
+        misses, nothing_to_tune = sorted(missed - empty), sorted(missed & empty)
         version = _VERSION.search(log)
         told = _told(session, CLML_INFO, timeout_s)
         facts = {
             "clml_version": version.group(1) if version else "",
             "clml_hits": hits,
             "clml_misses": misses,
+            **({"clml_nothing_to_tune": nothing_to_tune} if nothing_to_tune else {}),
             **({"clml_recordable_queue": told["recordable_queue"]} if "recordable_queue" in told else {}),
         }
         stale = _stale(told.get("symbols", {}))
-        complaint = _clml_complaint(hits, misses, stale) if tuned else ""
+        complaint = _clml_complaint([*hits, *nothing_to_tune], misses, stale) if blob else ""
         return Proof({**facts, "clml_stale": stale}, complaint, emulated=bool(told.get("emulated")))
 
 
@@ -151,12 +157,12 @@ def _stale(symbols: Mapping[str, Mapping[str, int]]) -> list[str]:
     return sorted(name for name, counts in symbols.items() if counts["hits"] and counts["tuned"] < counts["tunable"])
 
 
-def _clml_complaint(hits: Sequence[str], misses: Sequence[str], stale: Sequence[str]) -> str:
+def _clml_complaint(found: Sequence[str], misses: Sequence[str], stale: Sequence[str]) -> str:
     if misses:
         return f"CLML found no tuning for {len(misses)} of its parts, first {misses[0]}"
     if stale:
         return f"CLML found tuning that does not fit {len(stale)} of its parts, first {stale[0]}"
-    return "" if hits else "CLML did not say that it loaded any tuning"
+    return "" if found else "CLML did not say that it loaded any tuning"
 
 
 TUNERS: Mapping[str, Tuner] = {"opencl": ProgramBinaries(), "texture": ProgramBinaries(), "clml": ClmlCache()}
@@ -164,12 +170,24 @@ TUNERS: Mapping[str, Tuner] = {"opencl": ProgramBinaries(), "texture": ProgramBi
 
 
 def tuning_symbols(blob: bytes) -> list[str]:
-    """The symbols that a CLML tuning file has records of, in order.
+    """The symbols that a CLML tuning file has records of, in order. Raises RigFailure for what is none."""
+    return [symbol for symbol, _ in _tuning_records(blob)]
+
+
+def _empty(blob: bytes) -> set[str]:
+    """The symbols whose record, of several the first, has no content."""
+    first = dict(reversed(_tuning_records(blob)))
+    return {symbol for symbol, size_bytes in first.items() if not size_bytes}
+
+
+def _tuning_records(blob: bytes) -> list[tuple[str, int]]:
+    """The records of a CLML tuning file: symbol, and bytes of content.
 
     Format: u64 magic, u64 0, u64 length and symbol, u64 length and content, little-endian, repeated. Raises RigFailure
     for anything else: TVM's runtime would stop reading there without a word.
     """
-    symbols, at = [], 0
+    records: list[tuple[str, int]] = []
+    at = 0
     try:
         while at < len(blob):
             magic, _, length = struct.unpack_from("<QQQ", blob, at)
@@ -178,12 +196,12 @@ def tuning_symbols(blob: bytes) -> list[str]:
             _, at = _piece(blob, at + 8, length)
             if magic != RECORD_MAGIC:
                 raise ValueError
-            symbols.append(symbol.decode())
+            records.append((symbol.decode(), length))
     except (struct.error, ValueError):
         raise RigFailure(
-            f"the CLML tuning file is damaged after {len(symbols)} records", hint="`adreno-bench cache --prune --all`"
+            f"the CLML tuning file is damaged after {len(records)} records", hint="`adreno-bench cache --prune --all`"
         ) from None
-    return symbols
+    return records
 
 
 def _piece(blob: bytes, start: int, length: int) -> tuple[bytes, int]:
@@ -215,7 +233,7 @@ class Prepared:
 
     def proof(self, session: Session) -> Proof:
         """What the session says of itself, after it ran."""
-        return self.tuner.proof(session, tuned=self.blob is not None, timeout_s=self.timeout_s)
+        return self.tuner.proof(session, self.blob, self.timeout_s)
 
 
 class TuningStore:

@@ -117,6 +117,25 @@ def test_a_miss_is_inconclusive_and_names_the_symbol(built: Things, tmp_path: Pa
     assert record.message == "CLML found no tuning for 1 of its parts, first b"
 
 
+@pytest.mark.parametrize("hits", [{"a"}, set[str]()])
+def test_a_part_with_nothing_to_tune_is_no_miss_though_the_log_says_so(
+    built: Things, tmp_path: Path, hits: set[str]
+) -> None:
+    """Its record is there and empty, and TVM's runtime asks for content alone."""
+    device = clml_device(hits)
+    device.files["/device/clml-tuning"] = b"".join(a_record(s, b"tuned" if s in hits else b"") for s in "ab")
+    record = run(device, built, "clml", tmp_path)
+    assert record.outcome is Outcome.OK, record.message
+    assert record.proofs["clml_misses"] == []
+    assert record.proofs["clml_nothing_to_tune"] == sorted({"a", "b"} - hits)
+
+
+def test_of_two_records_of_a_part_the_first_counts_as_for_tvm(built: Things, tmp_path: Path) -> None:
+    device = clml_device({"a"})
+    device.files["/device/clml-tuning"] = a_record("a") + a_record("b", b"tuned") + a_record("b", b"")
+    assert run(device, built, "clml", tmp_path).message == "CLML found no tuning for 1 of its parts, first b"
+
+
 def test_another_artifact_or_driver_tunes_again(built: Things, tmp_path: Path) -> None:
     run(clml_device({"a", "b"}), built, "clml", tmp_path)
     other_driver = clml_device({"a", "b"}, identity=Identity("virtual", "fake", driver="new", emulated=("gpu",)))
