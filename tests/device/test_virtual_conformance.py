@@ -97,7 +97,8 @@ class TestShell:
         assert (done.returncode, done.stdout, done.stderr) == (0, b"out\nerr\n", b"")
 
     def test_version_1_hangs_up_on_what_the_command_leaves_behind(self, device: Backend) -> None:
-        child = device.adb("shell", "-x", "sleep 60 & echo $!").stdout.decode()
+        # mksh catches the signal, and so does its child until it has become `sleep`.
+        child = device.adb("shell", "-x", "sleep 60 & echo $!; sleep 0.3").stdout.decode()
         assert eventually(lambda: device.adb("shell", f"kill -0 {child}", check=False).returncode != 0)
 
     def test_version_2_leaves_a_detached_child_alive(self, device: Backend) -> None:
@@ -125,6 +126,26 @@ class TestShell:
             client.kill()
         assert eventually(lambda: device.shell(f"cat {folder}/eof 2>/dev/null || true") == "end\n")
 
+    def test_version_2_has_one_socket_for_stdin_and_stdout(self, device: Backend) -> None:
+        one, two, errors = device.adb("shell", "for fd in 0 1 2; do readlink /proc/$$/fd/$fd; done").stdout.split()
+        assert one == two != errors
+        assert one.startswith(b"socket:")
+
+    def test_version_2_tells_the_code_when_nobody_holds_stdin_any_more(self, device: Backend, folder: str) -> None:
+        held = f"(sleep 0.3; echo late >{folder}/late) <&3 >/dev/null 2>&1 &"
+        assert device.adb("shell", f"exec 3<&0; {held} exit 5", check=False).returncode == 5
+        assert device.shell(f"cat {folder}/late") == "late\n"
+
+    def test_version_2_lets_a_command_be_that_lets_go_of_its_sockets(self, device: Backend, folder: str) -> None:
+        # Not a shell: mksh keeps a copy of its first stderr.
+        end = f"print('lived', file=open('{folder}/lived', 'w'))"
+        program = f"import time; open('{folder}/ready', 'w'); time.sleep(0.6); {end}"
+        command = f'exec {device.python} -I -S -c "{program}" </dev/null >/dev/null 2>&1'
+        with subprocess.Popen(device.command("shell", command), stdin=subprocess.PIPE) as client:
+            assert eventually(lambda: device.adb("shell", f"test -e {folder}/ready", check=False).returncode == 0)
+            client.kill()
+        assert eventually(lambda: device.shell(f"cat {folder}/lived 2>/dev/null || true") == "lived\n")
+
     def test_exec_carries_bytes_unchanged(self, device: Backend) -> None:
         assert device.adb("exec-out", r"printf 'a\r\nb\0\377'").stdout == b"a\r\nb\0\xff"
 
@@ -146,7 +167,10 @@ class TestShell:
 
     def test_a_terminal_follows_the_size_of_the_hosts(self, device: Backend) -> None:
         adb = Adb(device.serial, device.adb_port)
-        with adb.open("shell,v2,pty,TERM=vt100:read line; stty size; echo $TERM", Deadline(20)) as stream:
+        size = (
+            f"{device.python} -I -S -c 'import os; print(*reversed(os.get_terminal_size()))'"  # stty need not be there
+        )
+        with adb.open(f"shell,v2,pty,TERM=vt100:read line; {size}; echo $TERM", Deadline(20)) as stream:
             for kind, data in ((WINDOW_SIZE, b"37x91,0x0\0"), (STDIN, b"\n")):
                 stream.sendall(struct.pack("<BI", kind, len(data)) + data)
             stream.settimeout(20)

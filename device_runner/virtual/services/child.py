@@ -1,4 +1,4 @@
-"""Starting a command of the phone on pipes or on a terminal."""
+"""Starting a command of the phone on sockets or on a terminal."""
 
 from __future__ import annotations
 
@@ -6,18 +6,23 @@ import contextlib
 import fcntl
 import os
 import pty
+import shutil
 import signal
+import socket
 import struct
 import subprocess
 import termios
 from dataclasses import dataclass
+from pathlib import Path
 
+from device_runner.virtual.phone import PROGRAMS
 from device_runner.virtual.transport import Phone
+from device_runner.virtual.userland import HOST_PATH
 
 
 @dataclass
 class Child:
-    """A running command and our ends of its pipes, all non-blocking."""
+    """A running command and our ends of its sockets or its terminal, all non-blocking."""
 
     process: subprocess.Popen[bytes]
     stdin: int
@@ -28,7 +33,8 @@ class Child:
     def close_stdin(self) -> None:
         """Let the command read an end of file. A terminal has no such half, so nothing happens there."""
         if not self.on_terminal and self.stdin >= 0:
-            os.close(self.stdin)
+            with socket.socket(fileno=self.stdin) as end:
+                end.shutdown(socket.SHUT_WR)
             self.stdin = -1
 
     def hang_up(self) -> None:
@@ -61,28 +67,37 @@ class Child:
                 fcntl.ioctl(self.stdin, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, width_px, height_px))
 
 
-def on_pipes(phone: Phone, command: str, *, merged: bool) -> Child:
-    """Start a command with three pipes, or with two when stderr is `merged` into stdout."""
-    process = subprocess.Popen(
-        _argv(phone, command),
-        cwd=phone.root,
-        env=phone.environment,
-        start_new_session=True,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT if merged else subprocess.PIPE,
-    )
-    ends = [pipe for pipe in (process.stdin, process.stdout, process.stderr) if pipe]
-    stdin, *outputs = [os.dup(pipe.fileno()) for pipe in ends]
-    for pipe in ends:
-        pipe.close()
-    for fd in (stdin, *outputs):
-        os.set_blocking(fd, False)
-    return Child(process, stdin, tuple(outputs))
+def on_sockets(phone: Phone, command: str, *, merged: bool) -> Child:
+    """Start a command with one socket for stdin and stdout, and another for stderr unless that is `merged` as well.
+
+    So whoever holds its stdin holds back the end of its stdout. Source: AOSP daemon/shell_service.cpp, ForkAndExec.
+    """
+    pairs = [socket.socketpair() for _ in range(1 if merged else 2)]
+    ours, theirs = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    try:
+        process = subprocess.Popen(
+            _argv(phone, command),
+            cwd=phone.root,
+            env=phone.environment,
+            start_new_session=True,
+            stdin=theirs[0].fileno(),
+            stdout=theirs[0].fileno(),
+            stderr=theirs[-1].fileno(),
+        )
+    except BaseException:
+        for end in ours:
+            end.close()
+        raise
+    finally:
+        for end in theirs:
+            end.close()
+    for end in ours:
+        end.setblocking(False)
+    return Child(process, os.dup(ours[0].fileno()), tuple(end.detach() for end in ours))
 
 
 def on_terminal(phone: Phone, command: str, term: str) -> Child:
-    """Start a command, or an interactive shell for an empty one, on a terminal of its own."""
+    """Start a command, or a login shell for an empty one, on a terminal of its own."""
     master, slave = pty.openpty()
     try:
         process = subprocess.Popen(
@@ -106,7 +121,9 @@ def _take_terminal() -> None:
 
 
 def _argv(phone: Phone, command: str) -> list[str]:
-    argv = ["/bin/sh", "-c", command] if command else ["/bin/sh"]
+    shell = str(Path(phone.root) / PROGRAMS / "sh")
+    argv = [shell, "-c", command] if command else [shell, "-"]
     if phone.faults.now.read_only and phone.root == "/":
-        return ["bwrap", "--dev-bind", "/", "/", "--ro-bind", "/data", "/data", "--die-with-parent", "--", *argv]
+        bwrap = shutil.which("bwrap", path=HOST_PATH) or "bwrap"
+        return [bwrap, "--dev-bind", "/", "/", "--ro-bind", "/data", "/data", "--die-with-parent", "--", *argv]
     return argv

@@ -1,9 +1,10 @@
-"""Commands: `shell:`, `shell,v2:`, `exec:`, with pipes or on a terminal.
+"""Commands: `shell:`, `shell,v2:`, `exec:`, on sockets or on a terminal.
 
 The versions differ as on a phone. Version 1 merges stdout and stderr, tells no exit code, hangs up on what the command
 leaves behind, and does not kill it when the host leaves. Version 2 frames everything, tells the exit code, and sends
-SIGHUP when the host leaves. Both last as long as anybody holds the output open. Where adbd gives version 1 a raw
-terminal there are pipes here, so that its stdin has an end. Source: AOSP shell_protocol.h, daemon/shell_service.cpp.
+SIGHUP when the host leaves. Both last as long as anybody holds the output open, or the input, which is the same socket.
+Where adbd gives version 1 a raw terminal there is a socket here, so that its stdin has an end.
+Source: AOSP shell_protocol.h, daemon/shell_service.cpp.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ async def _start(
     if on_terminal:
         process = child.on_terminal(phone, command, term)
     else:
-        process = child.on_pipes(phone, command, merged=not framed)
+        process = child.on_sockets(phone, command, merged=not framed)
     await _run(stream, process, _Framed(stream, process) if framed else _Raw(stream, process))
 
 
@@ -87,29 +88,22 @@ class _Wire(Protocol):
 
 async def _run(stream: Stream, running: Child, wire: _Wire) -> None:
     exited = asyncio.ensure_future(exit_code(running.process))
+    if not wire.framed:
+        exited.add_done_callback(lambda _: running.hang_up_on_group())
     await stream.accept()
     feeding = asyncio.ensure_future(wire.feed())
-    ending = asyncio.ensure_future(_end(running, wire, exited))
+    copying = asyncio.gather(*(_copy(fd, wire.output(i)) for i, fd in enumerate(running.outputs)))
     killable = wire.framed or running.on_terminal
     try:
-        await asyncio.wait((feeding, ending) if killable else (ending,), return_when=asyncio.FIRST_COMPLETED)
-        if not ending.done():
+        await asyncio.wait((feeding, copying) if killable else (copying,), return_when=asyncio.FIRST_COMPLETED)
+        if not copying.done():
             running.hang_up()
     finally:
         feeding.cancel()
-        ending.cancel()
-        await asyncio.gather(feeding, ending, return_exceptions=True)
-        running.close()  # also when the host left: who ignores SIGHUP must not wait for it at a full pipe
-    await wire.exit(await exited)
-
-
-async def _end(running: Child, wire: _Wire, exited: asyncio.Future[int]) -> None:
-    if not wire.framed:
-        exited.add_done_callback(lambda _: running.hang_up_on_group())
-    await asyncio.gather(*(_copy(fd, wire.output(i)) for i, fd in enumerate(running.outputs)))
-    if not running.on_terminal:
-        running.close_outputs()
-    await asyncio.wait((exited,))
+        copying.cancel()
+        await asyncio.gather(feeding, copying, return_exceptions=True)
+        running.close()  # also when the host left: who ignores SIGHUP must not wait for it at a full socket
+    await wire.exit(await exited)  # a command that let go of all its streams is not hung up on
 
 
 async def _copy(fd: int, write: Callable[[bytes], Awaitable[None]]) -> None:
