@@ -7,24 +7,24 @@ PHONES := $(VENV)/.phones
 
 .PHONY: demo test test-stock test-arm64 test-light benchmarks lint format lock phones system browser userland clean
 
-demo: $(INSTALLED) system ## a first look: the default suite on the virtual device, few samples of each case
+demo: $(INSTALLED) system userland ## a first look: the default suite on the virtual device, few samples of each case
 	$(BIN)/adreno-bench run --quick --findings-are-fine
 
 test: $(INSTALLED) phones system browser userland ## run all tests, two files at a time
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-benchmarks: $(INSTALLED) system ## how fast the host's own steps are, as ratios
+benchmarks: $(INSTALLED) system userland ## how fast the host's own steps are, as ratios
 	mkdir -p .benchmarks
 	$(BIN)/python -m pytest benchmarks/test_host.py --benchmark-quiet --benchmark-json .benchmarks/host.json
 	$(BIN)/python -m benchmarks.host_ratios .benchmarks/host.json
 
-test-arm64: $(INSTALLED) phones system ## run artifacts for arm64 under qemu: two minutes, 600 MB in the cache of pytest
+test-arm64: $(INSTALLED) phones system userland ## run artifacts for arm64 under qemu: two minutes, 600 MB in the cache of pytest
 	ADRENO_BENCH_TEST_ARM64=1 $(BIN)/python -m pytest tests/device/test_arm64.py
 
 test-stock: $(INSTALLED) phones system userland ## the device tests on a Linux build of TVM for this host: STOCK=FOLDER
 	ADRENO_BENCH_TEST_STOCK="$(abspath $(STOCK))" $(BIN)/python -m pytest tests/device
 
-test-light: $(INSTALLED) system ## the nine light models of the onnx package on opencl and texture: an hour
+test-light: $(INSTALLED) system userland ## the nine light models of the onnx package on opencl and texture: an hour
 	ADRENO_BENCH_TEST_LIGHT=all $(BIN)/python -m pytest tests/e2e/test_light_models.py
 
 lint: $(INSTALLED) ## style, imports and types
@@ -66,9 +66,10 @@ system:
 browser: | system
 	@.ci/system-packages browser || echo "no browser could be installed: the history's pages are not looked at" >&2
 
-# Tests on a phone's shell and tools are skipped, with the reason, where they cannot be had.
+# A phone's shell and tools, which the virtual device runs. Where they cannot be had this host's stand in for them, and
+# every record and `adreno-bench doctor` say so.
 userland: | system
-	@.ci/system-packages userland || echo "mksh and toybox could not be installed: this host's shell is tried alone" >&2
+	@.ci/system-packages userland || echo "mksh and toybox could not be installed: the virtual device has this host's shell" >&2
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

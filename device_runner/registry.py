@@ -127,6 +127,13 @@ def why_no_sandbox() -> str:
     return why_not()
 
 
+def why_no_userland() -> str:
+    """Why the virtual phone has this host's shell and tools, not a phone's; empty if it has mksh and toybox."""
+    from device_runner.virtual.userland import why_not
+
+    return why_not()
+
+
 @contextmanager
 def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Device]:
     from device_runner.adb_device import AdbDevice

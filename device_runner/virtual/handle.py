@@ -19,12 +19,12 @@ from device_runner.failures import RigFailure
 from device_runner.rpc_server.tvm_rpc.runtime import EXTRA_LIBRARIES
 from device_runner.runtimes.phone import PhoneRuntime, started_in
 from device_runner.transport.quoting import quoted
-from device_runner.virtual import faults, phone, private_adb, processes, sandbox
+from device_runner.virtual import faults, phone, private_adb, processes, sandbox, userland
 from device_runner.virtual.children import Children
 from device_runner.virtual.events import Events
 from device_runner.virtual.faults import Faults
 from device_runner.virtual.heat import heating
-from device_runner.virtual.phone import FAULTS_JSON, INJECTED_JSONL, PhoneState
+from device_runner.virtual.phone import FAULTS_JSON, INJECTED_JSONL, PROGRAMS, PhoneState
 from device_runner.virtual.tvm_rpc.server import FAULTS
 
 START_DEADLINE_S = 60.0
@@ -34,6 +34,8 @@ ANSWER_DEADLINE_S = 15.0
 REMOTE_ROOT = "data/local/tmp/adreno-bench"
 EMULATED = ("soc", "gpu", "clocks", "thermal", "battery")
 """What is not real on this phone."""
+HOST_SHELL = "shell"
+"""What is not real either where mksh and toybox are not installed."""
 SIMULATED = "inference time"
 """What is not real either while inferences wait instead of computing, or follow a clock that heat slows down."""
 
@@ -65,10 +67,11 @@ class VirtualPhone:
     @property
     def emulated(self) -> tuple[str, ...]:
         """What is not real, with the faults that are injected now."""
+        shell = [] if userland.is_stock(self.home / PROGRAMS) else [HOST_SHELL]
         injected = faults.read(self.home / FAULTS_JSON)
         simulated = [SIMULATED] if injected.simulate_inference_s is not None or injected.heat else []
         hastened = [f"heat at {injected.heat.speed:g} times its pace"] if injected.heat else []
-        return (*EMULATED, *simulated, *hastened)
+        return (*EMULATED, *shell, *simulated, *hastened)
 
     def state(self) -> PhoneState:
         """The phone's state now."""
@@ -119,8 +122,8 @@ def virtual_phone(
         faults.require_stand_ins_for(injected)
     home = home.resolve()
     state = phone.prepare(home)
-    (home / "system/bin/tvm_rpc").write_text(_original(original, clml_runtime) if original else _stand_in())
-    (home / "system/bin/tvm_rpc").chmod(0o755)
+    (home / PROGRAMS / "tvm_rpc").write_text(_original(original, clml_runtime) if original else _stand_in())
+    (home / PROGRAMS / "tvm_rpc").chmod(0o755)
     faults.write(home / FAULTS_JSON, injected)
     if sandboxed is None:
         sandboxed = not sandbox.why_not()
@@ -128,7 +131,8 @@ def virtual_phone(
     (home / REMOTE_ROOT).mkdir(parents=True, exist_ok=True)
     runtimes = [library.resolve() for library in (opencl_runtime, clml_runtime) if library]
     readable = [library.parent for library in runtimes] + ([original.folder.resolve()] if original else [])
-    environment = {**_environment(root, runtimes, injected.driver_keeps_programs), **(env or {})}
+    stock = userland.is_stock(home / PROGRAMS)
+    environment = {**_environment(root, stock, runtimes, injected.driver_keeps_programs), **(env or {})}
     with contextlib.ExitStack() as stack:
         if not sandboxed:
             stack.callback(processes.end_all_of, environment[processes.PHONE_ID])
@@ -161,20 +165,22 @@ def _port(daemon: subprocess.Popen[bytes], log: Path) -> int:
     return port
 
 
-def _environment(root: Path, runtimes: Sequence[Path], driver_keeps_programs: bool) -> dict[str, str]:
-    home = str(root / "data/local/tmp")
+def _environment(root: Path, stock: bool, runtimes: Sequence[Path], driver_keeps_programs: bool) -> dict[str, str]:
+    home, programs = str(root / "data/local/tmp"), str(root / PROGRAMS)
     return {
-        "PATH": f"{root / 'system/bin'}:/usr/local/bin:/usr/bin:/bin",
+        "PATH": programs if stock else f"{programs}:{userland.HOST_PATH}",
         "HOME": home,
         "TMPDIR": home,
         "USER": "shell",
-        "SHELL": "/bin/sh",
+        "SHELL": f"{programs}/sh",
         "LANG": "C.UTF-8",
         "ANDROID_ROOT": str(root / "system"),
         "ANDROID_DATA": str(root / "data"),
         # A phone's OpenCL driver keeps no compiled kernels between processes (the reason for apache/tvm #13868), so
         # PoCL must not either: a first run would be cold once and warm ever after.
         "POCL_KERNEL_CACHE": str(int(driver_keeps_programs)),
+        # The clang inside PoCL looks here for the linker, which is not in a phone's PATH.
+        "COMPILER_PATH": userland.HOST_PATH,
         processes.PHONE_ID: secrets.token_hex(8),
         EXTRA_LIBRARIES: ":".join(map(str, runtimes)),
     }

@@ -20,6 +20,7 @@ from uuid import uuid4
 
 from device_runner.failures import RigFailure
 from device_runner.files import write_whole
+from device_runner.virtual import userland
 
 STATE_JSON = "phone.json"
 BUILD_PROP = "system/build.prop"
@@ -33,6 +34,7 @@ BOOT_ID = "boot_id"
 BOOT_COMPLETED = "data/property/sys.boot_completed"
 """While it is there, the phone has not booted."""
 IMAGE = Path(__file__).parent / "image"
+PROGRAMS = "system/bin"
 
 GPU_ZONE = "gpuss-0"
 _BATTERY_TECHNOLOGY = "virtual"
@@ -124,14 +126,12 @@ class PhoneState:
 def prepare(home: Path) -> PhoneState:
     """Make or refresh the folder of a phone, keeping its state and its `/data`."""
     home.mkdir(parents=True, exist_ok=True)
-    for name in ("data/local/tmp", "data/property", "system/bin", "sys/devices/system"):
+    for name in ("data/local/tmp", "data/property", "system", "sys/devices/system"):
         (home / name).mkdir(parents=True, exist_ok=True)
-    shutil.copytree(IMAGE, home, dirs_exist_ok=True)
-    home.chmod(0o700)  # adb gives pushed files to everybody; this keeps them ours
-    for script in (home / "system/bin").iterdir():
-        script.chmod(0o755)
     shutil.rmtree(home / DRIVER_LEFTOVERS, ignore_errors=True)
     state = load(home) if (home / STATE_JSON).exists() else PhoneState()
+    _make_programs(home, state)
+    home.chmod(0o700)  # adb gives pushed files to everybody; this keeps them ours
     save(home, state)
     for name, text in _tunables(state.gpu):
         write_whole(home / name, text)
@@ -140,6 +140,14 @@ def prepare(home: Path) -> PhoneState:
     if not (home / BOOT_ID).exists():
         write_whole(home / BOOT_ID, f"{uuid4()}\n")
     return state
+
+
+def _make_programs(home: Path, state: PhoneState) -> None:
+    shutil.rmtree(home / PROGRAMS, ignore_errors=True)
+    shutil.copytree(IMAGE, home, dirs_exist_ok=True)
+    for script in (home / PROGRAMS).iterdir():
+        script.chmod(0o755)
+    userland.install(home / PROGRAMS, state.properties.get("ro.build.version.release", ""))
 
 
 def edit(home: Path, change: Callable[[PhoneState], PhoneState]) -> PhoneState:

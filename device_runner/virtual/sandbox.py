@@ -11,7 +11,8 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from device_runner.virtual.phone import BOOT_ID
+from device_runner.virtual import userland
+from device_runner.virtual.phone import BOOT_ID, PROGRAMS
 
 SHELL_UID = 2000
 PROBE_DEADLINE_S = 10.0
@@ -50,14 +51,20 @@ def command(home: Path, readable: Iterable[Path], argv: Sequence[str], *, rooted
         folders += ["--ro-bind", str(home / name), f"/{name}"]
     if rooted:
         folders += ["--bind", str(home / KGSL), f"/{KGSL}"]
+    for name in ("passwd", "group"):
+        folders += ["--ro-bind", str(home / "system/etc" / name), f"/etc/{name}"]
     folders += ["--ro-bind", str(home / BOOT_ID), KERNEL_BOOT_ID]
+    if userland.is_stock(home / PROGRAMS):
+        # Android's /bin is /system/bin. Here it stays the host's, where Python may be, but for the shell of scripts.
+        folders += ["--ro-bind", str(home / PROGRAMS / "sh"), "/bin/sh"]
     # OpenCL drivers size their thread pools by the real CPU.
     folders += ["--ro-bind", "/sys/devices/system", "/sys/devices/system"]
     return _bwrap(readable, folders, argv)
 
 
 def _bwrap(readable: Iterable[Path], folders: Sequence[str], argv: Sequence[str]) -> list[str]:
-    line = ["bwrap", "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent"]
+    bwrap = shutil.which("bwrap") or "bwrap"  # it is started with a phone's PATH
+    line = [bwrap, "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--die-with-parent"]
     line += ["--uid", str(SHELL_UID), "--gid", str(SHELL_UID), "--hostname", "virtual"]
     line += ["--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
     for name in _TOP_LEVEL:

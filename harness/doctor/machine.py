@@ -94,6 +94,16 @@ def _sandbox(_: Path) -> Iterator[Finding]:
         yield Finding("sandbox", Condition.OK, "bubblewrap with user namespaces")
 
 
+def _userland(_: Path) -> Iterator[Finding]:
+    from device_runner.registry import why_no_userland
+
+    if reason := why_no_userland():
+        seen = f"this host's own ({reason}), which records call emulated"
+        yield Finding("phone's shell", Condition.NOTE, seen, "sudo apt-get install mksh toybox")
+    else:
+        yield Finding("phone's shell", Condition.OK, "mksh and toybox, on the virtual device")
+
+
 def _disk(cache: Path) -> Iterator[Finding]:
     cache.mkdir(parents=True, exist_ok=True)
     free_bytes = shutil.disk_usage(cache).free
@@ -136,6 +146,7 @@ CHECKS: dict[str, Check] = {
     "opencl": _opencl,
     "adb": _adb,
     "sandbox": _sandbox,
+    "phone's shell": _userland,
     "virtual device": _virtual,
     "phones": _phones,
 }

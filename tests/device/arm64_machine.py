@@ -66,9 +66,15 @@ class Arm64Machine:
             "LIBRARY_PATH": f"{next(GCC.iterdir())}:/usr/aarch64-linux-gnu/lib",
         }
         linker = ["--ro-bind", "/usr/bin/aarch64-linux-gnu-ld", str(Path("/usr/bin/ld").resolve())]
-        sandbox = ["bwrap", "--dev-bind", "/", "/", *linker, "--die-with-parent", "--"]
+        sandbox = [str(shutil.which("bwrap")), "--dev-bind", "/", "/", *linker, "--die-with-parent", "--"]
         environment = ["env", *(f"{name}={value}" for name, value in variables.items())]
-        python = ["qemu-aarch64-static", "-L", str(self.root), f"{self.root}/usr/bin/python{PYTHON}", "-B"]
+        python = [
+            str(shutil.which("qemu-aarch64-static")),
+            "-L",
+            str(self.root),
+            f"{self.root}/usr/bin/python{PYTHON}",
+            "-B",
+        ]
         return [*sandbox, *environment, *python, "-c", SERVER]
 
     def runtime_folder(self, folder: Path) -> Path:

@@ -225,6 +225,7 @@ def test_a_phone_that_takes_no_file_is_left_as_it_is(plain: Folder) -> None:
 
 def test_root_is_found_by_becoming_it(tmp_path: Path) -> None:
     folder = a_phone(tmp_path, rooted=False)
+    (tmp_path / "system/bin/id").unlink(missing_ok=True)
     (tmp_path / "system/bin/id").write_text("#!/bin/sh\necho 2000\n")
     (tmp_path / "system/bin/id").chmod(0o755)
     assert probe(folder.phone.transport).root_shell == ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
@@ -21,6 +20,7 @@ from device_runner.deadline import Deadline
 from device_runner.failures import RigFailure, SetupMissing
 from device_runner.local import LocalTransport
 from device_runner.rpc_server.server import PORTS, SERVER_SCRIPT, Server, start_server
+from device_runner.virtual import userland
 
 PROGRAM = """
 import os, signal, socket, subprocess, sys, time
@@ -56,14 +56,6 @@ class Machine:
         return start_server(self.transport, self.command, toggles or {}, Deadline(timeout_s))
 
 
-TOOLS = ("cat", "env", "mkdir", "setsid", "sleep")
-FORKING_SETSID = """#!/bin/sh
-# As in Android 11, whose toybox makes itself a leader before it asks for a session: it always forks, and says 0.
-{setsid} --fork "$@" &
-exit 0
-"""
-
-
 @pytest.fixture(params=["this host's", "a phone's", "Android 11's"])
 def machine(
     request: pytest.FixtureRequest, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
@@ -71,23 +63,12 @@ def machine(
     """A machine with the shell and the tools of this host, or with mksh and toybox as phones have them."""
     path = os.defpath
     if request.param != "this host's":
-        path = str(_userland(tmp_path_factory.mktemp("bin"), forking=request.param == "Android 11's"))
+        if reason := userland.why_not():
+            pytest.skip(f"{reason} here: apt-get install mksh toybox")
+        path = str(tmp_path_factory.mktemp("bin"))
+        userland.install(Path(path), "11" if request.param == "Android 11's" else "14")
     yield Machine(tmp_path, path)
     assert eventually(lambda: not _running(tmp_path)), _running(tmp_path)
-
-
-def _userland(folder: Path, *, forking: bool) -> Path:
-    mksh, toybox, setsid = (shutil.which(name) for name in ("mksh", "toybox", "setsid"))
-    if not mksh or not toybox:
-        pytest.skip("mksh and toybox are not installed: apt-get install mksh toybox")
-    (folder / "sh").symlink_to(mksh)
-    for name in TOOLS:
-        (folder / name).symlink_to(toybox)
-    if forking:
-        (folder / "setsid").unlink()
-        (folder / "setsid").write_text(FORKING_SETSID.format(setsid=setsid))
-        (folder / "setsid").chmod(0o755)
-    return folder
 
 
 def _running(root: Path) -> list[list[str]]:
