@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from device_runner.device import Identity, Pulse, Rung, Steadiness, T, ThermalLimits
+from device_runner.device import Identity, Pulse, Rung, Steadiness, T, ThermalLimits, Toggles
 from device_runner.hardware import chip_and_board
 from device_runner.recovery.rungs import adb_rungs
 from device_runner.rpc_device import RpcDevice
+from device_runner.session.aftermath import explained
+from device_runner.session.rpc_session import RpcSession
 from device_runner.stability import Keeper
 from device_runner.stability.pulse import pulses
 from device_runner.transport import adb_server
@@ -21,6 +24,8 @@ from device_runner.transport.base import Transport
 PROPERTIES_TIMEOUT_S = 10.0
 
 ABI_PROPERTY = "ro.product.cpu.abi"
+
+RESET_COUNT = "sys/class/kgsl/kgsl-3d0/reset_count"
 
 PHONE_ROOT = "/data/local/tmp/adreno-bench"
 """Our folder on a phone: `/data/local/tmp` is where adb's shell may write and execute."""
@@ -61,6 +66,13 @@ class AdbDevice(RpcDevice):
     def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
         """Do `work` on a cool phone with its knobs set, which stay set until `close`; say whether it kept its pace."""
         return self.keeper.steadily(work, limits)
+
+    @contextmanager
+    def session(self, toggles: Toggles, *, timeout_s: float) -> Iterator[RpcSession]:
+        """A fresh server process with these toggles, connected; what the phone knows of its crash is evidence of it."""
+        node, before = f"{self._system}/{RESET_COUNT}", lambda: self.keeper.reset_count
+        with explained(self.transport, node, before), super().session(toggles, timeout_s=timeout_s) as session:
+            yield session
 
     def pulses(self, limits: ThermalLimits) -> Callable[[], Pulse]:
         """What the phone says of its heat and pace, look by look."""

@@ -36,6 +36,8 @@ class Keeper:
         self.sources = Sources(transport, system)
         self._held: knobs.Report | None = None
         self._boot: str | None = None
+        self.reset_count: int | None = None
+        """How often the GPU had been reset when the phone was looked at last; None if it does not say."""
 
     @cached_property
     def phone(self) -> knobs.PhoneAccess:
@@ -51,7 +53,7 @@ class Keeper:
     def look(self) -> tuple[Reading, list[str]]:
         """What the phone says now, and notes on it. Raises `DeviceFailure` if it does not answer."""
         said = self.sources.read()
-        return reading(said), self.sources.notes(said)
+        return self._noted(reading(said)), self.sources.notes(said)
 
     def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
         """Implements `Device.steadily`."""
@@ -70,7 +72,11 @@ class Keeper:
         if self._held is None or said.get(BOOT) != self._boot:
             self.hold()
             self._boot = said.get(BOOT)
-        return reading(said)
+        return self._noted(reading(said))
+
+    def _noted(self, seen: Reading) -> Reading:
+        self.reset_count = seen.reset_count
+        return seen
 
     def put_back(self) -> knobs.Report:
         """Put back what whoever was here before us left changed: what came of each knob."""

@@ -17,6 +17,9 @@ class SessionBehaviour:
     def before_loading(self, library: str) -> None:
         """Called in the worker, before it loads the library of this file name."""
 
+    def ended(self, worker: int, status: int) -> None:
+        """Called in the server, when its worker has ended with this status of `waitpid`, before its log says so."""
+
 
 class Behaviour:
     """What happens in a server beside its sessions."""

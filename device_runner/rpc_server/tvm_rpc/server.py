@@ -124,9 +124,10 @@ def _serve(
     if worker == 0:
         _work(listener, connection, folder, session)
     try:
-        told = _oversee(worker, timeout_s, session.kill_after_s)
+        told, status = _oversee(worker, timeout_s, session.kill_after_s)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    session.ended(worker, status)
     log.info("Child pid=%d %s", worker, told)
 
 
@@ -145,8 +146,8 @@ def _work(listener: socket.socket, connection: socket.socket, folder: Path, sess
         os._exit(code)
 
 
-def _oversee(worker: int, timeout_s: float | None, kill_after_s: float | None) -> str:
-    """Wait for a worker, at most `timeout_s`; returns how it ended in TVM's words, with the status of `waitpid`.
+def _oversee(worker: int, timeout_s: float | None, kill_after_s: float | None) -> tuple[str, int]:
+    """Wait for a worker, at most `timeout_s`; returns how it ended in TVM's words, and the status of `waitpid`.
 
     Source: apps/cpp_rpc/rpc_server.cc, whose words differ with and without a limit.
     """
@@ -162,7 +163,8 @@ def _oversee(worker: int, timeout_s: float | None, kill_after_s: float | None) -
                 os.kill(worker, signal.SIGKILL)
     finally:
         os.close(pidfd)
-    return told % os.waitpid(worker, 0)[1]
+    status = os.waitpid(worker, 0)[1]
+    return told % status, status
 
 
 def _ends(pidfd: int, within_s: float | None) -> bool:

@@ -14,6 +14,7 @@ from device_runner.rpc_server.tvm_rpc import server
 from device_runner.rpc_server.tvm_rpc.behaviour import Behaviour, SessionBehaviour
 from device_runner.virtual import faults
 from device_runner.virtual.faults import Faults
+from device_runner.virtual.tvm_rpc import crash_log
 from device_runner.virtual.tvm_rpc.clocked import ClockedGpu
 from device_runner.virtual.tvm_rpc.kernel_faults import spoil_kernels
 from device_runner.virtual.tvm_rpc.simulated import seconds, simulate
@@ -79,6 +80,10 @@ class FaultySession(SessionBehaviour):
             return
         self._loaded.append(library)
         spoil_kernels(self._faults, library)
+
+    def ended(self, worker: int, status: int) -> None:
+        """Leave what Android's crash handler would."""
+        crash_log.note(worker, status)
 
     def _inference_s(self) -> float | None:
         simulated = self._faults.simulate_inference_s is not None and len(self._loaded) == 1

@@ -1,0 +1,112 @@
+"""What a phone itself knows of a crash becomes evidence, and nothing that goes wrong with that hides the crash."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from device_runner.device import ShellResult
+from device_runner.failures import EVIDENCE_LIMIT_BYTES, DeviceCrash, DeviceLost, Failure, Hang, ProgramFailure
+from device_runner.session.aftermath import explained
+from device_runner.transport.base import Transport
+from device_runner.virtual import phone
+from device_runner.virtual.tvm_rpc import crash_log
+
+
+@dataclass
+class Phone:
+    """A phone in a folder, whose shell is this host's."""
+
+    home: Path
+
+    def shell(self, command: Sequence[str], *, timeout_s: float) -> ShellResult:
+        path = f"{self.home}/system/bin:{os.environ['PATH']}"
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env={"PATH": path})
+        return ShellResult(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    phone.prepare(tmp_path)
+    monkeypatch.setenv("ANDROID_DATA", str(tmp_path / "data"))
+    return tmp_path
+
+
+def evidence(home: Path, failure: Failure, before: int | None = None, status: int = signal.SIGSEGV) -> str:
+    node = str(home / "sys/class/kgsl/kgsl-3d0/reset_count")
+
+    def crash() -> None:
+        with explained(cast("Transport", Phone(home)), node, lambda: before):
+            crash_log.note(4711, status)
+            raise failure
+
+    with pytest.raises(type(failure)):
+        crash()
+    return failure.evidence
+
+
+@pytest.mark.parametrize("kind", [DeviceCrash, Hang, ProgramFailure])
+def test_the_crash_log_and_the_gpus_resets_follow_what_the_server_said(home: Path, kind: type[Failure]) -> None:
+    phone.edit(home, lambda state: state.changed({"gpu": {"resets": 3}}))
+    told = evidence(home, kind("died", evidence="the server's log"), before=2)
+    assert told.startswith("the server's log\nGPU resets since the phone booted: 3 (2 when it was looked at last)\n")
+    assert "--------- beginning of crash\n" in told
+    assert "Fatal signal 11 (SIGSEGV), code -6 in tid 4711 (tvm_rpc)" in told
+
+
+def test_it_is_bounded_and_leaves_room_for_the_servers_log(home: Path) -> None:
+    for number in range(200):
+        crash_log.note(number, signal.SIGABRT)
+    told = evidence(home, DeviceCrash("died", evidence="x" * EVIDENCE_LIMIT_BYTES))
+    assert len(told) <= EVIDENCE_LIMIT_BYTES
+    assert told.count("x") > EVIDENCE_LIMIT_BYTES // 3
+    assert told.rstrip().endswith("(the virtual phone has no backtrace)")
+    assert "4711" in told
+
+
+def test_what_crashed_before_the_session_is_not_told(home: Path) -> None:
+    crash_log.note(1, signal.SIGSEGV)
+    log = home / "data" / crash_log.CRASH_LOG
+    log.write_text(log.read_text().replace(f"{time.time():.0f}"[:6], "100000"))
+    assert "pid: 1," not in evidence(home, DeviceCrash("died"))
+
+
+def test_a_process_that_was_killed_leaves_nothing(home: Path) -> None:
+    told = evidence(home, DeviceCrash("killed", evidence="log"), status=signal.SIGKILL)
+    assert told == "log\nGPU resets since the phone booted: 0"
+
+
+def test_a_phone_without_logcat_or_the_node_says_what_it_can(home: Path) -> None:
+    (home / "system/bin/logcat").unlink()
+    (home / "sys/class/kgsl/kgsl-3d0/reset_count").unlink()
+    assert evidence(home, DeviceCrash("died", evidence="log")) == "log"
+
+
+def test_a_phone_that_is_gone_hides_no_crash() -> None:
+    class Gone:
+        def shell(self, command: Sequence[str], *, timeout_s: float) -> ShellResult:
+            raise DeviceLost("gone")
+
+    crash = DeviceCrash("died", evidence="log")
+    with pytest.raises(DeviceCrash), explained(cast("Transport", Gone()), "", lambda: None):
+        raise crash
+    assert crash.evidence == "log"
+
+
+def test_a_lost_phone_is_not_asked() -> None:
+    with pytest.raises(DeviceLost), explained(cast("Transport", None), "", lambda: None):
+        raise DeviceLost("gone")
+
+
+def test_logcat_refuses_what_it_does_not_know(home: Path) -> None:
+    done = subprocess.run([str(home / "system/bin/logcat"), "-d"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "knows only" in done.stderr
