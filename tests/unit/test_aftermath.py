@@ -36,7 +36,7 @@ class Phone:
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     phone.prepare(tmp_path)
-    monkeypatch.setenv("ANDROID_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("ANDROID_ROOT", str(tmp_path / "system"))
     return tmp_path
 
 
@@ -74,7 +74,7 @@ def test_it_is_bounded_and_leaves_room_for_the_servers_log(home: Path) -> None:
 
 def test_what_crashed_before_the_session_is_not_told(home: Path) -> None:
     crash_log.note(1, signal.SIGSEGV)
-    log = home / "data" / crash_log.CRASH_LOG
+    log = home / crash_log.CRASH_LOG
     log.write_text(log.read_text().replace(f"{time.time():.0f}"[:6], "100000"))
     assert "pid: 1," not in evidence(home, DeviceCrash("died"))
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from device_runner.virtual.clock import JUMP_FILE
 
-CRASH_LOG = "misc/crash_log"
-"""Below `/data`. Each line begins with its time, in seconds by the phone's clock."""
+CRASH_LOG = "data/misc/crash_log"
+"""Each line begins with its time, in seconds by the phone's clock."""
 MOST_BYTES = 65_536
 HANDLED = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV, signal.SIGSYS, signal.SIGTRAP)
 """The signals that the handler hears of; of SIGKILL nobody does."""
@@ -25,8 +25,8 @@ def note(worker: int, status: int) -> None:
     if not os.WIFSIGNALED(status) or os.WTERMSIG(status) not in HANDLED:
         return
     died_of = signal.Signals(os.WTERMSIG(status))
-    data = Path(os.environ.get("ANDROID_DATA", "/data"))
-    now_s = time.time() + _ahead_s(data.parent / JUMP_FILE)
+    root = Path(os.environ.get("ANDROID_ROOT", "/system")).parent
+    now_s = time.time() + _ahead_s(root / JUMP_FILE)
     shown = time.strftime("%m-%d %H:%M:%S", time.gmtime(now_s)) + f".{int(now_s % 1 * 1000):03}"
     lines = (
         f"F libc    : Fatal signal {died_of.value} ({died_of.name}), code -6 in tid {worker} (tvm_rpc), pid {worker}",
@@ -34,7 +34,7 @@ def note(worker: int, status: int) -> None:
         f"F DEBUG   : pid: {worker}, tid: {worker}, name: tvm_rpc  >>> tvm_rpc <<<",
         "F DEBUG   : (the virtual phone has no backtrace)",
     )
-    log = data / CRASH_LOG
+    log = root / CRASH_LOG
     log.parent.mkdir(exist_ok=True)
     with log.open("a") as file:
         if file.tell() > MOST_BYTES:
