@@ -34,7 +34,8 @@ PHONE_ROOT = "/data/local/tmp/adreno-bench"
 class AdbDevice(RpcDevice):
     """A phone or the virtual device. `emulated` names what is not real, `runtime` what was brought to it.
 
-    `restart_adb` restarts the adb server that the transport speaks to; by default that is the user's own.
+    `restart_adb` restarts the adb server that the transport speaks to; by default that is the user's own. `usb` is the
+    path of the USB device that it is on this host (`1-2.3`), if it is one.
     """
 
     def __init__(
@@ -48,9 +49,11 @@ class AdbDevice(RpcDevice):
         emulated: Sequence[str] = (),
         runtime: str = "",
         restart_adb: Callable[[], None] | None = None,
+        usb: str = "",
     ) -> None:
         super().__init__(name, transport, program, probe)
         self.adb = transport
+        self._usb = usb
         self._restart_adb = restart_adb or partial(adb_server.revive, transport.serial)
         self._kind = kind
         self._emulated = tuple(emulated)
@@ -61,7 +64,7 @@ class AdbDevice(RpcDevice):
     @property
     def rungs(self) -> Sequence[Rung]:
         """All that can be done for a device behind an adb server."""
-        return adb_rungs(self.adb, self._restart_adb)
+        return adb_rungs(self.adb, self._restart_adb, self._usb)
 
     def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
         """Do `work` on a cool phone with its knobs set, which stay set until `close`; say whether it kept its pace."""

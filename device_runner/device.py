@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -245,6 +246,13 @@ class Session(Protocol):
         """The server's log so far (bounded)."""
 
 
+class Permission(str, Enum):
+    """What is done to bring a device back only if a person allows it."""
+
+    USB_POWER = "usb-power"
+    REBOOT = "reboot"
+
+
 @dataclass(frozen=True)
 class Rung:
     """One way to bring a device back."""
@@ -253,8 +261,8 @@ class Rung:
     deadline_s: float
     act: Callable[[float], None]
     """Takes at most so many seconds. Returns if the device answers then; raises `Failure` or OSError if not."""
-    drastic: bool = False
-    """Whether a person has to allow it first."""
+    needs: Permission | None = None
+    """What a person has to allow first, if it does more than to look and to connect anew."""
 
 
 class Device(Protocol):

@@ -181,7 +181,7 @@ def _phone(serial: str, cache: Path, progress: Progress | None) -> Iterator[Devi
     from device_runner.adb_device import PHONE_ROOT, AdbDevice, abi_of
     from device_runner.runtimes import probe
     from device_runner.runtimes.phone import RuntimeStore, install
-    from device_runner.transport.adb_server import default_port
+    from device_runner.transport.adb_server import default_port, usb_path
     from device_runner.transport.adb_transport import AdbTransport
 
     transport = AdbTransport(serial, default_port(), PHONE_ROOT, progress)
@@ -189,7 +189,8 @@ def _phone(serial: str, cache: Path, progress: Progress | None) -> Iterator[Devi
     runtime = RuntimeStore(cache).runtime_for(abi)
     program = install(transport, runtime.folder, runtime.preload)
     make_probe = partial(probe.library, cache, abi)
-    with closing(AdbDevice(serial, transport, program, make_probe, runtime=runtime.digest)) as device:
+    usb = usb_path(serial)  # while it is there: a phone that is lost can no longer be found
+    with closing(AdbDevice(serial, transport, program, make_probe, runtime=runtime.digest, usb=usb)) as device:
         yield device
 
 

@@ -19,7 +19,7 @@ from harness.failures import UsageError
 from harness.store import cache_root
 
 if TYPE_CHECKING:
-    from device_runner.device import Device, Identity
+    from device_runner.device import Device, Identity, Permission
     from harness.build.pool import Builder
     from harness.cases.plan import Job, Plan
     from harness.run.context import Run
@@ -117,7 +117,12 @@ def make_ready(request: Request) -> None:
 
 @contextlib.contextmanager
 def open_workbench(
-    request: Request, name: str, progress: Progress, *, timed: bool = True, allow_reboot: bool = False
+    request: Request,
+    name: str,
+    progress: Progress,
+    *,
+    timed: bool = True,
+    allowed: frozenset[Permission] = frozenset(),
 ) -> Iterator[Workbench]:
     """Hold the device of this name and plan the request for it; all is undone when the context ends.
 
@@ -137,7 +142,7 @@ def open_workbench(
         make_ready(request)
         remember(name, device.identity, cache)
         tunings, as_shipped = TuningStore(cache), request.quirks.as_shipped
-        run = Run(device, tunings, as_shipped, timed=timed, allow_reboot=allow_reboot)
+        run = Run(device, tunings, as_shipped, timed=timed, allowed=allowed)
         yield Workbench(request, run, request.plans(device.identity), builder)
 
 

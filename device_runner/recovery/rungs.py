@@ -13,8 +13,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from device_runner.deadline import Deadline
-from device_runner.device import Rung
+from device_runner.device import Permission, Rung
 from device_runner.failures import DeviceLost
+from device_runner.recovery import usb_power
 from device_runner.transport.adb_transport import AdbTransport
 from device_runner.transport.boot import boot_of
 
@@ -25,6 +26,7 @@ LOOK_S = 2.0
 RECONNECT_S = 30.0
 """So long is waited for a device that was unplugged, or for somebody to press its button."""
 RESTART_S = 30.0
+USB_POWER_S = 60.0
 REBOOT_S = 180.0
 POLL_S = 0.5
 LEAST_S = 0.1
@@ -42,13 +44,15 @@ def retry(transport: Transport) -> Rung:
     return Rung("retry", LOOK_S, partial(look, transport))
 
 
-def adb_rungs(adb: AdbTransport, restart_server: Callable[[], None]) -> list[Rung]:
-    """All that can be done for a device behind an adb server."""
+def adb_rungs(adb: AdbTransport, restart_server: Callable[[], None], usb: str = "") -> list[Rung]:
+    """All that can be done for a device behind an adb server; `usb` is the path of the USB device that it is."""
+    power = [Rung("USB power", USB_POWER_S, partial(cycle_power, adb, usb), needs=Permission.USB_POWER)]
     return [
         Rung("retry", LOOK_S, partial(find_once, adb)),
         Rung("reconnect", RECONNECT_S, partial(reconnect, adb)),
         Rung("restart adb", RESTART_S, partial(restart_adb, adb, restart_server)),
-        Rung("reboot", REBOOT_S, partial(reboot, adb), drastic=True),
+        *(power if usb else ()),
+        Rung("reboot", REBOOT_S, partial(reboot, adb), needs=Permission.REBOOT),
     ]
 
 
@@ -87,6 +91,13 @@ def restart_adb(adb: AdbTransport, restart_server: Callable[[], None], timeout_s
     """Restart the adb server and wait until the device answers. Raises `Failure`."""
     deadline = Deadline(timeout_s)
     restart_server()
+    wait_for(adb, deadline)
+
+
+def cycle_power(adb: AdbTransport, usb: str, timeout_s: float) -> None:
+    """Take the power from the device's USB port, give it back, and wait until it answers. Raises `Failure`."""
+    deadline = Deadline(timeout_s)
+    usb_power.cycle(usb, adb.serial, timeout_s)
     wait_for(adb, deadline)
 
 

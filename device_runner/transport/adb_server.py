@@ -27,7 +27,7 @@ class AdbEntry:
     state: str
     """adb's word: `device`, `offline`, `unauthorized`, `recovery`…"""
     tags: dict[str, str] = field(default_factory=dict)
-    """What `adb devices -l` says: product, model, device."""
+    """What `adb devices -l` says: product, model, device, and on Linux `usb`, the path of the USB device."""
 
 
 def default_port() -> int:
@@ -53,6 +53,11 @@ def known_devices() -> list[AdbEntry]:
         message = f"the adb server on port {default_port()} does not answer: {error}"
         raise LinkFailure(message, hint="restart it with `adb kill-server` and `adb start-server`") from error
     return [AdbEntry(device.serial, device.state, dict(device.tags)) for device in listed]
+
+
+def usb_path(serial: str) -> str:
+    """The path of the USB device (`1-2.3`) that a phone on this host is; empty if it is reached otherwise."""
+    return next((entry.tags.get("usb", "") for entry in known_devices() if entry.serial == serial), "")
 
 
 def revive(serial: str) -> None:

@@ -28,7 +28,7 @@ from harness.failures import UsageError
 from harness.run.outcome import ExitCode, Outcome, exit_code, without_findings
 
 if TYPE_CHECKING:
-    from device_runner.device import Identity
+    from device_runner.device import Identity, Permission
     from device_runner.failures import Failure
     from device_runner.rpc_server.tracker import Address
     from harness.cases.plan import Plan
@@ -66,6 +66,12 @@ def run(
             help="Keep each case running for so long (600 is usual) and say how its pace holds as the phone gets warm.",
         ),
     ] = None,
+    allow_usb_power: Annotated[
+        bool,
+        typer.Option(
+            "--allow-usb-power", help="Switch a lost phone's USB port off and on, if uhubctl is here and the hub can."
+        ),
+    ] = False,
     allow_reboot: Annotated[
         bool, typer.Option("--allow-reboot", help="Reboot a lost phone if nothing else brings it back.")
     ] = False,
@@ -78,6 +84,7 @@ def run(
     pushed by content hash, judged against LLVM on the CPU, and only if it is right, timed. Every case ends as one line
     in the records file, whatever happens to it.
     """
+    from device_runner.device import Permission
     from device_runner.rpc_server.tracker import address_of
     from harness.cli.screen import Screen, out, out_whole
     from harness.run.record import RecordFile
@@ -94,7 +101,9 @@ def run(
         names = _members(device or (kept.devices if kept and not at else None), request.cache, at, screen.say)
         for skipped in kept.skipped if kept else ():
             screen.say(f"skipped {skipped}")
-        work = _Work(request, file, kept, allow_reboot, screen)
+        given = {Permission.USB_POWER: allow_usb_power, Permission.REBOOT: allow_reboot}
+        allowed = frozenset(permission for permission, granted in given.items() if granted)
+        work = _Work(request, file, kept, allowed, screen)
         results = _on_one(names[0], work) if len(names) == 1 and not at else _on_many(names, work, at)
     if as_json:
         out_whole(json_array(results.all))
@@ -113,7 +122,7 @@ class _Work:
     file: RecordFile
     kept: RecordIndex | None
     """Records of earlier runs, which settle cases; None to run them all."""
-    allow_reboot: bool
+    allowed: frozenset[Permission]
     screen: Screen
 
     def split(self, plans: Sequence[Plan], origin: Origin) -> tuple[list[Plan], list[Record]]:
@@ -162,7 +171,7 @@ def _on_one(name: str, work: _Work) -> _Results:
     from harness.workbench import open_workbench
 
     progress = Noted(work.screen, lambda case, step: tell(name, work.request.cache, case, step))
-    with open_workbench(work.request, name, progress, allow_reboot=work.allow_reboot) as bench:
+    with open_workbench(work.request, name, progress, allowed=work.allowed) as bench:
         plans, settled = work.split(bench.plans, bench.run.origin)
         done = list(run_suite(plans, bench.run, bench.builder, work.file, progress))
     return _Results(done, settled)
@@ -177,7 +186,7 @@ def _on_many(names: Sequence[str], work: _Work, tracker: Address | None) -> _Res
 
     work.screen.say(f"opening {', '.join(names)} (the first time, this compiles the runtimes that TVM's wheel lacks)")
     make_ready(work.request)
-    orders = Orders(work.request.cache, new_id(), work.request.quirks.as_shipped, work.allow_reboot, tracker)
+    orders = Orders(work.request.cache, new_id(), work.request.quirks.as_shipped, work.allowed, tracker)
     settled: list[Record] = []
 
     def plan(identity: Identity) -> list[Plan]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from device_runner.device import Identity
+from device_runner.device import Identity, Permission
 from device_runner.failures import Failure
 from harness.cases.plan import Plan
 from harness.run.context import Built
@@ -20,7 +20,8 @@ class Orders:
     run: str
     """Its id, in all its records."""
     as_shipped: bool = False
-    allow_reboot: bool = False
+    allowed: frozenset[Permission] = frozenset()
+    """What may be done to a lost device beyond connecting it anew."""
     tracker: tuple[str, int] | None = None
     """Where devices of other hosts are asked for; None for those of this host."""
 

@@ -57,7 +57,7 @@ def serve(pipe: Connection, name: str, orders: Orders, opened: Opener) -> None:
 
 
 def _run_all(pipe: Connection, device: Device, orders: Orders, tell: Tell) -> None:
-    run = Run(device, TuningStore(orders.cache), orders.as_shipped, allow_reboot=orders.allow_reboot, id=orders.run)
+    run = Run(device, TuningStore(orders.cache), orders.as_shipped, allowed=orders.allowed, id=orders.run)
     while True:
         order = _next(pipe, run, tell)
         record = run_with_recovery(order.plan, order.built, run, _Told(pipe, tell))

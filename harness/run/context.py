@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from device_runner.device import Device, Identity, Rung
+from device_runner.device import Device, Identity, Permission, Rung
 from device_runner.failures import Failure
 from device_runner.recovery import Recovery
 from harness.build.artifact import Answers, Artifact
@@ -42,8 +42,8 @@ class Run:
     as_shipped: bool = False
     timed: bool = True
     """Whether right answers are also timed. Correctness tests have no use for it."""
-    allow_reboot: bool = False
-    """Whether a lost device may be rebooted."""
+    allowed: frozenset[Permission] = frozenset()
+    """What may be done to a lost device beyond connecting it anew."""
     id: str = field(default_factory=new_id)
     recovery: Recovery = field(default_factory=Recovery)
     """What is remembered of the device from case to case."""
@@ -56,4 +56,4 @@ class Run:
     @property
     def rungs(self) -> Sequence[Rung]:
         """What may be done to bring the device back, gentlest first."""
-        return [rung for rung in self.device.rungs if self.allow_reboot or not rung.drastic]
+        return [rung for rung in self.device.rungs if rung.needs is None or rung.needs in self.allowed]

@@ -12,7 +12,7 @@ from fake_device import FakeDevice, Things, a_plan, things
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_runner.device import Rung
+from device_runner.device import Permission, Rung
 from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, LinkFailure, RigFailure
 from device_runner.recovery import Recovery, RecoveryStep, climb
 from harness.failures import CompilerCrash
@@ -277,13 +277,14 @@ def test_the_rest_of_a_lost_devices_cases_end_at_once_but_what_the_compiler_did_
     assert run.recovery.quarantine
 
 
-@pytest.mark.parametrize("allowed", [False, True])
-def test_a_reboot_needs_leave(built: Things, allowed: bool) -> None:
+@pytest.mark.parametrize("allowed", [set(), {Permission.REBOOT}, {Permission.USB_POWER}, set(Permission)])
+def test_what_is_drastic_needs_leave_of_its_own(built: Things, allowed: set[Permission]) -> None:
     did: list[str] = []
     rungs = [
         Rung("retry", 1.0, broken),
-        Rung("reboot", 1.0, lambda _: did.append("reboot"), drastic=True),
+        Rung("USB power", 1.0, lambda _: did.append("usb-power"), needs=Permission.USB_POWER),
+        Rung("reboot", 1.0, lambda _: did.append("reboot"), needs=Permission.REBOOT),
     ]
     device = FakeDevice(fails={"session": DeviceLost("unplugged")}, rungs=rungs)
-    settled(device, built, replace(a_run(device), allow_reboot=allowed))
-    assert did == ["reboot"] * allowed
+    settled(device, built, replace(a_run(device), allowed=frozenset(allowed)))
+    assert did == [permission.value for permission in Permission if permission in allowed]
