@@ -101,7 +101,7 @@ class Heat(_Numbers):
     speed: float = 1.0
     """How much faster than time it warms and cools: with 60, a second is a minute."""
     air_c: float = 30.0
-    full_load_c: float = 90.0
+    full_load_c: float = 105.0
     """What it would come to at full load and its fastest clock."""
     time_constant_s: float = 120.0
     """After so long it has gone two thirds of the way."""

@@ -69,8 +69,9 @@ class VirtualPhone:
         """What is not real, with the faults that are injected now."""
         shell = [] if userland.is_stock(self.home / PROGRAMS) else [HOST_SHELL]
         injected = faults.read(self.home / FAULTS_JSON)
-        simulated = [SIMULATED] if injected.simulate_inference_s is not None or injected.heat else []
-        hastened = [f"heat at {injected.heat.speed:g} times its pace"] if injected.heat else []
+        heat = injected.heat
+        simulated = [SIMULATED] if injected.simulate_inference_s is not None or heat else []
+        hastened = [f"heat at {heat.speed:g} times its pace"] if heat and heat.speed != 1 else []
         return (*EMULATED, *shell, *simulated, *hastened)
 
     def state(self) -> PhoneState:

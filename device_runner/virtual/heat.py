@@ -2,8 +2,8 @@
 
 One body with one temperature: at a load it tends to a temperature above the air's, with a time constant; power goes
 with the square of the clock. Above a limit the fastest level that is allowed falls by one step after the other, below
-another it rises again, as with Linux's step-wise governor (drivers/thermal/gov_step_wise.c). So a phone that is kept
-busy goes to and fro between two levels. The numbers are of no phone: the shape is.
+another it rises again, as with Linux's step-wise governor (drivers/thermal/gov_step_wise.c). The numbers are of no
+phone: the shape is.
 """
 
 from __future__ import annotations

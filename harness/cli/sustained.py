@@ -21,7 +21,7 @@ COLUMNS = (
     "first ms",
     "last ms",
     "last / first",
-    "throttled after",
+    "throttled",
     "hottest",
     "battery used",
 )
@@ -75,9 +75,10 @@ def _figures(record: Record, sustained: Sustained) -> tuple[str, ...]:
 
 
 def throttled_text(sustained: Sustained) -> str:
-    """When heat slowed the phone down."""
+    """When heat slowed the phone down, and for how much of the time."""
     if sustained.throttled_after_s is not None:
-        return f"{sustained.throttled_after_s:.0f} s"
+        share = sustained.figures.throttled_share if sustained.figures else None
+        return f"after {sustained.throttled_after_s:.0f} s" + ("" if share is None else f", for {share:.0%}")
     return "never" if sustained.shows_throttling else "unknown"
 
 

@@ -67,6 +67,8 @@ class Figures(NamedTuple):
     inferences: int
     busy_share: float
     """How much of the time was inferences; the rest is the reading of the phone and the way to it."""
+    throttled_share: float | None
+    """How much of the time heat allowed less than the fastest power level; None if the phone does not say."""
     hottest_c: float | None
     battery_used_percent: int | None
 
@@ -116,9 +118,19 @@ class Sustained(BaseModel):
             ratio=round(last_ms / first_ms, 4) if first_ms else 1.0,
             inferences=sum(one.inferences for one in bins),
             busy_share=round(min(1.0, busy_ms / 1e3 / self.lasted_s), 3) if self.lasted_s else 0.0,
+            throttled_share=self._throttled_share,
             hottest_c=max((one.gpu_c for one in bins if one.gpu_c is not None), default=None),
             battery_used_percent=percents[0] - percents[-1] if percents else None,
         )
+
+    @property
+    def _throttled_share(self) -> float | None:
+        bins = self.bins
+        ends = [*(one.at_s for one in bins[1:]), self.lasted_s]
+        lasted = [(end_s - one.at_s, one.power_level) for one, end_s in zip(bins, ends, strict=True)]
+        if all(level is None for _, level in lasted):
+            return None
+        return round(sum(seconds for seconds, level in lasted if level) / self.lasted_s, 3) if self.lasted_s else 0.0
 
 
 class Collected:

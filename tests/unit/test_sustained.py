@@ -82,6 +82,7 @@ def test_ten_minutes_of_a_fast_model_are_a_bin_a_second_and_the_figures_that_peo
     assert 198 < cast("float", measured.throttled_after_s) < 203
     assert (measured.throttled_why, figures.hottest_c, figures.battery_used_percent) == ("heat held the GPU", 75.0, 2)
     assert figures.busy_share > 0.9
+    assert figures.throttled_share == pytest.approx(2 / 3, abs=0.01)
     assert (figures.window_s, measured.lasted_s >= 600) == (60.0, True)
 
 
