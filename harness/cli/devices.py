@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli import completion
-from harness.cli.options import AsJson, TrackerAddress
+from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsFile, TrackerAddress
 from harness.failures import UsageError
 from harness.run.outcome import ExitCode
 
@@ -22,8 +22,14 @@ def devices(
         bool, typer.Option("--restore", help="Put back what a killed run left changed: screen, radio, clocks.")
     ] = False,
     device: Annotated[
-        str | None, typer.Option("--device", help="With --restore: only this one.", autocompletion=completion.devices)
+        str | None,
+        typer.Option("--device", help="With --restore, --health: only this one.", autocompletion=completion.devices),
     ] = None,
+    health: Annotated[
+        bool,
+        typer.Option("--health", help="How each phone did, week by week, by its records: losses, recoveries, heat."),
+    ] = False,
+    records: RecordsFile = DEFAULT_RECORDS,
     tracker: TrackerAddress = None,
     watch: Annotated[
         bool, typer.Option("--watch", help="Show which process uses which device, as it changes, until Ctrl-C.")
@@ -31,13 +37,19 @@ def devices(
     as_json: AsJson = False,
 ) -> None:
     """List the virtual device, this host's OpenCL device, and every phone that adb knows; or those at a tracker."""
-    if device and not restore:
-        raise UsageError("--device says which device --restore is for", hint="add --restore")
+    if device and not (restore or health):
+        raise UsageError("--device says which device --restore or --health is for", hint="add one of them")
+    if health and (restore or watch or tracker):
+        raise UsageError("--health reads records, and goes with no other question", hint="ask one after the other")
     if watch and (restore or as_json):
         raise UsageError("--watch goes with neither --restore nor --json", hint="leave one of them out")
     if restore and tracker:
         raise UsageError("--restore works on devices of this host only", hint="run it on the host that has the device")
-    if watch:
+    if health:
+        from harness.cli.health import show_health
+
+        show_health(records, device, as_json)
+    elif watch:
         _watch(tracker)
     elif restore:
         _restore(device, as_json)

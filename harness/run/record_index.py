@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from device_runner.failures import RigFailure
+from harness.run.health import Counted
 from harness.run.index_database import IndexDatabase, LineRow, SeriesRow, facts_of, series_of
 from harness.run.record import LONGEST_LINE_BYTES, NotARecord, Record, RecordFile, ResumeKey, parse
 
@@ -35,6 +36,9 @@ OF_SERIES = f"""{LINES} WHERE "case" = :case AND identity = :identity AND as_shi
 NEWEST = f"{OF_SERIES} ORDER BY own DESC, at DESC LIMIT 1"
 NEWEST_BUILD = f"{OF_SERIES} AND artifact = (SELECT artifact FROM ({NEWEST})) ORDER BY at"
 OF_KEY = f"{OF_SERIES} AND artifact = :artifact AND quick = :quick"
+
+OUTCOMES = """SELECT phone, week, outcome, sustained, count(*), sum(recoveries > 0) FROM series JOIN line ON series = id
+    WHERE :device IS NULL OR :device IN (device, phone) GROUP BY phone, week, outcome, sustained"""
 
 
 class _Stale(Exception):
@@ -79,6 +83,13 @@ class RecordIndex:
     def cases(self) -> list[str]:
         """The ids of all cases, sorted."""
         return [case for (case,) in self._rows('SELECT DISTINCT "case" FROM series ORDER BY "case"')]
+
+    def outcomes(self, device: str | None = None) -> list[Counted]:
+        """How many records there are of each phone, week and outcome; of one device by its name or serial.
+
+        Taken from the index alone, without reading a record.
+        """
+        return [Counted(*row) for row in self._rows(OUTCOMES, device=device)]
 
     def every(self, wanted: Wanted) -> list[Record]:
         """All records of the wanted cases."""
