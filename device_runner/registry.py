@@ -144,7 +144,7 @@ def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Devi
 
     injected = faults.from_environment()
     original = RuntimeStore(cache).kept_for(platform.machine())
-    opencl, clml = host.libraries(cache)
+    opencl, clml = host.libraries(cache, without_opencl=original is not None)
     chosen = {name: value for name in OPENCL_VARIABLES if (value := os.environ.get(name))}
     with virtual_phone(
         cache / name, opencl_runtime=opencl, clml_runtime=clml, original=original, env=chosen, injected=injected

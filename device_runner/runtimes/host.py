@@ -8,13 +8,13 @@ from pathlib import Path
 from device_runner.runtimes import clml, opencl
 
 
-def libraries(cache: Path) -> tuple[Path | None, Path | None]:
-    """Both, compiled at the first call, at the same time; None for what TVM has itself.
+def libraries(cache: Path, *, without_opencl: bool = False) -> tuple[Path | None, Path | None]:
+    """Both, compiled at the first call, at the same time; None for what TVM has itself and for what is not asked for.
 
     Raises what compiling them raises.
     """
     with ThreadPoolExecutor(2) as compilers:
-        made = compilers.submit(opencl.sidecar, cache) if opencl.needed() else None
+        made = compilers.submit(opencl.sidecar, cache) if not without_opencl and opencl.needed() else None
         modelled = compilers.submit(clml.library, cache) if clml.needed() else None
         return made.result() if made else None, modelled.result() if modelled else None
 

@@ -22,10 +22,12 @@ _WRAPPING = re.compile(
 )
 """What TVM puts around a message: its wrapper, its stack, the place in its source."""
 
-_KERNEL_BUILD = re.compile(r"CL_BUILD_PROGRAM_FAILURE|clBuildProgram|build log", re.IGNORECASE)
+_KERNEL_BUILD = re.compile(r"OpenCL build error|CL_BUILD_PROGRAM_FAILURE|clBuildProgram|build log", re.IGNORECASE)
 _ERROR = re.compile(r"\berror\b", re.IGNORECASE)
-_FILE = re.compile(r"\S+:(?=\d+:\d+:)")
+_FILE = re.compile(r"\S+:(?=\d+:\d+\b)")
 """What compilers put before line and column."""
+_ADDRESS = re.compile(r" for device=0x[0-9a-f]+")
+"""Where TVM's process had the device: another one in every run."""
 _UNSUPPORTED = re.compile(
     r"extn not present|extension .*not (?:present|supported|available)|cl_khr_fp16|load_from_bytes\.clml"
     r"|Unsupported target version",
@@ -35,7 +37,7 @@ _UNSUPPORTED = re.compile(
 
 def failure_of(text: str, doing: str) -> PathFailure:
     """The failure that an error text tells of; `doing` names the operation."""
-    message = f"{doing} failed: {one_line(text)}"
+    message = f"{doing} failed: {_ADDRESS.sub('', one_line(text))}"
     if _KERNEL_BUILD.search(text):
         first = _first_error(text)
         message = f"{message}: {first}" if first else message
@@ -49,9 +51,9 @@ def _first_error(text: str) -> str:
 
     The file is left out: it is a temporary one of the device, and another in every run.
     """
-    log = text.partition("CL_BUILD_PROGRAM_FAILURE")[2].splitlines()
+    log = re.split(r"CL_BUILD_PROGRAM_FAILURE|OpenCL build error.*", text)[-1].splitlines()
     found = next((line for line in log if _ERROR.search(line)), "")
-    return _FILE.sub("", found).strip()[:LINE_LIMIT]
+    return _FILE.sub("", found, count=1).strip()[:LINE_LIMIT]
 
 
 def one_line(text: str) -> str:

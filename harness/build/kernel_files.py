@@ -13,14 +13,14 @@ FOLDER = "kernels"
 """Beside the library, so that what is pruned takes its kernels along."""
 
 _BEGINNING = re.compile(r"^// Function: (\w+)$", re.MULTILINE)
-"""Before each kernel. TVM's runtime, too, cuts the source here, and hands the device one piece at a time."""
+"""Before each kernel. TVM's runtime, too, cuts the source after it, and hands the device one piece at a time."""
 
 
 def pieces(source: str) -> dict[str, str]:
     """What the device compiles for each kernel, by the kernel's name: lines count as in the device's build log."""
     found = list(_BEGINNING.finditer(source))
     ends = [*(match.start() for match in found[1:]), len(source)]
-    return {match[1]: source[match.start() : end] for match, end in zip(found, ends, strict=True)}
+    return {match[1]: source[match.end() + 1 : end] for match, end in zip(found, ends, strict=True)}
 
 
 def kernel_files(root: Path, artifact: str) -> list[Path] | None:
@@ -33,4 +33,9 @@ def kernel_files(root: Path, artifact: str) -> list[Path] | None:
         return None
     texts = pieces((folder / KERNELS).read_text(encoding="utf-8"))
     files = {folder / FOLDER / f"{name}.cl": text for name, text in texts.items()}
-    return [file if file.exists() else write_whole(file, text) for file, text in files.items()]
+    return [file if _says(file, text) else write_whole(file, text) for file, text in files.items()]
+
+
+def _says(file: Path, text: str) -> bool:
+    """Whether the file is there as this version writes it."""
+    return file.exists() and file.read_text(encoding="utf-8") == text

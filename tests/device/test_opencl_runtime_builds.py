@@ -108,10 +108,11 @@ sys.path.insert(0, {str(TESTS.parent)!r})
 from test_opencl_runtime import module_bytes
 from device_runner.runtimes.opencl import load
 load(Path({str(library)!r}))
-import tvm, tvm_ffi
+import ctypes, tvm, tvm_ffi
 source = "__kernel void wild(__global float* a) {{ a[5000] = 1; }}"
 module = tvm_ffi.get_global_func("ffi.Module.load_from_bytes.opencl")(module_bytes({{"wild": source}}, ["handle"], []))
-module["wild"](tvm.runtime.empty((4,), "float32", tvm.opencl()))
+values = tvm.runtime.empty((4,), "float32", tvm.opencl())
+module["wild"](ctypes.c_void_p(values.data_ptr()))
 tvm.opencl().sync()
 """
     log = tmp_path / "log"

@@ -9,8 +9,9 @@ from harness.build.kernel_files import kernel_files, pieces
 from harness.cli.kernels import MOST_LINES, kernels_text
 from harness.run.outcome import Outcome
 
-ONE = "// Function: conv_kernel\n__kernel void conv_kernel(int a);\n__kernel void conv_kernel(int a) {}\n\n"
-TWO = "// Function: relu_kernel\n__kernel void relu_kernel(int a);\n__kernel void relu_kernel(int a) {}\n"
+ONE = "__kernel void conv_kernel(int a);\n__kernel void conv_kernel(int a) {}\n\n"
+TWO = "__kernel void relu_kernel(int a);\n__kernel void relu_kernel(int a) {}\n"
+SOURCE = f"// Function: conv_kernel\n{ONE}// Function: relu_kernel\n{TWO}"
 KEY = "a" * 24
 
 
@@ -18,12 +19,12 @@ KEY = "a" * 24
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path))
     (tmp_path / "artifacts" / KEY).mkdir(parents=True)
-    (tmp_path / "artifacts" / KEY / "kernels.cl").write_text(ONE + TWO)
+    (tmp_path / "artifacts" / KEY / "kernels.cl").write_text(SOURCE)
     return tmp_path
 
 
 def test_each_kernel_is_a_file_whose_lines_count_as_in_the_build_log(store: Path) -> None:
-    assert pieces(ONE + TWO) == {"conv_kernel": ONE, "relu_kernel": TWO}
+    assert pieces(SOURCE) == {"conv_kernel": ONE, "relu_kernel": TWO}
     for _ in range(2):  # the second time they are there
         files = kernel_files(store, KEY)
         assert files is not None

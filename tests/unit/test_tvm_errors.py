@@ -11,11 +11,11 @@ REMOTE = "RPCError: Error caught from RPC call:\n"
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        (REMOTE + "OpenCL: CL_BUILD_PROGRAM_FAILURE\nuse of undeclared identifier 'param_2'", KernelBuildFailure),
+        (REMOTE + "OpenCL build error for device=0x5f\nuse of undeclared identifier 'param_2'", KernelBuildFailure),
         (REMOTE + "InternalError: CLML Runtime Init: Qualcomm extn not present.", Unsupported),
         (REMOTE + "Module loader ffi.Module.load_from_bytes.clml is not found", Unsupported),
         (
-            REMOTE + "Check failed: (e == CL_SUCCESS) is false: OpenCL Error, code=-59: CL_INVALID_OPERATION",
+            REMOTE + "Check failed: (e == 0) is false: OpenCL Error, code=-59: CL_INVALID_OPERATION",
             ProgramFailure,
         ),
         (REMOTE + "Unknown function: nope", ProgramFailure),
@@ -46,13 +46,19 @@ def test_a_person_reads_the_message_without_the_stack(text: str, line: str) -> N
     assert one_line(text) == line
 
 
+BUILD_ERROR = "InternalError: OpenCL build error for device=0x7fcba41e24e0\nError: CL_BUILD_PROGRAM_FAILURE\n"
 LOG = "error: /data/local/tmp/pocl/tempfile_sy5vCD.cl:2:121: expected ')'\nerror: /data/tempfile_sy5vCD.cl:3:1: what\n"
 
 
 @pytest.mark.parametrize(
     ("text", "first"),
     [
-        ("OpenCL: building kernel 'a' for a GPU: CL_BUILD_PROGRAM_FAILURE\n" + LOG, "error: 2:121: expected ')'"),
+        (BUILD_ERROR + LOG, "error: 2:121: expected ')'"),
+        ("OpenCL build error for device=0x1\n" + LOG, "error: 2:121: expected ')'"),
+        (
+            f"{BUILD_ERROR}error: /data/tempfile_FI2N0N.cl:59:226 <Spelling=/lib/base.h:594:22>: sizes differ\n",
+            "error: 59:226 <Spelling=/lib/base.h:594:22>: sizes differ",
+        ),
         (
             "InternalError: OpenCL build error for device=0x1\nError: CL_BUILD_PROGRAM_FAILURE\n"
             "<source>:7:9: error: use of undeclared identifier 'data_0_ptr'\n",
@@ -63,11 +69,11 @@ LOG = "error: /data/local/tmp/pocl/tempfile_sy5vCD.cl:2:121: expected ')'\nerror
 def test_the_line_of_a_kernel_build_error_ends_with_the_first_error_of_the_build_log(text: str, first: str) -> None:
     failure = failure_of(REMOTE + text, "running a.so")
     assert type(failure) is KernelBuildFailure
-    assert failure.message.endswith(f": {first}")
+    assert failure.message.endswith(f"OpenCL build error: {first}")
 
 
 def test_a_long_build_log_is_kept_from_its_first_error_on() -> None:
-    text = REMOTE + "OpenCL: CL_BUILD_PROGRAM_FAILURE\n" + LOG + "error: x.cl:9:9: more\n" * 10_000
+    text = REMOTE + BUILD_ERROR + LOG + "error: x.cl:9:9: more\n" * 10_000
     assert "expected ')'" in failure_of(text, "running a.so").evidence
 
 

@@ -1,6 +1,7 @@
 // The allocator that TVM's memory manager asks for, `DeviceAllocator.opencl`.
 #include <tvm/ffi/function.h>
 #include <tvm/ffi/reflection/registry.h>
+#include <tvm/runtime/device_api.h>
 #include <tvm/runtime/memory/memory_manager.h>
 
 #include <string>
@@ -16,55 +17,56 @@ using tvm::runtime::memory::Allocator;
 using tvm::runtime::memory::AllocatorType;
 using tvm::runtime::memory::Buffer;
 
-/// Gives out memory of a device's pool; the naive one of TVM's two kinds keeps nothing for later.
+/// Gives out buffers of a device's pool, whichever kind of allocator was asked for, as TVM's own does.
 ///
 /// The VM's storage is a buffer that serves several tensors, one after the other. A tensor in a texture scope is a view
-/// of it, and gets an image of its own: not every device can lay an image over a buffer (cl_khr_image2d_from_buffer),
-/// and no tensor reads what another left in their common storage.
+/// of it, and gets a new image of its own: that is what TVM does on a device without cl_khr_image2d_from_buffer.
 class PoolAllocator final : public Allocator {
  public:
-  PoolAllocator(Device& device, AllocatorType type) : Allocator(type), device_(device) {}
+  explicit PoolAllocator(Device& device) : Allocator(tvm::runtime::memory::kPooled), device_(device) {}
 
-  Buffer Alloc(DLDevice dev, std::size_t nbytes, std::size_t, DLDataType) final { return Take(dev, {nbytes, {}}); }
+  Buffer Alloc(DLDevice dev, std::size_t nbytes, std::size_t, DLDataType) final {
+    Memory* memory = device_.pool().Take(nbytes);
+    return {memory, memory->nbytes, dev, type()};
+  }
 
   Buffer Alloc(DLDevice dev, ffi::Shape shape, DLDataType dtype, const std::string& scope) final {
-    return Take(dev, LayoutOf(static_cast<int>(shape.size()), shape.data(), dtype, scope));
+    if (!AllowMemoryScope(scope)) {
+      TVM_FFI_THROW(InternalError) << "Unsupported memory scope for this Allocator:" << scope;
+    }
+    auto* api = tvm::runtime::DeviceAPI::Get(dev);
+    void* data = api->AllocDataSpace(dev, static_cast<int>(shape.size()), shape.data(), dtype, ffi::String(scope));
+    return {data, static_cast<Memory*>(data)->nbytes, dev, type()};
   }
 
-  void Free(const Buffer& buffer) final { Give(buffer.data); }
-
-  void* CreateView(const Buffer&, ffi::Shape shape, DLDataType dtype, const std::string& scope) final {
-    if (!IsTexture(scope)) TVM_FFI_THROW(ValueError) << "OpenCL: only textures are views, not '" << scope << "'";
-    return device_.pool().Take(LayoutOf(static_cast<int>(shape.size()), shape.data(), dtype, scope));
+  void Free(const Buffer& buffer) final {
+    auto* memory = static_cast<Memory*>(buffer.data);
+    memory->is_image() ? delete memory : device_.pool().Give(memory);
   }
 
-  void FreeView(DLDevice, void* data) final { Give(data); }
+  void* CreateView(const Buffer& buffer, ffi::Shape shape, DLDataType dtype, const std::string& scope) final {
+    if (IsBuffer(scope)) return buffer.data;
+    return new Memory(device_, Flattened(static_cast<int>(shape.size()), shape.data(), scope), dtype, scope);
+  }
+
+  void FreeView(DLDevice, void* data) final {
+    auto* memory = static_cast<Memory*>(data);
+    if (memory->is_image()) delete memory;
+  }
 
   void Clear() final { device_.pool().Clear(); }
   std::size_t UsedMemory() const final { return device_.pool().nbytes(); }
 
  protected:
-  bool AllowMemoryScope(const std::string& scope) const final {
-    return scope.empty() || scope == "global" || IsTexture(scope);
-  }
+  bool AllowMemoryScope(const std::string& scope) const final { return IsBuffer(scope) || IsTexture(scope); }
 
  private:
-  Buffer Take(DLDevice dev, const Layout& layout) {
-    Memory* memory = device_.pool().Take(layout);
-    return {memory, memory->layout.nbytes, dev, type()};
-  }
-
-  void Give(void* data) {
-    auto* memory = static_cast<Memory*>(data);
-    type() == AllocatorType::kNaive ? device_.pool().Release(memory) : device_.pool().Give(memory);
-  }
-
   Device& device_;
 };
 
 TVM_FFI_STATIC_INIT_BLOCK() {
-  tvm::ffi::reflection::GlobalDef().def("DeviceAllocator.opencl", [](DLDevice dev, int type) {
-    Allocator* allocator = new PoolAllocator(Device::Get(dev.device_id), static_cast<AllocatorType>(type));
+  ffi::reflection::GlobalDef().def("DeviceAllocator.opencl", [](DLDevice dev, int) {
+    Allocator* allocator = new PoolAllocator(Device::Get(dev.device_id));
     return static_cast<void*>(allocator);
   });
 }

@@ -1,22 +1,18 @@
-// OpenCL 1.2, its errors as exceptions with a name, and its objects as owners that release themselves.
+// OpenCL 1.2, its errors as exceptions in TVM's words, and its objects as owners that release themselves.
 #pragma once
 
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 
 #include <memory>
-#include <string>
 
 namespace adreno_bench {
 
-/// The constant's name (`CL_OUT_OF_RESOURCES`), or the number if OpenCL 1.2 does not define it.
-std::string ErrorName(cl_int code);
+/// The constant's name (`CL_OUT_OF_RESOURCES`) of those that TVM knows.
+const char* ErrorName(cl_int code);
 
-/// Throws RuntimeError "OpenCL: <doing>: <error name>" unless `code` is CL_SUCCESS.
-void Check(cl_int code, const std::string& doing);
-inline void Check(cl_int code, const char* doing) {
-  if (code != CL_SUCCESS) Check(code, std::string(doing));
-}
+/// Throws InternalError "OpenCL Error, code=<code>: <name>", as TVM's runtime does, unless `e` is CL_SUCCESS.
+void Check(cl_int e);
 
 template <auto release>
 struct Releaser {

@@ -11,129 +11,81 @@
 namespace adreno_bench {
 namespace {
 
+namespace ffi = tvm::ffi;
+
 constexpr std::size_t kOrigin[3] = {0, 0, 0};
 
-/// One end of a copy: host memory (`memory` is null), a stretch of a buffer, or a whole image.
-struct End {
-  char* host = nullptr;
-  Memory* memory = nullptr;
-  std::size_t offset = 0;
-
-  bool is_image() const { return memory != nullptr && memory->layout.image.has_value(); }
-  cl_mem object() const { return memory->object.get(); }
-};
-
+/// What of an image a tensor occupies.
 struct Region {
   std::size_t size[3];
-  explicit Region(const End& end) {
-    const ImageShape& image = *end.memory->layout.image;
-    size[0] = image.width;
-    size[1] = image.height;
-    size[2] = image.layers;
+  Region(const Memory& image, const DLTensor& tensor) {
+    TVM_FFI_ICHECK(tensor.dtype.lanes == 1) << "Image dtype has lanes: " << tensor.dtype.lanes;
+    const ImageShape shape = Flattened(tensor.ndim, tensor.shape, image.scope);
+    size[0] = shape.width;
+    size[1] = shape.height;
+    size[2] = shape.layers;
   }
 };
 
-/// Throws ValueError if the tensor's elements are not within its memory.
-End EndOf(const DLTensor& tensor, std::size_t nbytes) {
-  End end;
-  if (tensor.device.device_type == kDLCPU) {
-    end.host = static_cast<char*>(tensor.data) + tensor.byte_offset;
-    return end;
-  }
-  if (tensor.device.device_type != kDLOpenCL) {
-    TVM_FFI_THROW(ValueError) << "OpenCL: no copies between OpenCL and device type " << tensor.device.device_type;
-  }
-  end.memory = static_cast<Memory*>(tensor.data);
-  end.offset = tensor.byte_offset;
-  const std::size_t capacity = end.memory->layout.nbytes;
-  if (end.is_image() && (end.offset != 0 || nbytes != capacity)) {
-    TVM_FFI_THROW(ValueError) << "OpenCL: an image of " << capacity << " bytes is copied whole, not " << nbytes
-                              << " bytes at " << end.offset;
-  }
-  if (end.offset > capacity || nbytes > capacity - end.offset) {
-    TVM_FFI_THROW(ValueError) << "OpenCL: " << nbytes << " bytes at " << end.offset << " end beyond a buffer of "
-                              << capacity << " bytes";
-  }
-  return end;
-}
+const Memory& MemoryOf(const DLTensor& tensor) { return *static_cast<const Memory*>(tensor.data); }
 
-void ToHost(const End& from, char* host, std::size_t nbytes) {
-  from.memory->device.queue().Transfer([&](cl_command_queue queue, cl_event* event) {
-    if (from.is_image()) {
-      Check(
-          clEnqueueReadImage(queue, from.object(), CL_FALSE, kOrigin, Region(from).size, 0, 0, host, 0, nullptr, event),
-          "clEnqueueReadImage");
-    } else {
-      Check(clEnqueueReadBuffer(queue, from.object(), CL_FALSE, from.offset, nbytes, host, 0, nullptr, event),
-            "clEnqueueReadBuffer");
-    }
+char* HostOf(const DLTensor& tensor) { return static_cast<char*>(tensor.data) + tensor.byte_offset; }
+
+void ToHost(const DLTensor& from, char* host, std::size_t nbytes) {
+  const Memory& memory = MemoryOf(from);
+  memory.device.queue().Transfer([&](cl_command_queue queue, cl_event* event) {
+    Check(memory.is_image() ? clEnqueueReadImage(queue, memory.object.get(), CL_FALSE, kOrigin,
+                                                 Region(memory, from).size, 0, 0, host, 0, nullptr, event)
+                            : clEnqueueReadBuffer(queue, memory.object.get(), CL_FALSE, from.byte_offset, nbytes, host,
+                                                  0, nullptr, event));
   });
 }
 
-void FromHost(const char* host, const End& to, std::size_t nbytes) {
-  to.memory->device.queue().Transfer([&](cl_command_queue queue, cl_event* event) {
-    if (to.is_image()) {
-      Check(clEnqueueWriteImage(queue, to.object(), CL_FALSE, kOrigin, Region(to).size, 0, 0, host, 0, nullptr, event),
-            "clEnqueueWriteImage");
-    } else {
-      Check(clEnqueueWriteBuffer(queue, to.object(), CL_FALSE, to.offset, nbytes, host, 0, nullptr, event),
-            "clEnqueueWriteBuffer");
-    }
+void FromHost(const char* host, const DLTensor& to, std::size_t nbytes) {
+  const Memory& memory = MemoryOf(to);
+  memory.device.queue().Transfer([&](cl_command_queue queue, cl_event* event) {
+    Check(memory.is_image() ? clEnqueueWriteImage(queue, memory.object.get(), CL_FALSE, kOrigin,
+                                                  Region(memory, to).size, 0, 0, host, 0, nullptr, event)
+                            : clEnqueueWriteBuffer(queue, memory.object.get(), CL_FALSE, to.byte_offset, nbytes, host,
+                                                   0, nullptr, event));
   });
 }
 
-bool SameShape(const ImageShape& a, const ImageShape& b) {
-  return a.width == b.width && a.height == b.height && a.layers == b.layers && a.channel_bits == b.channel_bits;
-}
-
-void OnDevice(const End& from, const End& to, std::size_t nbytes) {
-  Device& device = to.memory->device;
-  if (from.is_image() && to.is_image() && !SameShape(*from.memory->layout.image, *to.memory->layout.image)) {
-    // The same elements in other rows and columns: only a buffer between the two reorders them.
-    const Borrowed between(device.pool(), {nbytes, std::nullopt});
-    const End middle{nullptr, between.get(), 0};
-    OnDevice(from, middle, nbytes);
-    OnDevice(middle, to, nbytes);
-    return;
+cl_int Enqueue(cl_command_queue queue, const DLTensor& from, const DLTensor& to, std::size_t nbytes) {
+  const Memory &source = MemoryOf(from), &target = MemoryOf(to);
+  const cl_mem source_object = source.object.get(), target_object = target.object.get();
+  if (source.is_image() && target.is_image()) {
+    return clEnqueueCopyImage(queue, source_object, target_object, kOrigin, kOrigin, Region(target, to).size, 0,
+                              nullptr, nullptr);
   }
-  device.queue().Submit([&](cl_command_queue queue) {
-    if (from.is_image() && to.is_image()) {
-      Check(clEnqueueCopyImage(queue, from.object(), to.object(), kOrigin, kOrigin, Region(from).size, 0, nullptr,
-                               nullptr),
-            "clEnqueueCopyImage");
-    } else if (from.is_image()) {
-      Check(clEnqueueCopyImageToBuffer(queue, from.object(), to.object(), kOrigin, Region(from).size, to.offset, 0,
-                                       nullptr, nullptr),
-            "clEnqueueCopyImageToBuffer");
-    } else if (to.is_image()) {
-      Check(clEnqueueCopyBufferToImage(queue, from.object(), to.object(), from.offset, kOrigin, Region(to).size, 0,
-                                       nullptr, nullptr),
-            "clEnqueueCopyBufferToImage");
-    } else {
-      Check(clEnqueueCopyBuffer(queue, from.object(), to.object(), from.offset, to.offset, nbytes, 0, nullptr, nullptr),
-            "clEnqueueCopyBuffer");
-    }
-  });
+  if (source.is_image()) {
+    return clEnqueueCopyImageToBuffer(queue, source_object, target_object, kOrigin, Region(source, from).size,
+                                      to.byte_offset, 0, nullptr, nullptr);
+  }
+  if (target.is_image()) {
+    return clEnqueueCopyBufferToImage(queue, source_object, target_object, from.byte_offset, kOrigin,
+                                      Region(target, to).size, 0, nullptr, nullptr);
+  }
+  return clEnqueueCopyBuffer(queue, source_object, target_object, from.byte_offset, to.byte_offset, nbytes, 0, nullptr,
+                             nullptr);
 }
 
 }  // namespace
 
-void CopyTensor(const DLTensor& source, const DLTensor& target) {
-  if (!tvm::ffi::IsContiguous(source) || !tvm::ffi::IsContiguous(target)) {
-    TVM_FFI_THROW(ValueError) << "OpenCL: only contiguous tensors can be copied";
-  }
-  const std::size_t nbytes = tvm::ffi::GetDataSize(source);
-  if (nbytes != tvm::ffi::GetDataSize(target)) {
-    TVM_FFI_THROW(ValueError) << "OpenCL: a copy of " << nbytes << " bytes to " << tvm::ffi::GetDataSize(target);
-  }
-  if (nbytes == 0) return;
-  const End from = EndOf(source, nbytes), to = EndOf(target, nbytes);
-  if (from.memory == nullptr) {
-    FromHost(from.host, to, nbytes);
-  } else if (to.memory == nullptr) {
-    ToHost(from, to.host, nbytes);
-  } else if (&from.memory->device == &to.memory->device) {
-    OnDevice(from, to, nbytes);
+void CopyTensor(const DLTensor& from, const DLTensor& to) {
+  const std::size_t nbytes = ffi::GetDataSize(from);
+  TVM_FFI_ICHECK_EQ(nbytes, ffi::GetDataSize(to));
+  TVM_FFI_ICHECK(ffi::IsContiguous(from) && ffi::IsContiguous(to))
+      << "CopyDataFromTo only support contiguous array for now";
+  const DLDeviceType source = from.device.device_type, target = to.device.device_type;
+  if (source == kDLOpenCL && target == kDLCPU) {
+    ToHost(from, HostOf(to), nbytes);
+  } else if (source == kDLCPU && target == kDLOpenCL) {
+    FromHost(HostOf(from), to, nbytes);
+  } else if (source != kDLOpenCL || target != kDLOpenCL) {
+    TVM_FFI_THROW(InternalError) << "Expect copy from/to OpenCL or between OpenCL";
+  } else if (&MemoryOf(from).device == &MemoryOf(to).device) {
+    MemoryOf(to).device.queue().Submit([&](cl_command_queue queue) { Check(Enqueue(queue, from, to, nbytes)); });
   } else {  // devices share no context: through the host
     std::vector<char> host(nbytes);
     ToHost(from, host.data(), nbytes);

@@ -1,6 +1,8 @@
 #include "device.h"
 
 #include <tvm/ffi/error.h>
+#include <tvm/runtime/device_api.h>
+#include <tvm/runtime/logging.h>
 
 #include <algorithm>
 #include <cctype>
@@ -12,15 +14,16 @@
 namespace adreno_bench {
 namespace {
 
+/// CL_DEVICE_IMAGE_PITCH_ALIGNMENT_KHR of cl_ext.h. TVM asks every device for it, whatever its extensions.
+constexpr cl_device_info kImagePitchAlignment = 0x104A;
+
 template <typename Object, typename Getter>
 std::string Text(Getter get, Object object, cl_uint what) {
   std::size_t size = 0;
-  Check(get(object, what, 0, nullptr, &size), "asking for a name");
+  Check(get(object, what, 0, nullptr, &size));
   std::string text(size, '\0');
-  Check(get(object, what, size, text.data(), nullptr), "asking for a name");
-  while (!text.empty() && (text.back() == '\0' || std::isspace(static_cast<unsigned char>(text.back()))))
-    text.pop_back();
-  return text;
+  Check(get(object, what, size, text.data(), nullptr));
+  return text.c_str();  // up to the terminating zero
 }
 
 std::string Lower(std::string text) {
@@ -31,15 +34,12 @@ std::string Lower(std::string text) {
 DeviceFacts Ask(cl_platform_id platform, cl_device_id device) {
   DeviceFacts facts;
   facts.id = device;
-  facts.gpu = (Query<cl_device_type>(device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_GPU) != 0;
+  facts.type = Query<cl_device_type>(device, CL_DEVICE_TYPE);
   facts.platform = Text(clGetPlatformInfo, platform, CL_PLATFORM_NAME);
   facts.platform_version = Text(clGetPlatformInfo, platform, CL_PLATFORM_VERSION);
   facts.name = Text(clGetDeviceInfo, device, CL_DEVICE_NAME);
   facts.version = Text(clGetDeviceInfo, device, CL_DEVICE_VERSION);
   facts.driver_version = Text(clGetDeviceInfo, device, CL_DRIVER_VERSION);
-  facts.image2d_max_width = Query<std::size_t>(device, CL_DEVICE_IMAGE2D_MAX_WIDTH);
-  facts.image2d_max_height = Query<std::size_t>(device, CL_DEVICE_IMAGE2D_MAX_HEIGHT);
-  facts.image_max_array_layers = Query<std::size_t>(device, CL_DEVICE_IMAGE_MAX_ARRAY_SIZE);
   return facts;
 }
 
@@ -61,6 +61,23 @@ std::string Labels(const std::vector<DeviceFacts>& all) {
   return text.empty() ? "none" : text;
 }
 
+std::vector<DeviceFacts> Of(const std::vector<DeviceFacts>& all, cl_device_type type) {
+  std::vector<DeviceFacts> found;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(found),
+               [type](const DeviceFacts& facts) { return (facts.type & type) != 0; });
+  return found;
+}
+
+std::vector<DeviceFacts> GpusElseCpus(const std::vector<DeviceFacts>& all) {
+  if (all.empty()) LOG(WARNING) << "No OpenCL platform matched given existing options ...";
+  std::vector<DeviceFacts> found = Of(all, CL_DEVICE_TYPE_GPU);
+  if (all.empty() || !found.empty()) return found;
+  LOG(WARNING) << "Using CPU OpenCL device";
+  found = Of(all, CL_DEVICE_TYPE_CPU);
+  if (found.empty()) LOG(WARNING) << "No OpenCL device";
+  return found;
+}
+
 thread_local int current_device = 0;
 
 /// Made at the first call of this function; a failure is thrown again at the next.
@@ -75,14 +92,14 @@ std::vector<DeviceFacts> AllDevices() {
   cl_uint count = 0;
   if (clGetPlatformIDs(0, nullptr, &count) != CL_SUCCESS) return {};  // the ICD loader found no driver
   std::vector<cl_platform_id> platforms(count);
-  Check(clGetPlatformIDs(count, platforms.data(), nullptr), "clGetPlatformIDs");
+  Check(clGetPlatformIDs(count, platforms.data(), nullptr));
   std::vector<DeviceFacts> all;
   for (const cl_platform_id platform : platforms) {
     const cl_int code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, nullptr, &count);
     if (code == CL_DEVICE_NOT_FOUND) continue;
-    Check(code, "clGetDeviceIDs");
+    Check(code);
     std::vector<cl_device_id> ids(count);
-    Check(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, ids.data(), nullptr), "clGetDeviceIDs");
+    Check(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, ids.data(), nullptr));
     for (const cl_device_id id : ids) all.push_back(Ask(platform, id));
   }
   return all;
@@ -91,10 +108,7 @@ std::vector<DeviceFacts> AllDevices() {
 std::vector<DeviceFacts> ChosenDevices() {
   std::vector<DeviceFacts> devices = AllDevices();
   const char* variable = std::getenv(kDeviceVariable);
-  if (variable == nullptr || *variable == '\0') {
-    std::stable_partition(devices.begin(), devices.end(), [](const DeviceFacts& facts) { return facts.gpu; });
-    return devices;
-  }
+  if (variable == nullptr || *variable == '\0') return GpusElseCpus(devices);
   std::vector<DeviceFacts> matching;
   std::copy_if(devices.begin(), devices.end(), std::back_inserter(matching),
                [wanted = Lower(variable)](const DeviceFacts& facts) { return Matches(facts, wanted); });
@@ -105,10 +119,12 @@ std::vector<DeviceFacts> ChosenDevices() {
   return matching;
 }
 
-Device::Device(int index, DeviceFacts facts) : index_(index), facts_(std::move(facts)) {
+Device::Device(int index, DeviceFacts facts)
+    : index_(index), facts_(std::move(facts)), row_alignment_(Query<cl_uint>(facts_.id, kImagePitchAlignment)) {
+  if (row_alignment_ == 0) row_alignment_ = tvm::runtime::kAllocAlignment;
   cl_int code = CL_SUCCESS;
   context_.reset(clCreateContext(nullptr, 1, &facts_.id, nullptr, nullptr, &code));
-  Check(code, "clCreateContext for " + facts_.label());
+  Check(code);
   queue_ = std::make_unique<Queue>(context_.get(), facts_.id);
   pool_ = std::make_unique<Pool>(*this);
 }
@@ -122,10 +138,7 @@ Device& Device::Current() { return Get(current_device); }
 Device& Device::Get(int index) {
   static std::mutex mutex;
   static auto* opened = new std::vector<std::unique_ptr<Device>>(Chosen().size());
-  if (opened->empty()) TVM_FFI_THROW(RuntimeError) << "OpenCL: there is no device on this machine";
-  if (index < 0 || index >= Count()) {
-    TVM_FFI_THROW(ValueError) << "OpenCL: there is no device " << index << "; there is: " << Labels(Chosen());
-  }
+  if (index < 0 || index >= Count()) TVM_FFI_THROW(InternalError) << "Invalid device id " << index << ". ";
   std::lock_guard<std::mutex> guard(mutex);
   std::unique_ptr<Device>& device = (*opened)[static_cast<std::size_t>(index)];
   if (!device) device.reset(new Device(index, Chosen()[static_cast<std::size_t>(index)]));

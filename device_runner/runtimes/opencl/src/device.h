@@ -19,10 +19,9 @@ constexpr const char* kDeviceVariable = "ADRENO_BENCH_OPENCL_DEVICE";
 /// What OpenCL tells about a device without a context.
 struct DeviceFacts {
   cl_device_id id = nullptr;
-  bool gpu = false;
+  cl_device_type type = 0;
   std::string platform, platform_version;
   std::string name, version, driver_version;
-  std::size_t image2d_max_width = 0, image2d_max_height = 0, image_max_array_layers = 0;
 
   std::string label() const { return platform + "/" + name; }
 };
@@ -30,7 +29,7 @@ struct DeviceFacts {
 /// Every OpenCL device of this machine, in the order of the ICD loader. Empty without a driver.
 std::vector<DeviceFacts> AllDevices();
 
-/// Those TVM sees, in TVM's order: the ones that kDeviceVariable names, else GPUs before all others.
+/// Those TVM sees: the ones that kDeviceVariable names, else all GPUs, else all CPUs, as in TVM's own runtime.
 /// Throws ValueError with the list of devices if the variable names none.
 std::vector<DeviceFacts> ChosenDevices();
 
@@ -38,7 +37,7 @@ std::vector<DeviceFacts> ChosenDevices();
 /// in an order that a destructor here could not know.
 class Device {
  public:
-  /// The device with this index. Nothing of OpenCL runs before the first call. Throws if there is no such device.
+  /// The device with this index. Nothing of OpenCL runs before the first call. Throws InternalError if there is none.
   static Device& Get(int index);
   static int Count();
   /// The device on which this thread launches kernels.
@@ -50,12 +49,15 @@ class Device {
   cl_context context() const { return context_.get(); }
   Queue& queue() { return *queue_; }
   Pool& pool() { return *pool_; }
+  /// To how many bytes TVM aligns the rows of images that lie on buffers (CL_DEVICE_IMAGE_PITCH_ALIGNMENT).
+  cl_uint row_alignment() const { return row_alignment_; }
 
  private:
   Device(int index, DeviceFacts facts);
 
   int index_;
   DeviceFacts facts_;
+  cl_uint row_alignment_ = 0;
   Context context_;
   std::unique_ptr<Queue> queue_;
   std::unique_ptr<Pool> pool_;
@@ -65,7 +67,7 @@ class Device {
 template <typename T>
 T Query(cl_device_id device, cl_device_info what) {
   T value{};
-  Check(clGetDeviceInfo(device, what, sizeof(value), &value, nullptr), "clGetDeviceInfo");
+  Check(clGetDeviceInfo(device, what, sizeof(value), &value, nullptr));
   return value;
 }
 

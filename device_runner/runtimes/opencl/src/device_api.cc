@@ -21,10 +21,21 @@ using tvm::runtime::DeviceAPI;
 
 std::string ScopeOf(const Optional<String>& scope) { return scope.has_value() ? std::string(*scope) : std::string(); }
 
+/// TVM reads at most so much of the driver's version; OpenCL refuses to shorten a longer one.
+std::string DriverVersion(cl_device_id device) {
+  char text[128] = {};
+  Check(clGetDeviceInfo(device, CL_DRIVER_VERSION, sizeof(text) - 1, text, nullptr));
+  return text;
+}
+
 /// "3.0" of "OpenCL 3.0 vendor text".
 std::string VersionNumber(const std::string& version) {
   const std::size_t begin = version.find(' ') + 1;
   return version.substr(begin, version.find(' ', begin) - begin);
+}
+
+void Free(Memory* memory) {
+  memory->is_image() ? delete memory : memory->device.pool().Release(memory);
 }
 
 class OpenCLDeviceAPI final : public DeviceAPI {
@@ -42,7 +53,8 @@ class OpenCLDeviceAPI final : public DeviceAPI {
       *rv = dev.device_id >= 0 && dev.device_id < Device::Count() ? 1 : 0;
       return;
     }
-    const DeviceFacts& facts = Device::Get(dev.device_id).facts();
+    const Device& device = Device::Get(dev.device_id);
+    const DeviceFacts& facts = device.facts();
     switch (kind) {
       case rt::kMaxThreadsPerBlock:
         *rv = static_cast<int64_t>(Query<std::size_t>(facts.id, CL_DEVICE_MAX_WORK_GROUP_SIZE));
@@ -79,7 +91,7 @@ class OpenCLDeviceAPI final : public DeviceAPI {
         *rv = CL_TARGET_OPENCL_VERSION;
         break;
       case rt::kDriverVersion:
-        *rv = facts.driver_version;
+        *rv = DriverVersion(facts.id);
         break;
       case rt::kL2CacheSizeBytes:
         *rv = static_cast<int64_t>(Query<cl_ulong>(facts.id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE));
@@ -87,50 +99,77 @@ class OpenCLDeviceAPI final : public DeviceAPI {
       case rt::kTotalGlobalMemory:
         *rv = static_cast<int64_t>(Query<cl_ulong>(facts.id, CL_DEVICE_GLOBAL_MEM_SIZE));
         break;
-      case rt::kImagePitchAlignment:  // images here never lie on buffers, so their rows need no padding
-        *rv = 1;
+      case rt::kImagePitchAlignment:
+        *rv = static_cast<int64_t>(device.row_alignment());
         break;
       default:  // registers per block, GCN architecture, free memory: OpenCL does not tell
         break;
     }
   }
 
+  size_t GetDataSize(const DLTensor& tensor, Optional<String> mem_scope) final {
+    const std::string scope = ScopeOf(mem_scope);
+    if (IsBuffer(scope)) return DeviceAPI::GetDataSize(tensor);
+    const ImageShape image = Flattened(tensor.ndim, tensor.shape, scope);
+    const auto elements = static_cast<std::size_t>(tensor.shape[tensor.ndim - 1]);
+    const std::size_t row = image.width * elements * ((tensor.dtype.bits * tensor.dtype.lanes + 7) / 8);
+    const std::size_t alignment = Device::Current().row_alignment();
+    return (row + alignment - 1) / alignment * alignment * image.height * image.layers;
+  }
+
   void* AllocDataSpace(DLDevice dev, std::size_t nbytes, std::size_t, DLDataType) final {
-    return Device::Get(dev.device_id).pool().New({nbytes, std::nullopt});
+    return Device::Get(dev.device_id).pool().Take(nbytes);
   }
-  void* AllocDataSpace(DLDevice dev, int ndim, const int64_t* shape, DLDataType dtype, Optional<String> scope) final {
-    return Device::Get(dev.device_id).pool().New(LayoutOf(ndim, shape, dtype, ScopeOf(scope)));
+  void* AllocDataSpace(DLDevice dev, int ndim, const int64_t* shape, DLDataType dtype,
+                       Optional<String> mem_scope) final {
+    Device& device = Device::Get(dev.device_id);
+    const std::string scope = ScopeOf(mem_scope);
+    if (!IsBuffer(scope)) return new Memory(device, Flattened(ndim, shape, scope), dtype, scope);
+    DLTensor tensor{};
+    tensor.ndim = ndim;
+    tensor.shape = const_cast<int64_t*>(shape);
+    tensor.dtype = dtype;
+    return device.pool().Take(DeviceAPI::GetDataSize(tensor));
   }
-  void FreeDataSpace(DLDevice, void* data) final { delete static_cast<Memory*>(data); }
+  void FreeDataSpace(DLDevice, void* data) final { Free(static_cast<Memory*>(data)); }
 
   void* AllocWorkspace(DLDevice dev, std::size_t nbytes, DLDataType) final {
-    return Device::Get(dev.device_id).pool().Take({nbytes, std::nullopt});
+    return Device::Get(dev.device_id).pool().Take(nbytes);
   }
   void FreeWorkspace(DLDevice dev, void* data) final {
     Device::Get(dev.device_id).pool().Give(static_cast<Memory*>(data));
   }
 
   void CopyDataFromTo(DLTensor* from, DLTensor* to, TVMStreamHandle) final { CopyTensor(*from, *to); }
-  void StreamSync(DLDevice dev, TVMStreamHandle) final { Device::Get(dev.device_id).queue().Finish(); }
+  void StreamSync(DLDevice dev, TVMStreamHandle stream) final {
+    TVM_FFI_ICHECK(stream == nullptr);
+    Device::Get(dev.device_id).queue().Finish();
+  }
 };
 
 /// What code lowered by InjectTextureAlloc calls for a texture inside one function:
 /// (device type, device id, type code, type bits, scope, 3, {width, height, layers}, bits per texel).
 void AllocTexture(ffi::PackedArgs args, Any* rv) {
+  const auto scope = args[4].cast<std::string>();
+  TVM_FFI_ICHECK(scope.find("texture") != std::string::npos);
+  const auto ndim = args[5].cast<int64_t>();
+  TVM_FFI_ICHECK_EQ(ndim, 3);
   const auto* side = static_cast<const int64_t*>(args[6].cast<void*>());
   const auto texel_bits = args[7].cast<int64_t>();
-  if (args[5].cast<int64_t>() != 3 || (texel_bits != 64 && texel_bits != 128)) {
-    TVM_FFI_THROW(ValueError) << "OpenCL: a texture has 3 sides and texels of 64 or 128 bits, not "
-                              << args[5].cast<int64_t>() << " and " << texel_bits;
+  if (texel_bits != 64 && texel_bits != 128) {
+    TVM_FFI_THROW(InternalError) << "Unsupported Channel Size: " << texel_bits;
   }
   const ImageShape image{static_cast<std::size_t>(side[0]), static_cast<std::size_t>(side[1]),
-                         static_cast<std::size_t>(side[2]), static_cast<unsigned>(texel_bits / 4)};
-  *rv = static_cast<void*>(Device::Get(args[1].cast<int>()).pool().Take({image.nbytes(), image}));
+                         static_cast<std::size_t>(side[2])};
+  const DLDataType channel{kDLFloat, static_cast<std::uint8_t>(texel_bits / 4), 4};
+  *rv = static_cast<void*>(new Memory(Device::Get(args[1].cast<int>()), image, channel, "global.texture"));
 }
 
 /// (device type, device id, scope, data)
 void FreeTexture(ffi::PackedArgs args, Any* rv) {
-  Device::Get(args[1].cast<int>()).pool().Give(static_cast<Memory*>(args[3].cast<void*>()));
+  const auto scope = args[2].cast<std::string>();
+  TVM_FFI_ICHECK(scope.find("texture") != std::string::npos);
+  Free(static_cast<Memory*>(args[3].cast<void*>()));
   *rv = 0;
 }
 

@@ -59,7 +59,7 @@ std::unique_ptr<const Fault> Fault::Of(const std::string& kernel) {
 
 void Fault::FailAfterReset() const {
   if (!resets_file_.empty() && Content(resets_file_) != resets_before_) {
-    Check(CL_OUT_OF_RESOURCES, "running kernel '" + kernel_ + "'");
+    Check(CL_OUT_OF_RESOURCES);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "memory.h"
 
 #include <tvm/ffi/error.h>
+#include <tvm/runtime/logging.h>
 
 #include <algorithm>
 
@@ -12,23 +13,38 @@ namespace {
 constexpr std::size_t kPageBytes = 4096;
 
 /// The axis that separates rows from columns.
-int Separator(const std::string& scope, int ndim) {
+std::size_t Separator(const std::string& scope, std::size_t ndim) {
   if (scope == "global.texture") return ndim - 2;
   if (scope == "global.texture-weight") return 1;
   if (scope == "global.texture-nhwc") return 2;
-  TVM_FFI_THROW(ValueError) << "OpenCL: unknown storage scope '" << scope << "'";
+  TVM_FFI_THROW(InternalError) << "Encountered unknown texture lowering convention: " << scope;
   TVM_FFI_UNREACHABLE();
 }
 
-std::size_t Bytes(int ndim, const std::int64_t* shape, DLDataType dtype) {
-  std::size_t elements = 1;
-  for (int i = 0; i < ndim; ++i) elements *= static_cast<std::size_t>(shape[i]);
-  return (elements * dtype.bits * dtype.lanes + 7) / 8;
-}
-
-std::string Describe(const ImageShape& image) {
-  return std::to_string(image.width) + " x " + std::to_string(image.height) + " x " + std::to_string(image.layers) +
-         " image of 4 x " + std::to_string(image.channel_bits) + " bit";
+cl_channel_type ChannelOf(DLDataType dtype) {
+  dtype.lanes = 1;
+  switch (dtype.code << 8 | dtype.bits) {
+    case kDLFloat << 8 | 32:
+      return CL_FLOAT;
+    case kDLFloat << 8 | 16:
+      return CL_HALF_FLOAT;
+    case kDLInt << 8 | 8:
+      return CL_SIGNED_INT8;
+    case kDLInt << 8 | 16:
+      return CL_SIGNED_INT16;
+    case kDLInt << 8 | 32:
+      return CL_SIGNED_INT32;
+    case kDLUInt << 8 | 8:
+      return CL_UNSIGNED_INT8;
+    case kDLUInt << 8 | 16:
+      return CL_UNSIGNED_INT16;
+    case kDLUInt << 8 | 32:
+      return CL_UNSIGNED_INT32;
+    default:
+      TVM_FFI_THROW(InternalError) << "data type is not supported in OpenCL runtime yet: "
+                                   << tvm::ffi::DLDataTypeToString(dtype);
+      TVM_FFI_UNREACHABLE();
+  }
 }
 
 MemObject CreateBuffer(const Device& device, std::size_t nbytes) {
@@ -36,21 +52,12 @@ MemObject CreateBuffer(const Device& device, std::size_t nbytes) {
   // OpenCL has no empty buffers, TVM has empty tensors.
   MemObject object(
       clCreateBuffer(device.context(), CL_MEM_READ_WRITE, std::max<std::size_t>(nbytes, 1), nullptr, &code));
-  Check(code, "clCreateBuffer of " + std::to_string(nbytes) + " bytes");
+  Check(code);
   return object;
 }
 
-MemObject CreateImage(const Device& device, const ImageShape& image) {
-  const DeviceFacts& facts = device.facts();
-  if (image.width > facts.image2d_max_width || image.height > facts.image2d_max_height ||
-      image.layers > facts.image_max_array_layers) {
-    TVM_FFI_THROW(RuntimeError) << "OpenCL: CL_INVALID_IMAGE_SIZE: a " << Describe(image) << " exceeds the limits of "
-                                << facts.label() << ", " << facts.image2d_max_width << " x " << facts.image2d_max_height
-                                << " x " << facts.image_max_array_layers
-                                << " (target attributes texture_spatial_limit and texture_depth_limit)";
-  }
-  const cl_channel_type channel = image.channel_bits == 32 ? CL_FLOAT : CL_HALF_FLOAT;
-  const cl_image_format format{CL_RGBA, channel};
+MemObject CreateImage(const Device& device, const ImageShape& image, DLDataType dtype) {
+  const cl_image_format format{CL_RGBA, ChannelOf(dtype)};
   cl_image_desc desc{};
   desc.image_type = CL_MEM_OBJECT_IMAGE2D_ARRAY;
   desc.image_width = image.width;
@@ -58,86 +65,74 @@ MemObject CreateImage(const Device& device, const ImageShape& image) {
   desc.image_array_size = image.layers;
   cl_int code = CL_SUCCESS;
   MemObject object(clCreateImage(device.context(), CL_MEM_READ_WRITE, &format, &desc, nullptr, &code));
-  if (code != CL_SUCCESS) Check(code, "clCreateImage of a " + Describe(image));
+  Check(code);
   return object;
 }
 
 }  // namespace
 
-bool Layout::operator<(const Layout& other) const {
-  const auto key = [](const Layout& l) {
-    const ImageShape i = l.image.value_or(ImageShape{0, 0, 0, 0});
-    return std::make_tuple(l.nbytes, i.width, i.height, i.layers, i.channel_bits);
-  };
-  return key(*this) < key(other);
-}
-
-Layout LayoutOf(int ndim, const std::int64_t* shape, DLDataType dtype, const std::string& scope) {
-  if (scope.empty() || scope == "global") return {Bytes(ndim, shape, dtype), std::nullopt};
-  const int axis = Separator(scope, ndim);
-  if (axis < 1 || axis >= ndim || shape[ndim - 1] * dtype.lanes != 4) {
-    TVM_FFI_THROW(ValueError) << "OpenCL: a tensor in '" << scope << "' needs at least "
-                              << (scope == "global.texture-weight" ? 2 : 3)
-                              << " dimensions, the last one of 4 elements";
-  }
-  if (dtype.code != kDLFloat || (dtype.bits != 16 && dtype.bits != 32)) {
-    TVM_FFI_THROW(ValueError) << "OpenCL: a tensor in '" << scope << "' must be float32 or float16";
-  }
-  ImageShape image{1, 1, 1, dtype.bits};
-  for (int i = 0; i < ndim - 1; ++i) {
+ImageShape Flattened(int ndim, const std::int64_t* shape, const std::string& scope) {
+  const auto rank = static_cast<std::size_t>(ndim), axis = Separator(scope, rank);
+  TVM_FFI_ICHECK(axis < rank)
+      << "Number of axes to flatten into rows must be less than shape rank for 2d flattening";
+  ImageShape image{1, 1, 1};
+  for (std::size_t i = 0; i + 1 < rank; ++i) {  // without an axis of rows, axis - 1 is larger than any i
     std::size_t& side = i < axis - 1 ? image.layers : i < axis ? image.height : image.width;
     side *= static_cast<std::size_t>(shape[i]);
   }
-  return {image.nbytes(), image};
+  return image;
 }
 
-Memory::Memory(Device& device, const Layout& layout)
-    : device(device),
-      layout(layout),
-      object(layout.image ? CreateImage(device, *layout.image) : CreateBuffer(device, layout.nbytes)) {}
+Memory::Memory(Device& device, std::size_t nbytes)
+    : device(device), nbytes(nbytes), object(CreateBuffer(device, nbytes)) {}
 
-Memory* Pool::New(const Layout& layout) {
+Memory::Memory(Device& device, const ImageShape& image, DLDataType dtype, const std::string& scope)
+    : device(device), nbytes(0), scope(scope), object(CreateImage(device, image, dtype)) {}
+
+Memory* Pool::New(std::size_t nbytes) {
   try {
-    return new Memory(device_, layout);
-  } catch (const tvm::ffi::Error&) {
+    return new Memory(device_, nbytes);
+  } catch (const tvm::ffi::Error& error) {
+    LOG(WARNING) << "PooledAllocator got InternalError during allocation: " << error.what();
+    LOG(WARNING) << "Trying to release all unused memory and reallocate...";
     Clear();
-    return new Memory(device_, layout);
+    return new Memory(device_, nbytes);
   }
 }
 
-Memory* Pool::Take(Layout layout) {
-  if (!layout.image) layout.nbytes = (layout.nbytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+Memory* Pool::Take(std::size_t nbytes) {
+  nbytes = (nbytes + kPageBytes - 1) / kPageBytes * kPageBytes;
   {
     std::lock_guard<std::mutex> guard(mutex_);
-    std::vector<Memory*>& kept = kept_[layout];
+    std::vector<Memory*>& kept = kept_[nbytes];
     if (!kept.empty()) {
-      Memory* memory = kept.back();
+      Memory* buffer = kept.back();
       kept.pop_back();
-      return memory;
+      return buffer;
     }
   }
-  Memory* memory = New(layout);
+  Memory* buffer = New(nbytes);
   std::lock_guard<std::mutex> guard(mutex_);
-  nbytes_ += layout.nbytes;
-  return memory;
+  nbytes_ += nbytes;
+  return buffer;
 }
 
-void Pool::Give(Memory* memory) {
+void Pool::Give(Memory* buffer) {
   std::lock_guard<std::mutex> guard(mutex_);
-  kept_[memory->layout].push_back(memory);
+  kept_[buffer->nbytes].push_back(buffer);
 }
 
-void Pool::Release(Memory* memory) {
+void Pool::Release(Memory* buffer) {
   std::lock_guard<std::mutex> guard(mutex_);
-  nbytes_ -= memory->layout.nbytes;
-  delete memory;
+  nbytes_ -= buffer->nbytes;
+  delete buffer;
 }
 
 void Pool::Clear() {
   std::lock_guard<std::mutex> guard(mutex_);
-  for (auto& [layout, kept] : kept_) {
-    nbytes_ -= layout.nbytes * kept.size();
-    for (Memory* memory : kept) delete memory;
+  for (auto& [nbytes, kept] : kept_) {
+    nbytes_ -= nbytes * kept.size();
+    for (Memory* buffer : kept) delete buffer;
   }
   kept_.clear();
 }

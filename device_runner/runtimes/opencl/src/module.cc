@@ -10,6 +10,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,31 +48,39 @@ Signature ReadSignature(Reader& reader) {
   return signature;
 }
 
-/// Where a launch tag's extent goes: 0-2 are the grid's sides, 3-5 the group's.
-std::size_t ExtentSlot(const std::string& tag, const std::string& kernel) {
+/// Where a launch tag's extent goes: 0-2 are the grid's sides, 3-5 the group's; none of tags that ask for what OpenCL
+/// does not have and that have no extent. Throws InternalError for others.
+std::optional<std::size_t> ExtentSlot(const std::string& tag) {
+  if (tag.compare(0, 9, "tirx.use_") == 0) return std::nullopt;
   for (const auto& [prefix, base] : {std::pair<std::string, std::size_t>("blockIdx.", 0), {"threadIdx.", 3}}) {
     if (tag.size() == prefix.size() + 1 && tag.compare(0, prefix.size(), prefix) == 0) {
       const std::size_t axis = static_cast<std::size_t>(tag.back() - 'x');
       if (axis < 3) return base + axis;
     }
   }
-  TVM_FFI_THROW(ValueError) << "OpenCL: kernel '" << kernel << "' wants the launch parameter '" << tag
-                            << "', which OpenCL does not have";
+  TVM_FFI_THROW(InternalError) << "Unknown threadscope " << tag;
   TVM_FFI_UNREACHABLE();
+}
+
+/// Throws InternalError, in TVM's words, for what TVM does not pass to kernels.
+void RequirePassable(DLDataType type) {
+  TVM_FFI_ICHECK_EQ(type.lanes, 1U);
+  if (type.code == kDLOpaqueHandle) return;
+  TVM_FFI_ICHECK_EQ(type.bits % 8, 0U);
+  const bool word = type.bits == 32, twice = type.bits == 64;
+  const bool signed_or_float = type.code == kDLInt || type.code == kDLFloat;
+  if ((signed_or_float && (word || twice)) || (type.code == kDLUInt && word)) return;
+  TVM_FFI_THROW(InternalError) << "Cannot handle " << ffi::DLDataTypeToString(type) << " as device function argument";
 }
 
 Memory* MemoryOf(const TVMFFIAny& arg) {
   switch (arg.type_index) {
     case TVMFFITypeIndex::kTVMFFIOpaquePtr:
       return static_cast<Memory*>(arg.v_ptr);
-    case TVMFFITypeIndex::kTVMFFIDLTensorPtr:
-      return static_cast<Memory*>(static_cast<DLTensor*>(arg.v_ptr)->data);
-    case TVMFFITypeIndex::kTVMFFITensor:
-      return static_cast<Memory*>(TVMFFITensorGetDLTensorPtr(arg.v_obj)->data);
     case TVMFFITypeIndex::kTVMFFINone:
       return nullptr;
     default:
-      TVM_FFI_THROW(TypeError) << "OpenCL: a kernel argument should be a tensor";
+      TVM_FFI_THROW(TypeError) << "OpenCL: a kernel argument should be a pointer";
       TVM_FFI_UNREACHABLE();
   }
 }
@@ -90,44 +99,41 @@ double NumberOf(const TVMFFIAny& arg) {
 /// One kernel of a module, callable from any thread on any device.
 class Launcher {
  public:
-  Launcher(std::shared_ptr<Programs> programs, std::string name, const Signature& signature)
+  Launcher(std::shared_ptr<Programs> programs, std::string name, Signature signature)
       : programs_(std::move(programs)),
         name_(std::move(name)),
-        arg_types_(signature.arg_types),
-        fault_(Fault::Of(name_)) {
-    for (const std::string& tag : signature.launch_tags) slots_.push_back(ExtentSlot(tag, name_));
-    for (const std::size_t slot : slots_) dimensions_ = std::max<cl_uint>(dimensions_, slot % 3 + 1);
-    for (const DLDataType& type : arg_types_) {
-      const bool pointer = type.code == kDLOpaqueHandle;
-      const bool number = type.code == kDLInt || type.code == kDLUInt || type.code == kDLBool ||
-                          (type.code == kDLFloat && type.bits >= 32);
-      if (type.lanes != 1 || !(pointer || (number && type.bits % 8 == 0))) {
-        TVM_FFI_THROW(ValueError) << "OpenCL: kernel '" << name_ << "' wants an argument of type "
-                                  << ffi::DLDataTypeToString(type) << ", which cannot be passed";
-      }
+        signature_(std::move(signature)),
+        fault_(Fault::Of(name_)) {}
+
+  /// Reads the signature, which TVM does when a kernel is looked up. Throws InternalError for what cannot be passed.
+  void Bind() {
+    for (const DLDataType& type : signature_.arg_types) RequirePassable(type);
+    std::lock_guard<std::mutex> guard(mutex_);
+    slots_.clear();
+    for (const std::string& tag : signature_.launch_tags) {
+      if (const auto slot = ExtentSlot(tag)) slots_.push_back(*slot);
     }
+    for (const std::size_t slot : slots_) dimensions_ = std::max<cl_uint>(dimensions_, slot % 3 + 1);
   }
 
   void operator()(ffi::PackedArgs args) {
-    if (static_cast<std::size_t>(args.size()) != arg_types_.size() + slots_.size()) {
-      TVM_FFI_THROW(TypeError) << "OpenCL: kernel '" << name_ << "' takes " << arg_types_.size() << " arguments and "
+    if (static_cast<std::size_t>(args.size()) < signature_.arg_types.size() + slots_.size()) {
+      TVM_FFI_THROW(TypeError) << "OpenCL: kernel '" << name_ << "' takes " << signature_.arg_types.size() << " arguments and "
                                << slots_.size() << " extents, not " << args.size() << " in all";
     }
     std::array<std::size_t, 6> extent{1, 1, 1, 1, 1, 1};
     const auto* raw = reinterpret_cast<const TVMFFIAny*>(args.data());
     for (std::size_t i = 0; i < slots_.size(); ++i) {
-      const std::int64_t value = IntegerOf(raw[arg_types_.size() + i]);
-      if (value <= 0) return;  // a dynamic shape came out empty: there is nothing to compute
-      extent[slots_[i]] = static_cast<std::size_t>(value);
+      const std::int64_t value = IntegerOf(raw[signature_.arg_types.size() + i]);
+      if (value != 0) extent[slots_[i]] = static_cast<std::size_t>(value);  // an empty shape runs one group, as in TVM
     }
+    TVM_FFI_ICHECK(Device::Count() > 0) << "No OpenCL device";
     Device& device = Device::Current();
     const std::size_t global[3] = {extent[0] * extent[3], extent[1] * extent[4], extent[2] * extent[5]};
     const cl_kernel kernel = KernelOn(device);
     const auto enqueue = [&](cl_command_queue queue, cl_event* event) {
-      for (cl_uint i = 0; i < arg_types_.size(); ++i) SetArgument(device, kernel, i, raw[i]);
-      const cl_int code =
-          clEnqueueNDRangeKernel(queue, kernel, dimensions_, nullptr, global, &extent[3], 0, nullptr, event);
-      if (code != CL_SUCCESS) Check(code, Describe(extent));
+      for (cl_uint i = 0; i < signature_.arg_types.size(); ++i) SetArgument(device, kernel, i, raw[i]);
+      Check(clEnqueueNDRangeKernel(queue, kernel, dimensions_, nullptr, global, &extent[3], 0, nullptr, event));
     };
     if (fault_ != nullptr) return fault_->Launch(device.queue(), enqueue);
     device.queue().Launch(enqueue);
@@ -142,7 +148,7 @@ class Launcher {
   }
 
   void SetArgument(const Device& device, cl_kernel kernel, cl_uint index, const TVMFFIAny& arg) const {
-    const DLDataType type = arg_types_[index];
+    const DLDataType type = signature_.arg_types[index];
     cl_int code = CL_SUCCESS;
     if (type.code == kDLOpaqueHandle) {
       const Memory* memory = MemoryOf(arg);
@@ -161,20 +167,12 @@ class Launcher {
       const std::int64_t value = IntegerOf(arg);
       code = clSetKernelArg(kernel, index, type.bits / 8, &value);
     }
-    if (code != CL_SUCCESS) Check(code, "setting argument " + std::to_string(index) + " of kernel '" + name_ + "'");
-  }
-
-  std::string Describe(const std::array<std::size_t, 6>& extent) const {
-    std::string text = "launching kernel '" + name_ + "' with groups";
-    for (std::size_t i = 0; i < 6; ++i) {
-      text += (i == 3 ? " of " : i == 0 ? " " : " x ") + std::to_string(extent[i]);
-    }
-    return text;
+    Check(code);
   }
 
   std::shared_ptr<Programs> programs_;
   std::string name_;
-  std::vector<DLDataType> arg_types_;
+  const Signature signature_;
   std::vector<std::size_t> slots_;
   cl_uint dimensions_ = 1;
   std::unique_ptr<const Fault> fault_;
@@ -197,6 +195,10 @@ class OpenCLModule final : public ffi::ModuleObj {
     source_ = reader.String();
     if (!reader.at_end()) TVM_FFI_THROW(ValueError) << "OpenCL: unknown data after the module's source";
     programs_ = std::make_shared<Programs>(source_);
+    TVM_FFI_ICHECK(programs_->size() != 0) << "The OpenCL module expects a kernel delimited source from code "
+                                           << "generation, but no kernel delimiter was found.";
+    TVM_FFI_ICHECK_EQ(signatures.size(), programs_->size())
+        << "The number of parsed kernel sources does not match the number of kernel functions";
     for (const auto& [name, signature] : signatures) {
       launchers_.emplace(name, std::make_shared<Launcher>(programs_, name, signature));
     }
@@ -205,20 +207,21 @@ class OpenCLModule final : public ffi::ModuleObj {
   const char* kind() const final { return "opencl"; }
   int GetPropertyMask() const final { return ffi::Module::kBinarySerializable | ffi::Module::kRunnable; }
   ffi::Bytes SaveToBytes() const final { return bytes_; }
-  ffi::String InspectSource(const ffi::String&) const final { return source_; }
+  ffi::String InspectSource(const ffi::String& format) const final { return format.empty() ? source_ : ""; }
 
   ffi::Optional<ffi::Function> GetFunction(const ffi::String& name) final {
     if (name == "opencl.GetPreCompiledPrograms") {
       return ffi::Function::FromTyped(
-          [programs = programs_]() { return ffi::Bytes(programs->SaveBinaries(Device::Current())); });
+          [programs = programs_]() { return programs->SaveBinaries(Device::Current()); });
     }
     if (name == "opencl.SetPreCompiledPrograms") {
-      return ffi::Function::FromTyped([programs = programs_](const ffi::Bytes& bytes) {
-        programs->LoadBinaries(Device::Current(), {bytes.data(), bytes.size()});
+      return ffi::Function::FromTyped([programs = programs_](const std::string& bytes) {
+        programs->LoadBinaries(Device::Current(), bytes);
       });
     }
     const auto found = launchers_.find(name);
     if (found == launchers_.end()) return std::nullopt;
+    found->second->Bind();
     return ffi::Function::FromPacked(
         [launcher = found->second](ffi::PackedArgs args, ffi::Any*) { (*launcher)(args); });
   }

@@ -18,43 +18,33 @@ std::string BuildLog(cl_program program, cl_device_id device) {
   return log.c_str();  // up to the terminating zero
 }
 
-void Build(const Program& program, const Device& device, const std::string& name) {
-  const cl_device_id id = device.facts().id;
-  const cl_int code = clBuildProgram(program.get(), 1, &id, nullptr, nullptr, nullptr);
-  if (code == CL_SUCCESS) return;
-  TVM_FFI_THROW(RuntimeError) << "OpenCL: building kernel '" << name << "' for " << device.facts().label() << ": "
-                              << ErrorName(code) << "\n"
-                              << BuildLog(program.get(), id);
-}
-
-Program FromSource(const Device& device, const std::string& name, const std::string& source) {
+Program FromSource(const Device& device, const std::string& source) {
   const char* text = source.data();
   const std::size_t length = source.size();
   cl_int code = CL_SUCCESS;
   Program program(clCreateProgramWithSource(device.context(), 1, &text, &length, &code));
-  Check(code, "clCreateProgramWithSource of kernel '" + name + "'");
-  Build(program, device, name);
+  Check(code);
   return program;
 }
 
-Program FromBinary(const Device& device, const std::string& name, const std::string& binary) {
+Program FromBinary(const Device& device, const std::string& binary) {
   const cl_device_id id = device.facts().id;
   const auto* data = reinterpret_cast<const unsigned char*>(binary.data());
   const std::size_t length = binary.size();
   cl_int status = CL_SUCCESS, code = CL_SUCCESS;
   Program program(clCreateProgramWithBinary(device.context(), 1, &id, &length, &data, &status, &code));
-  Check(code, "clCreateProgramWithBinary of kernel '" + name + "'");
-  Check(status, "clCreateProgramWithBinary of kernel '" + name + "'");
-  Build(program, device, name);
+  Check(code);
+  Check(status);
   return program;
 }
 
 std::string Binary(cl_program program) {
   std::size_t size = 0;
-  Check(clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof(size), &size, nullptr), "clGetProgramInfo");
+  Check(clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof(size), &size, nullptr));
+  TVM_FFI_ICHECK(size > 0) << "Size of binary is 0";
   std::string binary(size, '\0');
   char* data = binary.data();
-  Check(clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof(data), &data, nullptr), "clGetProgramInfo");
+  Check(clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof(data), &data, nullptr));
   return binary;
 }
 
@@ -64,23 +54,24 @@ Programs::Programs(std::string_view source) {
   std::size_t begin = source.find(kDelimiter);
   while (begin != std::string_view::npos) {
     const std::size_t line_end = std::min(source.find('\n', begin), source.size());
-    const std::size_t next = source.find(kDelimiter, line_end);
+    const std::size_t text = std::min(line_end + 1, source.size());  // the device's compiler counts lines from here
+    const std::size_t next = source.find(kDelimiter, text);
     const auto name = source.substr(begin + kDelimiter.size(), line_end - begin - kDelimiter.size());
-    sources_.emplace(name, source.substr(begin, next - begin));
+    sources_.emplace(name, source.substr(text, next - text));
     begin = next;
   }
 }
 
-const std::string& Programs::Source(const std::string& name) const {
-  const auto found = sources_.find(name);
-  if (found == sources_.end())
-    TVM_FFI_THROW(ValueError) << "OpenCL: the module has no source of kernel '" << name << "'";
-  return found->second;
-}
-
 cl_program Programs::Get(Device& device, const std::string& name) {
   Program& program = built_[{device.index(), name}];
-  if (!program) program = FromSource(device, name, Source(name));
+  if (program) return program.get();
+  program = FromSource(device, sources_[name]);
+  const cl_device_id id = device.facts().id;
+  const cl_int code = clBuildProgram(program.get(), 1, &id, nullptr, nullptr, nullptr);
+  if (code != CL_SUCCESS) {
+    TVM_FFI_THROW(InternalError) << "OpenCL build error for device=" << id << "\nError: " << ErrorName(code) << "\n"
+                                 << BuildLog(program.get(), id);
+  }
   return program.get();
 }
 
@@ -88,7 +79,7 @@ Kernel Programs::Create(Device& device, const std::string& name) {
   std::lock_guard<std::mutex> guard(mutex_);
   cl_int code = CL_SUCCESS;
   Kernel kernel(clCreateKernel(Get(device, name), name.c_str(), &code));
-  Check(code, "clCreateKernel '" + name + "'");
+  Check(code);
   return kernel;
 }
 
@@ -104,18 +95,18 @@ std::string Programs::SaveBinaries(Device& device) {
 }
 
 void Programs::LoadBinaries(Device& device, std::string_view bytes) {
-  std::map<Key, Program> loaded;
+  std::lock_guard<std::mutex> guard(mutex_);
+  const cl_device_id id = device.facts().id;
   Reader reader(bytes);
   for (auto left = reader.Count(2 * sizeof(std::uint64_t)); left > 0; --left) {
     const std::string name = reader.String();
     const std::string binary = reader.String();
-    Source(name);
-    loaded[{device.index(), name}] = FromBinary(device, name, binary);
-  }
-  std::lock_guard<std::mutex> guard(mutex_);
-  for (auto& [key, program] : loaded) {
-    Program& slot = built_[key];
-    if (!slot) slot = std::move(program);
+    Program& program = built_[{device.index(), name}];
+    if (program) continue;
+    program = FromBinary(device, binary);
+    if (clBuildProgram(program.get(), 0, nullptr, nullptr, nullptr, nullptr) != CL_SUCCESS) {
+      TVM_FFI_THROW(InternalError) << "OpenCL build error for device=" << id << "\n" << BuildLog(program.get(), id);
+    }
   }
 }
 

@@ -20,22 +20,24 @@ class Programs {
   /// Splits what TVM's code generator writes: each kernel begins with a line `// Function: <name>`.
   explicit Programs(std::string_view source);
 
-  /// A new kernel object. Throws RuntimeError with CL_BUILD_PROGRAM_FAILURE, the kernel's name and the build log.
+  std::size_t size() const { return sources_.size(); }
+
+  /// A new kernel object. Throws InternalError "OpenCL build error" with the build log if its program does not compile;
+  /// such a program is not compiled again.
   Kernel Create(Device& device, const std::string& name);
 
   /// Every kernel's binary for this device, building what is not built yet, in TVM's format:
   /// count, then (name, binary) each.
   std::string SaveBinaries(Device& device);
 
-  /// Loads what `SaveBinaries` wrote; kernels already built are left as they are. All or nothing: throws if a name is
-  /// unknown, the data is damaged, or the driver refuses a binary.
+  /// Loads what `SaveBinaries` wrote; kernels already built are left as they are. Throws if the data is damaged, or if
+  /// the driver refuses a binary: those before it are loaded then.
   void LoadBinaries(Device& device, std::string_view bytes);
 
  private:
   using Key = std::pair<int, std::string>;  // device index, kernel
 
   cl_program Get(Device& device, const std::string& name);
-  const std::string& Source(const std::string& name) const;
 
   std::map<std::string, std::string> sources_;
   std::mutex mutex_;

@@ -13,13 +13,13 @@ constexpr std::size_t kDrainAbove = 256;
 CommandQueue MakeQueue(cl_context context, cl_device_id device, cl_command_queue_properties properties) {
   cl_int code = CL_SUCCESS;
   CommandQueue queue(clCreateCommandQueue(context, device, properties, &code));
-  Check(code, "clCreateCommandQueue");
+  Check(code);
   return queue;
 }
 
 cl_ulong ProfilingTime(cl_event event, cl_profiling_info what) {
   cl_ulong ns = 0;
-  Check(clGetEventProfilingInfo(event, what, sizeof(ns), &ns, nullptr), "clGetEventProfilingInfo");
+  Check(clGetEventProfilingInfo(event, what, sizeof(ns), &ns, nullptr));
   return ns;
 }
 
@@ -40,7 +40,7 @@ void Linger(std::chrono::nanoseconds time) {
 /// CL_COMPLETE, a positive number while the command is under way, or a negative error.
 cl_int Status(cl_event event) {
   cl_int status = CL_QUEUED;
-  Check(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, nullptr), "clGetEventInfo");
+  Check(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status), &status, nullptr));
   return status;
 }
 
@@ -51,7 +51,7 @@ Queue::Queue(cl_context context, cl_device_id device)
 
 void Queue::Wait(const Event& event) {
   const cl_event handle = event.get();
-  Check(clWaitForEvents(1, &handle), "clWaitForEvents");
+  Check(clWaitForEvents(1, &handle));
 }
 
 void Queue::Finish() {
@@ -60,13 +60,13 @@ void Queue::Finish() {
     std::lock_guard<std::mutex> guard(mutex_);
     queue = current();
   }
-  Check(clFinish(queue), "clFinish");
+  Check(clFinish(queue));
 }
 
 std::int64_t Queue::StartTimer() {
   std::lock_guard<std::mutex> guard(mutex_);
   RequireProfiling();
-  Check(clFinish(current()), "clFinish");  // what was enqueued before the start is not timed
+  Check(clFinish(current()));  // what was enqueued before the start is not timed
   Drain();
   ++timers_;
   return kernel_ns_;
@@ -76,7 +76,7 @@ std::int64_t Queue::StopTimer() {
   std::lock_guard<std::mutex> guard(mutex_);
   const cl_int finished = clFinish(current());
   --timers_;
-  Check(finished, "clFinish");
+  Check(finished);
   Drain();
   return kernel_ns_;
 }
@@ -95,7 +95,7 @@ void Queue::Drain() {
   while (!events_.empty() && Status(events_.front().get()) <= CL_COMPLETE) {
     const Event event = std::move(events_.front());
     events_.pop_front();
-    Check(std::min(Status(event.get()), CL_SUCCESS), "running a kernel");
+    Check(std::min(Status(event.get()), CL_SUCCESS));
     kernel_ns_ += KernelNs(event.get());
   }
 }

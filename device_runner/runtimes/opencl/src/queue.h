@@ -40,7 +40,7 @@ class Queue {
   template <typename Enqueue>
   void LaunchSlowly(Enqueue&& enqueue, const Slowness& slowness) {
     std::lock_guard<std::mutex> guard(mutex_);
-    Check(clFinish(current()), "clFinish");  // the kernel goes to the queue that profiles, in its turn all the same
+    Check(clFinish(current()));  // the kernel goes to the queue that profiles, in its turn all the same
     RequireProfiling();
     cl_event event = nullptr;
     enqueue(profiling_.get(), &event);

@@ -30,7 +30,7 @@ class KernelTimer final : public tvm::runtime::TimerNode {
   }
   int64_t SyncAndGetElapsedNanos() final { return elapsed_ns_; }
 
-  TVM_FFI_DECLARE_OBJECT_INFO_FINAL("adreno_bench.KernelTimer", KernelTimer, tvm::runtime::TimerNode);
+  TVM_FFI_DECLARE_OBJECT_INFO_FINAL("runtime.opencl.OpenCLTimerNode", KernelTimer, tvm::runtime::TimerNode);
 
  private:
   Queue& queue_;
