@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from device_runner.rpc_device import RpcDevice
 from device_runner.session.aftermath import explained
 from device_runner.session.rpc_session import RpcSession
 from device_runner.stability import Keeper
+from device_runner.stability.cores import Binding, bound_to_big_cores
 from device_runner.stability.pulse import pulses
 from device_runner.transport import adb_server
 from device_runner.transport.adb_transport import AdbTransport
@@ -68,7 +70,16 @@ class AdbDevice(RpcDevice):
 
     def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
         """Do `work` on a cool phone with its knobs set, which stay set until `close`; say whether it kept its pace."""
-        return self.keeper.steadily(work, limits)
+        result, steadiness = self.keeper.steadily(work, limits)
+        return result, replace(steadiness, facts={**steadiness.facts, "cores": self.binding.said})
+
+    @cached_property
+    def binding(self) -> Binding:
+        """On which cores the server runs; found out once."""
+        return bound_to_big_cores(self.transport, self._system)
+
+    def _command(self) -> Sequence[str]:
+        return *self.binding.prefix, *self.program
 
     @contextmanager
     def session(self, toggles: Toggles, *, timeout_s: float) -> Iterator[RpcSession]:

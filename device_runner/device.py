@@ -147,7 +147,7 @@ class Pushed:
 
 @dataclass(frozen=True)
 class ThermalLimits:
-    """How cool a device has to be before it is measured, and how long it may take to get there.
+    """How cool, idle and charged a device has to be before it is measured, and how long it may take to get there.
 
     Temperatures in degrees Celsius. The defaults are what a phone on a desk reaches between two cases.
     """
@@ -156,6 +156,10 @@ class ThermalLimits:
     battery_c: float = 40.0
     thermal_status: int = 0
     """Android's thermal status: 0 none, 1 light, 2 moderate, 3 severe."""
+    gpu_busy_percent: int = 10
+    """Of the last second: what the GPU may have to do for others."""
+    battery_percent: int = 20
+    """With less charge nothing is measured: many phones slow down then, and measuring would empty it."""
     wait_s: float = 120.0
     """After this long it is measured as hot as it is, and the record says `hot start`."""
 

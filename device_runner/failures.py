@@ -90,6 +90,12 @@ class DeviceFull(DeviceFailure):
     outcome = "infra-error"
 
 
+class FlatBattery(DeviceFailure):
+    """The device's battery is too low to measure by."""
+
+    outcome = "throttled"
+
+
 class DeviceBusy(DeviceFailure):
     """Somebody else holds the device."""
 

@@ -65,7 +65,8 @@ class RpcDevice(ABC):
         Raises DeviceFull instead of what a program says that found no room on the device.
         """
         try:
-            with open_session(self.transport, self.program, toggles, timeout_s=timeout_s, probe=self.probe) as session:
+            command = self._command()
+            with open_session(self.transport, command, toggles, timeout_s=timeout_s, probe=self.probe) as session:
                 yield session
         except (DeviceCrash, KernelBuildFailure, ProgramFailure) as failure:
             free = free_bytes(self.transport, self.transport.root)
@@ -74,6 +75,10 @@ class RpcDevice(ABC):
             message = f"{self.name} has no room for a program to run: {megabytes(free)} in {self.transport.root}"
             hint = "free some space there; of a device of this host that is the disk of ADRENO_BENCH_CACHE"
             raise DeviceFull(message, hint=hint, evidence=f"{failure.message}\n{failure.evidence}") from failure
+
+    def _command(self) -> Sequence[str]:
+        """What starts TVM's RPC server here."""
+        return self.program
 
     def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
         """Bring a file to the device under its hash."""

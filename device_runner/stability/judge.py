@@ -26,11 +26,13 @@ def judge(before: Reading, after: Reading, *, held: bool = False, tolerated_stat
         reasons.append(f"the clock was held, and yet the GPU spent only {share:.0%} of its time at one level")
     notes = [f"the GPU's clock varied: {share:.0%} of its time at one level"] if unsteady and not held else []
     notes += _battery(before)
+    histogram = clock_histogram(before, after)
     facts = {
         "before": before.known,
         "after": after.known,
         "unavailable": after.unknown,
         **({"clock_share": round(share, 3)} if share is not None else {}),
+        **({"clock_histogram": histogram} if histogram else {}),
         **({"notes": notes} if notes else {}),
     }
     return Steadiness(throttled=bool(reasons), why="; ".join(reasons), facts=facts)
@@ -40,6 +42,15 @@ def clock_share(before: Reading, after: Reading) -> float | None:
     """Share of the GPU's time between the readings that it spent at its most used level; None if that is unknown."""
     spent = _spent(before, after)
     return max(spent) / sum(spent) if spent else None
+
+
+def clock_histogram(before: Reading, after: Reading) -> dict[str, float]:
+    """Share of the GPU's time between the readings at each of its clocks, by MHz as text; empty if that is unknown."""
+    clocks, spent = after.clocks_mhz, _spent(before, after)
+    if not clocks or not spent or len(clocks) != len(spent):
+        return {}
+    shares = {str(clock): round(time / sum(spent), 3) for clock, time in zip(clocks, spent, strict=True)}
+    return {clock: share for clock, share in shares.items() if share}
 
 
 def slowed_by_heat(before: Reading, after: Reading, tolerated_status: int = 0) -> list[str]:

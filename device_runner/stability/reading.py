@@ -47,6 +47,8 @@ class Reading:
     """Fastest clock that there is."""
     clock_mhz: int | None = None
     """The clock at this moment, which falls within milliseconds when there is nothing to do."""
+    gpu_busy_percent: int | None = None
+    """How busy the GPU was in the last second or so; 0 while it sleeps."""
     clocks_mhz: tuple[int, ...] | None = None
     """All clocks that there are, in the driver's order, which is also that of `clock_stats`."""
     clock_stats: tuple[int, ...] | None = None
@@ -84,6 +86,7 @@ def reading(said: Mapping[str, str]) -> Reading:
         max_clock_mhz=megahertz(said.get("max_clock_mhz", "")),
         top_clock_mhz=max(filter(None, clocks), default=None),
         clock_mhz=megahertz(said.get("gpuclk", "")),
+        gpu_busy_percent=_percentage(said.get("gpu_busy_percentage", "")),
         clocks_mhz=tuple(filter(None, clocks)) if clocks and all(clocks) else None,
         clock_stats=numbers(said.get("gpu_clock_stats", "")),
         reset_count=_natural(said.get("reset_count", "")),
@@ -167,6 +170,11 @@ def _percent(level: int | None, scale: int | None) -> int | None:
     if level is None or not scale or scale < 0 or not 0 <= level <= scale:
         return None
     return round(100 * level / scale)
+
+
+def _percentage(text: str) -> int | None:
+    number = _natural(text.removesuffix("%"))
+    return number if number is not None and number <= 100 else None
 
 
 def _tenths(text: str) -> float | None:

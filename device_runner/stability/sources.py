@@ -21,6 +21,7 @@ GPU_NODES = (
     "thermal_pwrlevel",
     "max_clock_mhz",
     "gpuclk",
+    "gpu_busy_percentage",
     "gpu_available_frequencies",
     "gpu_clock_stats",
     "reset_count",

@@ -107,6 +107,9 @@ class PhoneState:
 
     properties: Mapping[str, str] = field(default_factory=_properties)
     chip: Chip = Chip()
+    cores_khz: Mapping[str, int] = field(default_factory=dict)
+    """Fastest clock of each core by its number, where the phone shows any: only in a plain folder, as the sandbox has
+    the host's cores."""
     gpu: Gpu = Gpu()
     battery: Battery = Battery()
     temperatures_mc: Mapping[str, int] = field(
@@ -225,6 +228,8 @@ def _rendered(state: PhoneState) -> Iterator[tuple[str, str]]:
     yield "system/etc/dumpsys/thermalservice", _thermalservice(state)
     for name, value in asdict(state.chip).items():
         yield f"sys/devices/soc0/{name}", f"{value}\n"
+    for core, clock in state.cores_khz.items():
+        yield f"sys/devices/system/cpu/cpu{core}/cpufreq/cpuinfo_max_freq", f"{clock}\n"
     for name, value in _kgsl(state.gpu, state.temperatures_mc.get(GPU_ZONE, 0)).items():
         yield f"sys/class/kgsl/kgsl-3d0/{name}", f"{value}\n"
     for index, (kind, temperature_mc) in enumerate(state.temperatures_mc.items()):

@@ -20,6 +20,7 @@ PROBE_DEADLINE_S = 10.0
 _TOP_LEVEL = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _ETC = ("OpenCL", "alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "hosts", "nsswitch.conf")
 KERNEL_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+CPU_CLOCKS = "/sys/devices/system/cpu/cpufreq"
 KGSL = "sys/class/kgsl/kgsl-3d0"
 
 _GPU_NODES = ("dri", "kfd", "nvidia0", "nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
@@ -59,6 +60,8 @@ def command(home: Path, readable: Iterable[Path], argv: Sequence[str], *, rooted
         folders += ["--ro-bind", str(home / PROGRAMS / "sh"), "/bin/sh"]
     # OpenCL drivers size their thread pools by the real CPU.
     folders += ["--ro-bind", "/sys/devices/system", "/sys/devices/system"]
+    if Path(CPU_CLOCKS).is_dir():  # but these are not the phone's
+        folders += ["--tmpfs", CPU_CLOCKS]
     return _bwrap(readable, folders, argv)
 
 

@@ -60,11 +60,13 @@ class Limits(_Section):
 
 
 class DeviceLimits(_Section):
-    """How cool a device has to be; what is left out is as for every device."""
+    """How cool, idle and charged a device has to be; what is left out is as for every device."""
 
     gpu_c: float | None = field(None, gt=0)
     battery_c: float | None = field(None, gt=0)
     thermal_status: int | None = field(None, ge=0, le=6)
+    gpu_busy_percent: int | None = field(None, ge=0, le=100)
+    battery_percent: int | None = field(None, ge=0, le=100)
     wait_s: float | None = field(None, ge=0)
 
 

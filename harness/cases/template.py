@@ -40,11 +40,13 @@ paths = [PATHS]
 # build_memory_gb = 8         # memory of one compiler process
 # run_s = 300                 # deadline of one call to the device
 
-# How cool a phone has to be before each case.
+# How cool, idle and charged a phone has to be before each case.
 # [steady]
 # gpu_c = 45                  # degrees Celsius
 # battery_c = 40
 # thermal_status = 0          # Android's: 0 none, 1 light, 2 moderate, 3 severe
+# gpu_busy_percent = 10       # what its GPU may have to do for others
+# battery_percent = 20        # with less charge nothing is timed, and the case is `throttled`
 # wait_s = 120                # after this it is measured although it is hot, with the note "hot start"
 
 # Where one device differs; its serial is what `adreno-bench devices` shows.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.judge.remarks import remarks, spread_within
 from harness.run.outcome import Outcome
+from harness.run.timing import KERNELS, device_clock
 from harness.tables import table
 
 if TYPE_CHECKING:
@@ -32,6 +33,13 @@ SPARE = ("library", "n", "error / tolerance", "device ms", "± % within")
 """What a narrow terminal gets along without, the first first."""
 
 
+OF_ANOTHER_KIND = "*"
+CLML_DEVICE_MS = (
+    "of clml the device's time is that of whole recordings, with a wait at every subgraph: not to be compared with "
+    "other paths"
+)
+
+
 def json_array(records: Sequence[Record]) -> str:
     """Records as a JSON array, one to a line, each with the remarks on it."""
     import json
@@ -49,7 +57,7 @@ def results_table(records: Sequence[Record]) -> str:
     rows = [(record.device, *_row(record)) if several else _row(record) for record in records]
     headers = ("device", *COLUMNS) if several else COLUMNS
     text = table(rows, headers, right=NUMBERS, alike=ALIKE, spare=SPARE)
-    return "\n".join([text, *complaints(records)])
+    return "\n".join([text, *_footnotes(records), *complaints(records)])
 
 
 def milliseconds(value_ms: float) -> str:
@@ -78,7 +86,7 @@ def _row(record: Record) -> tuple[str, ...]:
         "emulated" if record.path in record.emulated else _location(record.wall_ms),
         "-" if (spread := spread_within(record.wall_ms)) is None else f"{100 * spread:.1f}",
         str(len(record.wall_ms) or "-"),
-        _location(record.device_ms),
+        _device_ms(record),
         "-" if record.max_abs_err is None else f"{record.max_abs_err:.1e} / {record.tolerance:.1e}",
         size(record.library_bytes),
     )
@@ -90,6 +98,19 @@ def _location(samples_ms: Sequence[float]) -> str:
 
     found = location_ms(samples_ms)
     return milliseconds(found) if math.isfinite(found) else "-"
+
+
+def _device_ms(record: Record) -> str:
+    """The other clock's number, marked where it is of another kind than those above and below it."""
+    return f"{OF_ANOTHER_KIND if _is_of_another_kind(record) else ''}{_location(record.device_ms)}"
+
+
+def _is_of_another_kind(record: Record) -> bool:
+    return bool(record.device_ms) and device_clock(record.path) != KERNELS
+
+
+def _footnotes(records: Sequence[Record]) -> list[str]:
+    return ["", f"{OF_ANOTHER_KIND} {CLML_DEVICE_MS}"] if any(map(_is_of_another_kind, records)) else []
 
 
 def complaints(records: Sequence[Record]) -> list[str]:

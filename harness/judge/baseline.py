@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model
 from pydantic import Field as field
 
 from harness.judge.checked_file import CheckedFile, rounded
+from harness.judge.clocks import histogram_of
 from harness.judge.sides import QUICK_LOOK, SeriesKey, Side, latest_build, side_of
 from harness.judge.stats.controls import Probed
 from harness.judge.stats.samples import check_each, is_time
@@ -36,6 +37,8 @@ class BlessedSession(BaseModel):
     """Which reference kernel was timed in it (`harness.run.reference`)."""
     reference_ms: list[float] = []
     slowed_ms: list[float] = []
+    clock_histogram: dict[str, float] = {}
+    """Share of the GPU's time at each of its clocks, by MHz."""
     runtime: str = ""
     """Hash of the runtime that was brought to the device for it."""
 
@@ -43,7 +46,12 @@ class BlessedSession(BaseModel):
     def of(cls, record: Record) -> BlessedSession:
         """What is kept of a record."""
         wall_ms = [rounded(ms) for ms in record.wall_ms]
-        kept = cls(started_at=record.started_at, wall_ms=wall_ms, runtime=record.identity.runtime)
+        kept = cls(
+            started_at=record.started_at,
+            wall_ms=wall_ms,
+            clock_histogram=dict(histogram_of(record.steadiness)),
+            runtime=record.identity.runtime,
+        )
         if not all(map(is_time, (*record.reference_ms, *record.slowed_ms))):
             return kept
         reference = {name: [rounded(ms) for ms in getattr(record, name)] for name in ("reference_ms", "slowed_ms")}
@@ -87,6 +95,7 @@ class Baseline(CheckedFile):
             runtime=self.sessions[-1].runtime if self.sessions else "",
             emulated=self.emulated,
             probes=tuple(Probed(s.reference, s.reference_ms, s.slowed_ms) for s in self.sessions if s.reference),
+            clocks=tuple(s.clock_histogram for s in self.sessions if s.clock_histogram),
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from harness.judge.clocks import ran_apart
 from harness.judge.comparison import UNGAUGED, Comparison, Result
 from harness.judge.fitness import fitness_of
 from harness.judge.sides import (
@@ -61,11 +62,15 @@ def _both_timed(base: Side, head: Side) -> bool:
 
 
 def _latency_change(base: Side, head: Side, rules: Rules, noise: Noise | None = None) -> Change:
-    """Compare the sessions of two sides that are right. One session on a side is never proof of a change."""
+    """Compare the sessions of two sides that are right.
+
+    One session on a side is never proof of a change, and sides that ran at other clocks are proof of nothing.
+    """
     change = pair.compare_summaries(base.summary, head.summary, rules, noise)
     if change.verdict.changed and min(change.sessions) < FEWEST_SESSIONS:
         return change.unproved("one session is no proof of a change: its samples share its bias")
-    return change
+    apart = ran_apart(base.clocks, head.clocks)
+    return change.unproved(apart) if apart else change
 
 
 def _compare(key: SeriesKey, base: Side | None, head: Side, change: Change | None) -> Comparison:

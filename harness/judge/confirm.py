@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from harness.judge.clocks import Histogram, histogram_of, ran_apart
 from harness.judge.comparison import Comparison, Result
 from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, finding, same_build
 from harness.judge.stats import pair
@@ -78,16 +79,26 @@ def suspected(comparison: Comparison, rules: Rules) -> Verdict | None:
 def confirm(suspicion: Verdict, plan: ConfirmationPlan, measure: Measure, noise: Noise | None = None) -> Confirmation:
     """Measure in turns until it is decided, or until a session does not end well."""
     taken: dict[Arm, list[list[float]]] = {arm: [] for arm in Arm}
+    clocks: dict[Arm, list[Histogram]] = {arm: [] for arm in Arm}
     while True:
         decision = decide(taken[Arm.BASE], taken[Arm.HEAD], suspicion, plan, noise)
         if decision.next is None:
-            return _decided(suspicion, decision, plan)
+            return _believable(_decided(suspicion, decision, plan), ran_apart(clocks[Arm.BASE], clocks[Arm.HEAD]))
         record = measure(decision.next)
         if record.outcome is not Outcome.OK:
             found = finding(record.outcome) if decision.next is Arm.HEAD else None
             reason = f"{decision.next.value} again: {record.outcome.value}: {record.message}"
             return Confirmation(found or Verdict.INCONCLUSIVE, (reason,))
         taken[decision.next].append(record.wall_ms)
+        clocks[decision.next].append(histogram_of(record.steadiness))
+
+
+def _believable(found: Confirmation, apart: str) -> Confirmation:
+    """What turns cannot take out is a clock that goes with the build: then nothing is decided."""
+    if not apart:
+        return found
+    change = found.change.unproved(apart) if found.change else None
+    return Confirmation(Verdict.INCONCLUSIVE, (apart, *found.reasons), change)
 
 
 def _settled(

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from harness.cases.case import require_case_id
+from harness.judge.clocks import Histogram, histogram_of
 from harness.judge.remarks import as_opencl
 from harness.judge.stats import robust
 from harness.judge.stats.controls import Probed
@@ -59,6 +60,8 @@ class Side:
     """Why there are no samples, if it ran and they do not count."""
     probes: tuple[Probed, ...] = ()
     """The reference kernel, in each session that measured it."""
+    clocks: tuple[Histogram, ...] = ()
+    """At which clocks the GPU ran, in each session that knows it."""
 
     @cached_property
     def summary(self) -> Summary:
@@ -124,6 +127,7 @@ def side_of(group: Sequence[Record]) -> Side:
         as_opencl=other_path.why if (other_path := as_opencl(decides)) else "",
         untimed=QUICK_LOOK if right and all(record.quick for record in right) else "",
         probes=tuple(Probed(r.reference, r.reference_ms, r.slowed_ms) for r in right if r.reference),
+        clocks=tuple(filter(None, (histogram_of(record.steadiness) for record in right))),
     )
 
 

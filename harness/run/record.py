@@ -73,6 +73,8 @@ class Record(BaseModel):
     toggles: dict[str, str] = {}
     wall_ms: list[float] = []
     device_ms: list[float] = []
+    device_clock: str = ""
+    """What `device_ms` adds up: `kernels`, or `clml-events`, which is another quantity. Empty without any."""
     warm_up_ms: list[float] = field([], validation_alias=AliasChoices("warm_up_ms", "ramp_ms"))
     """Inferences before the samples, thrown away. Records of earlier versions call it `ramp_ms`."""
     warmed_up: bool | None = field(None, validation_alias=AliasChoices("warmed_up", "settled"))

@@ -18,6 +18,7 @@ from harness.run.context import Origin
 from harness.run.outcome import Outcome
 from harness.run.record import Record
 from harness.run.sustained import Collected
+from harness.run.timing import device_clock
 from harness.store import cache_root
 
 if TYPE_CHECKING:
@@ -161,7 +162,8 @@ class Recording:
         if steadiness.throttled:
             self.note(throttled_ms=timing.wall_ms)
             raise Throttled(steadiness.why, hint="let it cool, or raise its `wait_s` under [steady] in the suite")
-        self.note(**vars(timing), **(vars(reference) if reference else {}))
+        clock = device_clock(self._known["path"]) if timing.device_ms else ""
+        self.note(**vars(timing), device_clock=clock, **(vars(reference) if reference else {}))
 
     def sustained(self, steadiness: Steadiness) -> None:
         """Add how the phone was around a sustained run: that heat slowed it is what was to be found out."""

@@ -39,6 +39,16 @@ CALL_SHARE = 0.5
 """Of the deadline of one call to the device, which is there to tell that a program hangs."""
 
 
+KERNELS, CLML_EVENTS = "kernels", "clml-events"
+"""What `device_ms` adds up. OpenCL ML plays a recording of many operators as one event, and TVM's runtime waits at
+every subgraph while it profiles (apache/tvm clml_runtime.cc): another quantity than the sum of kernel times."""
+
+
+def device_clock(path: str) -> str:
+    """What `device_ms` of a path adds up. Only what has the same is ever held side by side."""
+    return CLML_EVENTS if path == "clml" else KERNELS
+
+
 @dataclass(frozen=True)
 class Timing:
     """Samples of one case, in the order taken."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable
 from device_runner.failures import DeviceCrash, DeviceLost, Hang, ProgramFailure, RigFailure
 from device_runner.session.rpc_session import RpcSession
+from device_runner.stability.cores import Binding
 from device_runner.transport.adb_transport import AdbTransport
 from device_runner.virtual import VirtualPhone, virtual_phone
 
@@ -202,6 +204,15 @@ def test_the_identity_names_gpu_driver_and_what_is_emulated(device: AdbDevice) -
     assert list(identity.extensions) == sorted(identity.extensions)
     assert identity.image2d_max_width >= 2048
     assert device.identity is identity
+
+
+def test_the_server_runs_on_the_cores_that_it_is_bound_to(device: AdbDevice) -> None:
+    core = max(os.sched_getaffinity(0))
+    device.__dict__["binding"] = Binding(("taskset", f"{1 << core:x}"), "bound")
+    with opened(device):
+        below = psutil.Process().children(recursive=True)
+        servers = [one for one in below if "tvm_rpc" in " ".join(one.cmdline()) and "server" in one.cmdline()]
+        assert [core] in [one.cpu_affinity() for one in servers]
 
 
 def test_an_unknown_function_of_the_server_is_none(device: AdbDevice) -> None:

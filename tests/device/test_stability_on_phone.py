@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 from device_runner.adb_device import AdbDevice
 from device_runner.deadline import Deadline
 from device_runner.device import ThermalLimits
-from device_runner.failures import DeviceLost, Hang
+from device_runner.failures import DeviceLost, FlatBattery, Hang
 from device_runner.registry import put_back
 from device_runner.transport.adb_transport import AdbTransport
 from device_runner.virtual import VirtualPhone, phone, virtual_phone
@@ -29,7 +30,7 @@ NOW = ThermalLimits(wait_s=0)
 @pytest.fixture(autouse=True)
 def _cool(phone: VirtualPhone) -> None:
     phone.update(
-        gpu={"thermal_level": 0, "resets": 0, "busy_us": [0, 0, 0, 0]},
+        gpu={"thermal_level": 0, "resets": 0, "busy_us": [0, 0, 0, 0], "busy_percent": 0},
         temperatures_mc=dict(COOL.temperatures_mc),
         thermal_status=0,
         battery={"level_percent": 100},
@@ -79,6 +80,24 @@ def test_a_hot_phone_is_waited_for_and_then_measured_as_it_is(phone: VirtualPhon
     device.close()
 
 
+def test_a_battery_below_its_floor_ends_the_case_before_anything_is_timed(
+    phone: VirtualPhone, device: AdbDevice
+) -> None:
+    phone.update(battery={"level_percent": 12})
+    with pytest.raises(FlatBattery, match="the battery is at 12 %, below its floor of 20 %"):
+        device.steadily(lambda: pytest.fail("it was timed"), NOW)
+    device.close()
+    assert properties(phone.home) == {}
+
+
+def test_a_gpu_that_is_busy_and_the_clocks_that_it_ran_at_are_recorded(phone: VirtualPhone, device: AdbDevice) -> None:
+    phone.update(gpu={"busy_percent": 40})
+    _, steadiness = device.steadily(lambda: phone.update(gpu={"busy_us": [900, 100, 0, 0], "busy_percent": 0}), NOW)
+    assert steadiness.facts["busy_start"] == "GPU 40 % busy > 10"
+    assert steadiness.facts["clock_histogram"] == {"800": 0.9, "600": 0.1}
+    device.close()
+
+
 def test_everything_is_put_back_after_a_failure_in_the_middle(phone: VirtualPhone, device: AdbDevice) -> None:
     def fails() -> None:
         assert properties(phone.home)["virtual.settings.global.window_animation_scale"] == "0"
@@ -115,7 +134,8 @@ def test_a_phone_that_goes_away_in_the_middle_is_put_back_by_the_next_who_holds_
 def test_root_holds_the_clock_through_the_whole_case(tmp_path: Path, sandboxed: bool) -> None:
     home = tmp_path / "phone"
     phone.prepare(home)
-    phone.save(home, PhoneState(rooted=True))
+    cores = {str(core): 1_800_000 + core for core in (0, max(os.sched_getaffinity(0)))}
+    phone.save(home, PhoneState(rooted=True, cores_khz=cores))
     governor = home / "sys/class/kgsl/kgsl-3d0/devfreq/governor"
     with virtual_phone(home, sandboxed=None if sandboxed else False) as rooted:
         device = AdbDevice("virtual", AdbTransport(rooted.serial, rooted.adb_port, rooted.root), [], kind="virtual")
@@ -123,6 +143,10 @@ def test_root_holds_the_clock_through_the_whole_case(tmp_path: Path, sandboxed: 
         device.close()
     assert held == "performance\n"
     assert steadiness.facts["knobs"]["frequencies"] == "400000000 400000000"
+    bound = (
+        "not bound: the clocks of the cores cannot be read" if sandboxed else f"bound to cores {max(map(int, cores))}"
+    )
+    assert steadiness.facts["cores"].startswith(bound), "the sandbox has the host's cores"
     assert governor.read_text() == "msm-adreno-tz\n"
 
 

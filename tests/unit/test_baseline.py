@@ -164,6 +164,15 @@ def test_the_reference_kernel_of_each_session_is_kept_if_it_was_measured(tmp_pat
     assert text.count("reference_ms") == 2, "a baseline of before has the text that it had"
 
 
+def test_the_clocks_of_each_session_are_kept_if_they_are_known(tmp_path: Path) -> None:
+    shares = {"800": 0.9, "600": 0.1}
+    kept = blessed(sessions(10, 2, steadiness={"clock_histogram": shares}))
+    kept.save(tmp_path)
+    (read,) = baseline.load(tmp_path)
+    assert (read, read.side.clocks) == (kept, (shares, shares))
+    assert "clock_histogram" not in blessed(sessions(10)).text()
+
+
 def test_the_runtime_that_was_brought_to_the_phone_is_kept(tmp_path: Path) -> None:
     """A file of a device that brings its own is what it was before anybody asked."""
     kept = blessed(sessions(10, identity=replace(IDENTITY, runtime="0a1b2c")))

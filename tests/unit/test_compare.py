@@ -53,6 +53,36 @@ def test_one_session_on_a_side_never_proves_a_change(base: int, head: int) -> No
     assert exit_code(Result([comparison])) is ExitCode.NOTHING_MEASURED
 
 
+def at_clocks(**shares: float) -> dict[str, Any]:
+    return {"steadiness": {"clock_histogram": {name.removeprefix("at"): share for name, share in shares.items()}}}
+
+
+FAST, SLOW = at_clocks(at800=0.97, at600=0.03), at_clocks(at800=0.4, at600=0.6)
+
+
+@pytest.mark.parametrize("ms", [10, 13])
+def test_where_the_gpu_ran_at_other_clocks_there_is_no_verdict(ms: float) -> None:
+    comparison = the_one(sessions(10, **FAST), sessions(ms, seed=1, artifact="b", **SLOW))
+    assert comparison.verdict is Verdict.INCONCLUSIVE
+    told = "the GPU ran at other clocks: base 97% of its time at 800 MHz, head 60% of its time at 600 MHz"
+    assert comparison.reasons[0] == told
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        at_clocks(at800=0.9, at600=0.1),
+        {},
+        {"steadiness": {"clock_histogram": {"600": 40.0}}},
+        {"steadiness": {"clock_histogram": "600"}},
+        {"steadiness": {"clock_histogram": {"600": None}}},
+    ],
+    ids=["about the same", "not known", "no shares", "text", "nothing"],
+)
+def test_clocks_that_are_alike_or_not_known_are_no_reason_to_doubt(head: dict[str, Any]) -> None:
+    assert the_one(sessions(10, **FAST), sessions(13, seed=1, artifact="b", **head)).verdict is Verdict.SLOWER
+
+
 OLD, REBUILT = (replace(IDENTITY, runtime=digest * 16) for digest in "12")
 
 

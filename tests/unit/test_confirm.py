@@ -132,6 +132,18 @@ def test_a_suspicion_that_cannot_be_checked_stays_one_unless_nothing_was_compile
 OTHER = "tiny-texture-float32-untuned"
 
 
+def test_turns_in_which_the_clock_goes_with_the_build_decide_nothing() -> None:
+    measure, _ = device(10, 13)
+
+    def clocked(side: Arm) -> Record:
+        shares = {"800": 1.0} if side is Arm.BASE else {"600": 1.0}
+        return measure(side).model_copy(update={"steadiness": {"clock_histogram": shares}})
+
+    comparison = settled(one_session_against(sessions(10), 13), clocked)
+    assert (comparison.verdict, comparison.suspicion) == (Verdict.INCONCLUSIVE, Verdict.SLOWER)
+    assert comparison.reasons[0].startswith("the GPU ran at other clocks: base 100% of its time at 800 MHz")
+
+
 def test_the_same_artifact_on_a_rebuilt_runtime_leaves_a_suspicion_open() -> None:
     old, rebuilt = (replace(IDENTITY, runtime=digest * 16) for digest in "12")
     head = sides_of(sessions(20, 1, seed=9, identity=rebuilt))

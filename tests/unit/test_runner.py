@@ -48,6 +48,7 @@ def test_a_right_case_is_measured_and_its_record_tells_all(built: Built) -> None
     assert record.outcome is Outcome.OK
     assert len(record.wall_ms) >= FEWEST_SAMPLES
     assert set(record.device_ms) == {1.5}
+    assert record.device_clock == "kernels"
     assert (record.init_ms, record.first_run_ms, record.max_abs_err) == (7.0, 11.0, 0.0)
     assert (record.library_bytes, record.compile_s, record.facts) == (999, 1.25, {"kernels": 4})
     assert record.quirks == ("some-quirk",)

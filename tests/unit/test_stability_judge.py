@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runner.device import ThermalLimits
+from device_runner.failures import FlatBattery
 from device_runner.stability import Reading, cooled, judge, too_hot
+from device_runner.stability.cooling import IDLE_WAIT_S
 from device_runner.stability.judge import clock_share
 
 COOL = Reading(
@@ -74,6 +76,13 @@ def test_a_clock_that_varies_is_a_note_and_if_it_was_held_a_proof() -> None:
     assert free.facts["notes"] == ["the GPU's clock varied: 60% of its time at one level"]
     assert judge(COOL, varied, held=True).throttled
     assert not judge(COOL, later(), held=True).throttled
+
+
+def test_the_shares_of_the_clocks_are_kept() -> None:
+    shown = replace(COOL, clocks_mhz=(800, 600, 400))
+    verdict = judge(shown, replace(shown, clock_stats=(7_000, 0, 2_500)))
+    assert verdict.facts["clock_histogram"] == {"800": 0.75, "400": 0.25}
+    assert "clock_histogram" not in judge(COOL, later()).facts, "whose clocks these are is not known"
 
 
 def test_a_low_battery_is_noted() -> None:
@@ -150,6 +159,26 @@ def test_a_phone_that_stays_hot_is_measured_after_the_deadline_and_that_is_recor
     seen, facts, waited = wait([60.0], ThermalLimits(gpu_c=45, wait_s=30))
     assert (seen.gpu_c, waited) == (60.0, 30)
     assert facts == {"waited_s": 30, "hot_start": "GPU °C 60 > 45"}
+
+
+@pytest.mark.parametrize("wait_s", [0.2, 120])
+def test_a_gpu_that_works_for_others_is_waited_for_a_little_and_then_that_is_recorded(wait_s: float) -> None:
+    clock, limits = Clock(), ThermalLimits(wait_s=wait_s)
+    busy = replace(COOL, gpu_busy_percent=63)
+    _, facts = cooled(lambda: busy, limits, clock=clock, sleep=clock.sleep)
+    assert facts["busy_start"] == "GPU 63 % busy > 10"
+    assert clock.now == min(wait_s, IDLE_WAIT_S)
+    looks = iter([busy, busy, replace(COOL, gpu_busy_percent=10)])
+    _, facts = cooled(lambda: next(looks), ThermalLimits(), clock=clock, sleep=clock.sleep)
+    assert facts == {"waited_s": 1.0}
+
+
+def test_nothing_is_timed_on_a_battery_below_its_floor_and_nobody_waits_for_it() -> None:
+    flat = replace(COOL, battery_percent=19, gpu_c=60.0)
+    with pytest.raises(FlatBattery, match="the battery is at 19 %, below its floor of 20 %") as refused:
+        cooled(lambda: flat, ThermalLimits(), sleep=lambda _: pytest.fail("it waits"))
+    assert refused.value.outcome == "throttled"
+    assert cooled(lambda: flat, ThermalLimits(battery_percent=19, wait_s=0))[1]["hot_start"]
 
 
 def test_what_cannot_be_read_is_not_waited_for() -> None:

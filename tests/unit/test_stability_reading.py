@@ -123,6 +123,11 @@ def test_what_is_no_number_is_not_known(text: str) -> None:
     assert reading(dict.fromkeys(("temp", "thermal_pwrlevel", "reset_count", "gpu_clock_stats"), text)) == Reading()
 
 
+@pytest.mark.parametrize(("text", "percent"), [("37 %", 37), ("0 %", 0), ("100%", 100), ("101 %", None), ("%", None)])
+def test_how_busy_the_gpu_is(text: str, percent: int | None) -> None:
+    assert reading({"gpu_busy_percentage": text}).gpu_busy_percent == percent
+
+
 def test_half_a_histogram_is_none() -> None:
     assert numbers("1 2 -3") is numbers("1 2 x") is None
     assert numbers(" 1  2 ") == (1, 2)

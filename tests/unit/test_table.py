@@ -46,6 +46,16 @@ def _cells(table: str) -> list[str]:
     return re.split(r"  +", table.splitlines()[2])
 
 
+def test_the_device_time_of_clml_is_marked_as_another_quantity() -> None:
+    clml = a_record("tiny-clml-float32-untuned", wall_ms=[5.0] * 5, device_ms=[4.0, 4.1, 4.0])
+    other = a_record(wall_ms=[6.0] * 5, device_ms=[3.0, 3.1, 3.0])
+    told = results_table([clml, other])
+    marked, plain = (re.split(r"  +", row)[COLUMNS.index("device ms")] for row in told.splitlines()[2:4])
+    assert (marked, plain) == ("*4.025", "3.025")
+    assert "* of clml the device's time is that of whole recordings" in told
+    assert "*" not in results_table([other, a_record("tiny-clml-float32-untuned")])
+
+
 def test_json_has_the_remarks_of_each_record() -> None:
     restless, steady = json.loads(
         json_array([a_record(wall_ms=[9.0, 10.0, 10.0, 11.0, 12.0]), a_record(wall_ms=[10.0, 10.1, 10.2, 9.9, 10.0])])
