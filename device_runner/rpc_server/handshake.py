@@ -5,10 +5,8 @@ A client's key is `client:KEY [-timeout=SECONDS]`, the server's answer `server:K
 
 from __future__ import annotations
 
-import re
 import socket
 import struct
-from dataclasses import dataclass
 
 from device_runner.deadline import Deadline
 
@@ -20,29 +18,10 @@ DEADLINE_S = 10.0
 
 _WORD = struct.Struct("<i")
 _CLIENT = "client:"
-_TIMEOUT = re.compile(r"-timeout=(\d+(?:\.\d+)?)")
 
 
 class Unwelcome(Exception):
     """The other side is not a client of ours."""
-
-
-@dataclass(frozen=True)
-class SessionRequest:
-    """What a client asked for."""
-
-    timeout_s: float | None
-
-
-def greet(connection: socket.socket, key: str, match_key: str) -> SessionRequest:
-    """Let in a client that names `match_key`. Raises Unwelcome or OSError."""
-    name, options = named(connection)
-    if name != match_key:
-        refuse(connection)
-        raise Unwelcome(f"mismatched key {name!r}")
-    welcome(connection, key)
-    timeouts = [float(found[1]) for option in options if (found := _TIMEOUT.fullmatch(option))]
-    return SessionRequest(next((seconds for seconds in timeouts if seconds > 0), None))
 
 
 def named(connection: socket.socket) -> tuple[str, list[str]]:

@@ -47,18 +47,15 @@ def message(magic: int, text: bytes) -> bytes:
     return struct.pack("<ii", magic, len(text)) + text
 
 
-def test_a_client_is_let_in_by_its_key(ends: tuple[socket.socket, socket.socket]) -> None:
+def test_a_client_names_its_key(ends: tuple[socket.socket, socket.socket]) -> None:
     ours, theirs = ends
     theirs.sendall(message(handshake.MAGIC, b"client:key -timeout=7"))
-    assert handshake.greet(ours, "name", "key").timeout_s == 7
-    assert theirs.recv(64) == message(handshake.MAGIC, b"server:name")
+    assert handshake.named(ours) == ("key", ["-timeout=7"])
 
 
-def test_a_client_with_another_key_is_told(ends: tuple[socket.socket, socket.socket]) -> None:
+def test_a_client_that_is_refused_is_told(ends: tuple[socket.socket, socket.socket]) -> None:
     ours, theirs = ends
-    theirs.sendall(message(handshake.MAGIC, b"client:another"))
-    with pytest.raises(handshake.Unwelcome, match="mismatched key 'another'"):
-        handshake.greet(ours, "name", "key")
+    handshake.refuse(ours)
     with pytest.raises(handshake.Unwelcome, match="not valid any more"):
         handshake.call(theirs, "key", Deadline(LONG_S))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import logging
 import os
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ from device_runner.rpc_server.tvm_rpc.behaviour import SessionBehaviour
 
 EXTRA_LIBRARIES = "ADRENO_BENCH_OPENCL_RUNTIME"
 """Environment: libraries to load beside the runtime, separated by `:`: TVM's OpenCL device API, the model of CLML."""
+
+log = logging.getLogger("tvm_rpc")
 
 
 def load() -> None:
@@ -47,12 +50,13 @@ def serve(fd: int, folder: Path, session: SessionBehaviour) -> None:
     session.begin()
 
     def workpath(name: str) -> str:
-        return name if "/" in name else str(folder / name)
+        return name if name.startswith("/") else str(folder / name)
 
     def load_module(name: str) -> object:
         path = workpath(name)
         if not path.endswith(".so"):
             raise ValueError(f"{name}: only shared libraries can be loaded, there is no compiler on the device")
+        log.info("Load module from %s ...", path)
         session.before_loading(Path(path).name)
         return tvm_ffi.load_module(path)
 

@@ -35,10 +35,14 @@ class Tracker:
                 return self._offer_until_taken(self._connection)
             except (OSError, ValueError) as error:
                 log.warning("tracker %s:%d: %s", *self._address, error)
-                if self._connection:
-                    self._connection.close()
-                    self._connection = None
+                self.forget()
                 time.sleep(RETRY_S)
+
+    def forget(self) -> None:
+        """End the connection; the next client is waited for through another one."""
+        if self._connection:
+            self._connection.close()
+            self._connection = None
 
     def _offer_until_taken(self, tracker: Connection) -> str:
         match_key = tracker.offer(self._key, self._own)

@@ -1,0 +1,104 @@
+"""The server's command line as TVM's reads it: `--name=value` alone, the first of a name, and unknown ones passed over.
+
+Source: apache/tvm, apps/cpp_rpc/main.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+from device_runner.rpc_server.tracker import Address
+
+USAGE = """tvm_rpc server [--host=ADDRESS] [--port=9090] [--port-end=9099] [--tracker=HOST:PORT] [--key=KEY]
+  [--custom-addr=ADDRESS] [--work-dir=FOLDER] [--silent]"""
+MAX_PORT = 65535
+
+
+class WrongFlag(Exception):
+    """A flag has no such value; the text is what the server says of it."""
+
+
+@dataclass(frozen=True)
+class Flags:
+    """What the server was asked for."""
+
+    host: str = "127.0.0.1"
+    """TVM's default is every address; ours serves this one alone."""
+    port: int = 9090
+    port_end: int = 9099
+    """The first port that is not tried any more."""
+    tracker: Address | None = None
+    key: str = ""
+    custom_addr: str = ""
+    """Address that the tracker gives to clients."""
+    work_dir: Path | None = None
+    """Uploads go to its `.cache`."""
+    silent: bool = False
+    """Without any effect, as in TVM's."""
+
+    def told(self) -> list[str]:
+        """The lines that the server begins its log with."""
+        values = {**vars(self), "work_dir": self.work_dir or ""}
+        texts = {name: "" if value is None else str(value) for name, value in values.items()}
+        return [f"{name:<11} = {text}" for name, text in texts.items()]
+
+
+def parse(arguments: Sequence[str]) -> Flags:
+    """The flags of a command line. Raises WrongFlag."""
+    given = {name: _value(arguments, f"--{name.replace('_', '-')}=") for name in _READERS}
+    read = {name: _READERS[name](text) for name, text in given.items() if text}
+    return Flags(**read, silent=any(argument.startswith("--silent") for argument in arguments))
+
+
+def _value(arguments: Sequence[str], flag: str) -> str:
+    return next((argument[len(flag) :] for argument in arguments if argument.startswith(flag)), "")
+
+
+def _host(text: str) -> str:
+    return _address(text, "Wrong host address format.")
+
+
+def _custom(text: str) -> str:
+    return _address(text, "Wrong custom address format.")
+
+
+def _address(text: str, complaint: str) -> str:
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        raise WrongFlag(complaint) from None
+
+
+def _port(text: str) -> int:
+    return _number(text, "Wrong port number.")
+
+
+def _port_end(text: str) -> int:
+    return _number(text, "Wrong port-end number.")
+
+
+def _number(text: str, complaint: str) -> int:
+    if not text.isdecimal() or int(text) > MAX_PORT:
+        raise WrongFlag(complaint)
+    return int(text)
+
+
+def _tracker(text: str) -> Address:
+    complaint = "Wrong tracker address format."
+    host, _, port = text.rpartition(":")
+    return _address(host, complaint), _number(port, complaint)
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "host": _host,
+    "port": _port,
+    "port_end": _port_end,
+    "tracker": _tracker,
+    "key": str,
+    "custom_addr": _custom,
+    "work_dir": Path,
+}

@@ -1,0 +1,78 @@
+"""How the server meets a client, which may take its time: as long as it is silent, nobody else is served.
+
+Source: apache/tvm, apps/cpp_rpc/rpc_server.cc, AcceptConnection.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from dataclasses import dataclass
+
+from device_runner.rpc_server.handshake import MAGIC, MAX_KEY_BYTES, refuse, welcome
+
+_WORD = struct.Struct("<i")
+_CLIENT = "client:"
+_TIMEOUT = "-timeout="
+
+
+class Unexpected(Exception):
+    """What TVM's server logs as an exception: it drops the client and its tracker, and goes on."""
+
+
+class Declined(Exception):
+    """The client is sent away; the text is what the log says of it, `level` how loudly."""
+
+    def __init__(self, text: str, *, loud: bool = False) -> None:
+        super().__init__(text)
+        self.loud = loud
+
+
+@dataclass(frozen=True)
+class Client:
+    """A client that was let in."""
+
+    options: str
+    """The first word after its key."""
+
+    @property
+    def timeout_s(self) -> int:
+        """How long it wants its session to last at most; 0 is no limit. Raises ValueError for what is no number."""
+        _, found, text = self.options.rpartition(_TIMEOUT)
+        if not found:
+            return 0
+        if not text.isdecimal():
+            raise ValueError(f"{text!r} is no time limit")
+        return int(text)
+
+
+def meet(connection: socket.socket, address: str, key: str, match_key: str) -> Client:
+    """Let in a client that names `match_key`. Raises Unexpected or Declined."""
+    if _word(connection) != MAGIC:
+        raise Unexpected("Client connected is not TVM RPC server")
+    expected, length = f"{_CLIENT}{match_key}", _word(connection)
+    if 0 <= length < len(expected):
+        raise Declined("Wrong client header length")
+    if not 0 <= length <= MAX_KEY_BYTES:
+        raise Unexpected(f"a key of {length} bytes")
+    name, *options = _exactly(connection, length).decode(errors="replace").split() or [""]
+    if name != expected:
+        refuse(connection)
+        raise Declined(f"Mismatch key from{address}", loud=True)
+    welcome(connection, key)
+    return Client(options[0] if options else "")
+
+
+def _word(connection: socket.socket) -> int:
+    word: int = _WORD.unpack(_exactly(connection, _WORD.size))[0]
+    return word
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes:
+    try:
+        data = connection.recv(size, socket.MSG_WAITALL)
+    except OSError as error:
+        raise Unexpected(str(error)) from None
+    if len(data) < size:
+        raise Unexpected(f"the client left after {len(data)} of {size} bytes")
+    return data
