@@ -152,7 +152,7 @@ def _make(folder: Path) -> None:
 def _oversee(worker: int, timeout_s: int, kill_after_s: float | None) -> tuple[str, int]:
     """Wait for a worker; returns how it ended in TVM's words, and the status of `waitpid`.
 
-    The words differ with and without a limit. After the limit it is told to end, and waited for however long that takes.
+    They differ with and without a limit, after which the worker is told to end and waited for however long that takes.
     """
     told = "finished, status = %d" if timeout_s else "exited, status =%d"
     pidfd = os.pidfd_open(worker)
