@@ -9,6 +9,7 @@ import dataclasses
 import hashlib
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from compile_requests import request_for
 
 from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable
+from device_runner.runtimes import probe
 from device_runner.runtimes.cross import check_library
 from device_runner.runtimes.phone import examine
 from device_runner.runtimes.phone.check import host_interface
@@ -58,12 +60,19 @@ def arm64_phone(machine: Arm64Machine, tmp_path_factory: pytest.TempPathFactory)
     [("opencl", "arm64-v8a", "aarch64-linux-android"), ("texture", "aarch64", "aarch64-linux-gnu")],
 )
 def test_tiny_is_right_through_adb_and_rpc(
-    path: str, abi: str, triple: str, machine: Arm64Machine, arm64_phone: VirtualPhone, tmp_path: Path
+    path: str,
+    abi: str,
+    triple: str,
+    machine: Arm64Machine,
+    arm64_phone: VirtualPhone,
+    tmp_path: Path,
+    sidecar_cache: Path,
 ) -> None:
     _claim(arm64_phone, abi)
     transport = AdbTransport(arm64_phone.serial, arm64_phone.adb_port, arm64_phone.root)
-    device = AdbDevice("arm64", transport, machine.program)
+    device = AdbDevice("arm64", transport, machine.program, partial(probe.library, sidecar_cache, "aarch64"))
     identity = device.identity
+    assert identity.opencl_told_by == "probe"
     assert host_triple(identity) == triple
     model = str(model_source("tiny").onnx_file(tmp_path))
     limits = identity.image2d_max_width, identity.image2d_max_height, identity.image_max_array_layers

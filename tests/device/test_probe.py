@@ -81,6 +81,11 @@ def test_an_adreno_is_known_by_model_driver_limits_and_opencl_ml(absurd: Absurd)
     assert len(who.opencl_libraries) == 16
 
 
+def test_only_opencls_own_files_tell_drivers_apart(absurd: Absurd, fake: Path) -> None:
+    (only,) = absurd("adreno").described.files
+    assert Path(only).resolve() == fake / "libOpenCL.so.1"
+
+
 def test_a_limit_of_zero_is_unknown_and_every_device_has_at_least_the_least(absurd: Absurd) -> None:
     device = absurd("zero")
     who = device.identity

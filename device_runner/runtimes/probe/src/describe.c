@@ -203,7 +203,7 @@ typedef struct {
 } Files;
 
 /// Files that OpenCL consists of, by their names: the loader or driver itself, and what Adreno's driver brings along.
-/// TVM's own and ours have such names, too.
+/// TVM's own and ours, this one included, have such names, too.
 static int add_file(struct dl_phdr_info* info, size_t size, void* context) {
   static const char* const parts[] = {"OpenCL", "opencl", "pocl",     "CLML",    "clml",
                                       "adreno", "libCB.", "llvm-qcom", "libgsl.", "libkcl."};
@@ -211,6 +211,7 @@ static int add_file(struct dl_phdr_info* info, size_t size, void* context) {
   const char* slash = info->dlpi_name == NULL ? NULL : strrchr(info->dlpi_name, '/');
   (void)size;
   if (slash == NULL || strstr(slash, "tvm") != NULL || strstr(slash, "adreno_bench") != NULL) return 0;
+  if (strstr(slash, ".probe.so") != NULL) return 0;
   for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); ++i) {
     if (strstr(slash, parts[i]) == NULL) continue;
     if (files->found++) text_add(files->json, ", ");
