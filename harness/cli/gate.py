@@ -95,14 +95,16 @@ def _remark(result: Result, held_to: Gate) -> str:
     from harness.judge.verdict import Verdict
 
     new = [str(comparison.key) for comparison in result.cases if comparison.verdict is Verdict.NEW]
-    here = {comparison.key.identity for comparison in result.cases}
+    lent = {str(c.key): c.base.key.identity for c in result.cases if c.base and c.base.key.identity != c.key.identity}
+    here = {comparison.key.identity for comparison in result.cases} | set(lent.values())
     others = sorted({one.identity_key for one in held_to.baselines} - here)
     lines = [f"no baseline: {', '.join(new)} (`adreno-bench bless` makes one)"] if new else []
+    lines += [f"held to {other}, which calibration found alike: {case}" for case, other in lent.items()]
     handsets = of_one_model(here, others) if others else ""
     lines += [f"baselines of another identity are never compared: {', '.join(others)}"] if others else []
     lines += [handsets] if handsets else []
     timed = [comparison.key for comparison in result.cases if comparison.base and comparison.base.sessions]
-    unknown = [str(key) for key in timed if key not in held_to.profiles]
+    unknown = [str(key) for key in timed if key not in held_to.profiles and key not in held_to.of_models]
     hint = "`adreno-bench calibrate` learns it, and then fewer sessions decide"
     lines += [f"noise not known: {', '.join(unknown)} ({hint})"] if unknown else []
     emulated = dict.fromkeys(part for c in result.cases if c.base and c.base.sessions for part in c.base.emulated)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.judge.baseline import Baseline, load, sides
 from harness.judge.compare import compare_sides
 from harness.judge.comparison import Result
 from harness.judge.confirm import Measurer, confirmation_plan, judge
+from harness.judge.handsets import pooled, profiles_of_models
 from harness.judge.noise_profile import NoiseProfile
 from harness.judge.sides import SeriesKey, Sides
 from harness.judge.stats.pair import Rules
@@ -28,6 +29,8 @@ class Gate:
     """That confirming one suspect may cost."""
     as_shipped: bool = False
     """Whether records that ran as shipped are held to them, instead of the others."""
+    of_models: Mapping[SeriesKey, NoiseProfile] = field(default_factory=dict)
+    """What calibration found of the same cases on every handset of their models."""
 
     @classmethod
     def read(
@@ -35,7 +38,8 @@ class Gate:
     ) -> Gate:
         """The baselines of the wanted cases. Raises UsageError for a file that is not good."""
         baselines = [one for one in load(folder) if wanted(one.case)]
-        return cls(baselines, profiles_of(baselines, folder), rules, most_sessions, as_shipped)
+        of_models = profiles_of_models(baselines, folder)
+        return cls(baselines, profiles_of(baselines, folder), rules, most_sessions, as_shipped, of_models)
 
     def require_supported(self, identity: str, cases: int) -> None:
         """Raise UsageError if so many cases on this identity cannot show a change as small as is relevant."""
@@ -43,11 +47,13 @@ class Gate:
         require_supported(here, confirmation_plan(self.rules, self.most_sessions, cases))
 
     def judged(self, found: Sides, measurer: Measurer) -> Result:
-        """Compare with the baselines of the identities that were found, and with no other."""
+        """Compare with the baselines of the identities that were found, and of handsets that may stand in for them."""
         meant = [side for key, side in found.items() if key.as_shipped is self.as_shipped]
         heads = {key: replace(side, key=key) for side in meant for key in [side.key._replace(as_shipped=False)]}
         here = {key.identity for key in heads}
-        bases = sides(one for one in self.baselines if one.identity_key in here)
-        noises = {key: one.estimate.noise for key, one in self.profiles.items()}
+        blessed = sides(self.baselines)
+        bases = {key: side for key, side in blessed.items() if key.identity in here}
+        bases |= pooled(heads, blessed, self.of_models, self.rules)
+        noises = {key: one.estimate.noise for key, one in {**self.of_models, **self.profiles}.items()}
         compared = compare_sides(bases, heads, self.rules, noises=noises)
         return judge(compared, self.rules, measurer, self.most_sessions, noises)

@@ -33,7 +33,8 @@ class Remeasure:
     def measurer(self, comparison: Comparison) -> Measure | str:
         """What runs one arm of a case and keeps the record; or why the baseline's arm cannot be run."""
         plan = next(plan for plan in self.plans if plan.case.id == comparison.key.case)
-        blessed = next(one for one in self.baselines if one.side.key == comparison.key)
+        base = comparison.base.key if comparison.base else comparison.key
+        blessed = next(one for one in self.baselines if one.side.key == base)
         old = stored(self.cache, blessed.artifact)
         if old is None:
             return (
