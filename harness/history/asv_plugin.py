@@ -39,7 +39,7 @@ def said_of(results_file: Path) -> str:
     """A line for each case that has no numbers in a results file of asv; empty if all have."""
     records = latest(RecordFile(results_file.with_suffix(".jsonl")).load().records)
     return "\n".join(
-        f"{record.case} {state_of_quirks(record)}: {record.outcome.value}: {record.message}"
+        f"{record.case} {state_of_quirks(as_shipped=record.as_shipped)}: {record.outcome.value}: {record.message}"
         for record in records
         if record.message
     )

@@ -98,35 +98,39 @@ def noise(history: History) -> Noise:
     return heard
 
 
+_ANSWERED = (CaseState.RIGHT, CaseState.VACUOUS)
+_TURNED = {CaseState.RIGHT: Verdict.FIXED, CaseState.WRONG: Verdict.WRONG, CaseState.BROKEN: Verdict.BROKEN}
+"""What happened to a case that came to be in another state; nothing that counts in those that are missing."""
+
+
 def _events(series: Series, heard: Noise) -> Iterator[Event]:
-    known = [
-        point
-        for point in series.points
-        if state_of(point) in (CaseState.RIGHT, CaseState.VACUOUS, CaseState.WRONG, CaseState.BROKEN)
-    ]
-    for before, after in pairwise(known):
+    states = ((state_of(point), point) for point in series.points)
+    known = [(state, point) for state, point in states if state in _TURNED or state is CaseState.VACUOUS]
+    for (was, before), (now, after) in pairwise(known):
+        if was in _ANSWERED and now in _ANSWERED:
+            verdict = _moved(before, after)
+        else:
+            verdict = None if was is now else _TURNED.get(now)
+        if not verdict:
+            continue
         loudest = max(heard.get((series.machine, point.commit), 0.0) for point in (before, after))
-        if verdict := _verdict(before, after, max(SLOWER_BY, loudest)):
-            yield Event(verdict, series, before, after, loudest)
+        event = Event(verdict, series, before, after, loudest)
+        if not verdict.changed or _far(event):
+            yield event
 
 
-def _verdict(before: Point, after: Point, least: float) -> Verdict | None:
-    was, now = state_of(before), state_of(after)
-    if {was, now} <= {CaseState.RIGHT, CaseState.VACUOUS}:
-        return _moved(before, after, least)
-    if was is now or now is CaseState.VACUOUS:
-        return None
-    return {CaseState.RIGHT: Verdict.FIXED, CaseState.WRONG: Verdict.WRONG, CaseState.BROKEN: Verdict.BROKEN}[now]
-
-
-def _moved(before: Point, after: Point, least: float) -> Verdict | None:
+def _moved(before: Point, after: Point) -> Verdict | None:
     if before.wall_ms is None or after.wall_ms is None or _meet(before, after):
         return None
     if before.artifact and before.artifact == after.artifact:
         return None  # the same build: whatever moved, it was not the compiler
-    if after.wall_ms > before.wall_ms * (1 + least):
-        return Verdict.SLOWER
-    return Verdict.FASTER if before.wall_ms > after.wall_ms * (1 + least) else None
+    return Verdict.SLOWER if after.wall_ms > before.wall_ms else Verdict.FASTER
+
+
+def _far(event: Event) -> bool:
+    """Whether two latencies lie further apart than what counts, and than one library did from itself."""
+    ratio = event.ratio or 1.0
+    return max(ratio, 1 / ratio) > 1 + max(SLOWER_BY, event.noise)
 
 
 def _meet(before: Point, after: Point) -> bool:

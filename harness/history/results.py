@@ -7,24 +7,26 @@ from asv's file alone. Files come from others: a torn or foreign one is named an
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import gc
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import from_json
 
 from harness.cases.case import Case
 from harness.history.codes import outcome_of
+from harness.history.kept import Kept, comparable_ms, load_kept
 from harness.history.measured import AS_SHIPPED, WITH_WORKAROUNDS
 from harness.judge.remarks import as_opencl
 from harness.judge.stats.session import locations_ms
 from harness.run.outcome import Outcome
-from harness.run.record import SCHEMA, Record, RecordFile
+from harness.run.record import Record
 
 LATENCY = "latency.Wall.time_inference"
 OUTCOME = "outcome.Outcome.track_outcome"
@@ -33,9 +35,8 @@ Key = tuple[str, str]
 """Case id and state of quirks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One case at one commit on one machine."""
+class Point(NamedTuple):
+    """One case at one commit on one machine. A history has a million: a tuple is made in a fraction of the time."""
 
     commit: str
     date_ms: int
@@ -100,6 +101,20 @@ def latest(records: Iterable[Record]) -> list[Record]:
     return list({(record.case, record.as_shipped): record for record in records}.values())
 
 
+@contextlib.contextmanager
+def all_live() -> Iterator[None]:
+    """Let Python look for no garbage: a history is none, and to look at all of it again and again takes a third of
+    the time of reading it."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+@all_live()
 def load(results: Path, order: Mapping[str, int] | None = None) -> History:
     """Read a results folder. `order` numbers commits; without it their dates order them."""
     skipped: list[str] = []
@@ -140,36 +155,6 @@ def _points_or_none(file: Path, skipped: list[str]) -> dict[Key, Point] | None:
         return None
 
 
-class _Kept(BaseModel):
-    """What a history wants of a record. The rest of a line is not looked at: it is most of it, and there are many."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    schema_version: Literal[1] = Field(SCHEMA, alias="schema")
-    case: str
-    path: str
-    emulated: tuple[str, ...]
-    outcome: Outcome
-    message: str = ""
-    artifact: str = ""
-    quirks: tuple[str, ...] = ()
-    as_shipped: bool = False
-    quick: bool = False
-    wall_ms: list[float] = []
-    max_abs_err: float | None = None
-    tolerance: float | None = None
-    vacuous: list[str] = []
-    facts: dict[str, int] = {}
-    tvm: str
-    ffi: str
-    harness: str
-
-    @property
-    def comparable_ms(self) -> list[float]:
-        """As of a record."""
-        return [] if self.quick else self.wall_ms
-
-
 class _Foreign(ValueError):
     """A file that is not what its name says."""
 
@@ -190,70 +175,72 @@ def _points(file: Path, skipped: list[str]) -> Iterator[tuple[Key, Point]]:
     try:
         commit, date_ms = str(data["commit_hash"]), int(data["date"])
         rows = {name: dict(zip(data["result_columns"], row, strict=False)) for name, row in data["results"].items()}
-        outcomes, latencies = _by_case(rows.get(OUTCOME), "result"), _by_case(rows.get(LATENCY), "result")
-        low, high = _by_case(rows.get(LATENCY), "stats_ci_99_a"), _by_case(rows.get(LATENCY), "stats_ci_99_b")
-        keys = [(_case_id(case), quirks) for case, quirks in {**latencies, **outcomes}]
+        outcomes = _by_case(rows.get(OUTCOME), "result")
+        latencies = _by_case(rows.get(LATENCY), "result", "stats_ci_99_a", "stats_ci_99_b")
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise _Foreign(f"{file}: not a results file of asv ({type(error).__name__}: {error})") from None
-    kept = RecordFile(file.with_suffix(".jsonl")).load_as(_Kept)
+    kept = load_kept(file.with_suffix(".jsonl"))
     skipped.extend(kept.skipped)
-    records = {(record.case, state_of_quirks(record)): record for record in kept.records}
-    located = dict(zip(records, locations_ms([record.comparable_ms for record in records.values()]), strict=True))
-    for key in keys:
-        value, code = latencies.get(key), outcomes.get(key)
-        if key in records:
-            yield key, _from_record(commit, date_ms, records[key], _known(located[key]), low.get(key), high.get(key))
-        elif not _unselected(value, code):
-            yield key, _from_asv(commit, date_ms, value, code, low.get(key), high.get(key))
+    records = {(one["case"], state_of_quirks(as_shipped=one.get("as_shipped", False))): one for one in kept.records}
+    located = dict(zip(records, locations_ms([comparable_ms(one) for one in records.values()]), strict=True))
+    for key in {**latencies, **outcomes}:
+        value, low, high = latencies.get(key, (None, None, None))
+        if record := records.get(key):
+            yield key, _from_record(commit, date_ms, record, located[key], low, high)
+            continue
+        (code,) = outcomes.get(key, (None,))
+        if not _unselected(value, code):
+            yield key, _from_asv(commit, date_ms, value, code, low, high)
 
 
-@functools.lru_cache(1 << 14)
-def _case_id(text: str) -> str:
-    """The same text. Raises ValueError if it is not a case id."""
-    return Case.parse(text).id
-
-
-def _by_case(row: Mapping[str, Any] | None, column: str) -> dict[tuple[str, str], float | None]:
-    """Values of a benchmark by case and state of quirks. asv writes parameters as Python literals."""
+def _by_case(row: Mapping[str, Any] | None, *columns: str) -> dict[Key, tuple[float | None, ...]]:
+    """Columns of a benchmark by case and state of quirks."""
     if not row:
         return {}
-    names = [[str(text).strip("'\"") for text in values] for values in row["params"]]
-    keys = [(case, quirks) for case, quirks in itertools.product(*names)]
-    values = row.get(column) or [None] * len(keys)
-    return dict(zip(keys, values, strict=True))
+    keys = _keys(tuple(tuple(map(str, values)) for values in row["params"]))
+    nothing = [None] * len(keys)
+    return dict(zip(keys, zip(*(row.get(name) or nothing for name in columns), strict=True), strict=True))
 
 
-def state_of_quirks(record: Record | _Kept) -> str:
+@functools.lru_cache(16)
+def _keys(params: tuple[tuple[str, ...], ...]) -> list[Key]:
+    """All combinations of a benchmark's parameters, which asv writes as Python literals: the same in most files.
+
+    Raises ValueError for a case that is none.
+    """
+    cases, states = (tuple(text.strip("'\"") for text in values) for values in params)
+    return list(itertools.product([Case.parse(text).id for text in cases], states))
+
+
+def state_of_quirks(*, as_shipped: bool) -> str:
     """Which of the two states of quirks a record was taken in."""
-    return AS_SHIPPED if record.as_shipped else WITH_WORKAROUNDS
-
-
-def _known(ms: float) -> float | None:
-    return None if math.isnan(ms) else ms
+    return AS_SHIPPED if as_shipped else WITH_WORKAROUNDS
 
 
 def _from_record(
-    commit: str, date_ms: int, record: _Kept, wall_ms: float | None, low: float | None, high: float | None
+    commit: str, date_ms: int, record: Kept, wall_ms: float, low: float | None, high: float | None
 ) -> Point:
-    other_path = as_opencl(record)
+    other_path = as_opencl(record["path"], record.get("facts", {}))
+    vacuous = record.get("vacuous", [])
+    remarks = [*vacuous, other_path.why] if other_path else vacuous
     return Point(
-        commit=commit,
-        date_ms=date_ms,
-        outcome=record.outcome,
-        message=record.message or "; ".join([*record.vacuous, *([other_path.why] if other_path else [])]),
+        commit,
+        date_ms,
+        record["outcome"],
+        record.get("message") or "; ".join(remarks),
+        None if math.isnan(wall_ms) else wall_ms,
+        _ms(low),
+        _ms(high),
+        record.get("max_abs_err"),
+        record.get("tolerance"),
+        record["tvm"],
+        record["ffi"],
+        record["harness"],
+        record.get("quirks", ()),
+        record.get("artifact", ""),
+        emulated=record["path"] in record["emulated"],
+        vacuous=record["outcome"] is Outcome.OK and bool(vacuous),
         remark=other_path.word if other_path else "",
-        vacuous=record.outcome is Outcome.OK and bool(record.vacuous),
-        wall_ms=wall_ms,
-        low_ms=_ms(low),
-        high_ms=_ms(high),
-        max_abs_err=record.max_abs_err,
-        tolerance=record.tolerance,
-        tvm=record.tvm,
-        ffi=record.ffi,
-        harness=record.harness,
-        quirks=record.quirks,
-        artifact=record.artifact,
-        emulated=record.path in record.emulated,
     )
 
 

@@ -125,7 +125,7 @@ def reopened(folder: Path, everywhere: Collection[str] = ()) -> list[str]:
     found = []
     for file in record_files(folder):
         newest = latest(RecordFile(file).load().records)
-        had = {(record.case, state_of_quirks(record)) for record in newest}
+        had = {(record.case, state_of_quirks(as_shipped=record.as_shipped)) for record in newest}
         if all(record.outcome.conclusive for record in newest) and had >= set(itertools.product(everywhere, QUIRKS)):
             continue
         with contextlib.suppress(FileNotFoundError):

@@ -7,8 +7,8 @@ A new one is a function below and a line in `REMARKS`.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from harness.run.outcome import Outcome
 
@@ -66,21 +66,20 @@ def _unfit(samples_ms: Sequence[float]) -> tuple[str, ...]:
     return () if invalid(as_numbers(samples_ms), Limits()) else check(samples_ms).reasons
 
 
-class _Built(Protocol):
-    @property
-    def path(self) -> str: ...
-
-    @property
-    def facts(self) -> dict[str, int]: ...
+_MISSING = {"texture": ("image_kernels", "put no tensor into an image"), "clml": ("subgraphs", "offloaded nothing")}
+"""By path: the fact of a build that is 0 if nothing went its way, and what that means."""
 
 
-def as_opencl(record: _Built) -> Remark | None:
+def as_opencl(path: str, facts: Mapping[str, int]) -> Remark | None:
     """Whether nothing went the way of its path, by the facts of the build: then another path was measured."""
-    missing = {"texture": ("image_kernels", "put no tensor into an image"), "clml": ("subgraphs", "offloaded nothing")}
-    fact, what = missing.get(record.path, ("", ""))
-    if record.facts.get(fact) != 0:  # also where a record of an earlier version does not say
+    fact, what = _MISSING.get(path, ("", ""))
+    if facts.get(fact) != 0:  # also where a record of an earlier version does not say
         return None
-    return Remark("as opencl", f"path {record.path} {what}: whatever was measured is plain OpenCL")
+    return Remark("as opencl", f"path {path} {what}: whatever was measured is plain OpenCL")
+
+
+def _as_opencl(record: Record) -> Remark | None:
+    return as_opencl(record.path, record.facts)
 
 
 def _vacuous(record: Record) -> Remark | None:
@@ -90,5 +89,5 @@ def _vacuous(record: Record) -> Remark | None:
     return Remark("vacuous", f"being right proves nothing: {'; '.join(record.vacuous)}; {VACUOUS_HINT}")
 
 
-REMARKS: tuple[Callable[[Record], Remark | None], ...] = (_vacuous, as_opencl, _unsteady)
+REMARKS: tuple[Callable[[Record], Remark | None], ...] = (_vacuous, _as_opencl, _unsteady)
 """Every remark there is, the gravest first."""

@@ -124,7 +124,7 @@ def side_of(group: Sequence[Record]) -> Side:
         runtime=decides.identity.runtime,
         emulated=decides.emulated,
         vacuous=tuple(decides.vacuous),
-        as_opencl=other_path.why if (other_path := as_opencl(decides)) else "",
+        as_opencl=other_path.why if (other_path := as_opencl(decides.path, decides.facts)) else "",
         untimed=QUICK_LOOK if right and all(record.quick for record in right) else "",
         probes=tuple(Probed(r.reference, r.reference_ms, r.slowed_ms) for r in right if r.reference),
         clocks=tuple(filter(None, (histogram_of(record.steadiness) for record in right))),

@@ -61,11 +61,12 @@ def commit_text(point: Point) -> str:
 
 def date_text(point: Point) -> str:
     """The day of the commit, in UTC."""
-    return _day(point.date_ms)
+    return day_text(point.date_ms)
 
 
 @functools.lru_cache(1 << 14)
-def _day(date_ms: int) -> str:
+def day_text(date_ms: int) -> str:
+    """The same of a time in ms since the epoch."""
     return datetime.fromtimestamp(date_ms / 1000, timezone.utc).strftime("%Y-%m-%d")
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, Literal, NamedTuple, TypeVar
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic import Field as field
 
 from device_runner.device import Identity
@@ -29,6 +29,8 @@ from harness.run.sustained import Sustained
 
 SCHEMA: Literal[1] = 1
 LONGEST_LINE_BYTES = 4 << 20
+BUFFER_BYTES = 1 << 16
+"""Some lines: reading them takes half the time that it takes with Python's own choice."""
 
 
 class Releases(BaseModel):
@@ -149,7 +151,7 @@ class Record(BaseModel):
         return self.model_dump_json(by_alias=True)
 
 
-T = TypeVar("T", bound=BaseModel)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -212,19 +214,19 @@ class RecordFile:
 
         A line that is not a record is skipped and named, never fatal. Raises RigFailure, UsageError.
         """
-        return self.load_as(Record)
+        return self.load_as(parse)
 
-    def load_as(self, form: type[T]) -> Loaded[T]:
-        """The same of a form that looks at less of a line, and is read the sooner."""
+    def load_as(self, parse: Callable[[bytes], T]) -> Loaded[T]:
+        """The same of what `parse` makes of a line: less than a record is read the sooner. It raises NotARecord."""
         self.require_file()
         if not self.path.exists():
             return Loaded([], [])
         records, skipped = [], []
         try:
-            with self.path.open("rb") as file:
+            with self.path.open("rb", buffering=BUFFER_BYTES) as file:
                 for number, _, line in lines_of(file):
                     try:
-                        records.append(_parse_as(form, line))
+                        records.append(parse(line))
                     except NotARecord as problem:
                         skipped.append(f"{self.path}:{number}: {problem}")
         except OSError as error:
@@ -236,18 +238,23 @@ class NotARecord(ValueError):
     """A line is no record, and why."""
 
 
-def parse(line: bytes) -> Record:
-    """The record that a line is. Raises NotARecord."""
-    return _parse_as(Record, line)
+def line_parser(form: type[T]) -> Callable[[bytes], T]:
+    """What gives a line in a form, a model or a typed dictionary with some of a record's fields; raises NotARecord."""
+    validate = TypeAdapter(form).validate_json
+
+    def parse(line: bytes) -> T:
+        try:
+            return validate(line)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            where = ".".join(str(part) for part in problem["loc"]) or "line"
+            raise NotARecord(f"not a record of schema {SCHEMA} ({where}: {problem['msg']})") from None
+
+    return parse
 
 
-def _parse_as(form: type[T], line: bytes) -> T:
-    try:
-        return form.model_validate_json(line)
-    except ValidationError as error:
-        problem = error.errors()[0]
-        where = ".".join(str(part) for part in problem["loc"]) or "line"
-        raise NotARecord(f"not a record of schema {SCHEMA} ({where}: {problem['msg']})") from None
+parse = line_parser(Record)
+"""The record that a line is. Raises NotARecord."""
 
 
 def lines_of(
@@ -260,7 +267,7 @@ def lines_of(
     file.seek(begin)
     while line := file.readline(int(min(LONGEST_LINE_BYTES, end - begin))):
         number += 1
-        if line.strip():
+        if not line.isspace():
             yield number, begin, line
         begin += len(line)
 

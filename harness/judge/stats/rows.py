@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
@@ -30,7 +31,8 @@ def alike(sessions: Sequence[Sequence[float]]) -> Iterator[tuple[list[int], Rows
         step = max(1, MOST_PAIRS // (count * count + 1))
         for begin in range(0, len(found) if count else 0, step):
             some = found[begin : begin + step]
-            yield some, np.array([sessions[place] for place in some], float)
+            flat = np.fromiter(chain.from_iterable(sessions[place] for place in some), float, count * len(some))
+            yield some, flat.reshape(len(some), count)
 
 
 def medians(rows: Rows) -> Rows:
