@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from harness.run.record import Record
 
 MOST_SPREAD = 0.05
-"""Half of the samples may lie this far from their median, as a fraction. It is what the warm-up asks of two neighbours
-and what a drift may reach (`judge/stats/samples.py`); at that spread thirty samples leave their location
+"""Half of the samples may lie this far from their median, as a fraction. It is what the warm-up asks of its two
+halves and what a drift may reach (`judge/stats/samples.py`); at that spread thirty samples leave their location
 uncertain by 2.7 % (95 %), just below the smallest change that counts by default, 3 %."""
 
 

@@ -57,6 +57,21 @@ def test_a_record_says_which_releases_compiled_the_build_and_which_ran_it(
     assert file.load().records == [base, head]
 
 
+def test_the_build_of_a_baseline_that_stands_in_is_measured_on_the_handset_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device, built, file = FakeDevice(), things(tmp_path), RecordFile(tmp_path / "records.jsonl")
+    monkeypatch.setattr("harness.judge.remeasure.stored", lambda *_: built["c-tiny"])
+    (blessing,) = bless([a_record(artifact="c-tiny")])
+    assert blessing.baseline
+    run = Run(device, TuningStore(tmp_path))
+    again = Remeasure([a_plan()], [blessing.baseline], run, BuiltAlready(built), tmp_path, file, Silent())  # type: ignore[arg-type]
+    here = SeriesKey(device.identity.key, CASE)
+    measure = again.measurer(Comparison(here, blessing.baseline.side, None, Verdict.INCONCLUSIVE))
+    assert callable(measure)
+    assert measure(Arm.BASE).identity_key == device.identity.key != blessing.baseline.identity_key
+
+
 def a_gated_case() -> list[Record]:
     """A slower build, and the baseline's in turns with it: A B B A."""
     head = sessions(13, 3, seed=1, artifact="b" * 24)
