@@ -259,7 +259,11 @@ class HostConnection:
             return
         stream = self._streams.get(header.arg1)
         if stream is None:
-            return  # late answers to a stream that we forgot are normal
+            if header.command is AdbCommand.OKAY and header.arg0 and header.arg1:
+                self._tasks.start(
+                    self.send(AdbCommand.CLSE, header.arg1, header.arg0)
+                )  # the host did not hear of its end
+            return
         if header.command is AdbCommand.OKAY:
             stream.remote_id = stream.remote_id or header.arg0
             stream.on_okay()
@@ -271,9 +275,10 @@ class HostConnection:
 
     def _on_open(self, header: Header, payload: bytes) -> None:
         if not header.arg0:
-            raise ProtocolError("OPEN without an id")
+            return
         destination = os.fsdecode(payload.rstrip(b"\0"))
-        service = self._route(destination) if len(self._streams) < MAX_STREAMS else None
+        delays_answers = header.arg1 != 0
+        service = None if delays_answers or len(self._streams) >= MAX_STREAMS else self._route(destination)
         if service is None:
             self._tasks.start(self.send(AdbCommand.CLSE, 0, header.arg0))
         else:

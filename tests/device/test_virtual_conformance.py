@@ -19,7 +19,7 @@ from debian_adbd import NotToBeHad, adbd_root
 from waiting import eventually
 
 from device_runner.deadline import Deadline
-from device_runner.transport.adb import Adb
+from device_runner.transport.adb import Adb, Refused
 from device_runner.virtual import sandbox
 
 pytestmark = pytest.mark.device
@@ -266,6 +266,60 @@ class TestFiles:
         assert {entry.path for entry in sync.iter_directory(folder)} == {".", "..", "hello"}
 
 
+def sync_request(name: bytes, argument: str) -> bytes:
+    data = argument.encode()
+    return name + struct.pack("<I", len(data)) + data
+
+
+class TestSyncRefusals:
+    """In the words of adbd, because a push that fails shows them to a person."""
+
+    @pytest.mark.parametrize(
+        ("said", "answer"),
+        [
+            (sync_request(b"NOPE", "/x"), b"unknown command 45504f4e"),
+            (b"STAT" + struct.pack("<I", 1025), b"path too long"),
+            (sync_request(b"SEND", "/data/local/tmp/x"), b"missing , in ID_SEND_V1"),
+            (sync_request(b"SEND", "/data/local/tmp/x,99999999999999999999999"), b"bad mode"),
+            (sync_request(b"SEND", "/data/local/tmp/x,33188") + b"NOPE\0\0\0\0", b"invalid data message"),
+            (
+                sync_request(b"SEND", "/system/x,33188") + b"DONE\0\0\0\0",
+                b"couldn't create file: Read-only file system",
+            ),
+            (
+                sync_request(b"SEND", "/system/no/x,33188") + b"DONE\0\0\0\0",
+                b"secure_mkdirs failed: Read-only file system",
+            ),
+            (sync_request(b"RECV", "/nope"), b"open failed: No such file or directory"),
+            (
+                sync_request(b"SND2", "/data/local/tmp/x") + b"SND2" + struct.pack("<II", 0o100644, 0x40),
+                b"unknown flags: 64",
+            ),
+            (sync_request(b"RCV2", "/data/local/tmp") + b"RCV2" + struct.pack("<I", 0x40), b"unknown flags: 64"),
+        ],
+    )
+    def test_say_what_was_wrong(self, device: Backend, said: bytes, answer: bytes) -> None:
+        if not device.root.startswith("/data"):
+            pytest.skip("in a plain folder the paths of a phone are others")
+        with Adb(device.serial, device.adb_port).open("sync:", Deadline(20)) as stream:
+            stream.sendall(said)
+            stream.settimeout(20)
+            heard = stream.recv(8, socket.MSG_WAITALL)
+            assert heard[:4] == b"FAIL"
+            text = stream.recv(int.from_bytes(heard[4:], "little"), socket.MSG_WAITALL)
+            assert text.replace(b"()", b"") == answer  # the parentheses are those of later releases
+
+    @pytest.mark.parametrize(
+        ("mode", "seen"), [("0755", "777"), ("33188", "666"), ("0x81a4", "666"), ("33188 ", "666")]
+    )
+    def test_a_mode_is_read_as_c_reads_numbers(self, device: Backend, folder: str, mode: str, seen: str) -> None:
+        with Adb(device.serial, device.adb_port).open("sync:", Deadline(20)) as stream:
+            stream.sendall(sync_request(b"SEND", f"{folder}/x,{mode}") + b"DONE\0\0\0\0")
+            stream.settimeout(20)
+            assert stream.recv(8, socket.MSG_WAITALL)[:4] == b"OKAY"
+        assert device.shell(f"stat -c %a {folder}/x") == f"{seen}\n"
+
+
 class TestSockets:
     def test_forward_carries_both_ways(self, device: Backend) -> None:
         with subprocess.Popen(
@@ -294,6 +348,11 @@ class TestSockets:
         ):
             assert connection.recv(1) == b""
         device.adb("forward", "--remove", f"tcp:{local}")
+
+    @pytest.mark.parametrize("name", ["tcp:1:127.0.0.1", "tcp:127.0.0.1:1", "tcp:example.org:80"])
+    def test_forward_leads_to_the_phone_alone(self, device: Backend, name: str) -> None:
+        with pytest.raises(Refused):
+            Adb(device.serial, device.adb_port).open(name, Deadline(20))
 
     def test_reverse_leads_to_the_host(self, device: Backend) -> None:
         with socket.create_server(("127.0.0.1", 0)) as server:

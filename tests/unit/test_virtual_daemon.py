@@ -209,6 +209,29 @@ def test_a_service_that_does_not_read_holds_its_sender_back(talk: Run) -> None:
     talk(conversation)
 
 
+def test_an_open_that_wants_delayed_answers_is_closed(talk: Run) -> None:
+    """They were not announced."""
+
+    async def conversation(running: Daemon) -> None:
+        async with running.host() as host:
+            await host.meet()
+            host.say(AdbCommand.OPEN, 9, 1 << 20, b"echo\0")
+            header, _ = await host.expect(AdbCommand.CLSE)
+            assert (header.arg0, header.arg1) == (0, 9)
+
+    talk(conversation)
+
+
+def test_an_open_without_an_id_is_passed_over(talk: Run) -> None:
+    async def conversation(running: Daemon) -> None:
+        async with running.host() as host:
+            await host.meet()
+            host.say(AdbCommand.OPEN, 0, 0, b"echo\0")
+            await host.open("echo", 8)
+
+    talk(conversation)
+
+
 @pytest.mark.parametrize("destination", ["closed", "broken", "unknown:service", "", "\udcff"])
 def test_what_is_not_served_is_closed(talk: Run, destination: str) -> None:
     async def conversation(running: Daemon) -> None:
@@ -221,13 +244,15 @@ def test_what_is_not_served_is_closed(talk: Run, destination: str) -> None:
     talk(conversation)
 
 
-def test_late_answers_to_a_closed_stream_are_ignored(talk: Run) -> None:
+def test_of_late_answers_to_a_closed_stream_an_okay_is_told_that_it_is_closed(talk: Run) -> None:
     async def conversation(running: Daemon) -> None:
         async with running.host() as host:
             await host.meet()
             remote = await host.open("echo")
             for command in (AdbCommand.CLSE, AdbCommand.OKAY, AdbCommand.WRTE, AdbCommand.CLSE):
                 host.say(command, 7, remote, b"late" if command is AdbCommand.WRTE else b"")
+            header, _ = await host.expect(AdbCommand.CLSE)
+            assert (header.arg0, header.arg1) == (remote, 7)
             await host.open("echo", 8)
 
     talk(conversation)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -23,11 +24,24 @@ class Target(Protocol):
         """All data came."""
 
 
+class NotCreated(OSError):
+    """A file cannot be created."""
+
+
+class NoFolder(OSError):
+    """The folder of a file cannot be made."""
+
+
 @contextlib.contextmanager
 def open_target(path: str, mode: int) -> Iterator[Target]:
-    """A target for `mode` (file type and permissions). What is unfinished is removed again. Raises OSError."""
-    _make_room(path, mode)
-    target: _File | _Link = _Link(path) if stat.S_ISLNK(mode) else _File(path, mode)
+    """A target for `mode` (file type and permissions). What is unfinished is removed again.
+
+    Raises NoFolder or NotCreated, and afterwards OSError.
+    """
+    with _as(NoFolder):
+        _make_room(path, mode)
+    with _as(NotCreated):
+        target: _File | _Link = _Link(path) if stat.S_ISLNK(mode) else _File(path, mode)
     try:
         yield target
     except BaseException:
@@ -36,6 +50,15 @@ def open_target(path: str, mode: int) -> Iterator[Target]:
         raise
     finally:
         target.close()
+
+
+@contextlib.contextmanager
+def _as(kind: type[OSError]) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:  # a path with a NUL is a ValueError
+        code = error.errno if isinstance(error, OSError) else None
+        raise kind(code or errno.EINVAL, os.strerror(code or errno.EINVAL)) from error
 
 
 def nowhere() -> AbstractContextManager[Target]:

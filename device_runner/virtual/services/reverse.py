@@ -33,7 +33,7 @@ async def reverse(stream: Stream, request: str) -> None:
     await stream.accept()
     try:
         if handler is None:
-            raise _Failed(f"unknown request reverse:{request}")
+            raise _Failed("not a reverse forwarding command")
         answer = await handler(stream.transport, argument)
     except _Failed as error:
         answer = b"FAIL" + _counted(str(error))
@@ -41,10 +41,10 @@ async def reverse(stream: Stream, request: str) -> None:
 
 
 async def _forward(transport: HostConnection, argument: str) -> bytes:
-    keep = argument.startswith("norebind:")
-    local, separator, remote = argument.removeprefix("norebind:").partition(";")
-    if not separator or not remote:
-        raise _Failed(f"bad forward: {argument}")
+    keep, pair = argument.startswith("norebind:"), argument.removeprefix("norebind:")
+    local, _, remote = pair.partition(";")
+    if not local or not remote or ";" in remote or remote.startswith("*"):
+        raise _Failed(f"bad forward: {pair}")
     listeners = _of(transport)
     if old := listeners.get(local):
         if keep:
@@ -83,6 +83,8 @@ async def _list(transport: HostConnection, _: str) -> bytes:
 
 
 async def _kill(transport: HostConnection, local: str) -> bytes:
+    if not local or ";" in local:
+        raise _Failed(f"bad killforward: {local}")
     listener = _of(transport).pop(local, None)
     if listener is None:
         raise _Failed(f"listener '{local}' not found")

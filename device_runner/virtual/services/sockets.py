@@ -16,9 +16,9 @@ Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 async def tcp(stream: Stream, argument: str) -> None:
-    """`tcp:PORT[:HOST]`. The phone reaches nothing but itself, so HOST may only name the loopback."""
-    port, _, host = argument.partition(":")
-    if not port.isascii() or not port.isdigit() or host not in ("", "localhost", LOOPBACK):
+    """`tcp:PORT` or `tcp:localhost:PORT`: adbd reaches nothing but itself (AOSP socket_spec.cpp)."""
+    host, _, port = argument.rpartition(":")
+    if not port.isascii() or not port.isdigit() or host not in ("", "localhost"):
         raise StreamRefused(f"tcp:{argument}")
     await _join(stream, asyncio.open_connection(LOOPBACK, int(port), limit=CHUNK_BYTES))
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import re
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager
 from typing import NoReturn
 
 from device_runner.virtual.services.inbox import Inbox
-from device_runner.virtual.services.receiver import Target, nowhere, open_target
+from device_runner.virtual.services.receiver import NoFolder, NotCreated, Target, nowhere, open_target
 from device_runner.virtual.transport import Stream
 
 MAX_PATH_BYTES = 1024
@@ -29,6 +30,7 @@ _DENT_V1 = struct.Struct("<4s4I")
 _DENT_V2_NAME = struct.Struct("<I")
 _DRY_RUN = 0x80000000
 _WORD_MASK = 0xFFFFFFFF
+_ULONG_MAX = 0xFFFFFFFFFFFFFFFF
 
 
 class _End(Exception):
@@ -67,15 +69,15 @@ class _Conversation:
     async def one(self) -> None:
         """Answer one request. Raises _End or EOFError when there is no next one."""
         name, length = _REQUEST.unpack(await self._inbox.exactly(_REQUEST.size))
-        handler = self._handlers.get(name)
+        if length > MAX_PATH_BYTES:
+            await self._fail("path too long")
+        path = os.fsdecode((await self._inbox.exactly(length)).partition(b"\0")[0])
         if name == b"QUIT":
             raise _End
+        handler = self._handlers.get(name)
         if handler is None:
-            await self._fail(f"unknown command {name!r}")
-        elif length > MAX_PATH_BYTES:
-            await self._fail("path too long")
-        else:
-            await handler(os.fsdecode(await self._inbox.exactly(length)))
+            await self._fail(f"unknown command {int.from_bytes(name, 'little'):08x}")
+        await handler(path)
 
     @property
     def _ahead_s(self) -> int:
@@ -122,22 +124,25 @@ class _Conversation:
         await self._stream.write(b"DONE" + bytes(_STAT_V2.size - 4 + _DENT_V2_NAME.size))
 
     async def _send_v1(self, argument: str) -> None:
-        path, _, mode = argument.rpartition(",")
-        if not path or not mode.isascii() or not mode.isdigit():
-            await self._fail("expected path,mode")
-        await self._take(lambda: open_target(path, int(mode)))
+        path, comma, text = argument.rpartition(",")
+        if not comma:
+            await self._fail("missing , in ID_SEND_V1")
+        mode = _number(text)
+        if mode > _ULONG_MAX:
+            await self._fail("bad mode")
+        await self._take(lambda: open_target(path, mode & _WORD_MASK))
 
     async def _send_v2(self, path: str) -> None:
         _, mode, flags = struct.unpack("<4sII", await self._inbox.exactly(12))
         if flags & ~_DRY_RUN:
-            await self._fail(f"unsupported flags {flags:#x}: no compression was announced")
+            await self._fail(f"unknown flags: {flags & ~_DRY_RUN}")
         await self._take(nowhere if flags & _DRY_RUN else lambda: open_target(path, mode))
 
     async def _take(self, opened: Callable[[], AbstractContextManager[Target]]) -> None:
         data = self._data()
         try:
             if self._faults.now.read_only:
-                raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+                raise NotCreated(errno.EROFS, os.strerror(errno.EROFS))
             if text := self._faults.now.send_error:
                 raise OSError(errno.EIO, text)
             with opened() as target:
@@ -154,8 +159,10 @@ class _Conversation:
             if name == b"DONE":
                 self._mtime_s = word
                 return
-            if name != b"DATA" or word > MAX_DATA_BYTES:
-                await self._fail(f"expected DATA of at most {MAX_DATA_BYTES} bytes")
+            if name != b"DATA":
+                await self._fail("invalid data message")
+            if word > MAX_DATA_BYTES:
+                await self._fail("oversize data message")
             while word:
                 piece = await self._inbox.some(word)
                 word -= len(piece)
@@ -178,7 +185,7 @@ class _Conversation:
 
     async def _refuse(self, error: Exception, data: AsyncIterator[memoryview]) -> NoReturn:
         """Say so at once, but hear the host out: it reads the answer only after its last piece."""
-        text = f"couldn't write file: {_reason(error)}".encode()
+        text = f"{_doing(error)}: {_reason(error)}".encode()
         await self._stream.write(_REQUEST.pack(b"FAIL", len(text)) + text)
         async for _ in data:
             pass
@@ -187,7 +194,7 @@ class _Conversation:
     async def _recv_v2(self, path: str) -> None:
         _, flags = _REQUEST.unpack(await self._inbox.exactly(_REQUEST.size))
         if flags:
-            await self._fail(f"unsupported flags {flags:#x}: no compression was announced")
+            await self._fail(f"unknown flags: {flags}")
         await self._recv_v1(path)
 
     async def _recv_v1(self, path: str) -> None:
@@ -204,6 +211,22 @@ class _Conversation:
         finally:
             os.close(fd)
         await self._stream.write(_REQUEST.pack(b"DONE", 0))
+
+
+def _number(text: str) -> int:
+    """What C's `strtoul` reads at the beginning of a text, in the base that it is written in; 0 without any."""
+    found = re.match(r"\s*\+?(?:0[xX]([0-9a-fA-F]+)|(0[0-7]*)|([1-9][0-9]*))", text)
+    if not found:
+        return 0
+    hexadecimal, octal, decimal = found.groups()
+    return int(hexadecimal, 16) if hexadecimal else int(octal, 8) if octal else int(decimal)
+
+
+def _doing(error: Exception) -> str:
+    """At what adbd would say that it failed."""
+    if isinstance(error, NoFolder):
+        return "secure_mkdirs() failed"
+    return "couldn't create file" if isinstance(error, NotCreated) else "write failed"
 
 
 def _data_packets(fd: int) -> list[bytes]:
