@@ -14,6 +14,7 @@ from device_runner.device import Steadiness, T, ThermalLimits
 from device_runner.local import LocalTransport
 from device_runner.stability import Keeper
 from device_runner.virtual import phone
+from device_runner.virtual.phone import Battery, PhoneState
 from harness.run.context import Run
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
@@ -58,6 +59,18 @@ def test_a_phone_that_stays_cool_gives_samples(tmp_path: Path) -> None:
     assert record.throttled_ms == []
     assert record.steadiness["knobs"]["screen"] == "Awake"
     assert record.steadiness["before"]["gpu_c"] == 36.0
+
+
+def test_a_case_on_a_flat_battery_is_judged_and_not_timed(tmp_path: Path) -> None:
+    phone.prepare(tmp_path)
+    phone.save(tmp_path, PhoneState(battery=Battery(level_percent=12)))
+    record = run(tmp_path)
+    assert record.outcome is Outcome.THROTTLED
+    assert record.message == "nothing was timed: the battery is at 12 %, below its floor of 20 %"
+    assert "run again with --resume" in record.hint
+    assert record.accuracy
+    assert record.accuracy.right
+    assert record.wall_ms == record.throttled_ms == record.device_ms == []
 
 
 @pytest.mark.parametrize(
