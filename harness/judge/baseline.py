@@ -120,11 +120,12 @@ def bless(records: Iterable[Record], *, emulated: bool = False) -> list[Blessing
     for record in records:
         if not record.as_shipped:
             groups[SeriesKey(record.identity_key, record.case)].append(record)
-    return [bless_build(latest_build(group), emulated=emulated) for group in groups.values()]
+    return [bless_build(group, emulated=emulated) for group in groups.values()]
 
 
-def bless_build(group: Sequence[Record], *, emulated: bool = False) -> Blessing:
-    """Judge whether a build is fit to be a baseline by all its records."""
+def bless_build(series: Sequence[Record], *, emulated: bool = False) -> Blessing:
+    """Judge whether the latest build of a series is fit to be a baseline, by all its records."""
+    group = latest_build(series)
     side = side_of(group)
     key = side.key
     if side.outcome is not Outcome.OK:

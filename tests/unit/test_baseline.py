@@ -173,6 +173,13 @@ def test_the_clocks_of_each_session_are_kept_if_they_are_known(tmp_path: Path) -
     assert "clock_histogram" not in blessed(sessions(10)).text()
 
 
+def test_sessions_on_a_runtime_that_was_rebuilt_since_are_not_blessed() -> None:
+    old, rebuilt = (replace(IDENTITY, runtime=digest) for digest in "12")
+    blessing = baseline.bless_build([*sessions(10, 3, identity=old), *sessions(10, 2, identity=rebuilt)])
+    assert blessing.baseline
+    assert [session.runtime for session in blessing.baseline.sessions] == ["2", "2"]
+
+
 def test_the_runtime_that_was_brought_to_the_phone_is_kept(tmp_path: Path) -> None:
     """A file of a device that brings its own is what it was before anybody asked."""
     kept = blessed(sessions(10, identity=replace(IDENTITY, runtime="0a1b2c")))
