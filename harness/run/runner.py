@@ -50,6 +50,7 @@ def run_suite(
             records.append(record)
         progress.done(record)
         if stopped:
+            progress.say("stopped, and what was measured is kept: `adreno-bench show --sustained` shows it")
             raise stopped.__cause__ or stopped
         yield record
 
