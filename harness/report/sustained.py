@@ -99,7 +99,13 @@ def _figure(record: Record) -> Figure:
         axis.grid(alpha=0.3)
         axis.margins(x=0)
         lines = [line for each in drawn_on for line in each.get_lines()]
-        axis.legend(lines, [line.get_label() for line in lines], loc="best", fontsize=8, framealpha=0.8)
+        axis.legend(
+            lines,
+            [line.get_label() for line in lines],
+            loc="lower right" if panel is _latency else "best",
+            fontsize=8,
+            framealpha=0.8,
+        )
     axes[0].set_title(_title(record), loc="left", fontsize=10)
     axes[-1].set_xlabel("seconds since the beginning; shaded: slowed down by heat")
     return figure
