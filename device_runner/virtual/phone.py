@@ -8,6 +8,7 @@ ThermalManagerService and BatteryService.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import platform
 import shutil
@@ -162,11 +163,15 @@ def edit(home: Path, change: Callable[[PhoneState], PhoneState]) -> PhoneState:
 
 
 def show(home: Path, change: Callable[[PhoneState], PhoneState]) -> None:
-    """Let the phone show something else than its state, until that is edited or shown again; the state stays."""
+    """Let the phone show something else than its state, until that is edited or shown again; the state stays.
+
+    What somebody took away is not brought back.
+    """
     with _editing:
         for name, text in _rendered(change(load(home))):
-            if (home / name).read_text() != text:
-                write_whole(home / name, text)
+            with contextlib.suppress(FileNotFoundError):
+                if (home / name).read_text() != text:
+                    write_whole(home / name, text)
 
 
 def reboot(home: Path) -> None:

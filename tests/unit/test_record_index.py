@@ -27,6 +27,7 @@ from harness.run import index_database
 from harness.run.outcome import Outcome
 from harness.run.record import Record, RecordFile, Releases, parse, resume_key
 from harness.run.record_index import RecordIndex
+from harness.run.sustained import Sustained
 
 OLD = Releases(tvm="0.25.0", ffi="0.1.12")
 RECORDS = st.builds(
@@ -36,6 +37,7 @@ RECORDS = st.builds(
     device=st.sampled_from(["a", "b"]),
     as_shipped=st.booleans(),
     quick=st.booleans(),
+    sustained=st.sampled_from([None, None, Sustained(asked_s=1)]),
     artifact=st.sampled_from(["a" * 24, "b" * 24]),
     outcome=st.sampled_from([Outcome.OK, Outcome.WRONG_RESULT, Outcome.DEVICE_LOST]),
     compiled_with=st.sampled_from([None, None, OLD]),
@@ -66,6 +68,7 @@ class Answers:
     cases: list[str]
     every: list[Record]
     newest: list[Record]
+    sustained: list[Record]
     builds: list[list[Record]]
     of_device: list[list[Record]]
     by_key: dict[str, tuple[list[Record], Record | None]]
@@ -80,6 +83,7 @@ def asked(file: Path) -> Answers:
             index.cases,
             every,
             list(index.newest(texture)),
+            list(index.newest(anything, sustained=True)),
             list(index.newest_builds(anything)),
             list(index.newest_builds(anything, "b")),
             {str(key): (index.of_key(key), index.settled(key)) for key in map(resume_key, every)},
@@ -90,21 +94,27 @@ def read(file: Path) -> Answers:
     """The same by reading everything."""
     loaded = RecordFile(file).load()
     every = loaded.records
-    series = _series(every).values()
-    by_key = {key: [r for r in every if resume_key(r) == key] for key in map(resume_key, every)}
+    latencies = [record for record in every if not record.sustained]
+    series = _series(latencies).values()
+    by_key = {key: [r for r in latencies if resume_key(r) == key] for key in map(resume_key, every)}
     return Answers(
         loaded.skipped,
         list(dict.fromkeys(record.device for record in every)),
         sorted({record.case for record in every}),
         every,
-        [([r for r in group if not r.compiled_with] or group)[-1] for group in series if texture(group[0].case)],
+        [_newest(group) for group in series if texture(group[0].case)],
+        [_newest(group) for group in _series([record for record in every if record.sustained]).values()],
         [latest_build(group) for group in series],
-        [latest_build(group) for group in _series([r for r in every if r.device == "b"]).values()],
+        [latest_build(group) for group in _series([r for r in latencies if r.device == "b"]).values()],
         {
             str(key): (of_key, ([None, *(r for r in of_key if r.outcome.conclusive)])[-1])
             for key, of_key in by_key.items()
         },
     )
+
+
+def _newest(group: list[Record]) -> Record:
+    return ([record for record in group if not record.compiled_with] or group)[-1]
 
 
 def _series(records: list[Record]) -> dict[object, list[Record]]:
