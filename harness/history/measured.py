@@ -26,6 +26,7 @@ from harness.history import environment
 from harness.run.context import Origin
 from harness.run.progress import Noted, Progress, Silent
 from harness.run.record import Record, RecordFile
+from harness.run.record_index import RecordIndex
 from harness.run.recording import Recording
 from harness.run.runner import run_suite
 from harness.store import cache_root
@@ -62,9 +63,10 @@ def _kept(request: Request) -> Record | None:
     file = _records()
     if not file or not os.environ.get(environment.REUSE):
         return None
-    key = (request.cases[0].id, request.quirks.as_shipped)
-    latencies = [record for record in file.load().records if not record.quick and not record.sustained]
-    same = [record for record in latencies if (record.case, record.as_shipped) == key]
+    case, as_shipped = request.cases[0].id, request.quirks.as_shipped
+    with RecordIndex(file.path) as index:  # a process asks for each case, of a file that has those of all
+        of_case = index.every(lambda id_: id_ == case)
+    same = [r for r in of_case if r.as_shipped is as_shipped and not r.quick and not r.sustained]
     return same[-1] if same and same[-1].outcome.conclusive else None
 
 

@@ -89,7 +89,7 @@ def run(project: Project, request: HistoryRequest, identity: Identity) -> Made:
         machine = register(identity)
         folder = project.results / machine
         folder.mkdir(parents=True, exist_ok=True)
-        before = {file: len(RecordFile(file).load().records) for file in record_files(folder)}
+        before = {file: file.stat().st_size for file in record_files(folder)}
         without = set(_without_records(folder))
         variables = _variables(request, identity, folder)
         if open_ones := reopened(folder, request.everywhere):
@@ -103,11 +103,11 @@ def run(project: Project, request: HistoryRequest, identity: Identity) -> Made:
 
 
 def added(folder: Path, before: Mapping[Path, int]) -> list[Record]:
-    """The newest record of each case at each commit, of those that came after the first `before` ones of a file.
+    """The newest record of each case at each commit, of those that came after the first `before` bytes of a file.
 
     A commit is a file: what is right at one commit says nothing of another.
     """
-    return [r for file in record_files(folder) for r in latest(RecordFile(file).load().records[before.get(file, 0) :])]
+    return [r for file in record_files(folder) for r in latest(RecordFile(file).load(before.get(file, 0)).records)]
 
 
 def _without_records(folder: Path) -> list[str]:

@@ -209,14 +209,16 @@ class RecordFile:
         end = os.fstat(file).st_size
         return b"\n" if end and os.pread(file, 1, end - 1) != b"\n" else b""
 
-    def load(self) -> Loaded[Record]:
+    def load(self, begin: int = 0) -> Loaded[Record]:
         """Read all records, for files that are known to be small; `harness.run.record_index` asks the others.
+
+        With `begin`, those that were appended since the file had so many bytes; lines are counted from there.
 
         A line that is not a record is skipped and named, never fatal. Raises RigFailure, UsageError.
         """
-        return self.load_as(parse)
+        return self.load_as(parse, begin)
 
-    def load_as(self, parse: Callable[[bytes], T]) -> Loaded[T]:
+    def load_as(self, parse: Callable[[bytes], T], begin: int = 0) -> Loaded[T]:
         """The same of what `parse` makes of a line: less than a record is read the sooner. It raises NotARecord."""
         self.require_file()
         if not self.path.exists():
@@ -224,7 +226,7 @@ class RecordFile:
         records, skipped = [], []
         try:
             with self.path.open("rb", buffering=BUFFER_BYTES) as file:
-                for number, _, line in lines_of(file):
+                for number, _, line in lines_of(file, begin):
                     try:
                         records.append(parse(line))
                     except NotARecord as problem:

@@ -21,7 +21,9 @@ from harness.history import environment, measured, releases, runs
 from harness.history.machine import machine_of, register
 from harness.history.runs import ASV_SOME_FAILED, HistoryRequest, Project, asv, load_project, run
 from harness.report.publish import publish
+from harness.run import index_database, record_index
 from harness.run.outcome import Outcome
+from harness.run.record import parse
 
 PHONE = Identity("phone", "abc", soc="SM8650", gpu="Adreno 750", driver="E031.45", clml="4", rom="r1", abi="arm64-v8a")
 
@@ -228,5 +230,30 @@ def test_what_is_right_at_an_older_commit_does_not_settle_what_is_wrong_at_a_new
     folder = Folder(tmp_path)
     case = "tiny-texture-float32-untuned"
     files = [folder.commit(both(case, 1.0, shipped)) for shipped in (Outcome.OK, Outcome.WRONG_RESULT, Outcome.OK)]
-    outcomes = [record.outcome for record in runs.added(files[0].parent, {files[0].with_suffix(".jsonl"): 2})]
+    oldest = files[0].with_suffix(".jsonl")
+    outcomes = [record.outcome for record in runs.added(oldest.parent, {oldest: oldest.stat().st_size})]
     assert outcomes == [Outcome.OK, Outcome.WRONG_RESULT, Outcome.OK, Outcome.OK]
+
+
+def test_of_the_kept_records_of_a_commit_those_of_other_cases_are_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, cases = Folder(tmp_path / "results"), [Case(f"m{n}", "opencl").id for n in range(20)]
+    kept = folder.commit({key: value for case in cases for key, value in both(case, 1.0, 2.0).items()})
+    for name, value in {
+        environment.RECORDS: str(kept.parent),
+        environment.REUSE: "1",
+        "ASV_COMMIT": "0" * 40,
+        "ASV_ENV_NAME": kept.stem.split("-", 1)[1],
+        "ADRENO_BENCH_CACHE": str(tmp_path / "cache"),
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(index_database, "SMALL_BYTES", 0)
+    read: list[bytes] = []
+    for module in (index_database, record_index):
+        monkeypatch.setattr(module, "parse", lambda line: read.append(line) or parse(line))
+    suite = Suite(models=[f"m{n}" for n in range(20)], paths=["opencl"])
+    for case in cases:
+        record = measured.record_of(suite, case, "worked-round", tmp_path)
+        assert (record.case, record.wall_ms != []) == (case, True)
+    assert len(read) == 2 * len(cases) + 2 * len(cases), "all of them for the index, then the two of each case"
