@@ -253,7 +253,9 @@ def _tuned(record: Record) -> str:
 
 
 def _exit_code(results: _Results, findings_are_fine: bool) -> ExitCode:
-    outcomes = [record.outcome for record in results.all] + [Outcome.DEVICE_LOST] * len(results.lost)
-    if findings_are_fine:
+    """What the run is worth to a shell: right answers that prove nothing are worth nothing."""
+    proving = (record for record in results.all if not (record.outcome is Outcome.OK and record.vacuous))
+    outcomes = [record.outcome for record in proving] + [Outcome.DEVICE_LOST] * len(results.lost)
+    if findings_are_fine and outcomes:
         outcomes = without_findings(outcomes) or [Outcome.OK]
     return exit_code(outcomes)

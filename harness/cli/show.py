@@ -147,7 +147,14 @@ def _show_path_ranking(records: Sequence[Record], as_json: bool) -> None:
         out_json([{**asdict(ranking), "conclusion": ranking.conclusion} for ranking in ranked])
         return
     rows = [
-        (r.model, r.precision, r.tuning, s.path, *_latency(s), "-" if s.mac_share is None else f"{s.mac_share:.0%}")
+        (
+            r.model,
+            r.precision,
+            r.tuning,
+            ", ".join([s.path, *s.remarks]),
+            *_latency(s),
+            "-" if s.mac_share is None else f"{s.mac_share:.0%}",
+        )
         for r in ranked
         for s in r.standings
     ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from harness.cases.case import Case
 from harness.judge.comparison import Comparison
-from harness.judge.remarks import spread_within
+from harness.judge.remarks import remarks, spread_within
 from harness.judge.stats import geomean
 from harness.judge.stats.geomean import Flip, Overall
 from harness.judge.stats.pair import Change, Rules
@@ -34,6 +34,8 @@ class Standing:
     emulated: bool
     mac_share: float | None
     """Share of multiply-accumulates offloaded, on the path that offloads."""
+    remarks: tuple[str, ...] = ()
+    """What stands beside its outcome elsewhere, too: `vacuous`, `as opencl`, `unsteady`."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,12 @@ class PathRanking:
 
     @property
     def conclusion(self) -> str:
-        """One line: who wins and by how much, or why nobody does."""
+        """One line: who wins and by how much, or why nobody does; and what is to be known of which path."""
+        remarked = [f"{one.path} is {', '.join(one.remarks)}" for one in self.standings if one.remarks]
+        return "; ".join([self._winner, *remarked])
+
+    @property
+    def _winner(self) -> str:
         timed = [(standing.wall_ms, standing) for standing in self.standings if standing.wall_ms]
         if not timed:
             return "no path has a latency"
@@ -85,6 +92,7 @@ def _standing(record: Record) -> Standing:
         spread=(timed and spread_within(record.wall_ms)) or 0.0,
         emulated=record.path in record.emulated,
         mac_share=(record.offload or {}).get("mac_share"),
+        remarks=tuple(remark.word for remark in remarks(record)),
     )
 
 

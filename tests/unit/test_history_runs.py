@@ -23,7 +23,7 @@ from harness.history.runs import ASV_SOME_FAILED, HistoryRequest, Project, asv, 
 from harness.report.publish import publish
 from harness.run import index_database, record_index
 from harness.run.outcome import Outcome
-from harness.run.record import parse
+from harness.run.record import Record, parse
 
 PHONE = Identity("phone", "abc", soc="SM8650", gpu="Adreno 750", driver="E031.45", clml="4", rom="r1", abi="arm64-v8a")
 
@@ -250,8 +250,13 @@ def test_of_the_kept_records_of_a_commit_those_of_other_cases_are_not_read_again
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(index_database, "SMALL_BYTES", 0)
     read: list[bytes] = []
+
+    def counted(line: bytes) -> Record:
+        read.append(line)
+        return parse(line)
+
     for module in (index_database, record_index):
-        monkeypatch.setattr(module, "parse", lambda line: read.append(line) or parse(line))
+        monkeypatch.setattr(module, "parse", counted)
     suite = Suite(models=[f"m{n}" for n in range(20)], paths=["opencl"])
     for case in cases:
         record = measured.record_of(suite, case, "worked-round", tmp_path)

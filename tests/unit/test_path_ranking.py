@@ -49,3 +49,13 @@ def test_only_the_latest_record_of_a_path_counts_and_devices_are_kept_apart() ->
     elsewhere = a_record("texture", [1.0] * 10, identity_key="another phone")
     as_shipped = a_record("opencl", [1.0] * 10, as_shipped=True)
     assert [c.standings[0].wall_ms for c in rank_paths([old, new, elsewhere, as_shipped])] == [10.0, 1.0]
+
+
+def test_a_path_whose_answer_proves_nothing_is_marked() -> None:
+    vacuous = a_record("texture", [10.0] * 10, vacuous=["output 0 of 1 is all zero"])
+    (ranked,) = rank_paths([a_record("opencl", [20.0] * 10), vacuous])
+    assert [(standing.path, standing.remarks) for standing in ranked.standings] == [
+        ("texture", ("vacuous",)),
+        ("opencl", ()),
+    ]
+    assert ranked.conclusion.endswith("(noise 0.0%); texture is vacuous")
