@@ -3,7 +3,20 @@
 docs/virtual-device.md says what of it is real and what is emulated.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from device_runner.virtual.faults import Chance, Faults, Heat, Kernels, Mishap, SlowKernels
-from device_runner.virtual.handle import EMULATED, VirtualPhone, virtual_phone
+
+if TYPE_CHECKING:
+    from device_runner.virtual.handle import EMULATED, VirtualPhone, virtual_phone
 
 __all__ = ["EMULATED", "Chance", "Faults", "Heat", "Kernels", "Mishap", "SlowKernels", "VirtualPhone", "virtual_phone"]
+
+
+def __getattr__(name: str) -> Any:
+    """What starts a phone is loaded when it is asked for: the phone's own programs come through here, too."""
+    if name not in __all__:
+        raise AttributeError(f"{__name__} has no {name}")
+    from device_runner.virtual import handle
+
+    return getattr(handle, name)

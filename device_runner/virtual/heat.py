@@ -20,9 +20,8 @@ from device_runner.virtual import phone
 from device_runner.virtual.fault_file import FaultFile
 from device_runner.virtual.faults import Heat
 from device_runner.virtual.phone import BOOT_ID, FAULTS_JSON, GPU_ZONE, PhoneState
+from device_runner.virtual.tvm_rpc.clocked import BUSY_FILE
 
-BUSY_FILE = "data/misc/gpu_busy_us"
-"""Where what runs on the phone counts for how long its GPU was busy, in microseconds."""
 TICK_S = 0.1
 STEP_S = 1.0
 """Longest step of the integration, in the body's own time."""

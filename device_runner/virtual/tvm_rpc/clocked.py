@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from device_runner.virtual.heat import BUSY_FILE
+BUSY_FILE = "data/misc/gpu_busy_us"
+"""Where what runs on the phone counts for how long its GPU was busy, in microseconds."""
 
 SLICE_S = 0.05
 """Work is told of at least as often."""
