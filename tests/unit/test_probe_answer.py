@@ -100,7 +100,13 @@ def test_no_word_of_a_device_does_harm(changes: dict[str, Any]) -> None:
         who = identity(described(**changes))
     except BadAnswer:
         return
-    assert min(who.image2d_max_width, who.image2d_max_height, who.image_max_array_layers) > 0
+    limits = (who.image2d_max_width, who.image2d_max_height, who.image_max_array_layers)
+    assert all(0 < limit < 1 << 31 for limit in limits)
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1 << 63, True, 16384.0, "16384", float("inf")])
+def test_a_limit_that_is_none_is_unknown(limit: Any) -> None:
+    assert identity(described(image2d_max_width=limit)).image2d_max_width == 8192
 
 
 def findings(what: Described, lacking: str = "") -> dict[str, Finding]:

@@ -10,6 +10,8 @@ from typing import Any
 
 CLML_EXTENSION = "cl_qcom_ml_ops"
 UNKNOWN_CLML = "unknown"
+LARGEST_LIMIT = (1 << 31) - 1
+"""Of an image, in pixels or layers: a driver that says more says nothing."""
 _MODEL = re.compile(r"OpenCL \d+\.\d+ (.*\d.*)")
 
 
@@ -96,7 +98,8 @@ def _device(told: Mapping[str, Any]) -> OpenCLDevice:
         return plain(str(told.get(key) or ""))
 
     def limit(key: str) -> int | None:
-        return int(told.get(key) or 0) or None
+        value = told.get(key)
+        return value if type(value) is int and 0 < value <= LARGEST_LIMIT else None
 
     return OpenCLDevice(
         text("platform"),
