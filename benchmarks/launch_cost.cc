@@ -63,31 +63,30 @@ int main() {
   for (int i = 0; i < 3; ++i) {
     tensors.push_back(tvm::runtime::Tensor::Empty({16}, {kDLFloat, 32, 1}, {kDLOpenCL, 0}));
     buffers.push_back(clCreateBuffer(device.context(), CL_MEM_READ_WRITE, 64, nullptr, &code));
-    Check(code, "clCreateBuffer");
+    Check(code);
   }
 
   const cl_device_id id = device.facts().id;
   const char* source = kSource;
   const adreno_bench::CommandQueue queue(clCreateCommandQueue(device.context(), id, 0, &code));
-  Check(code, "clCreateCommandQueue");
+  Check(code);
   const adreno_bench::Program program(clCreateProgramWithSource(device.context(), 1, &source, nullptr, &code));
-  Check(code, "clCreateProgramWithSource");
-  Check(clBuildProgram(program.get(), 1, &id, nullptr, nullptr, nullptr), "clBuildProgram");
+  Check(code);
+  Check(clBuildProgram(program.get(), 1, &id, nullptr, nullptr, nullptr));
   const adreno_bench::Kernel plain(clCreateKernel(program.get(), "empty", &code));
-  Check(code, "clCreateKernel");
+  Check(code);
 
   void* const data[3] = {tensors[0]->data, tensors[1]->data, tensors[2]->data};
   const auto through_sidecar = [&] { kernel(data[0], data[1], data[2], 1); };
   const auto through_opencl = [&] {
     for (cl_uint i = 0; i < 3; ++i)
-      Check(clSetKernelArg(plain.get(), i, sizeof(cl_mem), &buffers[i]), "clSetKernelArg");
+      Check(clSetKernelArg(plain.get(), i, sizeof(cl_mem), &buffers[i]));
     const std::size_t one = 1;
-    Check(clEnqueueNDRangeKernel(queue.get(), plain.get(), 1, nullptr, &one, &one, 0, nullptr, nullptr),
-          "clEnqueueNDRangeKernel");
+    Check(clEnqueueNDRangeKernel(queue.get(), plain.get(), 1, nullptr, &one, &one, 0, nullptr, nullptr));
   };
   for (int round = -1; round < kRounds; ++round) {  // the first one warms up
     const double sidecar_ns = NanosecondsEach(through_sidecar, [&] { device.queue().Finish(); });
-    const double plain_ns = NanosecondsEach(through_opencl, [&] { Check(clFinish(queue.get()), "clFinish"); });
+    const double plain_ns = NanosecondsEach(through_opencl, [&] { Check(clFinish(queue.get())); });
     if (round >= 0) std::printf("%.1f %.1f\n", sidecar_ns, plain_ns);
   }
   for (const cl_mem buffer : buffers) clReleaseMemObject(buffer);
