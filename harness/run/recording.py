@@ -60,7 +60,7 @@ class Stopped(SystemExit):
     """A person stopped a sustained run. Its record is kept all the same; what stopped it is the cause."""
 
     def __init__(self, record: Record) -> None:
-        super().__init__("stopped")
+        super().__init__(130)  # as of a command that Ctrl-C ended
         self.record = record
 
 
