@@ -9,6 +9,8 @@ import pytest
 from waiting import LONG_S, eventually
 
 from device_runner.virtual import VirtualPhone, phone, userland
+from harness.doctor import machine
+from harness.doctor.finding import Condition
 
 
 @pytest.fixture
@@ -99,6 +101,17 @@ def test_where_there_is_neither_this_hosts_shell_stands_in(tmp_path: Path, monke
     assert (programs / "sh").readlink() == Path("/bin/sh")
     assert not (programs / "cat").exists()
     assert "shell" in a_phone(tmp_path / "phone").emulated
+
+
+def test_the_doctor_says_whose_shell_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not userland.why_not():
+        (there,) = machine.CHECKS["phone's shell"](tmp_path)
+        assert there.state is Condition.OK
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (missing,) = machine.CHECKS["phone's shell"](tmp_path)
+    assert missing.state is Condition.NOTE
+    assert "no mksh and no toybox" in missing.seen
+    assert "apt-get install mksh toybox" in missing.fix
 
 
 def test_with_them_nothing_of_the_shell_is_emulated(tmp_path: Path) -> None:
