@@ -54,6 +54,7 @@ cl_int clGetDeviceIDs(cl_platform_id platform, cl_device_type type, cl_uint room
 cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t room, void* out, size_t* told) {
   const size_t limit = is("zero") ? 0 : 16384, layers = is("zero") ? 0 : 2048;
   const cl_device_type type = CL_DEVICE_TYPE_GPU;
+  const cl_uint pitch = 64;
   const cl_ulong number = is("zero") ? 0 : 32768;
   (void)device;
   switch (what) {
@@ -66,6 +67,7 @@ cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t room, vo
     case CL_DEVICE_IMAGE2D_MAX_WIDTH:
     case CL_DEVICE_IMAGE2D_MAX_HEIGHT: return give(&limit, sizeof(limit), room, out, told);
     case CL_DEVICE_IMAGE_MAX_ARRAY_SIZE: return give(&layers, sizeof(layers), room, out, told);
+    case CL_DEVICE_IMAGE_PITCH_ALIGNMENT: return give(&pitch, sizeof(pitch), room, out, told);
     case CL_DEVICE_PROFILING_TIMER_RESOLUTION:
       if (is("fragile")) raise(SIGSEGV);
       return CL_INVALID_VALUE;
