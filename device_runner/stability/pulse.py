@@ -23,9 +23,10 @@ def pulses(look: Callable[[], Reading], tolerated_status: int = 0) -> Callable[[
 
 
 def _pulse(last: Reading, now: Reading, tolerated_status: int) -> Pulse:
-    busy_mhz = busy_clock_mhz(last, now)
+    counted_mhz = busy_clock_mhz(last, now)
+    busy_mhz = None if counted_mhz is None else round(counted_mhz)
     return Pulse(
-        clock_mhz=now.clock_mhz if busy_mhz is None else round(busy_mhz),
+        clock_mhz=busy_mhz if now.clock_stats else now.clock_mhz,
         gpu_c=now.gpu_c,
         power_level=now.thermal_pwrlevel,
         thermal_status=now.thermal_status,

@@ -12,6 +12,7 @@ from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable, ThermalLimits
 from device_runner.failures import DeviceLost
 from device_runner.virtual import Heat, VirtualPhone
+from device_runner.virtual.phone import PhoneState
 from harness.cases.plan import Budget
 from harness.run.sustained import Collected, Sustained, sustain
 
@@ -42,15 +43,15 @@ def test_inference_follows_the_clock_that_heat_lowers(
     phone.fault(heat=HOTHEAD, simulate_inference_s=simulated_s)
     assert phone.emulated[-2:] == ("inference time", "heat at 150 times its pace")
     measured = sustained(device, opencl_program, 5)
-    assert measured.throttled_after_s
+    assert measured.throttled_after_s is not None
     assert "heat held the GPU at power level" in measured.throttled_why
     assert measured.figures
     assert (measured.figures.hottest_c or 0) > HOTHEAD.slow_down_c - 5
     assert min(one.clock_mhz or 800 for one in measured.bins) < 800
-    if simulated_s:
-        at_top = [one.wall_ms for one in measured.bins if one.clock_mhz == 800]
-        below = [one.wall_ms for one in measured.bins if one.clock_mhz and one.clock_mhz <= 600]
-        assert max(at_top[:1]) < 1.1 * 3 < max(below)
+    if simulated_s:  # in a bin that was spent at one level; others are mixtures
+        at_one = [one for one in measured.bins if one.clock_mhz in PhoneState().gpu.levels_mhz]
+        for one in at_one:
+            assert one.wall_ms == pytest.approx(3 * 800 / (one.clock_mhz or 1), rel=0.3)
 
 
 def test_a_reboot_in_the_middle_keeps_what_was_measured(
