@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from harness.divergence.trial import Trial
 from harness.models.pieces import Network, Operator, Piece
 from harness.revisions.bisect.search import RevisionState, Search
-from harness.run.outcome import Outcome
+from harness.run.outcome import Outcome, Owner
 
 MOST_STEPS = 16
 """How far the second search looks back from the operator that was found."""
@@ -95,4 +95,5 @@ def _state(trial: Trial, outcome: Outcome) -> RevisionState:
     if trial.record.outcome is outcome:
         return RevisionState.BAD
     ran = trial.record.outcome in (Outcome.OK, Outcome.WRONG_RESULT)
-    return RevisionState.GOOD if ran else RevisionState.SKIP
+    built = trial.record.library_bytes is not None  # though this device may be unable to run it
+    return RevisionState.GOOD if ran or (built and outcome.owner is Owner.COMPILER) else RevisionState.SKIP

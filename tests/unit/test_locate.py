@@ -68,3 +68,13 @@ def test_a_defect_that_no_piece_around_shows_is_not_given_one() -> None:
     assert found.first.number == 30
     assert found.smallest is None
     assert max(len(trial.piece.operators) for trial in found.around) == 16
+
+
+def test_what_could_be_built_is_past_a_compile_error_though_the_device_cannot_run_it() -> None:
+    def run(piece: Piece, name: str) -> Trial:
+        fails = any(operator.number == 5 for operator in piece.operators)
+        facts = {"outcome": Outcome.COMPILE_ERROR} if fails else {"outcome": Outcome.UNSUPPORTED, "library_bytes": 1000}
+        return Trial(piece, a_record(**facts), Path(name))
+
+    found = locate(a_chain(9), Outcome.COMPILE_ERROR, run, quietly)
+    assert [operator.number for operator in found.candidates] == [5]
