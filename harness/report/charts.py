@@ -1,11 +1,13 @@
 """Latency over commits, one chart for each model of a device, drawn by plotly in the reader's browser.
 
 The page holds the points as JSON, thinned where they are many; `charts.js` draws a chart when it comes into view. Both
-it and plotly's own script, taken from the installed package, lie beside the page, which works from a folder.
+it and plotly's own script, taken from the installed package and packed, lie beside the page, which works from a folder.
 """
 
 from __future__ import annotations
 
+import base64
+import gzip
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -22,7 +24,7 @@ from harness.history.results import History, Point, Series
 from harness.report import words
 from harness.report.thinning import drawn
 
-PLOTLY, SCRIPT = "plotly.min.js", "charts.js"
+PLOTLY, SCRIPT = "plotly.js", "charts.js"
 LINES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 """One for each path of a model, so that they can be told apart without colour."""
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
@@ -47,11 +49,16 @@ class Chart:
 
 
 def write_scripts(folder: Path) -> None:
-    """Put the two scripts beside the pages."""
+    """Put the two scripts beside the pages; packed, plotly's has two fifths of its length."""
     from plotly.offline import get_plotlyjs
 
-    (folder / PLOTLY).write_text(get_plotlyjs(), encoding="utf-8")
-    (folder / SCRIPT).write_text((files("harness.report") / "templates" / SCRIPT).read_text("utf-8"), encoding="utf-8")
+    packed = base64.b64encode(gzip.compress(get_plotlyjs().encode(), mtime=0)).decode()
+    (folder / PLOTLY).write_text(_template(PLOTLY).replace("GZIPPED", packed), encoding="utf-8")
+    (folder / SCRIPT).write_text(_template(SCRIPT), encoding="utf-8")
+
+
+def _template(name: str) -> str:
+    return (files("harness.report") / "templates" / name).read_text("utf-8")
 
 
 def charts(history: History, moved: Iterable[Event] = ()) -> list[Chart]:

@@ -149,4 +149,8 @@ const seen = new IntersectionObserver((entries) => {
     });
   }
 }, { rootMargin: "200px" });
-document.querySelectorAll("[data-chart]").forEach((element) => seen.observe(element));
+const places = document.querySelectorAll("[data-chart]");
+plotly.then(
+  () => places.forEach((element) => seen.observe(element)),
+  (error) => places.forEach((element) => element.append(`This browser cannot draw (${error.message}); points.csv has all points.`)),
+);
