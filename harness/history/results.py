@@ -181,7 +181,7 @@ def _points(file: Path, skipped: list[str]) -> Iterator[tuple[Key, Point]]:
         raise _Foreign(f"{file}: not a results file of asv ({type(error).__name__}: {error})") from None
     kept = load_kept(file.with_suffix(".jsonl"))
     skipped.extend(kept.skipped)
-    records = {(one["case"], state_of_quirks(as_shipped=one.get("as_shipped", False))): one for one in kept.records}
+    records = {(one.case, state_of_quirks(as_shipped=one.as_shipped)): one for one in kept.records}
     located = dict(zip(records, locations_ms([comparable_ms(one) for one in records.values()]), strict=True))
     for key in {**latencies, **outcomes}:
         value, low, high = latencies.get(key, (None, None, None))
@@ -220,26 +220,26 @@ def state_of_quirks(*, as_shipped: bool) -> str:
 def _from_record(
     commit: str, date_ms: int, record: Kept, wall_ms: float, low: float | None, high: float | None
 ) -> Point:
-    other_path = as_opencl(record["path"], record.get("facts", {}))
-    vacuous = record.get("vacuous", [])
+    other_path = as_opencl(record.path, record.facts)
+    vacuous = record.vacuous
     remarks = [*vacuous, other_path.why] if other_path else vacuous
     return Point(
         commit,
         date_ms,
-        record["outcome"],
-        record.get("message") or "; ".join(remarks),
+        record.outcome,
+        record.message or "; ".join(remarks),
         None if math.isnan(wall_ms) else wall_ms,
         _ms(low),
         _ms(high),
-        record.get("max_abs_err"),
-        record.get("tolerance"),
-        record["tvm"],
-        record["ffi"],
-        record["harness"],
-        record.get("quirks", ()),
-        record.get("artifact", ""),
-        emulated=record["path"] in record["emulated"],
-        vacuous=record["outcome"] is Outcome.OK and bool(vacuous),
+        record.max_abs_err,
+        record.tolerance,
+        record.tvm,
+        record.ffi,
+        record.harness,
+        record.quirks,
+        record.artifact,
+        emulated=record.path in record.emulated,
+        vacuous=record.outcome is Outcome.OK and bool(vacuous),
         remark=other_path.word if other_path else "",
     )
 
