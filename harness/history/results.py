@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from sys import intern
 from typing import Any, NamedTuple
 
 from pydantic_core import from_json
@@ -233,15 +234,21 @@ def _from_record(
         _ms(high),
         record.max_abs_err,
         record.tolerance,
-        record.tvm,
-        record.ffi,
-        record.harness,
-        record.quirks,
-        record.artifact,
+        intern(record.tvm),  # one text for all points that have it, not a million
+        intern(record.ffi),
+        intern(record.harness),
+        _same(record.quirks),
+        intern(record.artifact),
         emulated=record.path in record.emulated,
         vacuous=record.outcome is Outcome.OK and bool(vacuous),
         remark=other_path.word if other_path else "",
     )
+
+
+@functools.lru_cache(1 << 10)
+def _same(quirks: tuple[str, ...]) -> tuple[str, ...]:
+    """The first of all equal ones."""
+    return quirks
 
 
 def _from_asv(
