@@ -15,8 +15,8 @@ from device_runner.virtual.faults import Mishap
 from device_runner.virtual.phone import BOOT_COMPLETED
 from device_runner.virtual.transport import HostConnection, Phone
 
-TVM_RPC = b"tvm_rpc.server"
-"""In the command line of the server and its workers, and of nothing else."""
+TVM_RPC = (b"tvm_rpc.server", b"/tvm_rpc\0server")
+"""In the command line of the server and its workers, ours and TVM's own, and of nothing else."""
 
 _FORGOTTEN = ("debug.*", "virtual.power.fixed_performance", "virtual.power.wakefulness")
 """Properties that do not outlive a boot. Settings do."""

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 _ROUNDS = 50
@@ -14,20 +15,24 @@ PHONE_ID = "ADRENO_BENCH_PHONE"
 """Environment of every process of a phone; the value is new each time a phone is started."""
 
 
-def end_all_of(phone_id: str, *, running: bytes = b"") -> None:
+def end_all_of(phone_id: str, *, running: Sequence[bytes] = (b"",)) -> None:
     """Kill every process but this one that has the phone's id in its environment, however it detached itself.
 
-    With `running`, only those that have it in their command line.
+    With `running`, only those that have one of these in their command line.
     """
     mark = f"{PHONE_ID}={phone_id}".encode()
     for _ in range(_ROUNDS):  # a process may start another while we look
-        found = [pid for pid in _others() if mark in _environment(pid) and running in _command_line(pid)]
+        found = [pid for pid in _others() if mark in _environment(pid) and _has_any(_command_line(pid), running)]
         if not found:
             return
         for pid in found:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(_ROUND_S)
+
+
+def _has_any(line: bytes, words: Sequence[bytes]) -> bool:
+    return any(word in line for word in words)
 
 
 def _others() -> list[int]:
