@@ -38,6 +38,8 @@ class Compiled:
     compile_s: float
     offload: dict[str, Any] | None = None
     """What went to CLML and what stayed, on the path that asks (`harness.paths.clml.offload.OffloadReport`)."""
+    launches: dict[str, dict[str, Any]] | None = None
+    """By kernel (`harness.paths.launches.Launch`); None in what was built before this was noted."""
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from harness.models.spec import InputSpec
 from harness.paths import PATHS
 from harness.paths.base import BuiltModule, ImageLimits
 from harness.paths.clml.offload import offload_of
+from harness.paths.launches import launches
 from harness.paths.lowered import add_host_entry, outputs, vdevices
 from harness.paths.workaround import edit_model
 from harness.quirks import quirks_of
@@ -48,7 +49,8 @@ def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
         lowered = path.lower(mod, target, quirks)
     entries = add_host_entry(lowered)
     with _step("build"):
-        executable = path.build(entries, target, quirks)
+        tir: list[Any] = []
+        executable = path.build(entries, target, quirks, tir.append)
         built = BuiltModule(lowered, executable, opencl_source(executable))
     if built.source:
         (out_dir / KERNELS).write_text(built.source, encoding="utf-8")
@@ -63,6 +65,7 @@ def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
         quirks=[quirk.id for quirk in quirks],
         facts=asdict(path.facts(built)),
         offload=offload_of(lowered),
+        launches={name: asdict(launch) for mod in tir for name, launch in launches(lowered, mod).items()},
         compile_s=time.perf_counter() - started,
     )
 

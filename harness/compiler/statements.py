@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from device_runner.failures import RigFailure
@@ -29,6 +29,15 @@ def map_children(statement: Any, rewrite: Callable[[Any], Any]) -> Any:
         return with_block(statement, rewrite(statement.block.body), statement.block.alloc_buffers)
     body = getattr(statement, "body", None)
     return statement if body is None else with_body(statement, rewrite(body))
+
+
+def walk(statement: Any) -> Iterator[Any]:
+    """The statement and all that it consists of, from the outermost in."""
+    yield statement
+    parts = [getattr(statement, name, None) for name in ("then_case", "else_case", "body")]
+    for inner in [*getattr(statement, "seq", ()), *parts]:
+        if inner is not None:
+            yield from walk(inner)
 
 
 def with_body(statement: Any, body: Any) -> Any:

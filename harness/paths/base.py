@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -53,6 +53,10 @@ class PathFacts:
     """Memory planned for intermediate tensors, without the row padding that a device may add to images."""
 
 
+def unseen(_: Any) -> None:
+    """For whoever does not want to see the module after all TIR passes."""
+
+
 class CompilationPath(Protocol):
     """One way to reach the device. A path is one file, registered in `harness.paths.PATHS`."""
 
@@ -66,8 +70,10 @@ class CompilationPath(Protocol):
     def lower(self, mod: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
         """From an imported IRModule to what the VM's code generator takes."""
 
-    def build(self, lowered: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
-        """A VM executable."""
+    def build(
+        self, lowered: Any, target: Any, workarounds: Sequence[Workaround], see: Callable[[Any], None] = unseen
+    ) -> Any:
+        """A VM executable. `see` is told the module after all TIR passes, where the path runs them."""
 
     def check(self, built: BuiltModule) -> None:
         """Raises `InvalidKernel` for what no device could run, before a device sees it."""

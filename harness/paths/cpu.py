@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.paths.base import BuiltModule, ImageLimits, PathFacts, host_target
+from harness.paths.base import BuiltModule, ImageLimits, PathFacts, host_target, unseen
 from harness.paths.lowered import path_facts
 from harness.paths.workaround import Workaround
 
@@ -30,8 +30,10 @@ class CpuPath:
         with target:
             return relax.get_pipeline("default")(mod)
 
-    def build(self, lowered: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
-        """TVM's generic TIR passes, then code generation."""
+    def build(
+        self, lowered: Any, target: Any, workarounds: Sequence[Workaround], see: Callable[[Any], None] = unseen
+    ) -> Any:
+        """TVM's generic TIR passes, of which nothing is seen, then code generation."""
         from tvm import relax
 
         return relax.build(lowered, target, relax_pipeline=None)

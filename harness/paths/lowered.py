@@ -78,6 +78,11 @@ def memory_scopes(mod: Any) -> list[str]:
     return [str(device.memory_scope) for device in mod.global_infos.get("vdevice", [])]
 
 
+def calls_of_functions(mod: Any) -> list[str]:
+    """Names of the compiled functions that `main` calls, in its order and as often as it does."""
+    return [str(call.op.name_hint) for call in _calls(mod, "")]
+
+
 def _calls(mod: Any, operator: str) -> Iterator[Any]:
     """Calls of an operator in `main`; of compiled functions if it is empty."""
     import tvm

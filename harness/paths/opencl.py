@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
 from harness.compiler.passes import adreno_relax_passes, adreno_tir_passes, tir_pipeline
 from harness.compiler.running import run_passes, run_step
-from harness.paths.base import BuiltModule, ImageLimits, PathFacts, host_target
+from harness.paths.base import BuiltModule, ImageLimits, PathFacts, host_target, unseen
 from harness.paths.kernels import check_images
 from harness.paths.lowered import path_facts
 from harness.paths.workaround import Workaround, edit_relax, edit_tir
@@ -40,12 +40,20 @@ class OpenCLPath:
         with target:
             return run_passes(edit_relax(adreno_relax_passes(target), workarounds), mod)
 
-    def build(self, lowered: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
+    def build(
+        self, lowered: Any, target: Any, workarounds: Sequence[Workaround], see: Callable[[Any], None] = unseen
+    ) -> Any:
         """TVM's own TIR passes for this target, with the workarounds, then code generation."""
         from tvm import relax
 
         passes = edit_tir(adreno_tir_passes(), workarounds)
-        with tir_pipeline(partial(run_passes, passes)) as pipeline:
+
+        def run(mod: Any) -> Any:
+            made = run_passes(passes, mod)
+            see(made)
+            return made
+
+        with tir_pipeline(run) as pipeline:
             build = partial(relax.build, target=target, relax_pipeline=None, tir_pipeline=pipeline)
             return run_step("code generation", build, lowered)
 
