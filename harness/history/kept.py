@@ -34,7 +34,7 @@ class Kept(msgspec.Struct, frozen=True, gc=False):
     facts: dict[str, int] = {}
 
 
-_read = msgspec.json.Decoder(Kept).decode
+_decoder = msgspec.json.Decoder(Kept)
 _SHARED = [name for name in Kept.__struct_fields__ if name in Record.model_fields]
 
 
@@ -45,15 +45,23 @@ def _parse(line: bytes) -> Kept:
     which knows the texts that a record has for numbers that JSON lacks, and says what is wrong.
     """
     try:
-        return _read(line)
+        return _decoder.decode(line)
     except msgspec.MsgspecError:
         record = parse(line)
         return Kept(**{name: getattr(record, name) for name in _SHARED})
 
 
 def load_kept(file: Path) -> Loaded[Kept]:
-    """What is kept in a file of records; nothing if there is none. Raises RigFailure, UsageError."""
-    return RecordFile(file).load_as(_parse)
+    """What is kept in a file of records; nothing if there is none. Raises RigFailure, UsageError.
+
+    All lines are read in one call. Only where that fails they are read one by one, which tells the torn from the sound.
+    """
+    records = RecordFile(file)
+    records.require_file()
+    try:
+        return Loaded(_decoder.decode_lines(file.read_bytes()), [])
+    except (OSError, msgspec.MsgspecError):
+        return records.load_as(_parse)
 
 
 def comparable_ms(kept: Kept) -> list[float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import pairwise
 
 from harness.history.events import state_of
 from harness.history.results import Point
@@ -35,11 +35,12 @@ def _changes(points: Sequence[Point]) -> Iterator[int]:
 
 
 def _extremes(points: Sequence[Point]) -> Iterator[int]:
+    walls_ms = [point.wall_ms for point in points]
     bounds = [len(points) * number // BUCKETS for number in range(BUCKETS + 1)]
-    return chain.from_iterable(_extremes_of(points, range(*bound)) for bound in pairwise(bounds))
-
-
-def _extremes_of(points: Sequence[Point], bucket: range) -> list[int]:
-    """The first place if nothing in the bucket has a latency: a stretch of marks stays a stretch."""
-    timed = [(wall_ms, place) for place in bucket if (wall_ms := points[place].wall_ms) is not None]
-    return [min(timed)[1], max(timed)[1]] if timed else [bucket[0]]
+    for begin, end in pairwise(bounds):
+        timed = [wall_ms for wall_ms in walls_ms[begin:end] if wall_ms is not None]
+        if timed:
+            yield walls_ms.index(min(timed), begin, end)
+            yield walls_ms.index(max(timed), begin, end)
+        else:
+            yield begin  # a stretch of marks stays a stretch

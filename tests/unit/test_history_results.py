@@ -10,6 +10,7 @@ import pytest
 from history_results import IDENTITY, Folder, a_record, both, names
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from harness.cases.case import Case
 from harness.history import asv_plugin
@@ -208,7 +209,7 @@ def test_asv_is_told_why_a_case_has_no_numbers(folder: Folder, monkeypatch: pyte
 
 
 def test_a_vacuous_point_is_neither_right_nor_a_fix(folder: Folder) -> None:
-    vacuous = a_point(Outcome.OK)._replace(vacuous=True)
+    vacuous = replace(a_point(Outcome.OK), vacuous=True)
     assert state_of(vacuous) is CaseState.VACUOUS
     case = Case.parse(CASE)
 
@@ -217,9 +218,9 @@ def test_a_vacuous_point_is_neither_right_nor_a_fix(folder: Folder) -> None:
         return [event.verdict for event in events(history)]
 
     wrong, right = a_point(Outcome.WRONG_RESULT), a_point(Outcome.OK)
-    assert verdicts(wrong, vacuous._replace(commit="b")) == []
-    assert verdicts(vacuous, wrong._replace(commit="b")) == [Verdict.WRONG]
-    assert verdicts(right, vacuous._replace(commit="b")) == []
+    assert verdicts(wrong, replace(vacuous, commit="b")) == []
+    assert verdicts(vacuous, replace(wrong, commit="b")) == [Verdict.WRONG]
+    assert verdicts(right, replace(vacuous, commit="b")) == []
 
 
 def test_what_a_vacuous_record_says_stands_in_its_point(folder: Folder) -> None:
