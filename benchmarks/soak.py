@@ -19,6 +19,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -26,6 +27,7 @@ import psutil
 from tabulate import tabulate
 
 from device_runner.adb_device import AdbDevice
+from device_runner.deadline import Deadline
 from device_runner.failures import Failure
 from device_runner.recovery.rungs import reconnect
 from device_runner.registry import VIRTUAL, open_device
@@ -48,12 +50,15 @@ from harness.store import cache_root
 
 FREEZE_S = 1.0
 CALL_S = 30.0
+COMMAND_LIMIT = 200
 WARM_UP = 6
 """Cases without faults that come first: libraries are loaded and artifacts pushed before anything is counted."""
 GROWTH_MB = 40.0
 """Host memory that may be gained over a soak: Python and TVM keep some of what they once had."""
 HEALING_S = 30.0
-SETTLING_S = 5.0
+SETTLING_S = 60.0
+GOES_BY_ITSELF = {"host_fds", "host_threads", "host_children", "adb_forwards", "device_processes"}
+"""What is given `SETTLING_S` to go: a session that was cut off ends on the device, in its own time."""
 
 EXPLAINS = {
     "drop": {Outcome.DEVICE_LOST},
@@ -90,6 +95,8 @@ class Soak:
     """Cases whose outcome, or whose recovery, nothing that was injected explains."""
     before: Footprint
     after: Footprint
+    running: list[str]
+    """The processes under this one at the end: those that are left over are among them."""
     took_s: float
 
     @property
@@ -100,9 +107,7 @@ class Soak:
     @property
     def left_over(self) -> list[str]:
         """What grew."""
-        before, after = asdict(self.before), asdict(self.after)
-        allowed = {"host_memory_mb": GROWTH_MB}
-        return [name for name, was in before.items() if after[name] > was + allowed.get(name, 0)]
+        return grown(self.before, self.after)
 
 
 @dataclass(frozen=True)
@@ -150,7 +155,8 @@ def soak(
         Counter(what for _, what in injected),
         [complaint for span in spans if (complaint := untrue(*span, injected))],
         before,
-        footprint(device),
+        settled(device, before),
+        running(),
         took_s,
     )
 
@@ -167,18 +173,35 @@ def untrue(record: Record, began: float, ended: float, injected: Sequence[tuple[
     return ""
 
 
+def settled(device: AdbDevice, before: Footprint) -> Footprint:
+    """The footprint once all has gone that goes by itself, or at the deadline. Raises `Failure`."""
+    after = footprint(device)
+    for _ in Deadline(SETTLING_S).attempts(0.3):
+        if not GOES_BY_ITSELF.intersection(grown(before, after)):
+            break
+        after = footprint(device)
+    return after
+
+
+def grown(before: Footprint, after: Footprint) -> list[str]:
+    """What there is more of."""
+    allowed = {"host_memory_mb": GROWTH_MB}
+    now = asdict(after)
+    return [name for name, was in asdict(before).items() if now[name] > was + allowed.get(name, 0)]
+
+
+def running() -> list[str]:
+    """A line for each process under this one. The virtual phone's are among them."""
+    lines = []
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            words = " ".join(process.cmdline()) or process.name()
+            lines.append(f"{process.pid} of {process.ppid()}, {process.status()}: {words[:COMMAND_LIMIT]!r}")
+    return lines
+
+
 def footprint(device: AdbDevice) -> Footprint:
-    """Count, here and there, once nothing changes any more: what was killed takes a moment to go. Raises `Failure`."""
-    end = time.monotonic() + SETTLING_S
-    seen = _footprint(device)
-    while True:
-        time.sleep(0.3)
-        before, seen = seen, _footprint(device)
-        if replace(before, host_memory_mb=seen.host_memory_mb) == seen or time.monotonic() > end:
-            return seen
-
-
-def _footprint(device: AdbDevice) -> Footprint:
+    """Count, here and there. Raises `Failure`."""
     gc.collect()  # TVM's virtual machine lies in a cycle, and holds a socket that nobody listens to any more
     adb, us = device.adb, psutil.Process()
     return Footprint(
@@ -245,7 +268,7 @@ def _print(came: Soak) -> bool:
     after = asdict(came.after)
     print(tabulate([(name, was, after[name]) for name, was in asdict(came.before).items()], ("", "before", "after")))
     print("left over: " + (", ".join(came.left_over) or "nothing"))
-    print("\n".join(came.untrue))
+    print("\n".join(came.untrue + (came.running if came.left_over else [])))
     return bool(came.twice or came.untrue or came.left_over)
 
 

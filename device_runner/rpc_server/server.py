@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     import socket
 
 SERVER_SCRIPT = """
+trap '' HUP
 mkdir -p "$1" && cd "$1" || exit 125
 echo "boot $(cat "$2" 2>/dev/null)"
 shift 2
 exec 3<&0 5>&1
-setsid sh -c 'echo $$ >&4; "$@" 4>&-; echo $? >&4' leader "$@" </dev/null 4>&1 >&5 2>&1 3<&- 5>&- | {
+setsid sh -c 'trap : TERM; echo $$ >&4; "$@" 4>&-; echo $? >&4' leader "$@" </dev/null 4>&1 >&5 2>&1 3<&- 5>&- | {
   read -r leader || exit 127
   {
     while read -r _; do :; done <&3
@@ -49,10 +50,12 @@ setsid sh -c 'echo $$ >&4; "$@" 4>&-; echo $? >&4' leader "$@" </dev/null 4>&1 >
 machine's boot, then the server's command.
 
 A shell leads the server's process group, and tells who it is and how the server ended through the pipe, since what
-`setsid` itself says means nothing: Android 11's always forks, and its parent ends with 0 at once. The exit code tells
+`setsid` itself says means nothing: Android 11's always forks, and its parent ends with 0 at once. It outlives SIGTERM:
+a server whose parent ended before it would stay in the group until the machine's init reaps it. The exit code tells
 the host that the group is gone: a signal can no longer be sent to it. The keeper reads by itself, without `cat`: adbd
 has one socket for standard input and output and sends the exit code after the end of file, which a child that is left
-behind would hold back.
+behind would hold back. SIGHUP, which adbd sends when a stream breaks, ends nobody: without its shells the server could
+be left before there is a keeper, and mksh waits a second before it goes.
 """
 
 PORTS = range(20_000, 32_000)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -19,8 +20,11 @@ from waiting import eventually
 from device_runner.deadline import Deadline
 from device_runner.failures import RigFailure, SetupMissing
 from device_runner.local import LocalTransport
-from device_runner.rpc_server.server import PORTS, SERVER_SCRIPT, Server, start_server
+from device_runner.rpc_server.server import KILLED, PORTS, SERVER_SCRIPT, Server, start_server
 from device_runner.virtual import userland
+
+SOON_S = 60.0
+"""Much longer than it takes, for machines that are busy with other things."""
 
 PROGRAM = """
 import os, signal, socket, subprocess, sys, time
@@ -52,7 +56,7 @@ class Machine:
     def behave(self, at_first: str = "", *, when_listening: str = "") -> None:
         self._source.write_text(PROGRAM.format(at_first=at_first, when_listening=when_listening))
 
-    def start(self, toggles: dict[str, str] | None = None, timeout_s: float = 10) -> tuple[Server, socket.socket]:
+    def start(self, toggles: dict[str, str] | None = None, timeout_s: float = SOON_S) -> tuple[Server, socket.socket]:
         return start_server(self.transport, self.command, toggles or {}, Deadline(timeout_s))
 
 
@@ -163,7 +167,7 @@ def test_a_server_that_died_leaves_no_workers(machine: Machine) -> None:
     )
     server, stream = machine.start()
     stream.close()
-    assert server.process.wait(10)
+    assert server.process.wait(SOON_S)
     assert server.process.code == 128 + signal.SIGKILL
     server.stop()
 
@@ -171,17 +175,35 @@ def test_a_server_that_died_leaves_no_workers(machine: Machine) -> None:
 def test_what_is_left_of_the_server_holds_nothing_open_when_it_died(machine: Machine) -> None:
     """adbd sends the exit code after end of file on the one socket that is the shell's input and output."""
     machine.behave("sys.exit(3)")
+    with _on_one_socket(machine) as (host, process):
+        while host.recv(4096):
+            pass
+        assert process.wait(SOON_S) == 3
+
+
+def test_a_broken_stream_ends_the_server_before_its_shell(machine: Machine, tmp_path: Path) -> None:
+    """adbd then sends SIGHUP and closes the socket."""
+    with _on_one_socket(machine) as (host, process):
+        while b"Bind to" not in host.recv(4096):
+            pass
+        process.send_signal(signal.SIGHUP)
+        host.close()
+        assert process.wait(SOON_S) in KILLED
+        assert not _running(tmp_path)
+
+
+@contextmanager
+def _on_one_socket(machine: Machine) -> Iterator[tuple[socket.socket, subprocess.Popen[bytes]]]:
+    """The script as adbd starts it, with the host's end of the socket that is its input and output."""
     host, shell = socket.socketpair()
     words = ["sh", "-c", SERVER_SCRIPT, "serve", machine.transport.root, "/dev/null", *machine.command, "server"]
+    flags = ["--host=127.0.0.1", "--port=0", "--key=key"]
     environment = {**os.environ, **machine.transport.environment}
     io = shell.fileno()
-    with subprocess.Popen(words, stdin=io, stdout=io, stderr=io, env=environment) as process:
+    with host, subprocess.Popen([*words, *flags], stdin=io, stdout=io, stderr=io, env=environment) as process:
         shell.close()
-        host.settimeout(10)
-        with host:
-            while host.recv(4096):
-                pass
-            assert process.wait(10) == 3
+        host.settimeout(SOON_S)
+        yield host, process
 
 
 def test_it_does_not_outlive_the_run_that_started_it(machine: Machine, tmp_path: Path) -> None:
