@@ -47,6 +47,8 @@ KINDS = (
     Kind("oracles", "inputs of a model, and the right answers"),
     Kind("models", "an ONNX file"),
     Kind("pieces", "a part of a network that shows a defect, and its inputs"),
+    Kind("operators", "operator cases, with their inputs and expected outputs"),
+    Kind("operator_results", "what an operator case came to"),
     Kind("tunings", "what tuned runs are given"),
     Kind("toolchains", "a revision of TVM, installed"),
     Kind("releases", "the repository of TVM's releases"),

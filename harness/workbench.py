@@ -6,7 +6,7 @@ Every command that runs or builds cases comes through here, and so do asv's benc
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +61,11 @@ class Request:
         check(suite, cases, cache)
         return cls(suite, cases, cache, quirks, quick, sustain_s)
 
+    @property
+    def paths(self) -> set[str]:
+        """On which its cases are."""
+        return {case.path for case in self.cases}
+
     def plans(self, identity: Identity) -> list[Plan]:
         """The cases, planned for a device. Raises UsageError for a quick look at one that is not emulated."""
         from harness.build.planner import plan_case
@@ -107,12 +112,12 @@ class Workbench:
         return self.run.device
 
 
-def make_ready(request: Request) -> None:
-    """Make what the compile workers need, once, before the first of them wants it."""
+def make_ready(paths: Collection[str], cache: Path) -> None:
+    """Make what the compile workers need for these paths, once, before the first of them wants it."""
     from device_runner.runtimes import clml as clml_runtime
 
-    if any(case.path == "clml" for case in request.cases) and clml_runtime.needed():
-        clml_runtime.library(request.cache)
+    if "clml" in paths and clml_runtime.needed():
+        clml_runtime.library(cache)
 
 
 @contextlib.contextmanager
@@ -139,7 +144,7 @@ def open_workbench(
         _builder(request, name, progress) as builder,
         open_device(name, cache, say=progress.say, progress=progress.pushing) as device,
     ):
-        make_ready(request)
+        make_ready(request.paths, cache)
         remember(name, device.identity, cache)
         tunings, as_shipped = TuningStore(cache), request.quirks.as_shipped
         run = Run(device, tunings, as_shipped, timed=timed, allowed=allowed)

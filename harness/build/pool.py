@@ -11,7 +11,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -23,15 +22,14 @@ from device_runner.disk import disk_full, nearly_full
 from device_runner.failures import Failure, RigFailure
 from harness import failures
 from harness.build.artifact import FAILURE, LIBRARY, MANIFEST, RESULT, STEP, Answers, Artifact, Compiled
+from harness.build.workers import GRACE_S, WORKER, Forked, FromNothing, Starter, Worker
 from harness.cases.plan import Job
 from harness.cases.suite import Limits
 from harness.store import Store, sha256_of
 
 STDERR_TAIL_BYTES = 8_192
-GRACE_S = 5.0
 LOOK_EVERY_S = 1.0
 """At the compiler's step."""
-WORKER = (sys.executable, "-m", "harness.build.worker")
 
 
 KEPT = (failures.CompileFailure.outcome, failures.OracleNotFinite.outcome)
@@ -56,14 +54,16 @@ class Builder:
         processes: int | None = None,
         watch: Watcher = lambda *_: None,
         worker: Sequence[str] = WORKER,
+        forked: bool = False,
     ) -> None:
+        """`forked` is for many small jobs: workers are forked from processes that have the compiler loaded."""
         artifacts = Store(root, "artifacts")
         self._stores = {"compile": artifacts, "reference": artifacts, "oracle": Store(root, "oracles")}
         self._limits = limits
         self._watch = watch
-        self._worker = worker
+        self._starter: Starter = Forked() if forked else FromNothing(worker)
         self._pool = ThreadPoolExecutor(processes or os.cpu_count() or 1, thread_name_prefix="build")
-        self._running: set[subprocess.Popen[bytes]] = set()
+        self._running: set[Worker] = set()
         self._lock = threading.Lock()
         self._closed = False
 
@@ -74,9 +74,10 @@ class Builder:
         with self._lock:
             self._closed = True
             running = list(self._running)
-        for process in running:
-            _end(process)
+        for worker in running:
+            worker.end()
         self._pool.shutdown(wait=True, cancel_futures=True)
+        self._starter.close()
 
     def build(self, jobs: Iterable[Job]) -> dict[str, Artifact | Answers | Failure]:
         """Make all jobs; what each came to, by key. A failure of one is a value, not an exception."""
@@ -136,46 +137,30 @@ class Builder:
 
     def _run(self, job: Job, job_file: Path, log: Path) -> int | None:
         """Exit code of the worker, None if it had to be ended at its deadline."""
-        with log.open("wb") as stderr:
+        with self._lock:
+            if self._closed:
+                raise RigFailure("the build was stopped")
+            worker = self._starter.start(job_file, log)
+            self._running.add(worker)
+        try:
+            return self._wait(job, worker, job_file.with_name(STEP))
+        finally:
+            worker.end()
             with self._lock:
-                if self._closed:
-                    raise RigFailure("the build was stopped")
-                process = subprocess.Popen(
-                    [*self._worker, str(job_file)],
-                    stdin=subprocess.DEVNULL,
-                    stdout=stderr,
-                    stderr=stderr,
-                    start_new_session=True,
-                    env={**os.environ, "TVM_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
-                )
-                self._running.add(process)
-            try:
-                return self._wait(job, process, job_file.with_name(STEP))
-            finally:
-                _end(process)
-                with self._lock:
-                    self._running.discard(process)
+                self._running.discard(worker)
 
-    def _wait(self, job: Job, process: subprocess.Popen[bytes], step_file: Path) -> int | None:
+    def _wait(self, job: Job, worker: Worker, step_file: Path) -> int | None:
         """Exit code, None at the deadline. Meanwhile whoever watches is told each step of the compiler."""
         began, told = time.monotonic(), ""
         while (left_s := began + self._limits.build_s - time.monotonic()) > 0:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                return process.wait(min(LOOK_EVERY_S, left_s))
+                return worker.wait(min(LOOK_EVERY_S, left_s))
             with contextlib.suppress(OSError):
                 step = step_file.read_text(encoding="utf-8")
                 if step and step != told:
                     told = step
                     self._watch(job, f"building: {step}", time.monotonic() - began)
         return None
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a worker and all that it started (the linker, say)."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(GRACE_S)
 
 
 def stored(root: Path, key: str) -> Artifact | None:

@@ -21,10 +21,13 @@ from harness.build.artifact import RESULT, STEP
 from harness.compiler.running import LOG
 
 
-def main(job_file: Path) -> int:
-    """Do the job and write `result.json` beside what it made: `{"done": ...}` or `{"failure": ...}`."""
+def main(job_file: Path, parent: int | None = None) -> int:
+    """Do the job and write `result.json` beside what it made: `{"done": ...}` or `{"failure": ...}`.
+
+    `parent` is the process that forked this one, where it is not the harness itself.
+    """
     job: dict[str, Any] = json.loads(job_file.read_text(encoding="utf-8"))
-    die_with_parent(signal.SIGKILL, job["parent_pid"])  # where there is no such thing, our deadline ends us
+    die_with_parent(signal.SIGKILL, parent or job["parent_pid"])  # where there is no such thing, our deadline ends us
     _limit_memory(job["memory_bytes"])
     out = Path(job["out"])
     _tell_steps(out / STEP)

@@ -41,6 +41,7 @@ COMMANDS = (
         "show",
         "Show the latest record of each case on each device; of a single case, everything that is known.",
     ),
+    Command("ops", "Run single operators on each path, and show which are right, wrong, or do not build."),
     Command("init", "Write a suite file with every key and a comment on each; an existing file is never touched."),
     Command("list", "List the cases of the suite: Model x Path x Precision x Tuning.", module="list_cases"),
     Command(

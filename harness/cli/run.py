@@ -185,7 +185,7 @@ def _on_many(names: Sequence[str], work: _Work, tracker: Address | None) -> _Res
     from harness.workbench import make_ready
 
     work.screen.say(f"opening {', '.join(names)} (the first time, this compiles the runtimes that TVM's wheel lacks)")
-    make_ready(work.request)
+    make_ready(work.request.paths, work.request.cache)
     orders = Orders(work.request.cache, new_id(), work.request.quirks.as_shipped, work.allowed, tracker)
     settled: list[Record] = []
 

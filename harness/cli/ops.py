@@ -1,0 +1,154 @@
+"""`adreno-bench ops`: which operators are right on which path."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from harness.cases.case import Precision
+from harness.cli.options import DEFAULT_DEVICE, AsJson, DeviceName, FindingsAreFine
+from harness.run.outcome import Outcome, exit_code, without_findings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PATHS = ("opencl", "texture", "clml")
+
+
+class SetName(str, Enum):
+    """Which cases."""
+
+    SWEEP = "sweep"
+    ONNX = "onnx"
+    ALL = "all"
+
+
+class Mode(str, Enum):
+    """Which of the known defects of TVM are worked around."""
+
+    WORKED_ROUND = "worked-round"
+    AS_SHIPPED = "as-shipped"
+    BOTH = "both"
+
+
+MODES = {Mode.WORKED_ROUND: (False,), Mode.AS_SHIPPED: (True,), Mode.BOTH: (False, True)}
+
+OperatorGlob = Annotated[
+    list[str] | None,
+    typer.Option("--op", metavar="GLOB", help="Only operators or cases of this name, such as 'conv*'. Repeatable."),
+]
+PathNames = Annotated[
+    list[str] | None, typer.Option("--path", help="opencl, texture or clml; all of them by default. Repeatable.")
+]
+From = Annotated[
+    list[Path] | None,
+    typer.Option("--from", help="Run nothing: show what --json printed, of several releases of TVM too. Repeatable."),
+]
+
+
+def ops(
+    op: OperatorGlob = None,
+    path: PathNames = None,
+    of: Annotated[SetName, typer.Option("--set", help="sweep: ours; onnx: the node tests of ONNX.")] = SetName.SWEEP,
+    mode: Annotated[
+        Mode, typer.Option("--mode", help="With the known defects of TVM worked around, as shipped, or both.")
+    ] = Mode.BOTH,
+    precision: Annotated[Precision, typer.Option("--precision", help="To compile in.")] = Precision.FLOAT32,
+    device: DeviceName = DEFAULT_DEVICE,
+    from_files: From = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Also write a page to this file.")] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables as Markdown.")] = False,
+    findings_are_fine: FindingsAreFine = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run single operators on each path, and show which are right, wrong, or do not build.
+
+    Operators that were built and run before are not run again, so a run that was stopped goes on where it was.
+    """
+    from harness.cli.screen import out, out_json, out_whole
+    from harness.ops.page import Coverage
+
+    if from_files:
+        cells = [cell for file in from_files for cell in _read(file)]
+    else:
+        sets = ("sweep", "onnx") if of is SetName.ALL else (of.value,)
+        cells = _run(sets, op, _paths(path), MODES[mode], precision, device)
+    coverage = Coverage(cells)
+    if html:
+        _write(html, coverage.html(_facts(cells)))
+    if as_json:
+        out_json(cells)
+    elif markdown:
+        out_whole(coverage.markdown())
+    else:
+        out(coverage.text())
+    outcomes = [Outcome(cell["outcome"]) for cell in cells]
+    raise typer.Exit(exit_code(without_findings(outcomes) or [Outcome.OK] if findings_are_fine else outcomes))
+
+
+def _paths(wanted: Sequence[str] | None) -> Sequence[str]:
+    from device_runner.names import suggestion
+    from harness.failures import UsageError
+
+    for name in wanted or ():
+        if name not in PATHS:
+            raise UsageError(f"there is no path {name!r}", hint=suggestion(name, PATHS))
+    return wanted or PATHS
+
+
+def _run(
+    sets: Sequence[str],
+    globs: Sequence[str] | None,
+    paths: Sequence[str],
+    modes: Sequence[bool],
+    precision: Precision,
+    device: str,
+) -> list[dict[str, Any]]:
+    """Every cell, as plain values."""
+    from device_runner.fleet.select import select_one
+    from harness.cli.screen import Screen
+    from harness.compiler.installed import versions
+    from harness.compiler.releases import require_working_pair
+    from harness.ops.run import operators
+    from harness.store import cache_root
+
+    require_working_pair(versions())
+    cache = cache_root()
+    with Screen() as screen:
+        name = select_one(device, cache, screen.say)
+        found = operators(sets, globs, paths, modes, precision, name, cache, screen.say)
+        return [{**one.plain, **versions(), "device": name} for one in found]
+
+
+def _read(file: Path) -> list[dict[str, Any]]:
+    """What `--json` printed. Raises UsageError for anything else."""
+    import json
+
+    from harness.failures import UsageError
+    from harness.ops.page import Coverage
+
+    try:
+        cells: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
+        Coverage(cells).rows()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(
+            f"{file} is not what `adreno-bench ops --json` prints ({type(error).__name__}: {error})",
+            hint="write one with `adreno-bench ops --json > FILE`",
+        ) from error
+    return cells
+
+
+def _facts(cells: Sequence[dict[str, Any]]) -> dict[str, str]:
+    def all_of(key: str) -> str:
+        return ", ".join(dict.fromkeys(str(cell[key]) for cell in cells))
+
+    return {"TVM": all_of("tvm"), "device": all_of("device"), "cases": str(len({cell["name"] for cell in cells}))}
+
+
+def _write(file: Path, text: str) -> None:
+    from device_runner.files import write_whole
+
+    write_whole(file, text)

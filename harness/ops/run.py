@@ -1,0 +1,226 @@
+"""Building and running operator cases: thousands of small libraries, in few sessions of the device.
+
+One server process runs one library after the other; it is replaced as soon as one of them ends badly. What comes out
+wrong or broken in a process that ran others before is run again in a fresh one, and that is what counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from device_runner.failures import Failure, PathFailure
+from device_runner.registry import open_device
+from harness.build.artifact import Answers, Artifact
+from harness.build.pool import Builder
+from harness.cases.suite import Limits
+from harness.ops.catalogue import INPUTS, OUTPUTS, Catalogue, catalogue, choose
+from harness.ops.plan import Cell, cells
+from harness.ops.result import Result, Results, Verdict
+from harness.run.correctness import judge
+from harness.run.outcome import Outcome
+from harness.workbench import make_ready
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from device_runner.device import Device, Session
+    from harness.cases.case import Precision
+
+LIMITS = Limits(build_s=120.0, build_memory_gb=8.0, run_s=60.0)
+"""An operator takes a second; one that takes a minute hangs."""
+PROGRAMS = 200
+"""After so many a process is replaced, whatever they came to: each leaves a little behind."""
+CHUNK = 48
+"""Cells that are built while those before them run."""
+
+Built = Mapping[str, "Artifact | Result"]
+"""By key of the build; a result where there is nothing to run."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """One cell and what became of it."""
+
+    cell: Cell
+    result: Result
+    own: bool
+    """Whether the path did anything of its own, as far as it was built."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The word for it."""
+        return self.result.verdict(own=self.own)
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """For a program, as JSON takes it."""
+        cell = self.cell
+        return {
+            "name": cell.case.name,
+            "operator": cell.case.operator,
+            "set": cell.case.set,
+            "dtype": cell.dtype,
+            "path": cell.path,
+            "as_shipped": cell.as_shipped,
+            "verdict": self.verdict.value,
+            "outcome": self.result.outcome.value,
+            "message": self.result.message,
+            "max_rel_err": self.result.max_rel_err,
+            "artifact": cell.compile.key,
+        }
+
+
+class Operators:
+    """Runs cells on a device. A context manager: leaving it ends the session."""
+
+    def __init__(self, device: Device, builder: Builder, results: Results, say: Callable[[str], None]) -> None:
+        self._device = device
+        self._builder = builder
+        self._results = results
+        self._say = say
+        self._session: Session | None = None
+        self._ran = 0
+        """Programs that ran in this session."""
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Operators:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end_session()
+
+    def run(self, catalogue: Catalogue, cells: Sequence[Cell]) -> Iterator[Found]:
+        """What becomes of each cell, in their order. Raises DeviceFailure and RigFailure; what is done is kept."""
+        chunks = [cells[start : start + CHUNK] for start in range(0, len(cells), CHUNK)]
+        with ThreadPoolExecutor(1, thread_name_prefix="ahead") as beside:
+            ahead: list[Future[Built]] = [beside.submit(self._build, chunk) for chunk in chunks]
+            try:
+                for number, (chunk, future) in enumerate(zip(chunks, ahead, strict=True), 1):
+                    built = future.result()
+                    yield from (self._one(catalogue, cell, built[cell.compile.key]) for cell in chunk)
+                    self._say(f"{min(number * CHUNK, len(cells))} of {len(cells)} done")
+            finally:
+                for future in ahead:
+                    future.cancel()
+
+    def _build(self, chunk: Sequence[Cell]) -> Built:
+        """Build what is not known to crash the compiler."""
+        crashed = {cell.compile.key: self._results.find(_crash(cell)) for cell in chunk}
+        built = self._builder.build(cell.compile for cell in chunk if not crashed[cell.compile.key])
+        return {
+            cell.compile.key: crashed[cell.compile.key] or self._built(cell, built[cell.compile.key]) for cell in chunk
+        }
+
+    def _built(self, cell: Cell, built: Artifact | Answers | Failure) -> Artifact | Result:
+        if isinstance(built, Artifact):
+            return built
+        assert isinstance(built, Failure)
+        result = Result(Outcome(built.outcome), built.message)
+        if result.outcome in (
+            Outcome.COMPILER_CRASH,
+            Outcome.COMPILE_TIMEOUT,
+        ):  # which the artifact store does not keep
+            self._results.keep(_crash(cell), result, cell.title)
+        return result
+
+    def _one(self, catalogue: Catalogue, cell: Cell, built: Artifact | Result) -> Found:
+        if isinstance(built, Result):
+            return Found(cell, built, own=True)
+        facts = {
+            "library": built.loadable.sha256,
+            "data": cell.case.data_sha256,
+            "tolerance": cell.relative_tolerance,
+            "identity": self._device.identity.key,
+            "runtime": self._device.identity.runtime,
+        }
+        result = self._results.find(facts)
+        if result is None:
+            result = self._results.keep(facts, self._judged(catalogue, cell, built), cell.title)
+        return Found(cell, result, _own(cell.path, built))
+
+    def _judged(self, catalogue: Catalogue, cell: Cell, artifact: Artifact) -> Result:
+        if self._device.identity.fp16 is False and _half(cell, artifact):
+            return Result(Outcome.UNSUPPORTED, "this device cannot compute in half precision")
+        fresh = self._ran == 0
+        result = self._attempt(catalogue, cell, artifact)
+        if result.outcome is not Outcome.OK and not fresh:
+            self._end_session()
+            result = self._attempt(catalogue, cell, artifact)
+        return result
+
+    def _attempt(self, catalogue: Catalogue, cell: Cell, artifact: Artifact) -> Result:
+        """Run a library once, in the session that there is. Raises whatever is not the path's fault."""
+        inputs = catalogue.arrays(cell.case, INPUTS)
+        expected = list(catalogue.arrays(cell.case, OUTPUTS).values())
+        try:
+            program = self._open_session().load(artifact.loadable, timeout_s=LIMITS.run_s)
+            self._ran += 1
+            given = [inputs[name] for name, _, _ in artifact.compiled.inputs]
+            outputs, _ = program.run(given, timeout_s=LIMITS.run_s)
+        except PathFailure as failure:
+            self._end_session()
+            return Result(Outcome(failure.outcome), failure.message)
+        judged = judge(outputs, expected, cell.relative_tolerance)
+        outcome = Outcome.OK if judged.right else Outcome.WRONG_RESULT
+        return Result(outcome, judged.complaint, judged.max_rel_err if judged.max_rel_err < float("inf") else None)
+
+    def _open_session(self) -> Session:
+        if self._ran >= PROGRAMS:
+            self._end_session()
+        if self._session is None:
+            self._session = self._stack.enter_context(self._device.session({}, timeout_s=LIMITS.run_s))
+        return self._session
+
+    def _end_session(self) -> None:
+        self._session, self._ran = None, 0
+        with contextlib.suppress(Failure):  # of a process that is to end anyway
+            self._stack.close()
+
+
+def _crash(cell: Cell) -> dict[str, str]:
+    return {"crash": cell.compile.key}
+
+
+def _half(cell: Cell, artifact: Artifact) -> bool:
+    asked = cell.dtype.startswith("float16")
+    return asked or bool(artifact.compiled.facts.get("half_kernels"))
+
+
+def _own(path: str, artifact: Artifact) -> bool:
+    """Whether a path did anything that path `opencl` does not."""
+    if path == "texture":
+        return artifact.compiled.facts.get("image_kernels", 0) > 0
+    if path == "clml":
+        return bool((artifact.compiled.offload or {}).get("subgraphs"))
+    return True
+
+
+def operators(
+    sets: Sequence[str],
+    globs: Sequence[str] | None,
+    paths: Sequence[str],
+    modes: Sequence[bool],
+    precision: Precision,
+    device: str,
+    cache: Path,
+    say: Callable[[str], None],
+) -> Iterator[Found]:
+    """Open a device and run the chosen cases on it. `modes` are of `as_shipped`. Raises UsageError, and what a device
+    raises.
+    """
+    say("looking for the cases (the first time, they are generated, which takes a minute)")
+    found = [catalogue(name, cache) for name in sets]
+    chosen = choose([case for one in found for case in one.cases], globs)
+    with (
+        Builder(cache, LIMITS, forked=True) as builder,
+        open_device(device, cache, say=say) as opened,
+        Operators(opened, builder, Results(cache), say) as runner,
+    ):
+        make_ready(paths, cache)
+        for one in found:
+            mine = [case for case in chosen if case in one.cases]
+            yield from runner.run(one, list(cells(one, mine, paths, opened.identity, precision=precision, modes=modes)))
