@@ -43,6 +43,8 @@ def everything(root: Path) -> set[tuple[str, str]]:
         "artifacts",
         "oracles",
         "pieces",
+        "operators",
+        "operator_results",
         "tunings",
         "toolchains",
         "releases",

@@ -1,0 +1,54 @@
+"""Workers that are forked from one process: whatever one of them does, the next one does not know."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.build.workers import Forked
+
+SERVER = """
+import os, signal, sys, time
+from harness.build import fork_server, worker
+fork_server.LOADED = ("no.such.module",)
+seen = []
+def main(job_file, parent):
+    seen.append(job_file.name)
+    assert parent == os.getppid()
+    print(seen)
+    {"crash": lambda: os.kill(os.getpid(), signal.SIGSEGV), "hang": lambda: time.sleep(60)}.get(job_file.name, int)()
+    return 7
+worker.main = main
+sys.exit(fork_server.main(int(sys.argv[1])))
+"""
+DEADLINE_S = 30.0
+
+
+@pytest.fixture
+def workers() -> Iterator[Forked]:
+    made = Forked((sys.executable, "-c", SERVER))
+    yield made
+    made.close()
+
+
+def outcome(workers: Forked, folder: Path, job: str, deadline_s: float = DEADLINE_S) -> int:
+    worker = workers.start(folder / job, folder / f"{job}.log")
+    try:
+        return worker.wait(deadline_s)
+    finally:
+        worker.end()
+
+
+def test_a_fork_that_crashes_takes_nobody_along_and_leaves_nothing_behind(workers: Forked, tmp_path: Path) -> None:
+    assert outcome(workers, tmp_path, "first") == 7
+    assert outcome(workers, tmp_path, "crash") == -11
+    assert outcome(workers, tmp_path, "last") == 7
+    assert (tmp_path / "last.log").read_text() == "['last']\n"
+
+
+def test_a_fork_that_hangs_is_ended_and_the_next_job_gets_another_process(workers: Forked, tmp_path: Path) -> None:
+    with pytest.raises(subprocess.TimeoutExpired):
+        outcome(workers, tmp_path, "hang", 0.5)
+    assert outcome(workers, tmp_path, "next") == 7

@@ -1,0 +1,267 @@
+"""Operator cases: what is generated, what is run and what is kept, and the table."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import onnx
+import pytest
+from fake_device import ANSWER, FakeDevice, things
+from onnx import helper
+
+from device_runner.failures import DeviceCrash, DeviceLost, Failure
+from harness.build.artifact import Artifact
+from harness.build.pool import Builder
+from harness.cases.case import Precision
+from harness.cases.plan import Job
+from harness.failures import CompileFailure, CompilerCrash, UsageError
+from harness.ops import onnx_tests, sweep
+from harness.ops.catalogue import INPUTS, MODEL, OUTPUTS, Catalogue, OperatorCase, catalogue, choose
+from harness.ops.network import OperatorNetwork
+from harness.ops.page import Coverage
+from harness.ops.plan import Cell
+from harness.ops.result import Results, Verdict
+from harness.ops.run import Found, Operators
+from harness.ops.sweep_table import ENTRIES
+from harness.run.outcome import Outcome
+
+
+@pytest.fixture
+def small_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalogue:
+    wanted = [entry for entry in ENTRIES if entry.name in ("maxpool_2x2", "log", "split_channels")]
+    monkeypatch.setattr(sweep, "ENTRIES", wanted)
+    return catalogue("sweep", tmp_path)
+
+
+def test_what_can_read_an_image_comes_alone_and_after_a_convolution(small_sweep: Catalogue) -> None:
+    names = [case.name for case in small_sweep.cases]
+    assert names == ["maxpool_2x2", "maxpool_2x2_after_conv", "log", "split_channels", "split_channels_after_conv"]
+    model = onnx.load(small_sweep.file(small_sweep.cases[1], MODEL))
+    assert [node.op_type for node in model.graph.node] == ["Conv", "MaxPool"]
+    onnx.checker.check_model(model)
+
+
+def test_the_expected_outputs_are_those_of_the_operator(small_sweep: Catalogue) -> None:
+    case = small_sweep.cases[0]
+    (x,) = small_sweep.arrays(case, INPUTS).values()
+    (y,) = small_sweep.arrays(case, OUTPUTS).values()
+    np.testing.assert_array_equal(y, x.reshape(1, 16, 7, 2, 7, 2).max((3, 5)))
+
+
+def test_a_set_is_generated_once(small_sweep: Catalogue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "ENTRIES", [])
+    assert catalogue("sweep", tmp_path) == small_sweep
+
+
+def test_names_of_the_sweep_differ_and_each_is_about_one_operator() -> None:
+    names = [entry.name for entry in ENTRIES]
+    assert sorted(names) == sorted(set(names))
+
+
+def test_operators_are_chosen_by_their_name_or_that_of_a_case(small_sweep: Catalogue) -> None:
+    assert {case.operator for case in choose(small_sweep.cases, ["maxpool"])} == {"MaxPool"}
+    assert [case.name for case in choose(small_sweep.cases, ["split_*_after*"])] == ["split_channels_after_conv"]
+    with pytest.raises(UsageError, match="no operator matches 'maxpol'"):
+        choose(small_sweep.cases, ["maxpol"])
+
+
+def node_test(node: Any, inputs: dict[str, Any], output: Any, name: str = "test_It_1") -> Any:
+    values = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        for name, array in {**inputs, node.output[0]: output}.items()
+    ]
+    graph = helper.make_graph([node], "g", values[:-1], values[-1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    return SimpleNamespace(name=name, model=model, data_sets=[(list(inputs.values()), [output])])
+
+
+ROW = np.ones((2, 3), np.float32)
+RANGE = {name: np.array(value, np.float32) for name, value in (("start", 0), ("limit", 3), ("delta", 1))}
+
+
+def taken(monkeypatch: pytest.MonkeyPatch, *tests: Any) -> tuple[list[OperatorNetwork], dict[str, int]]:
+    from onnx.backend.test import loader
+
+    monkeypatch.setattr(loader, "load_model_tests", lambda kind: list(tests))
+    left_out: dict[str, int] = {}
+    return list(onnx_tests.networks(left_out)), left_out
+
+
+def test_what_decides_the_result_of_a_node_test_becomes_a_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    node = helper.make_node("Reshape", ["data", "shape"], ["y"])
+    shape = np.array([3, 2], np.int64)
+    ((network,), _) = taken(monkeypatch, node_test(node, {"data": ROW, "shape": shape}, ROW.reshape(3, 2)))
+    model = onnx.load_model_from_string(network.model)
+    onnx.checker.check_model(model)
+    assert (network.name, [*network.inputs]) == ("it_1", ["data"])
+    assert [value.name for value in model.graph.input] == ["data"]
+    assert [onnx.numpy_helper.to_array(one).tolist() for one in model.graph.initializer] == [[3, 2]]
+
+
+def test_node_tests_that_cannot_be_run_are_counted_by_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    relu = helper.make_node("Relu", ["x"], ["y"])
+    odd = node_test(relu, {"x": ROW}, ROW)
+    odd.model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
+    tests = [
+        odd,
+        node_test(relu, {"x": ROW}, ROW, "test_relu_expanded"),
+        node_test(relu, {"x": ROW}, ROW * np.inf),
+        node_test(relu, {"x": ROW[:0]}, ROW[:0]),
+        node_test(helper.make_node("Range", [*RANGE], ["y"]), RANGE, np.arange(3.0, dtype=np.float32)),
+    ]
+    networks, left_out = taken(monkeypatch, *tests)
+    assert networks == []
+    assert left_out == {
+        "an operator expanded into others": 1,
+        "NaN or infinity": 1,
+        "empty tensors": 1,
+        "no tensors of static shape": 1,
+        "without an input": 1,
+    }
+
+
+class Ready:
+    """Has everything built."""
+
+    def __init__(self, made: Artifact | Failure) -> None:
+        self.made = made
+        self.asked = 0
+
+    def build(self, jobs: Iterable[Job]) -> dict[str, Artifact | Failure]:
+        keys = [job.key for job in jobs]
+        self.asked += len(keys)
+        return dict.fromkeys(keys, self.made)
+
+
+@dataclasses.dataclass
+class Rig:
+    folder: Path
+    device: FakeDevice
+    builder: Ready
+
+    def run(self, count: int = 1) -> list[Found]:
+        case = OperatorCase("relu", "Relu", "float32", "sweep", "m", "d")
+        made = Catalogue(self.folder, (case,), {})
+        (self.folder / "relu").mkdir(exist_ok=True)
+        np.savez(self.folder / "relu" / INPUTS, x=ANSWER)
+        np.savez(self.folder / "relu" / OUTPUTS, y=ANSWER)
+        cells = [
+            Cell(dataclasses.replace(case, data_sha256=f"{number}"), "opencl", Precision.FLOAT32, False, JOB)
+            for number in range(count)
+        ]
+        builder = cast(Builder, self.builder)
+        with Operators(self.device, builder, Results(self.folder), lambda _: None) as operators:
+            return list(operators.run(made, cells))
+
+
+JOB = Job("compile", "c-relu", "relu", {})
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Rig:
+    made = next(thing for thing in things(tmp_path / "built").values() if isinstance(thing, Artifact))
+    return Rig(tmp_path, FakeDevice(), Ready(made))
+
+
+def verdicts(found: list[Found]) -> list[Verdict]:
+    return [one.verdict for one in found]
+
+
+def test_many_operators_run_in_one_session(rig: Rig) -> None:
+    assert verdicts(rig.run(5)) == [Verdict.RIGHT] * 5
+    assert rig.device.steps.count("session") == 1
+
+
+def test_what_was_run_is_not_run_again(rig: Rig) -> None:
+    first = rig.run(2)
+    rig.device.steps.clear()
+    assert rig.run(2) == first
+    assert rig.device.steps == []
+
+
+def test_a_wrong_answer_counts_if_a_fresh_process_gives_it_too(rig: Rig) -> None:
+    rig.device.error = 1.0
+    found = rig.run(2)
+    assert verdicts(found) == [Verdict.WRONG] * 2
+    assert "output 0 is off by 1" in found[0].result.message
+    assert rig.device.steps == ["session", "load", "run", "load", "run", "closed", "session", "load", "run", "closed"]
+
+
+def test_after_a_crash_the_next_operator_gets_a_fresh_process(rig: Rig) -> None:
+    rig.device.fails["run"] = DeviceCrash("the process on the device died of SIGSEGV")
+    assert verdicts(rig.run(2)) == [Verdict.CRASH] * 2
+    assert rig.device.steps.count("session") == 2
+
+
+def test_a_lost_device_is_no_verdict(rig: Rig) -> None:
+    rig.device.fails["run"] = DeviceLost("it is gone")
+    with pytest.raises(DeviceLost):
+        rig.run()
+    del rig.device.fails["run"]
+    assert verdicts(rig.run()) == [Verdict.RIGHT]
+
+
+@pytest.mark.parametrize(
+    ("failure", "verdict", "builds"),
+    [(CompileFailure("Divide by zero"), Verdict.NOT_BUILT, 2), (CompilerCrash("it died"), Verdict.CRASH, 1)],
+)
+def test_a_crash_of_the_compiler_is_kept_by_us_and_its_refusal_by_the_store(
+    rig: Rig, failure: Failure, verdict: Verdict, builds: int
+) -> None:
+    rig.builder.made = failure
+    assert verdicts(rig.run() + rig.run()) == [verdict] * 2
+    assert rig.builder.asked == builds
+    assert rig.device.steps == []
+
+
+def cell(operator: str, path: str, verdict: Verdict, message: str = "", **more: Any) -> dict[str, Any]:
+    named = {"name": operator.lower(), "operator": operator, "dtype": "float32", "tvm": "0.27", "as_shipped": False}
+    return {**named, "path": path, "verdict": verdict.value, "outcome": Outcome.OK.value, "message": message, **more}
+
+
+CELLS = [
+    cell("Conv", "opencl", Verdict.RIGHT),
+    cell("Conv", "opencl", Verdict.RIGHT, name="other"),
+    cell("Conv", "texture", Verdict.WRONG, "output 0 is off by 3"),
+    cell("Conv", "texture", Verdict.NOT_OFFLOADED, name="other"),
+    cell("Relu", "texture", Verdict.NOT_BUILT, "Divide by zero 1"),
+    cell("Add", "texture", Verdict.NOT_BUILT, "Divide by zero 2"),
+]
+
+
+def test_the_table_counts_verdicts_by_operator_and_path() -> None:
+    assert Coverage(CELLS).rows() == [
+        ("Add", "float32", "-", "■1"),
+        ("Conv", "float32", "✓2", "=1 ✗1"),
+        ("Relu", "float32", "-", "■1"),
+        ("all", "", "✓2", "=1 ✗1 ■2"),
+    ]
+
+
+def test_what_is_said_alike_of_several_operators_is_said_once() -> None:
+    found = Coverage(CELLS).findings()
+    assert [(row[0], row[2], row[3]) for row in found] == [
+        ("wrong", "1", "conv"),
+        ("does not build", "2", "Relu, Add"),
+    ]
+
+
+def test_releases_of_tvm_stand_side_by_side() -> None:
+    other = cell("Conv", "opencl", Verdict.CRASH, tvm="0.25")
+    coverage = Coverage([*CELLS, other])
+    assert [coverage.heading(column) for column in coverage.columns] == [
+        "0.27 opencl, worked round",
+        "0.27 texture, worked round",
+        "0.25 opencl, worked round",
+    ]
+
+
+def test_the_page_shows_what_the_table_shows_and_obeys_nothing_in_it() -> None:
+    page = Coverage([*CELLS, cell("Conv", "opencl", Verdict.CRASH, "<script>")]).html({"TVM": "0.27"})
+    assert "✓2 †1" in page
+    assert "<script>" not in page
