@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PHONES := $(VENV)/.phones
+FP16 := $(VENV)/.fp16
 
-.PHONY: demo test test-stock test-arm64 test-light benchmarks lint format lock phones system browser userland clean
+.PHONY: demo test test-stock test-arm64 test-light benchmarks lint format lock phones fp16 system browser userland clean
 
 demo: $(INSTALLED) system userland ## a first look: the default suite on the virtual device, few samples of each case
 	$(BIN)/adreno-bench run --quick --findings-are-fine
@@ -43,6 +44,9 @@ lock:
 	  --extra dev --generate-hashes --no-annotate --no-header --override - pyproject.toml -o requirements.lock
 	printf 'ziglang>=0.14,<0.18\n' | uv pip compile --universal --python-version 3.10 \
 	  --generate-hashes --no-annotate --no-header - -o requirements-phones.lock
+	printf '%s; sys_platform == "linux" and platform_machine == "x86_64"\n' 'intel-opencl-rt>=2025.3' \
+	  'intel-cmplr-lib-rt>=2025.3' | uv pip compile --universal --python-version 3.10 \
+	  --generate-hashes --no-annotate --no-header - -o requirements-fp16.lock
 
 # What links artifacts for arm64 devices. Tests that need it are skipped, with the reason, where it cannot be had.
 phones: $(INSTALLED)
@@ -50,6 +54,15 @@ phones: $(INSTALLED)
 
 $(PHONES): requirements-phones.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-phones.lock
+	touch $@
+
+# Intel's OpenCL for processors, which computes in half precision (docs/float16.md). Its licence is Intel's own, so nothing
+# else installs it. Tests that need it are skipped, with the reason, where it is not.
+fp16: $(INSTALLED) ## an OpenCL device with half precision: 280 MB to fetch, 750 MB on the disk
+	@$(MAKE) --no-print-directory $(FP16) || echo "Intel's OpenCL could not be installed: nothing runs in half precision" >&2
+
+$(FP16): requirements-fp16.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-fp16.lock
 	touch $@
 
 # Bytecode is made of what is imported, when it is: making it of everything takes pip half of its time.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 import shutil
@@ -29,9 +28,6 @@ MOST_VIRTUAL = 64
 
 SHARED = "own cores"
 """Also emulated on a numbered virtual phone: other phones compute on its processor while it is timed."""
-
-OPENCL_VARIABLES = ("ADRENO_BENCH_OPENCL_DEVICE", "OCL_ICD_VENDORS")
-"""These choose OpenCL's device and driver on this host, and also on the virtual phone."""
 
 WAIT_FOR_DEVICE_S = 3600.0
 """How long a run waits for another one to free the device."""
@@ -137,17 +133,21 @@ def why_no_userland() -> str:
 @contextmanager
 def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Device]:
     from device_runner.adb_device import AdbDevice
-    from device_runner.runtimes import host, probe
+    from device_runner.runtimes import host, opencl, probe
     from device_runner.runtimes.phone import RuntimeStore
     from device_runner.transport.adb_transport import AdbTransport
     from device_runner.virtual import faults, virtual_phone
 
     injected = faults.from_environment()
     original = RuntimeStore(cache).kept_for(platform.machine())
-    opencl, clml = host.libraries(cache, without_opencl=original is not None)
-    chosen = {name: value for name in OPENCL_VARIABLES if (value := os.environ.get(name))}
+    opencl_runtime, clml_runtime = host.libraries(cache, without_opencl=original is not None)
     with virtual_phone(
-        cache / name, opencl_runtime=opencl, clml_runtime=clml, original=original, env=chosen, injected=injected
+        cache / name,
+        opencl_runtime=opencl_runtime,
+        clml_runtime=clml_runtime,
+        original=original,
+        env=opencl.chosen(),
+        injected=injected,
     ) as phone:
         transport = AdbTransport(phone.serial, phone.adb_port, phone.root, progress)
         emulated = phone.emulated if name == VIRTUAL else (*phone.emulated, SHARED)
@@ -169,10 +169,10 @@ def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Devi
 def _local(name: str, cache: Path, _progress: Progress | None) -> Iterator[Device]:
     from device_runner.local import RPC_SERVER, LocalDevice, LocalTransport
     from device_runner.rpc_server.tvm_rpc.runtime import EXTRA_LIBRARIES
-    from device_runner.runtimes import host, probe
+    from device_runner.runtimes import host, opencl, probe
 
-    environment = {EXTRA_LIBRARIES: ":".join(str(library) for library in host.libraries(cache) if library)}
-    transport = LocalTransport(str(cache / "local"), environment)
+    libraries = {EXTRA_LIBRARIES: ":".join(str(library) for library in host.libraries(cache) if library)}
+    transport = LocalTransport(str(cache / "local"), {**libraries, **opencl.chosen()})
     yield LocalDevice(name, transport, RPC_SERVER, partial(probe.library, cache))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -15,14 +16,24 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.failures import RigFailure, SetupMissing
+from device_runner.runtimes.opencl.driver import DEVICE_VARIABLE, chosen, packaged_driver
 from device_runner.runtimes.opencl.library import NAME, is_built, sidecar
 from device_runner.runtimes.probe import OpenCLDevice, answer_of, plain
 from device_runner.runtimes.recipe import APT_HINT, package_folder
 
-__all__ = ["DEVICE_VARIABLE", "OpenCLStatus", "is_built", "load", "needed", "opencl_status", "own", "sidecar"]
+__all__ = [
+    "DEVICE_VARIABLE",
+    "OpenCLStatus",
+    "chosen",
+    "is_built",
+    "load",
+    "needed",
+    "opencl_status",
+    "own",
+    "packaged_driver",
+    "sidecar",
+]
 
-DEVICE_VARIABLE = "ADRENO_BENCH_OPENCL_DEVICE"
-"""Environment variable that chooses the OpenCL device: `platform/device`, or one word found in either."""
 RUNTIME = "libtvm_runtime.so"
 STATUS_DEADLINE_S = 60
 OPENCL = 4
@@ -87,6 +98,7 @@ def opencl_status(library: Path, prober: Path) -> OpenCLStatus:
     try:
         done = subprocess.run(
             [sys.executable, "-c", script, str(library), str(prober)],
+            env={**os.environ, **chosen()},
             capture_output=True,
             text=True,
             timeout=STATUS_DEADLINE_S,
