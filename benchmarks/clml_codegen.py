@@ -56,7 +56,7 @@ def main(layers: int = 50) -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "layers.onnx"
         file.write_bytes(network(layers))
-        mod, _ = import_model(file, {})
+        mod, _ = import_model(file)
     target = ClmlPath().target(ImageLimits(), None)
     quirks = quirks_for("clml", Precision.FLOAT32, as_shipped=False)
     theirs = cpu_seconds(clml_offload_passes(clml_pattern_table(), target)[:-1], mod, target)

@@ -105,7 +105,7 @@ def test_code_generation_of_tiny(benchmark: Benchmark, tmp_path: Path) -> None:
     path, model = PATHS["opencl"], model_source("tiny").onnx_file(tmp_path)
 
     def generate() -> Any:
-        module, _ = import_model(model, {})
+        module, _ = import_model(model)
         target = path.target(ImageLimits(16384, 16384, 2048), None)
         return path.build(path.lower(module, target, ()), target, ())
 

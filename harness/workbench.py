@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cases.case import Case
+from harness.cases.model import OnnxModel
 from harness.cases.request import WORKED_AROUND, QuirkPolicy
-from harness.cases.suite import Suite, choose, load_suite
+from harness.cases.suite import Suite, choose, suite_of
 from harness.failures import UsageError
 from harness.store import cache_root
 
@@ -46,17 +47,21 @@ class Request:
         globs: Sequence[str] | None,
         quirks: QuirkPolicy = WORKED_AROUND,
         *,
+        models: Sequence[str | OnnxModel] = (),
         quick: bool = False,
         sustain_s: float = 0.0,
     ) -> Request:
-        """Read the suite and choose its cases by globs. No device is opened. Raises UsageError, SetupMissing."""
+        """Read the suite and choose its cases by globs. No device is opened.
+
+        With `models`, these stand in place of its own; then there need be no file. Raises UsageError, SetupMissing.
+        """
         from harness.build.planner import check
         from harness.compiler.installed import harness_version, versions
         from harness.compiler.releases import require_working_pair
 
         harness_version()  # in every record: without it the run would fail when everything is built
         require_working_pair(versions())
-        suite, cache = load_suite(suite_file), cache_root()
+        suite, cache = suite_of(suite_file, models), cache_root()
         cases = choose(suite, globs)
         check(suite, cases, cache)
         return cls(suite, cases, cache, quirks, quick, sustain_s)

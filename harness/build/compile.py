@@ -6,7 +6,7 @@ import shutil
 import time
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -20,8 +20,10 @@ from harness.cases.case import Precision
 from harness.cases.request import CompileRequest
 from harness.compiler.compat import onnx_operators, opencl_source
 from harness.compiler.running import LOG, StepFailed
-from harness.failures import CompileFailure, UnsupportedOperator
-from harness.models.onnx_model import input_specs, load
+from harness.failures import CompileFailure
+from harness.models.onnx_inputs import input_specs
+from harness.models.onnx_read import load
+from harness.models.operators import require_known
 from harness.models.spec import InputSpec
 from harness.paths import PATHS
 from harness.paths.base import BuiltModule, ImageLimits
@@ -43,7 +45,7 @@ def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
     limits = ImageLimits(request.image2d_max_width, request.image2d_max_height, request.image_max_array_layers)
     target = path.target(limits, request.host_triple)
     with _step("import"):
-        mod, inputs = import_model(Path(request.model_file), request.input_shapes or {})
+        mod, inputs = import_model(Path(request.model_file))
         mod = _with_precision(edit_model(mod, quirks), precision)
     with _step("lower"):
         lowered = path.lower(mod, target, quirks)
@@ -70,18 +72,13 @@ def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
     )
 
 
-def import_model(file: Path, shapes: Mapping[str, Sequence[int]]) -> tuple[Any, tuple[InputSpec, ...]]:
+def import_model(file: Path) -> tuple[Any, tuple[InputSpec, ...]]:
     """Read an ONNX file into TVM. Raises `ModelError`, and `UnsupportedOperator` for what TVM cannot read."""
     from tvm.relax.frontend.onnx import from_onnx
 
     model = load(file)
-    inputs = input_specs(model, shapes)
-    unknown = sorted({node.op_type for node in model.graph.node} - onnx_operators())
-    if unknown:
-        raise UnsupportedOperator(
-            f"TVM's ONNX importer does not know {', '.join(unknown)}",
-            hint="export the model without it, or with an operator set that TVM knows",
-        )
+    inputs = input_specs(model)
+    require_known(model, onnx_operators())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about renamed inputs, which are passed by position
         try:

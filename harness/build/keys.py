@@ -15,6 +15,7 @@ from pathlib import Path
 from harness.cases.plan import Job
 from harness.cases.request import CompileRequest
 from harness.compiler.installed import versions
+from harness.models.spec import Inputs
 from harness.store import key_of, sha256_of
 
 ROOT = Path(__file__).parents[2]
@@ -29,14 +30,19 @@ def compile_job(request: CompileRequest, model_sha256: str, title: str) -> Job:
     return Job("compile", key, title, {"request": dataclasses.asdict(request)})
 
 
-def oracle_job(request: CompileRequest, model_sha256: str, seed: int, title: str, inputs: Path | None = None) -> Job:
+def oracle_job(request: CompileRequest, model_sha256: str, seed: int, title: str, inputs: Path | Inputs) -> Job:
     """The job that computes the oracle's answers. `request` is of the `cpu` path.
 
-    Where there is a file of `inputs`, its content is part of `model_sha256`.
+    The `inputs`, the content of a file or how some are drawn, are part of `model_sha256`.
     """
     key = compile_job(request, model_sha256, title).key
-    payload = {"request": dataclasses.asdict(request), "seed": seed, "inputs": str(inputs) if inputs else None}
+    payload = {"request": dataclasses.asdict(request), "seed": seed, "inputs": plain_inputs(inputs)}
     return Job("oracle", key_of({"compile": key, "seed": seed}), title, payload)
+
+
+def plain_inputs(inputs: Path | Inputs) -> str | dict[str, str]:
+    """A model's inputs as JSON takes them."""
+    return str(inputs) if isinstance(inputs, Path) else {name: str(drawn) for name, drawn in inputs.items()}
 
 
 def reference_job(request: CompileRequest) -> Job:

@@ -39,7 +39,7 @@ def count(array: Array) -> str:
 
 def origin(file: Path, inputs: Values, output: int) -> str:
     """The operator that an output's first NaN or infinity comes from, for a person. Raises whatever TVM raises."""
-    from harness.models.onnx_model import load
+    from harness.models.onnx_read import load
 
     model = load(file)
     start = model.graph.output[output].name

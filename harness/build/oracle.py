@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from device_runner.device import Array
 
 
-def answer(request: dict[str, Any], seed: int, given: str | None, out: Path) -> dict[str, Any]:
-    """Compile for `cpu`, run on the `given` file's inputs or on seeded ones, write all arrays to `out`.
+def answer(request: dict[str, Any], seed: int, given: str | dict[str, str], out: Path) -> dict[str, Any]:
+    """Compile for `cpu`, run it, write all arrays to `out`.
+
+    `given` is the file of its inputs, or how some of them are drawn.
 
     Worker only: it imports TVM. Raises CompileFailure if even LLVM cannot compile the model, and OracleNotFinite if
     there is nothing to compare with.
@@ -29,13 +31,16 @@ def answer(request: dict[str, Any], seed: int, given: str | None, out: Path) -> 
 
     from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS
     from harness.build.compile import compile_model
+    from harness.cases.distribution import Distribution
     from harness.cases.request import CompileRequest
     from harness.models.given_inputs import load_inputs
     from harness.models.spec import InputSpec, seeded_inputs
 
     compiled = compile_model(CompileRequest(**request), out)
     specs = [InputSpec(name, tuple(shape), dtype) for name, shape, dtype in compiled.inputs]
-    inputs = load_inputs(Path(given), specs) if given else seeded_inputs(specs, seed)
+    drawn = {} if isinstance(given, str) else {name: Distribution.parse(text) for name, text in given.items()}
+    file = Path(given) if isinstance(given, str) else None
+    inputs = load_inputs(file, specs) if file else seeded_inputs(specs, seed, drawn)
     machine = relax.VirtualMachine(tvm.runtime.load_module(str(out / compiled.library)), tvm.cpu())
 
     def ask(arrays: Mapping[str, Array]) -> list[Array]:
@@ -45,10 +50,10 @@ def answer(request: dict[str, Any], seed: int, given: str | None, out: Path) -> 
     began = time.monotonic()
     answers = ask(inputs)
     run_s = time.monotonic() - began
-    _require_finite(answers, Path(request["model_file"]), inputs, given)
+    _require_finite(answers, Path(request["model_file"]), inputs, file)
     save_arrays(out / INPUTS, list(inputs.values()))
     save_arrays(out / OUTPUTS, answers)
-    save_arrays(out / OTHER_OUTPUTS, _or_none(lambda: ask(seeded_inputs(specs, seed + 1))))
+    save_arrays(out / OTHER_OUTPUTS, _or_none(lambda: ask(seeded_inputs(specs, seed + 1, drawn))))
     (out / compiled.library).unlink()  # only its answers are needed
     return {"run_s": run_s}
 
@@ -61,7 +66,7 @@ def _or_none(ask: Callable[[], list[Array]]) -> list[Array]:
         return []
 
 
-def _require_finite(answers: Sequence[Array], model: Path, inputs: Mapping[str, Array], given: str | None) -> None:
+def _require_finite(answers: Sequence[Array], model: Path, inputs: Mapping[str, Array], given: Path | None) -> None:
     """Raise OracleNotFinite, with the operator to blame, if an answer cannot be compared with."""
     index = first_not_finite(answers)
     if index is None:

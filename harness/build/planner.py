@@ -12,12 +12,13 @@ from pathlib import Path
 
 from device_runner.device import Identity
 from device_runner.names import suggestion
-from harness.build.keys import compile_job, oracle_job, reference_job
+from harness.build.keys import compile_job, oracle_job, plain_inputs, reference_job
 from harness.build.link import host_triple, linker_version
 from harness.cases.case import Case
+from harness.cases.model import OnnxModel, model_name
 from harness.cases.plan import Budget, Job, Plan
 from harness.cases.request import WORKED_AROUND, CompileRequest, QuirkPolicy
-from harness.cases.suite import OnnxModel, Suite, model_name
+from harness.cases.suite import Suite
 from harness.failures import UsageError
 from harness.models.sources import model_source
 from harness.models.spec import ModelSource
@@ -52,7 +53,8 @@ def model_digest(suite: Suite, name: str, cache: Path) -> str:
 
     Raises UsageError if the model cannot be used.
     """
-    return _digest(_file(suite, name, cache), _inputs(suite, name))
+    source = _source(suite, name)
+    return _digest(source, source.onnx_file(cache / MODELS))
 
 
 def plan_case(
@@ -71,15 +73,17 @@ def plan_case(
 
     Raises UsageError if its model cannot be used.
     """
-    file = _file(suite, case.model, cache)
-    request = _request(suite, case, file, identity, policy)
+    source = _source(suite, case.model)
+    file = source.onnx_file(cache / MODELS)
+    request = _request(case, file, identity, policy)
     return Plan(
         case=case,
-        compile=compile_job(request, _digest(file, _inputs(suite, case.model)), case.id),
+        compile=compile_job(request, _digest(source, file), case.id),
         oracle=plan_oracle(suite, case.model, cache),
         quirks=tuple(request.quirks),
         relative_tolerance=suite.relative_tolerance(case),
         budget=Budget(suite.budget_s, suite.samples, suite.limits.run_s, quick, sustain_s),
+        changes=source.changes(cache / MODELS),
         thermal_limits=suite.steady.thermal_limits(identity.serial),
         reference=None if quick or sustain_s else reference_job(request),
     )
@@ -90,10 +94,10 @@ def plan_oracle(suite: Suite, model: str, cache: Path) -> Job:
 
     Raises UsageError if the model cannot be used.
     """
-    file, inputs = _file(suite, model, cache), _inputs(suite, model)
+    source = _source(suite, model)
+    file = source.onnx_file(cache / MODELS)
     request = CompileRequest(
         model_file=str(file),
-        input_shapes=_shapes(suite, model),
         path="cpu",
         precision="float32",
         quirks=[],
@@ -102,16 +106,15 @@ def plan_oracle(suite: Suite, model: str, cache: Path) -> Job:
         image2d_max_height=0,
         image_max_array_layers=0,
     )
-    return oracle_job(request, _digest(file, inputs), SEED, f"oracle of {model}", inputs)
+    return oracle_job(request, _digest(source, file), SEED, f"oracle of {model}", source.inputs)
 
 
-def _request(suite: Suite, case: Case, file: Path, identity: Identity, policy: QuirkPolicy) -> CompileRequest:
+def _request(case: Case, file: Path, identity: Identity, policy: QuirkPolicy) -> CompileRequest:
     triple = host_triple(identity)
     as_shipped, but_for = policy.as_shipped, policy.with_quirks
     quirks = quirks_for(case.path, case.precision, as_shipped=as_shipped, but_for=but_for)
     return CompileRequest(
         model_file=str(file),
-        input_shapes=_shapes(suite, case.model),
         path=case.path,
         precision=case.precision.value,
         quirks=[quirk.id for quirk in quirks],
@@ -129,29 +132,22 @@ def _model(suite: Suite, name: str) -> str | OnnxModel:
 
 def _source(suite: Suite, name: str) -> ModelSource:
     model = _model(suite, name)
-    if isinstance(model, OnnxModel):
-        return model_source(name, onnx=model.onnx, shapes=model.shapes, inputs=model.inputs)
-    return model_source(name)
+    if not isinstance(model, OnnxModel):
+        return model_source(name)
+    inputs = model.inputs if isinstance(model.inputs, Path) else model.drawn
+    return model_source(name, onnx=model.onnx, shapes=model.shapes, inputs=inputs, clean=model.clean)
 
 
 def _file(suite: Suite, name: str, cache: Path) -> Path:
     return _source(suite, name).onnx_file(cache / MODELS)
 
 
-def _shapes(suite: Suite, name: str) -> dict[str, list[int]] | None:
-    model = _model(suite, name)
-    return model.shapes or None if isinstance(model, OnnxModel) else None
-
-
-def _inputs(suite: Suite, name: str) -> Path | None:
-    model = _model(suite, name)
-    return model.inputs if isinstance(model, OnnxModel) else None
-
-
-def _digest(file: Path, inputs: Path | None) -> str:
+def _digest(source: ModelSource, file: Path) -> str:
     """A model with other inputs is another one: what was settled with the old ones is open again."""
-    own = _digest_of(file, file.stat().st_mtime_ns)
-    return key_of({"model": own, "inputs": _digest_of(inputs, inputs.stat().st_mtime_ns)}) if inputs else own
+    own, inputs = _digest_of(file, file.stat().st_mtime_ns), source.inputs
+    if isinstance(inputs, Path):
+        return key_of({"model": own, "inputs": _digest_of(inputs, inputs.stat().st_mtime_ns)})
+    return key_of({"model": own, "inputs": plain_inputs(inputs)}) if inputs else own
 
 
 @lru_cache(maxsize=256)

@@ -47,6 +47,8 @@ class Plan:
     quirks: tuple[str, ...]
     relative_tolerance: float
     budget: Budget
+    changes: tuple[str, ...] = ()
+    """What is changed in the model that was given before it is compiled, for a person."""
     thermal_limits: ThermalLimits = field(default_factory=ThermalLimits)
     reference: Job | None = None
     """Makes the reference kernel that is timed in the same session."""

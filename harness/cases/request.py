@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -24,7 +24,7 @@ class CompileRequest:
     """All that decides what is compiled, as plain JSON values."""
 
     model_file: str
-    input_shapes: Mapping[str, Sequence[int]] | None
+    """Self-contained, with static shapes."""
     path: str
     precision: str
     quirks: Sequence[str]

@@ -19,6 +19,7 @@ from device_runner.device import ThermalLimits
 from device_runner.files import what_else
 from device_runner.names import suggestion
 from harness.cases.case import Case, Precision, Tuning
+from harness.cases.model import OnnxModel, anchored, model_name
 from harness.failures import UsageError
 
 if sys.version_info >= (3, 11):
@@ -34,20 +35,11 @@ RESOLUTION = {Precision.FLOAT32: 2.0**-23, Precision.FLOAT16: 2.0**-10, Precisio
 """Relative distance of neighbouring numbers (IEEE 754). A finer tolerance would ask for what the format cannot hold."""
 
 DEFAULT_FILE = Path("adreno-bench.toml")
+DEFAULT_PATHS = ("opencl", "texture", "clml")
 
 
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class OnnxModel(_Section):
-    """A user's own network. `shapes` fixes what the file leaves dynamic: `{ input = [1, 3, 224, 224] }`."""
-
-    onnx: Path
-    name: str = ""
-    shapes: dict[str, list[int]] = {}
-    inputs: Path | None = None
-    """An `.npz` file of what it is run on, by input name; seeded random numbers if there is none."""
 
 
 class Limits(_Section):
@@ -164,14 +156,6 @@ class Suite(_Section):
         return self.tolerance.get(case.precision, RELATIVE_TOLERANCE[case.precision.value])
 
 
-def model_name(model: str | OnnxModel) -> str:
-    """The name that stands in case ids: of a zoo model itself, of a file its stem in `[a-z0-9_]`."""
-    if isinstance(model, str) and not model.endswith(".onnx"):
-        return model
-    text = model if isinstance(model, str) else (model.name or str(model.onnx))
-    return re.sub(r"[^a-z0-9_]+", "_", Path(text).stem.lower()).strip("_") or "model"
-
-
 def choose(suite: Suite, globs: Sequence[str] | None) -> list[Case]:
     """The suite's cases that match any of the globs, or else those that it could have.
 
@@ -188,6 +172,20 @@ def _matching(suite: Suite, glob: str) -> list[Case]:
             return found
     globs_that_match = sorted({f"{c.model}-*" for c in suite.cases} | {f"*-{c.path}-*" for c in suite.cases})
     raise UsageError(f"no case matches {glob!r}", hint=suggestion(glob, globs_that_match))
+
+
+def suite_of(file: Path, models: Sequence[str | OnnxModel]) -> Suite:
+    """The suite of a file, with other models in place of its own if there are any; then there need be no such file.
+
+    Raises UsageError.
+    """
+    if not models:
+        return load_suite(file)
+    keys = load_suite(file).model_dump() if file.exists() else {"paths": DEFAULT_PATHS}
+    try:
+        return Suite.model_validate({**keys, "models": models})
+    except ValidationError as error:
+        raise UsageError(f"--model: {error.errors()[-1]['msg']}", hint="name each model once") from None
 
 
 def load_suite(file: Path) -> Suite:
@@ -211,14 +209,7 @@ def load_suite(file: Path) -> Suite:
         if not any(case.matches(tolerance.case) for case in suite.cases):
             where = f"{file}:{_line_of(text, ['tolerances'])}: tolerances"
             raise UsageError(f"{where}: no case matches {tolerance.case!r}", hint="`adreno-bench list` shows the cases")
-    return suite.model_copy(update={"models": [_anchored(model, file.parent) for model in suite.models]})
-
-
-def _anchored(model: str | OnnxModel, folder: Path) -> str | OnnxModel:
-    if isinstance(model, OnnxModel):
-        inputs = folder / model.inputs if model.inputs else None
-        return model.model_copy(update={"onnx": folder / model.onnx, "inputs": inputs})
-    return OnnxModel(onnx=folder / model) if model.endswith(".onnx") else model
+    return suite.model_copy(update={"models": [anchored(model, file.parent) for model in suite.models]})
 
 
 def _explain(file: Path, text: str, error: ValidationError) -> UsageError:

@@ -12,7 +12,9 @@ _TEXT = """\
 # A network of the zoo by its name (mobilenet_v1, resnet18, squeezenet1_1, tiny), or one of your own by its file, from
 # this folder: "models/mine.onnx", or, where its shapes are dynamic or its file's name is not what you call it,
 # { onnx = "models/mine.onnx", name = "mine", shapes = { input = [1, 3, 224, 224] } }
-# and with inputs = "models/mine.npz" if it is to be run on inputs of your own.
+# Named extents do as well, shapes = { batch = 1 }. It is run on inputs of your own with inputs = "models/mine.npz", or
+# on such as are drawn as you say, inputs = { tokens = "integers(0, 9)" }. What an exporter leaves is taken out, but
+# for clean = false.
 models = [MODELS]
 
 # How Adreno is reached: plain OpenCL buffers, image2d textures, or Qualcomm's OpenCL ML library.

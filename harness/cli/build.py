@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from device_runner.failures import Failure
-from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceName, grouped
+from harness.cli.options import DEFAULT_DEVICE, AsJson, DeviceName, ModelOptions, grouped
 from harness.run.outcome import ExitCode, Outcome, exit_code
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ HEADERS = ("case", "built", "library", "quirks", "what it is made of")
 
 
 @grouped
-def build(what: CaseOptions, device: DeviceName = DEFAULT_DEVICE, as_json: AsJson = False) -> None:
+def build(what: ModelOptions, device: DeviceName = DEFAULT_DEVICE, as_json: AsJson = False) -> None:
     """Compile the cases for a device and show what the compiler made of them.
 
     The device is asked for its image limits, because they decide which tensors may be textures; nothing is run on it.

@@ -10,7 +10,7 @@ import typer
 from harness.cli import completion
 from harness.cli.options import DEFAULT_SUITE
 
-DEFAULT_MODELS, DEFAULT_PATHS = ["mobilenet_v1"], ["opencl", "texture", "clml"]
+DEFAULT_MODELS = ["mobilenet_v1"]
 
 
 def init(
@@ -32,6 +32,7 @@ def init(
     ] = None,
 ) -> None:
     """Write a suite file with every key and a comment on each; an existing file is never touched."""
+    from harness.cases.suite import DEFAULT_PATHS
     from harness.cases.template import suite_text
     from harness.cli.screen import out
     from harness.failures import UsageError

@@ -79,6 +79,33 @@ CompilerConfig = Annotated[
 ]
 
 
+Models = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        metavar="MODEL",
+        help="An .onnx file of your own, or a network of the zoo, in place of the suite's models. Repeatable.",
+        autocompletion=completion.models,
+    ),
+]
+Shapes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--shape",
+        metavar="NAME=SIZES",
+        help="What a file leaves open: input=1x3x224x224, or batch=1 by the name of the extent. Repeatable.",
+    ),
+]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        metavar="INPUT",
+        help="What it is run on: an .npz file, or how an input is drawn, as in 'tokens=integers(0, 9)'. Repeatable.",
+    ),
+]
+
+
 @dataclass(frozen=True)
 class SuiteOptions:
     """Which cases of which suite."""
@@ -120,6 +147,23 @@ class CaseOptions(SuiteOptions):
         from harness.quirks import policy_of
 
         return policy_of(self.as_shipped, self.with_quirks)
+
+
+@dataclass(frozen=True)
+class ModelOptions(CaseOptions):
+    """The same, or the suite's cases of other models in place of its own."""
+
+    model: Models = None
+    shape: Shapes = None
+    input: Inputs = None
+
+    def request(self, *, quick: bool = False, sustain_s: float = 0.0) -> Request:
+        """All of it, read and checked. Raises UsageError, SetupMissing."""
+        from harness.cases.model import models_given
+        from harness.workbench import Request
+
+        models = models_given(self.model or (), self.shape or (), self.input or ())
+        return Request.read(self.suite, self.case, self.quirks, models=models, quick=quick, sustain_s=sustain_s)
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from harness.cli.options import (
     DEFAULT_DEVICE,
     DEFAULT_RECORDS,
     AsJson,
-    CaseOptions,
     DeviceNames,
     FindingsAreFine,
+    ModelOptions,
     RecordsFile,
     TrackerAddress,
     grouped,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @grouped
 def run(
-    what: CaseOptions,
+    what: ModelOptions,
     device: DeviceNames = None,
     tracker: TrackerAddress = None,
     records: RecordsFile = DEFAULT_RECORDS,
@@ -211,6 +211,8 @@ def _summary(done: Sequence[Record], records: Path) -> list[str]:
         f"built {built or 'nothing'}, took {reused} from the store; "
         f"pushed {f'{len(sent)} files, {size(sum(sent))}' if sent else 'nothing'}; records are in {records}",
     ]
+    changed = {record.model: record.model_changes for record in done if record.model_changes}
+    lines += [f"{model} was prepared: {'; '.join(changes)}" for model, changes in changed.items()]
     lines += [f"{record.case}: {told}" for record in done if (told := _tuned(record))]
     lines += [f"{record.case}: {_recovered(record)}" for record in done if record.recovery]
     quirks = sorted({quirk for record in done for quirk in record.quirks})

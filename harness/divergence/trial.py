@@ -18,9 +18,10 @@ from harness import store
 from harness.build.artifact import INPUTS, OUTPUTS, Answers
 from harness.build.oracle import load_arrays
 from harness.build.planner import plan_case, plan_oracle
+from harness.cases.model import OnnxModel
 from harness.cases.request import QuirkPolicy
-from harness.cases.suite import OnnxModel, Suite
-from harness.models.onnx_model import load
+from harness.cases.suite import Suite
+from harness.models.onnx_read import load
 from harness.models.pieces import Network, Piece, with_shapes
 from harness.run.outcome import Outcome
 from harness.run.runner import run_suite
@@ -68,7 +69,7 @@ class Trials:
         """Of the one case of a workbench; its oracle must have answers. Raises the failure if it has none."""
         (plan,) = bench.plans
         request = plan.compile.payload["request"]
-        network = Network(load(Path(request["model_file"])), request["input_shapes"] or {})
+        network = Network(load(Path(request["model_file"])))
         inputs = load_arrays(_answers(bench, plan.oracle).folder / INPUTS)
         return cls(bench, plan, network, dict(zip(network.inputs, inputs, strict=True)), folder, progress)
 

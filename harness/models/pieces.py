@@ -10,13 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.models.onnx_model import input_specs
+from harness.models.onnx_inputs import input_specs
+from harness.models.outline import OLDEST_IR_VERSION, tensor_types
 
 if TYPE_CHECKING:
     from device_runner.device import Array
-
-OLDEST_IR_VERSION = 4
-"""Of the format, in which weights need not be inputs, too."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +44,12 @@ class Piece:
 
 
 class Network:
-    """A network that can be cut. `shapes` fixes what the file leaves dynamic."""
+    """A network that can be cut; its inputs have static shapes."""
 
-    def __init__(self, model: Any, shapes: Mapping[str, Sequence[int]]) -> None:
-        self.inputs = tuple(spec.name for spec in input_specs(model, shapes))
+    def __init__(self, model: Any) -> None:
+        self.inputs = tuple(spec.name for spec in input_specs(model))
         self._model = model
-        self._types = _types(model, shapes)
+        self._types = tensor_types(model)
         self._nodes: list[Any] = []
         self._constant: dict[str, Any] = {tensor.name: tensor for tensor in model.graph.initializer}
         """What makes each tensor that depends on no input: a weight, or a node."""
@@ -173,21 +171,3 @@ def _reads(node: Any) -> Iterator[str]:
             own = {value.name for value in (*graph.input, *graph.initializer)}
             own |= {name for inner in graph.node for name in inner.output}
             yield from (name for inner in graph.node for name in _reads(inner) if name not in own)
-
-
-def _types(model: Any, shapes: Mapping[str, Sequence[int]]) -> dict[str, Any]:
-    """Tensor types by name, as far as ONNX's own inference finds them."""
-    import onnx
-
-    fixed = onnx.ModelProto()
-    fixed.CopyFrom(model)
-    for value in fixed.graph.input:
-        if value.name in shapes:
-            kind = value.type.tensor_type
-            kind.shape.CopyFrom(onnx.TensorShapeProto(dim=[{"dim_value": size} for size in shapes[value.name]]))
-    try:
-        known = onnx.shape_inference.infer_shapes(fixed).graph
-    except (onnx.shape_inference.InferenceError, ValueError):
-        known = fixed.graph
-    values = (*known.input, *known.value_info, *known.output)
-    return {value.name: value.type.tensor_type for value in values if value.type.HasField("tensor_type")}

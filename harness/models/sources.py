@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from device_runner.names import suggestion
 from harness.failures import UsageError
+from harness.models.onnx_inputs import Shapes
 from harness.models.onnx_model import OnnxFile
-from harness.models.spec import ModelSource
+from harness.models.spec import Inputs, ModelSource
 
 
 def model_source(
     name: str,
     *,
     onnx: Path | None = None,
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    inputs: Path | None = None,
+    shapes: Shapes | None = None,
+    inputs: Path | Inputs | None = None,
+    clean: bool = True,
 ) -> ModelSource:
     """Where the model comes from. Raises UsageError, with the nearest known name, if there is none."""
     from harness.models.zoo import ZOO
 
     if onnx is not None:
-        return OnnxFile(name, onnx, shapes or {}, inputs)
+        return OnnxFile(name, onnx, shapes or {}, inputs or {}, clean)
     known = {model.name: model for model in ZOO}
     if name not in known:
         hint = suggestion(name, known, otherwise="the zoo has")

@@ -69,6 +69,8 @@ class Record(BaseModel):
     """Key of the artifact in the store."""
     quirks: tuple[str, ...] = ()
     """Upstream defects that were worked around in this build."""
+    model_changes: tuple[str, ...] = ()
+    """What was changed in the model's own file before it was compiled (`harness.models.cleanup`)."""
     as_shipped: bool = False
     quick: bool = False
     """A first look at an emulated device (`run --quick`): its few samples are never compared with others."""

@@ -97,7 +97,7 @@ class Recording:
     def of(cls, plan: Plan, origin: Origin) -> Recording:
         """The recording of a planned case."""
         made = cls(plan.case, origin, artifact=plan.compile.key, quirks=plan.quirks)
-        made.note(quick=plan.budget.quick)
+        made.note(quick=plan.budget.quick, model_changes=plan.changes)
         made.collected = Collected(plan.budget.sustain_s) if plan.budget.sustain_s else None
         return made
 

@@ -18,4 +18,4 @@ def request_for(
 ) -> CompileRequest:
     """A model on a path; `limits` are those of the device's images."""
     quirks = [quirk.id for quirk in quirks_for(path, Precision(precision), as_shipped=as_shipped)]
-    return CompileRequest(str(model), None, path, precision, quirks, host_triple, *limits)
+    return CompileRequest(str(model), path, precision, quirks, host_triple, *limits)

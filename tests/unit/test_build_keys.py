@@ -40,7 +40,7 @@ def test_what_takes_part_in_a_compilation_is_found_by_its_imports() -> None:
         "harness/build/oracle.py",
         "harness/build/reference_kernel.py",
         "harness/build/link.py",
-        "harness/models/onnx_model.py",
+        "harness/models/onnx_read.py",
         "harness/models/spec.py",
         "harness/paths/clml/codegen.py",
         "harness/quirks/texture_store.py",
@@ -80,7 +80,6 @@ def test_everything_in_a_request_but_the_place_of_the_model_is_part_of_the_key()
     key = compile_job(REQUEST, "sha", "title").key
     assert compile_job(dataclasses.replace(REQUEST, model_file="elsewhere.onnx"), "sha", "other title").key == key
     others: dict[str, Any] = {
-        "input_shapes": {"input": [1]},
         "path": "opencl",
         "precision": "float16",
         "quirks": [],
@@ -93,14 +92,14 @@ def test_everything_in_a_request_but_the_place_of_the_model_is_part_of_the_key()
     assert {*others, "model_file"} == {field.name for field in dataclasses.fields(REQUEST)}
     keys = {compile_job(dataclasses.replace(REQUEST, **{name: value}), "sha", "").key for name, value in others.items()}
     assert len({key, compile_job(REQUEST, "another", "").key, *keys}) == len(others) + 2
-    assert len({oracle_job(REQUEST, "sha", seed, "").key for seed in (1, 2)}) == 2
+    assert len({oracle_job(REQUEST, "sha", seed, "", {}).key for seed in (1, 2)}) == 2
 
 
 @pytest.mark.slow
 def test_the_worker_runs_nothing_of_ours_that_is_no_part_of_the_key(tmp_path: Path, sidecar_cache: Path) -> None:
     request = dataclasses.asdict(request_for(TINY.onnx_file(tmp_path), "clml"))
     oracle = dataclasses.asdict(request_for(request["model_file"], "cpu"))
-    job = {"memory_bytes": 1 << 62, "out": str(tmp_path), "parent_pid": os.getpid(), "seed": 1, "inputs": ""}
+    job = {"memory_bytes": 1 << 62, "out": str(tmp_path), "parent_pid": os.getpid(), "seed": 1, "inputs": {}}
     kinds = {"reference": request, "oracle": oracle, "compile": request}
     for kind, asked in kinds.items():
         (tmp_path / f"{kind}.json").write_text(json.dumps({**job, "kind": kind, "request": asked}))

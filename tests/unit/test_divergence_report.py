@@ -23,7 +23,7 @@ def a_network() -> Network:
     nodes = [helper.make_node("Conv", ["x", "w"], ["a"], name="c"), helper.make_node("Relu", ["a"], ["y"], name="r")]
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, 4, 8, 8)) for name in ("x", "y")]
     weights = [helper.make_tensor("w", TensorProto.FLOAT, (4, 4, 1, 1), [1.0] * 16)]
-    return Network(helper.make_model(helper.make_graph(nodes, "net", ends[:1], ends[1:], weights)), {})
+    return Network(helper.make_model(helper.make_graph(nodes, "net", ends[:1], ends[1:], weights)))
 
 
 def a_report(*around: tuple[int, bool], kernels: tuple[CompiledKernel, ...] = ()) -> str:

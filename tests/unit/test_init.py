@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from harness.cases import suite
+from harness.cases.model import OnnxModel
 from harness.cases.suite import Suite, load_suite
 from harness.cases.template import suite_text
 from harness.cli import app
@@ -45,7 +46,7 @@ def uncommented(text: str) -> str:
 
 def test_every_key_stands_in_it_with_its_default(tmp_path: Path) -> None:
     text = suite_text(["tiny"], ["opencl"])
-    for section in (suite.Suite, suite.OnnxModel, suite.Limits, suite.DeviceLimits, suite.Steady, suite.Tolerance):
+    for section in (suite.Suite, OnnxModel, suite.Limits, suite.DeviceLimits, suite.Steady, suite.Tolerance):
         assert [key for key in section.model_fields if key not in text] == []
     assert [model.name for model in ZOO if model.name not in text] == []
     (tmp_path / "all.toml").write_text(uncommented(text).replace("mine-*-float16-*", "tiny-*"))

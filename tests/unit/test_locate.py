@@ -16,7 +16,7 @@ from harness.run.outcome import Outcome
 def a_chain(count: int) -> Network:
     nodes = [helper.make_node("Relu", [f"t{n}"], [f"t{n + 1}"]) for n in range(count)]
     ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (1,)) for name in ("t0", f"t{count}")]
-    return Network(helper.make_model(helper.make_graph(nodes, "chain", ends[:1], ends[1:])), {})
+    return Network(helper.make_model(helper.make_graph(nodes, "chain", ends[:1], ends[1:])))
 
 
 def quietly(_line: str) -> None:

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from harness.failures import ModelError
-from harness.models.onnx_model import OnnxFile, input_specs, load
+from harness.models.onnx_inputs import input_specs
+from harness.models.onnx_model import OnnxFile
+from harness.models.onnx_read import load
 from harness.models.zoo import tiny
 
 
@@ -118,6 +120,96 @@ def test_given_shape_that_cannot_be(shape: list[Any]) -> None:
         input_specs(relu_model([None, 4]), {"x": shape})
 
 
+def test_a_named_extent_is_fixed_wherever_it_stands() -> None:
+    model = relu_model(["batch", "width"])
+    (spec,) = input_specs(model, {"batch": 1, "width": 4})
+    assert spec.shape == (1, 4)
+    with pytest.raises(ModelError, match=r"dynamic shape \[batch, width\]"):
+        input_specs(model, {"batch": 1})
+    with pytest.raises(ModelError, match="no input 'height': its inputs and open extents: x, batch, width"):
+        input_specs(model, {"height": 1})
+    with pytest.raises(ModelError, match="extent 'batch' is given as 0"):
+        input_specs(model, {"batch": 0, "width": 4})
+
+
+def test_an_absurd_shape_is_refused_before_there_is_an_array() -> None:
+    with pytest.raises(ModelError, match="takes more than 4 GB"):
+        input_specs(relu_model(["batch", 4]), {"batch": 10**12})
+
+
+def test_a_dynamic_file_is_prepared_with_its_shapes_and_says_so(tmp_path: Path) -> None:
+    source = OnnxFile("mine", saved(tmp_path, relu_model(["batch", 4])), {"batch": 2})
+    copy = source.onnx_file(tmp_path / "cache")
+    assert source.changes(tmp_path / "cache") == ("fixed x [2, 4]",)
+    (spec,) = input_specs(load(copy))
+    assert spec.shape == (2, 4)
+
+
+def test_what_an_exporter_left_is_kept_where_that_is_asked(tmp_path: Path) -> None:
+    model = relu_model()
+    model.graph.node.insert(0, helper.make_node("Identity", ["x"], ["same"]))
+    model.graph.node[1].input[0] = "same"
+    file = saved(tmp_path, model)
+    assert OnnxFile("mine", file, clean=False).onnx_file(tmp_path / "cache") == file
+    assert OnnxFile("mine", file).changes(tmp_path / "cache") == ("removed 1 Identity",)
+
+
+def test_a_weight_that_is_no_number_is_refused_and_an_infinite_one_is_not(tmp_path: Path) -> None:
+    model = relu_model()
+    for bad in (np.inf, np.nan):
+        array = np.array([0, bad, bad, 1], np.float32)
+        model.graph.initializer[0].CopyFrom(numpy_helper.from_array(array, "w"))
+        source = OnnxFile("mine", saved(tmp_path, model))
+        if np.isinf(bad):
+            source.onnx_file(tmp_path / "cache")
+        else:
+            with pytest.raises(ModelError, match="2 of 4 elements of the weight 'w' are NaN"):
+                source.onnx_file(tmp_path / "cache")
+
+
+@pytest.mark.parametrize(("dims", "said"), [([1 << 40], "takes 4398046511104 bytes"), ([-4], "has the shape")])
+def test_a_weight_that_lies_about_its_shape_costs_no_memory(tmp_path: Path, dims: list[int], said: str) -> None:
+    model = relu_model()
+    model.graph.initializer[0].dims[:] = dims
+    with pytest.raises(ModelError, match=said):
+        load(saved(tmp_path, model))
+
+
+def test_a_cycle_and_a_name_that_is_there_twice_are_refused(tmp_path: Path) -> None:
+    cycle, twice = relu_model(), relu_model()
+    cycle.graph.node[0].input[1] = "z"
+    twice.graph.node[1].output[0] = "y"
+    for model in (cycle, twice):
+        with pytest.raises(ModelError, match=r"is not a valid ONNX model.*: export it again"):
+            load(saved(tmp_path, model))
+
+
+def mutated(draw: st.DrawFn) -> bytes:
+    """A network's bytes with some of them changed, cut out or doubled."""
+    data = bytearray(relu_model().SerializeToString())
+    for _ in range(draw(st.integers(1, 4))):
+        place = draw(st.integers(0, len(data) - 1))
+        kind = draw(st.sampled_from(("change", "cut", "double")))
+        if kind == "change":
+            data[place] = draw(st.integers(0, 255))
+        elif kind == "cut":
+            del data[place : place + draw(st.integers(1, 8))]
+        else:
+            data[place:place] = data[place : place + draw(st.integers(1, 40))]
+        data = data or bytearray(b"\x08")
+    return bytes(data)
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.composite(mutated)())
+def test_a_mutated_file_is_prepared_or_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    folder = tmp_path_factory.mktemp("mutated")
+    file = folder / "model.onnx"
+    file.write_bytes(data)
+    with contextlib.suppress(ModelError):
+        load(OnnxFile("mine", file).onnx_file(folder / "cache"))
+
+
 def test_shape_for_an_unknown_input_names_the_inputs() -> None:
     with pytest.raises(ModelError, match="no input 'image': its inputs: x"):
         input_specs(relu_model(), {"image": [1, 4]})
@@ -162,6 +254,22 @@ def test_external_data_outside_the_folder_is_found_in_attributes_too(tmp_path: P
     model.graph.node.append(helper.make_node("Constant", [], ["c"], value=hidden))
     with pytest.raises(ModelError, match="outside its own folder"):
         OnnxFile("mine", saved(tmp_path, model)).onnx_file(tmp_path / "cache")
+
+
+def test_external_data_that_claims_another_length_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "w.bin").write_bytes(bytes(64))
+    model = with_external_weight("w.bin")
+    model.graph.initializer[0].external_data.add(key="length", value="64")
+    with pytest.raises(ModelError, match=r"it has 64 bytes of 16"):
+        OnnxFile("mine", saved(tmp_path, model)).onnx_file(tmp_path / "cache")
+
+
+@pytest.mark.parametrize("location", ["", "\0", "x" * 5000, "loop", "folder"])
+def test_external_data_at_a_place_that_is_no_file_is_refused(tmp_path: Path, location: str) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ModelError, match="keeps the data of 'w'"):
+        OnnxFile("mine", saved(tmp_path, with_external_weight(location))).onnx_file(tmp_path / "cache")
 
 
 @pytest.mark.parametrize("content", [None, b"short"])

@@ -124,7 +124,7 @@ def saved(folder: Path, nodes: list[Any]) -> CompileRequest:
 
 
 def test_unknown_operator_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedOperator, match="does not know Frobnicate"):
+    with pytest.raises(UnsupportedOperator, match=r"does not know acme\.Frobnicate \(z\)"):
         compile_model(saved(tmp_path, [helper.make_node("Frobnicate", ["x"], ["z"], domain="acme")]), tmp_path)
 
 

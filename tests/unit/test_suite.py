@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from device_runner.device import ThermalLimits
-from harness.cases.suite import OnnxModel, load_suite, model_name
+from harness.cases.model import OnnxModel, model_name, models_given
+from harness.cases.suite import load_suite, suite_of
 from harness.failures import UsageError
 
 GOOD = 'models = ["tiny"]\npaths = ["opencl"]\n'
@@ -115,3 +116,45 @@ def test_a_suite_that_is_not_text_is_refused(tmp_path: Path) -> None:
     file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UsageError, match="cannot read"):
         load_suite(file)
+
+
+def test_models_of_the_command_line_stand_in_place_of_the_suites_own(tmp_path: Path) -> None:
+    file = write(tmp_path, 'models = ["tiny"]\npaths = ["texture"]\nbudget_s = 3\n')
+    given = models_given(["net.onnx", "resnet18"], ["batch=2", "input=1x3x8x8"], ["tokens=integers(0,9)"])
+    suite = suite_of(file, given)
+    assert [case.id for case in suite.cases] == ["net-texture-float32-untuned", "resnet18-texture-float32-untuned"]
+    assert suite.budget_s == 3
+    assert suite.models[0] == OnnxModel(
+        onnx=Path("net.onnx"), shapes={"batch": 2, "input": [1, 3, 8, 8]}, inputs={"tokens": "integers(0,9)"}
+    )
+    assert len(suite_of(tmp_path / "none.toml", given).cases) == 2 * 3
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((["resnet18"], ["batch=1"], []), "--shape is for a file of your own"),
+        ((["a.onnx"], ["1x3"], []), "--shape '1x3' is no shape: it reads input=1x3x224x224"),
+        ((["a.onnx"], ["input=1x-3"], []), "is no shape"),
+        ((["a.onnx"], [], ["a.npz", "b.npz"]), "--input 'a.npz' does not go with another"),
+        ((["a.onnx"], [], ["x=gauss(0,1)"]), "'gauss(0,1)' is no distribution"),
+    ],
+)
+def test_a_command_line_that_cannot_be_meant(words: tuple[list[str], list[str], list[str]], said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        models_given(*words)
+    assert said in str(caught.value)
+
+
+def test_a_model_that_is_named_twice_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"--model: .*'net' stands twice.*: name each model once"):
+        suite_of(tmp_path / "none.toml", models_given(["net.onnx", "other/net.onnx"], [], []))
+
+
+def test_distributions_of_inputs_are_checked_when_the_suite_is_read(tmp_path: Path) -> None:
+    text = 'models = [{{ onnx = "a.onnx", inputs = {{ tokens = "{}" }} }}]\npaths = ["opencl"]\n'
+    (model,) = load_suite(write(tmp_path, text.format("integers(0, 9)"))).models
+    assert isinstance(model, OnnxModel)
+    assert str(model.drawn["tokens"]) == "integers(0, 9)"
+    with pytest.raises(UsageError, match="is no distribution"):
+        load_suite(write(tmp_path, text.format("dice(6)")))

@@ -7,12 +7,13 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
 from device_runner.files import write_whole
 from harness.models import graph
+from harness.models.spec import Inputs
 from harness.models.zoo import mobilenet_v1, resnet18, squeezenet1_1, tiny
 
 
@@ -22,6 +23,8 @@ class ZooModel:
 
     name: str
     build: Callable[[], bytes]
+    inputs: Inputs = field(default_factory=dict)
+    """How some of its inputs are drawn."""
 
     def onnx_file(self, cache_dir: Path) -> Path:
         """The network's file in `cache_dir`, built on first use and again whenever its recipe changes."""
@@ -31,6 +34,10 @@ class ZooModel:
         with suppress(OSError):  # read now, which `adreno-bench cache` goes by; a read-only cache is still a cache
             os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))
         return file
+
+    def changes(self, cache_dir: Path) -> tuple[str, ...]:
+        """Nothing: it is built as it is to be compiled."""
+        return ()
 
     def _recipe(self) -> str:
         """Short hash of all that decides the bytes: our sources, and the libraries that make numbers and protobufs."""

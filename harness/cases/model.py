@@ -1,0 +1,101 @@
+"""A model as the suite names it: a network of the zoo by its name, or a file of a person's own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, field_validator
+
+from harness.cases.distribution import Distribution
+from harness.failures import UsageError
+
+SUFFIXES = (".onnx",)
+"""Of a file of a person's own; any other name is one of the zoo."""
+
+
+class OnnxModel(BaseModel):
+    """A user's own network."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    onnx: Path
+    name: str = ""
+    shapes: dict[str, list[int] | int] = {}
+    """What the file leaves open: whole shapes, `{ input = [1, 3, 224, 224] }`, or named extents, `{ batch = 1 }`."""
+    inputs: Path | dict[str, str] = {}
+    """An `.npz` file of what it is run on, by input name, or how some are drawn: `{ tokens = "integers(0, 9)" }`."""
+    clean: bool = True
+    """Whether what an exporter leaves and inference does not need is taken out (`harness.models.cleanup`)."""
+
+    @field_validator("inputs")
+    @classmethod
+    def _can_be_drawn(cls, inputs: Path | dict[str, str]) -> Path | dict[str, str]:
+        try:
+            for text in inputs.values() if isinstance(inputs, dict) else ():
+                Distribution.parse(text)
+        except UsageError as error:
+            raise ValueError(str(error)) from None
+        return inputs
+
+    @property
+    def drawn(self) -> dict[str, Distribution]:
+        """How some inputs are drawn."""
+        texts = self.inputs if isinstance(self.inputs, dict) else {}
+        return {name: Distribution.parse(text) for name, text in texts.items()}
+
+
+def model_name(model: str | OnnxModel) -> str:
+    """The name that stands in case ids: of a zoo model itself, of a file its stem in `[a-z0-9_]`."""
+    if isinstance(model, str) and not model.endswith(SUFFIXES):
+        return model
+    text = model if isinstance(model, str) else (model.name or str(model.onnx))
+    return re.sub(r"[^a-z0-9_]+", "_", Path(text).stem.lower()).strip("_") or "model"
+
+
+def anchored(model: str | OnnxModel, folder: Path) -> str | OnnxModel:
+    """The model with its paths below a folder."""
+    if isinstance(model, OnnxModel):
+        inputs = folder / model.inputs if isinstance(model.inputs, Path) else model.inputs
+        return model.model_copy(update={"onnx": folder / model.onnx, "inputs": inputs})
+    return OnnxModel(onnx=folder / model) if model.endswith(SUFFIXES) else model
+
+
+def models_given(models: Sequence[str], shapes: Sequence[str], inputs: Sequence[str]) -> list[str | OnnxModel]:
+    """The models of a command line: `--model`, with `--shape` and `--input` for each that is a file.
+
+    Raises UsageError for what cannot be read.
+    """
+    files = [model for model in models if model.endswith(SUFFIXES)]
+    if (shapes or inputs) and not files:
+        wrong = "--shape" if shapes else "--input"
+        raise UsageError(f"{wrong} is for a file of your own", hint="name it with --model FILE.onnx")
+    keys: dict[str, Any] = {"shapes": shapes_given(shapes), "inputs": _inputs(inputs)}
+    return [OnnxModel(onnx=Path(model), **keys) if model in files else model for model in models]
+
+
+def shapes_given(texts: Sequence[str]) -> dict[str, list[int] | int]:
+    """Of `--shape`: `input=1x3x224x224` is a whole shape, `batch=1` one extent. Raises UsageError."""
+    made: dict[str, list[int] | int] = {}
+    for text in texts:
+        name, _, sizes = text.rpartition("=")
+        if not name or not re.fullmatch(r"\d{1,12}(x\d{1,12})*", sizes):
+            raise UsageError(f"--shape {text!r} is no shape", hint="it reads input=1x3x224x224, or batch=1")
+        extents = [int(size) for size in sizes.split("x")]
+        made[name] = extents if len(extents) > 1 else extents[0]
+    return made
+
+
+def _inputs(texts: Sequence[str]) -> Path | dict[str, str]:
+    """A file, or `tokens=integers(0,9)`, as often as there are inputs."""
+    files = [text for text in texts if "(" not in text]
+    if len(files) == 1 == len(texts):
+        return Path(files[0])
+    if files:
+        raise UsageError(f"--input {files[0]!r} does not go with another", hint="one .npz file holds all inputs")
+    drawn = {name: text for name, _, text in (text.rpartition("=") for text in texts)}
+    for text in drawn.values():
+        Distribution.parse(text)
+    return drawn

@@ -1,0 +1,200 @@
+"""An ONNX file, read with suspicion: it may come from anywhere.
+
+Nothing outside its own folder is ever read, no size that it claims is believed before the bytes are seen to be there,
+and every defect is one clear line. Memory stays at the file's own size: the checker, which copies what it is given,
+sees the network without its weights (`harness.models.outline`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from device_runner.files import what_else
+from harness.failures import ModelError
+from harness.models.outline import check
+
+LARGEST_FILE_BYTES = (1 << 31) - 1
+"""Of one protobuf message; a larger network keeps its weights in other files."""
+LARGEST_MODEL_BYTES = LARGEST_FILE_BYTES
+"""With its external data: it is handed to the compiler as one file."""
+
+_GET_AGAIN = "get the file again"
+
+
+def load(file: Path) -> Any:
+    """The network, whole and checked, with its external data brought in. Raises `ModelError`."""
+    model = parse(file)
+    bring_in_external_data(model, file)
+    check(file, model)
+    return model
+
+
+def parse(file: Path) -> Any:
+    """The network as the file has it; external data stays where it is. Raises `ModelError`."""
+    import onnx
+
+    data = _bytes_of(file)
+    if not data:
+        raise ModelError(f"{file} is empty", hint=_GET_AGAIN)
+    try:
+        model = onnx.load_model_from_string(data)
+    except Exception as error:  # protobuf has an exception of its own for each of its implementations
+        # Every ONNX file begins with field 1, the version of the format, a small number.
+        if data[0] == 0x08 and data[1:2] < b"\x20":
+            raise ModelError(f"{file} is truncated or damaged", hint=_GET_AGAIN) from error
+        raise ModelError(f"{file} is not an ONNX file", hint="export the network as ONNX") from error
+    if not model.ir_version or not model.graph.node:
+        raise ModelError(f"{file} is not an ONNX file", hint="export the network as ONNX")
+    for tensor in tensors(model):
+        if not is_external(tensor):
+            _require_its_bytes(file, tensor)
+    return model
+
+
+def bring_in_external_data(model: Any, file: Path) -> int:
+    """Load what is in other files of the model's folder; returns of how many tensors. Raises `ModelError`."""
+    external = [tensor for tensor in tensors(model) if is_external(tensor)]
+    if sum(_byte_length(file, tensor) for tensor in external) > LARGEST_MODEL_BYTES:
+        raise ModelError(f"{file} with its external data is larger than 2 GB", hint="export it in half precision")
+    for tensor in external:
+        tensor.raw_data = _external_bytes(file, tensor)
+        tensor.data_location = tensor.DEFAULT
+        del tensor.external_data[:]
+    return len(external)
+
+
+def require_numbers(model: Any, file: Path) -> None:
+    """Raise `ModelError` if a weight holds NaN: no answer could be judged. Infinity is a mask's usual value."""
+    import numpy as np
+    from onnx import numpy_helper
+
+    for tensor in model.graph.initializer:
+        if tensor.data_type in (tensor.FLOAT, tensor.FLOAT16, tensor.DOUBLE):
+            array = numpy_helper.to_array(tensor)
+            if bad := int(np.isnan(array).sum()):
+                raise ModelError(
+                    f"{file}: {bad} of {array.size} elements of the weight {tensor.name!r} are NaN",
+                    hint="export it again from a network that was trained to the end",
+                )
+
+
+def is_external(tensor: Any) -> bool:
+    """Whether the tensor's data is in another file."""
+    return bool(tensor.data_location == tensor.EXTERNAL)
+
+
+def tensors(model: Any) -> Iterator[Any]:
+    """Every tensor that a model carries: weights and attributes, of the graph, its inner graphs and its functions."""
+    for function in model.functions:
+        yield from _node_tensors(function.node)
+    yield from _graph_tensors(model.graph)
+
+
+def _bytes_of(file: Path) -> bytes:
+    if other := what_else(file):
+        raise ModelError(f"{file} is {other}, not a file", hint="correct the model's path")
+    try:
+        if file.stat().st_size > LARGEST_FILE_BYTES:
+            raise ModelError(f"{file} is larger than 2 GB", hint="save it with its weights as external data")
+        return file.read_bytes()
+    except FileNotFoundError:
+        raise ModelError(f"{file} does not exist", hint="correct the model's path") from None
+    except OSError as error:
+        raise ModelError(f"{file} cannot be read: {error.strerror}") from error
+
+
+def _external_bytes(file: Path, tensor: Any) -> bytes:
+    """The bytes of a tensor in another file, which are as many as its shape says."""
+    told = {entry.key: entry.value for entry in tensor.external_data}
+    location, folder = told.get("location", ""), file.parent.resolve()
+    try:
+        data_file = (folder / location).resolve()
+        inside, there = data_file.is_relative_to(folder), data_file.is_file()
+    except (ValueError, OSError, RuntimeError):  # a null character, a name too long, links in a circle
+        data_file, inside, there = folder, True, False
+    if not inside:
+        raise ModelError(
+            f"{file} keeps the data of {tensor.name!r} outside its own folder, in {location!r:.200}",
+            hint="put the data next to the model and save it again; other folders are never read",
+        )
+    if not there:
+        raise ModelError(
+            f"{file} keeps the data of {tensor.name!r} in {location!r:.200}, which is not there",
+            hint="put that file next to the model",
+        )
+    length = _byte_length(file, tensor)
+    try:
+        offset, claimed = int(told.get("offset") or 0), int(told.get("length") or length)
+        with data_file.open("rb") as stream:
+            stream.seek(offset)
+            data: bytes = stream.read(length)
+    except (ValueError, OSError, OverflowError) as error:
+        raise ModelError(f"{data_file} does not hold the data of {tensor.name!r}: {error}") from error
+    if claimed != length or len(data) != length:
+        has = min(claimed, len(data)) if len(data) < length else claimed
+        raise ModelError(
+            f"{data_file} does not hold the data of {tensor.name!r}: it has {has} bytes of {length}", hint=_GET_AGAIN
+        )
+    return data
+
+
+def _require_its_bytes(file: Path, tensor: Any) -> None:
+    """Raise `ModelError` unless a tensor is as large as its shape says, so that nobody makes room for what is not."""
+    length = _byte_length(file, tensor)
+    if tensor.HasField("raw_data"):
+        found = len(tensor.raw_data)
+    elif tensor.data_type == tensor.STRING or not length:
+        return
+    else:  # each element of these fields is one number at least, or several small ones
+        found = sum(len(values) for values in _typed(tensor)) * 16
+    if found < length or (tensor.HasField("raw_data") and found != length):
+        raise ModelError(
+            f"{file}: {tensor.name or 'a constant'!r} has the shape {list(tensor.dims)!s:.100}, which takes {length} "
+            f"bytes, and the file holds {found}",
+            hint=_GET_AGAIN,
+        )
+
+
+def _typed(tensor: Any) -> Iterable[Any]:
+    return (tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data, tensor.uint64_data)
+
+
+def _byte_length(file: Path, tensor: Any) -> int:
+    """Bytes that a tensor's shape and number format take, packed as ONNX packs numbers of less than a byte."""
+    import onnx
+
+    if any(extent < 0 for extent in tensor.dims):
+        raise ModelError(f"{file}: {tensor.name!r} has the shape {list(tensor.dims)!s:.100}", hint=_GET_AGAIN)
+    if tensor.data_type == tensor.STRING:
+        return 0
+    try:
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+    except (KeyError, ValueError, TypeError):
+        raise ModelError(f"{file}: {tensor.name!r} has no number format", hint=_GET_AGAIN) from None
+    return -(-int(math.prod(tensor.dims)) * _bits(dtype) // 8)
+
+
+def _bits(dtype: Any) -> int:
+    name = str(dtype.name)
+    if name in ("int4", "uint4", "int2", "uint2"):
+        return int(name[-1])
+    return 4 if "float4" in name else 8 * int(dtype.itemsize)
+
+
+def _graph_tensors(graph: Any) -> Iterator[Any]:
+    yield from graph.initializer
+    for sparse in graph.sparse_initializer:
+        yield from (sparse.values, sparse.indices)
+    yield from _node_tensors(graph.node)
+
+
+def _node_tensors(nodes: Any) -> Iterator[Any]:
+    for attribute in (a for node in nodes for a in node.attribute):
+        if attribute.HasField("t"):
+            yield attribute.t
+        yield from attribute.tensors
+        for inner in ([attribute.g] if attribute.HasField("g") else []) + list(attribute.graphs):
+            yield from _graph_tensors(inner)

@@ -1,0 +1,97 @@
+"""A network without its weights: all that its structure and its shapes depend on, and small however large it is.
+
+ONNX's checker and its shape inference copy what they are given several times; of an outline there is nothing to copy.
+Weights become inputs of their type and shape. Small tensors stay, because shapes are computed from them.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from harness.failures import ModelError
+
+SMALL_ELEMENTS = 64
+"""A tensor of so many elements may be a shape, axes or the like."""
+OLDEST_IR_VERSION = 4
+"""Of the format, in which weights need not be inputs, too."""
+
+
+def outline(model: Any) -> Any:
+    """The model without the data of its large weights; they are inputs instead."""
+    import onnx
+    from onnx import helper
+
+    made = onnx.ModelProto()
+    made.ir_version = max(model.ir_version, OLDEST_IR_VERSION)
+    made.opset_import.extend(model.opset_import)
+    made.functions.extend(model.functions)
+    graph, listed = made.graph, {value.name for value in model.graph.input}
+    graph.name = model.graph.name
+    graph.input.extend(model.graph.input)
+    graph.output.extend(model.graph.output)
+    graph.value_info.extend(model.graph.value_info)
+    graph.sparse_initializer.extend(model.graph.sparse_initializer)
+
+    def leave_out(tensor: Any, name: str) -> None:
+        if name not in listed:
+            graph.input.append(helper.make_tensor_value_info(name, tensor.data_type, tensor.dims))
+
+    for tensor in model.graph.initializer:
+        if math.prod(tensor.dims) <= SMALL_ELEMENTS:
+            graph.initializer.append(tensor)
+        else:
+            leave_out(tensor, tensor.name)
+    for node in model.graph.node:
+        value = constant_of(node)
+        if value is None or math.prod(value.dims) <= SMALL_ELEMENTS:
+            graph.node.append(node)
+        else:
+            leave_out(value, node.output[0])
+    return made
+
+
+def constant_of(node: Any) -> Any | None:
+    """The tensor of a `Constant` operator that has one."""
+    if node.op_type != "Constant":
+        return None
+    return next((attribute.t for attribute in node.attribute if attribute.name == "value"), None)
+
+
+def check(file: Path, model: Any) -> None:
+    """Raise `ModelError` unless the network is valid ONNX: no cycle, no name twice, every operator well formed."""
+    import onnx
+
+    try:
+        onnx.checker.check_model(outline(model))
+    except (onnx.checker.ValidationError, ValueError, TypeError) as error:
+        said = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise ModelError(
+            f"{file} is not a valid ONNX model: {said}", hint="export it again", evidence=str(error)
+        ) from error
+
+
+def tensor_types(model: Any) -> dict[str, Any]:
+    """Types of all tensors by name, weights too, as far as ONNX's own inference finds them. Shapes may be partial."""
+    import onnx
+
+    given = outline(model)
+    try:
+        graph = onnx.shape_inference.infer_shapes(given, data_prop=True).graph
+    except (onnx.shape_inference.InferenceError, ValueError, RuntimeError):
+        graph = given.graph
+    kinds = {value.name: value.type.tensor_type for value in (*graph.value_info, *graph.output, *graph.input)}
+    small = {
+        tensor.name: onnx.helper.make_tensor_type_proto(tensor.data_type, tensor.dims).tensor_type
+        for tensor in graph.initializer
+    }
+    return {**kinds, **small}
+
+
+def static_shape(kind: Any | None) -> tuple[int, ...] | None:
+    """The shape of a type, None unless every extent is known."""
+    if kind is None or not kind.HasField("shape"):
+        return None
+    extents = [dim.dim_value if dim.HasField("dim_value") else -1 for dim in kind.shape.dim]
+    return None if any(extent < 0 for extent in extents) else tuple(extents)
