@@ -8,23 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from statistics import mean, median
 
 from benchmarks.detection_rigs import Rig
-from harness.judge.stats import (
-    Arm,
-    ConfirmationPlan,
-    Decision,
-    Noise,
-    Rules,
-    Stage,
-    compare,
-    decide,
-    segment,
-    threshold,
-)
+from harness.judge.stats import Arm, Noise, Plan, Rules, compare, judge_turns, order, segment, threshold, turn_of
 from harness.judge.stats.pair import Change
 from harness.judge.verdict import Verdict
 
@@ -144,7 +133,8 @@ PAIR_RULES: dict[str, PairRule] = {
 def history_gate(look: Look) -> float:
     """The last commit screened against the ten before, a suspect confirmed in fresh sessions: what `gate` does."""
     seen = compare(look.series[-11:-1], look.series[-1:])
-    return confirm(look.rig, look.step, ConfirmationPlan(), None)[0].relative if _suspect(seen) else 0.0
+    found, _ = confirm(look.rig, look.step, Plan(), None)
+    return found.relative if _suspect(seen) and found.verdict is Verdict.SLOWER else 0.0
 
 
 def history_ours(look: Look) -> float:
@@ -194,23 +184,21 @@ HISTORY_RULES: dict[str, HistoryRule] = {
 }
 
 
-def confirm(rig: Rig, step: float, plan: ConfirmationPlan, noise: Noise | None) -> tuple[Decision, int]:
-    """Confirm a slowdown in fresh sessions, and say how many it took. What is not confirmed has no change."""
-    base, head = list[list[float]](), list[list[float]]()
-    while (decision := decide(base, head, Verdict.SLOWER, plan, noise)).next:
-        on_base = decision.next is Arm.BASE
-        (base if on_base else head).append(rig.session(0.0 if on_base else step))
-    if decision.stage is not Stage.CONFIRMED and decision.estimate:
-        decision = replace(decision, estimate=replace(decision.estimate, shift=0.0), p=1.0)
-    return decision, len(base) + len(head)
+def confirm(rig: Rig, step: float, plan: Plan, noise: Noise | None) -> tuple[Change, int]:
+    """Measure in turns, and say how many sessions it took."""
+    turns = []
+    for arm in order(""):
+        turns.append(turn_of(arm, rig.session(step if arm is Arm.HEAD else 0.0)))
+        change = judge_turns(turns, plan, noise)
+        if change.decided or len(turns) >= plan.most_sessions:
+            return change, len(turns)
+    raise AssertionError
 
 
 def _confirmed(trial: Trial, rules: Rules) -> Score:
-    if not _suspect(trial.calibrated):
-        return Score(-math.inf, False)
-    decision, sessions = confirm(trial.rig, trial.step, ConfirmationPlan(rules=rules), trial.noise)
-    confirmed = decision.stage is Stage.CONFIRMED
-    return Score(-math.log(decision.p) if confirmed else -math.inf, confirmed, sessions)
+    change, sessions = confirm(trial.rig, trial.step, Plan(rules), trial.noise)
+    slower = change.verdict is Verdict.SLOWER
+    return Score(-math.log(change.p) if slower else -math.inf, slower, sessions)
 
 
 def _suspect(change: Change) -> bool:

@@ -20,7 +20,7 @@ from device_runner.virtual import virtual_phone
 from harness.build.artifact import MANIFEST
 from harness.judge.compare import compare_sides
 from harness.judge.sides import SeriesKey, Side
-from harness.judge.stats.pair import compare
+from harness.judge.stats.engine import compare
 from harness.run.outcome import Outcome
 from harness.run.record import Record, RecordFile
 from harness.store import Store

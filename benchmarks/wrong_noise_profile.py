@@ -17,8 +17,8 @@ from harness.judge.compare import compare_sides
 from harness.judge.confirm import judge
 from harness.judge.sides import SeriesKey, Side
 from harness.judge.stats.pair import Rules
-from harness.judge.stats.sequential import Arm
 from harness.judge.stats.session import Noise
+from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
 from harness.run.outcome import Outcome
 from harness.run.record import Record

@@ -116,7 +116,7 @@ def _of_revisions(
     from device_runner.fleet.select import select_one
     from harness.cli.screen import Screen
     from harness.failures import UsageError
-    from harness.judge.stats.sequential import Arm
+    from harness.judge.stats.turns import Arm
     from harness.revisions.compare import RevisionPair
     from harness.revisions.sources import revision
     from harness.revisions.toolchain import RunOptions, Toolchain

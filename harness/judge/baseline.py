@@ -89,6 +89,7 @@ class Baseline(CheckedFile):
             key=SeriesKey(self.identity_key, self.case),
             outcome=Outcome.OK,
             sessions=tuple(tuple(session.wall_ms) for session in self.sessions),
+            started=tuple(session.started_at for session in self.sessions),
             artifact=self.artifact,
             quirks=self.quirks,
             tvm=self.tvm,

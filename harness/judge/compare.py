@@ -1,7 +1,7 @@
 """Base against head: what became wrong, broken, slower, faster or right again, and what cannot be told.
 
 Correctness is compared first, since a wrong answer has no latency. Latencies are compared over sessions
-(`harness.judge.stats.pair`) and held to a false discovery rate over all cases. Only what ran
+(`harness.judge.stats.engine`) and held to a false discovery rate over all cases. Only what ran
 on the same identity is compared.
 """
 
@@ -18,10 +18,11 @@ from harness.judge.sides import (
     Side,
     Sides,
     another_runtime,
+    apart,
     same_build,
     summarise_sides,
 )
-from harness.judge.stats import fdr, pair
+from harness.judge.stats import engine, fdr
 from harness.judge.stats.pair import Change, Rules
 from harness.judge.stats.session import Noise
 from harness.judge.verdict import Verdict
@@ -35,24 +36,26 @@ def compare_sides(
     *,
     gauged: bool = True,
     noises: Mapping[SeriesKey, Noise] | None = None,
+    together: bool = False,
 ) -> Result:
     """Compare every case of both sides, in head's order; what only base knows comes last.
 
     Cases whose artifact did not change gauge the run, and so does the reference kernel: if they look changed, no
     latency of it is believed. Unless `gauged`, they are taken for findings too: base and head are two states of a
-    device. `noises` is what calibration knows of some cases.
+    device. `noises` is what was learned of some cases. Sides that do not overlap in time bear the noise between days,
+    unless they were measured `together`, on one occasion.
     """
     rules, noises = rules or Rules(), noises or {}
     timed = [key for key, side in head.items() if key in base and _both_timed(base[key], side)]
     summarise_sides(side[key] for side in (base, head) for key in timed)
-    changes = {key: _latency_change(base[key], head[key], rules, noises.get(key)) for key in timed}
+    changes = {key: _latency_change(base[key], head[key], rules, noises.get(key), together=together) for key in timed}
     fitness = fitness_of(base, head, changes, rules) if gauged else UNGAUGED
     if fitness.fit is False:
         why = f"the run is unfit to judge by: {fitness.reasons[0]}"
         believed = {key: change.unproved(why) for key, change in changes.items()}
     else:
         believed = dict(zip(timed, fdr.hold(list(changes.values())), strict=True))
-    compared = [_compare(key, base.get(key), side, believed.get(key)) for key, side in head.items()]
+    compared = [_compare(key, base.get(key), side, believed.get(key), together=together) for key, side in head.items()]
     gone = [Comparison(key, side, None, Verdict.GONE) for key, side in base.items() if key not in head]
     return Result(compared + gone, fitness)
 
@@ -61,22 +64,24 @@ def _both_timed(base: Side, head: Side) -> bool:
     return base.outcome is head.outcome is Outcome.OK and bool(base.sessions) and bool(head.sessions)
 
 
-def _latency_change(base: Side, head: Side, rules: Rules, noise: Noise | None = None) -> Change:
+def _latency_change(base: Side, head: Side, rules: Rules, noise: Noise | None, *, together: bool) -> Change:
     """Compare the sessions of two sides that are right.
 
     One session on a side is never proof of a change, and sides that ran at other clocks are proof of nothing.
     """
-    change = pair.compare_summaries(base.summary, head.summary, rules, noise)
+    days = (base.days, head.days) if apart(base, head) and not together else None
+    change = engine.compare_summaries(base.summary, head.summary, rules, noise, days)
     if change.verdict.changed and min(change.sessions) < FEWEST_SESSIONS:
         return change.unproved("one session is no proof of a change: its samples share its bias")
-    apart = ran_apart(base.clocks, head.clocks)
-    return change.unproved(apart) if apart else change
+    clocks = ran_apart(base.clocks, head.clocks)
+    return change.unproved(clocks) if clocks else change
 
 
-def _compare(key: SeriesKey, base: Side | None, head: Side, change: Change | None) -> Comparison:
+def _compare(key: SeriesKey, base: Side | None, head: Side, change: Change | None, *, together: bool) -> Comparison:
     if change and base:
         verdict = change.verdict
-        return Comparison(key, base, head, verdict, (*change.reasons, *_remarks(base, head, verdict)), change)
+        told = (*change.reasons, *_remarks(base, head, verdict))
+        return Comparison(key, base, head, verdict, told, change, apart=apart(base, head) and not together)
     verdict, reason = _by_outcome(base, head)
     return Comparison(key, base, head, verdict, (reason, *_runtimes(base, head, verdict)))
 
@@ -101,7 +106,7 @@ def _right_now(base: Side, head: Side) -> tuple[Verdict, str]:
     if base.outcome is Outcome.OK:
         name, side = ("head", head) if base.sessions else ("base", base)
         why = f" ({side.untimed})" if side.untimed else ""
-        verdict = Verdict.UNCHANGED_SO_FAR if base.sessions else Verdict.SAME
+        verdict = Verdict.INCONCLUSIVE if base.sessions else Verdict.SAME
         return verdict, f"right on both sides; {name} has no latency{why}"
     verdict = Verdict.FIXED if base.found else Verdict.INCONCLUSIVE
     return verdict, f"base: {base.outcome.value}: {base.message}"

@@ -26,6 +26,8 @@ class Comparison:
     """Of the latency, where both sides have one."""
     suspicion: Verdict | None = None
     """`slower` or `faster` if it looks so and nothing decided it."""
+    apart: bool = False
+    """Whether base and head were not measured in turns, but one after the other."""
 
     def shown_ms(self, side: Literal["base", "head"]) -> float:
         """A side's latency to be read beside the change: of the estimate, or of the side if there is none; or NaN.
@@ -45,6 +47,11 @@ class Comparison:
         return (*self.reasons, worth) if worth and worth not in self.reasons else self.reasons
 
     @property
+    def looked(self) -> bool:
+        """Whether its sessions could have shown a change, even if they decide nothing."""
+        return self.change is not None and math.isfinite(self.change.sees)
+
+    @property
     def confidence(self) -> float | None:
         """One less the chance of this verdict if it were untrue; None where none can be given."""
         if not self.verdict.tells:
@@ -61,6 +68,8 @@ class Result:
 
     cases: list[Comparison]
     fitness: Fitness = UNGAUGED
+    needed_minutes: float = 0.0
+    """How many more it would take to decide what is undecided."""
 
     @property
     def undecided(self) -> list[Comparison]:
@@ -71,7 +80,8 @@ class Result:
 def exit_code(result: Result) -> ExitCode:
     """What a comparison is worth to a shell: findings, then failures of the rig, then what looks slower and is open.
 
-    What looks faster and is open is no reason to fail, since `faster` is none.
+    What looks faster and is open is no reason to fail, since `faster` is none. Nor is a case that is open and looks
+    like neither, as long as its sessions could have shown something.
     """
     verdicts = {comparison.verdict for comparison in result.cases}
     if verdicts & {Verdict.WRONG, Verdict.BROKEN}:
@@ -83,4 +93,5 @@ def exit_code(result: Result) -> ExitCode:
         return ExitCode.RIG_FAILURE
     if any(comparison.suspicion is Verdict.SLOWER for comparison in result.undecided):
         return ExitCode.UNDECIDED
-    return ExitCode.GOOD if any(verdict.tells for verdict in verdicts) else ExitCode.NOTHING_MEASURED
+    looked = any(case.verdict.tells or case.looked for case in result.cases)
+    return ExitCode.GOOD if looked else ExitCode.NOTHING_MEASURED

@@ -1,45 +1,45 @@
-"""The one confirmation engine: a latency that looks changed is a suspicion, and fresh sessions decide it.
+"""From one comparison to verdicts: whatever a few sessions leave open is measured in turns, within a budget.
 
-`gate`, both kinds of `compare` and `bisect` call it. Suspects alone are measured again, base and head in turns
-(A B B A), each time in a fresh session, until a sequential test decides (`harness.judge.stats.sequential`).
+`gate` and the comparison of revisions call `judge`; `bisect` asks about one series at a time
+(`harness.judge.in_turns.confirm`). Sessions go where they decide most: to what looks changed, then to what is nearest
+to a decision.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from harness.judge.clocks import Histogram, histogram_of, ran_apart
 from harness.judge.comparison import Comparison, Result
-from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, finding, same_build
-from harness.judge.stats import pair
-from harness.judge.stats.pair import Change, Rules, change_of
-from harness.judge.stats.sequential import Arm, ConfirmationPlan, Decision, Stage, decide
+from harness.judge.in_turns import SUSPICIOUS, Clock, InTurns, Measure
+from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, Side, same_build
+from harness.judge.stats.engine import Plan
+from harness.judge.stats.pair import Rules
 from harness.judge.stats.session import Noise
+from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
-from harness.run.outcome import Outcome
-from harness.run.record import Record
 
 ALARM_RATE = 0.05
-"""Chance of any unjustified alarm in a whole suite that did not change; shared out among its cases."""
-MOST_SESSIONS = 16
+"""Chance of any unjustified `slower` in a whole suite that did not change; shared out among its cases."""
+MOST_SESSIONS = 32
 
-Measure = Callable[[Arm], Record]
-"""Runs one arm of a suspect in a fresh session."""
 Measurer = Callable[[Comparison], "Measure | str"]
-"""Gives the means to measure a suspect again, or the reason why there are none."""
+"""Gives the means to measure a case in turns, or the reason why there are none."""
 
 
 @dataclass(frozen=True)
-class Confirmation:
-    """What fresh sessions made of a suspicion."""
+class Budget:
+    """How long measuring in turns may take. A block of sessions that was begun is finished."""
 
-    verdict: Verdict
-    """`slower`, `faster` or `same`; `wrong` or `broken` if head turned out so; `inconclusive` if it stayed open."""
-    reasons: tuple[str, ...]
-    change: Change | None = None
-    """Of the latency; None if a session did not end well."""
+    minutes: float = math.inf
+    now: Clock = time.monotonic
+
+    @property
+    def ends(self) -> float:
+        """By `now`, if it begins now."""
+        return self.now() + 60 * self.minutes
 
 
 def judge(
@@ -48,121 +48,122 @@ def judge(
     measurer: Measurer,
     most_sessions: int = MOST_SESSIONS,
     noises: Mapping[SeriesKey, Noise] | None = None,
+    budget: Budget | None = None,
 ) -> Result:
-    """Settle what one comparison left open, by measuring suspects again where `measurer` can.
+    """Settle what one comparison left open, by measuring it in turns where `measurer` can.
 
-    `noises` is what calibration knows. In an unfit run nothing is called unchanged because it lies near its base.
+    `noises` is what was learned of the series.
     """
-    plan = confirmation_plan(rules, most_sessions, len(result.cases))
-    unfit = result.fitness.fit is False
-    cases = [_settled(case, plan, measurer, (noises or {}).get(case.key), unfit=unfit) for case in result.cases]
-    return replace(result, cases=cases)
+    plan, budget = plan_of(rules, most_sessions, len(result.cases)), budget or Budget()
+    ends = budget.ends
+    ways = {case.key: _way(case, measurer) for case in result.cases}
+    under_way = {
+        case.key: InTurns(str(case.key), plan, way, (noises or {}).get(case.key), _begun(case), budget.now)
+        for case in result.cases
+        if callable(way := ways[case.key])
+    }
+    _spend(under_way, {case.key for case in result.cases if suspected(case, SUSPICIOUS)}, ends, budget.now)
+    pace = _pace(under_way.values())
+    cases = [_settled(case, ways[case.key], under_way.get(case.key), pace) for case in result.cases]
+    return replace(result, cases=cases, needed_minutes=_needed_minutes(under_way.values(), pace))
 
 
-def confirmation_plan(rules: Rules, most_sessions: int, cases: int) -> ConfirmationPlan:
-    """How sure the confirmation of one of so many cases has to be."""
-    alpha = min(ConfirmationPlan().alpha, ALARM_RATE / max(1, cases))
-    return ConfirmationPlan(rules, alpha=alpha, most_sessions=most_sessions)
+def plan_of(rules: Rules, most_sessions: int, series: int) -> Plan:
+    """How sure the verdict of one of so many series has to be, so that the whole suite keeps to `ALARM_RATE`."""
+    return Plan(replace(rules, alpha=min(rules.alpha, ALARM_RATE / max(1, series))), most_sessions)
 
 
-def suspected(comparison: Comparison, rules: Rules) -> Verdict | None:
-    """`slower` or `faster` if an undecided latency lies off its base by what is relevant; None if it does not."""
-    base, head = comparison.base, comparison.head
-    if comparison.verdict is not Verdict.INCONCLUSIVE or not comparison.change or not base or not head:
+def suspected(comparison: Comparison, share: float = 1.0) -> Verdict | None:
+    """`slower` or `faster` if an undecided latency lies off its base by that share of what is relevant, or more."""
+    change = comparison.change
+    if comparison.verdict is not Verdict.INCONCLUSIVE or not change:
         return None
-    moved = math.log(head.location_ms / base.location_ms)
-    if not abs(moved) >= rules.relevant_log(base.location_ms):
+    if not abs(change.relative) >= share * change.relevant:
         return None
-    return Verdict.SLOWER if moved > 0 else Verdict.FASTER
+    return Verdict.SLOWER if change.relative > 0 else Verdict.FASTER
 
 
-def confirm(suspicion: Verdict, plan: ConfirmationPlan, measure: Measure, noise: Noise | None = None) -> Confirmation:
-    """Measure in turns until it is decided, or until a session does not end well."""
-    taken: dict[Arm, list[list[float]]] = {arm: [] for arm in Arm}
-    clocks: dict[Arm, list[Histogram]] = {arm: [] for arm in Arm}
-    while True:
-        decision = decide(taken[Arm.BASE], taken[Arm.HEAD], suspicion, plan, noise)
-        if decision.next is None:
-            return _believable(_decided(suspicion, decision, plan), ran_apart(clocks[Arm.BASE], clocks[Arm.HEAD]))
-        record = measure(decision.next)
-        if record.outcome is not Outcome.OK:
-            found = finding(record.outcome) if decision.next is Arm.HEAD else None
-            reason = f"{decision.next.value} again: {record.outcome.value}: {record.message}"
-            return Confirmation(found or Verdict.INCONCLUSIVE, (reason,))
-        taken[decision.next].append(record.wall_ms)
-        clocks[decision.next].append(histogram_of(record.steadiness))
-
-
-def _believable(found: Confirmation, apart: str) -> Confirmation:
-    """What turns cannot take out is a clock that goes with the build: then nothing is decided."""
-    if not apart:
-        return found
-    change = found.change.unproved(apart) if found.change else None
-    return Confirmation(Verdict.INCONCLUSIVE, (apart, *found.reasons), change)
-
-
-def _settled(
-    comparison: Comparison, plan: ConfirmationPlan, measurer: Measurer, noise: Noise | None, *, unfit: bool
-) -> Comparison:
-    suspicion, base, head = suspected(comparison, plan.rules), comparison.base, comparison.head
-    if suspicion is None:
-        return comparison if unfit else _unchanged_so_far(comparison, plan.rules)
-    looks = f"looks {suspicion.value}, which {_too_little(comparison)} cannot prove"
-    if base and head and base.artifact == head.artifact:
-        reason = f"{looks}; the artifact is the same, so the compiler did not do it"
-        open_still = None if same_build(base, head) else suspicion  # the runtime may have done it
-        return replace(comparison, reasons=(reason, *comparison.reasons), suspicion=open_still)
-    measure = measurer(comparison)
-    if isinstance(measure, str):
-        return replace(comparison, reasons=(f"{looks}; {measure}", *comparison.reasons), suspicion=suspicion)
-    found = confirm(suspicion, plan, measure, _believed(noise, comparison))
-    return replace(
-        comparison,
-        verdict=found.verdict,
-        change=found.change or comparison.change,
-        reasons=found.reasons if found.change else (*found.reasons, *comparison.reasons),
-        suspicion=suspicion if found.verdict is Verdict.INCONCLUSIVE else None,
-    )
-
-
-def _too_little(comparison: Comparison) -> str:
-    sides = [side for side in (comparison.base, comparison.head) if side]
-    return "one session" if min(len(side.sessions) for side in sides) < FEWEST_SESSIONS else "these sessions"
-
-
-def _believed(noise: Noise | None, comparison: Comparison) -> Noise | None:
-    """What calibration knows, unless the sessions that raised the suspicion say that the rig is noisier by now."""
-    if not noise or not comparison.base or not comparison.head:
+def _way(case: Comparison, measurer: Measurer) -> Measure | str | None:
+    """The means to measure a case in turns, or why there are none; None where there is nothing left to ask."""
+    if not case.change or not case.base or not case.head:
         return None
-    return None if pair.contradicted(noise, comparison.base.summary, comparison.head.summary) else noise
+    if case.verdict is not Verdict.INCONCLUSIVE and not case.apart:
+        return None
+    if case.base.artifact == case.head.artifact:
+        return "the artifact is the same, so the compiler did not do it"
+    return measurer(case)
 
 
-def _decided(suspicion: Verdict, decision: Decision, plan: ConfirmationPlan) -> Confirmation:
-    count = f"{sum(decision.sessions)} fresh sessions in turns"
-    verdict, confidence, told = {
-        Stage.CONFIRMED: (suspicion, 1 - decision.p, f"confirmed by {count}"),
-        Stage.REFUTED: (Verdict.SAME, 1 - plan.beta, f"looked {suspicion.value}, refuted by {count}"),
-    }.get(decision.stage, (Verdict.INCONCLUSIVE, 0.0, f"looked {suspicion.value}"))
-    reasons = (told, *decision.reasons)
-    if decision.estimate is None:
-        return Confirmation(verdict, reasons, Change(verdict, sessions=decision.sessions))
-    change = change_of(
-        decision.estimate,
-        decision.half_width,
-        verdict=verdict,
-        confidence=confidence,
-        p=decision.p,
-        sessions=decision.sessions,
-    )
-    return Confirmation(verdict, reasons, change)
+def _begun(case: Comparison) -> list[tuple[Arm, Side]]:
+    """The sessions of this occasion: head's, and base's unless they are of another day."""
+    sides = ((Arm.BASE, case.base), (Arm.HEAD, case.head))
+    return [(arm, side) for arm, side in sides if side and (arm is Arm.HEAD or not case.apart)]
 
 
-def _unchanged_so_far(comparison: Comparison, rules: Rules) -> Comparison:
-    """An undecided latency that lies near its base has passed the screen, without being proved the same."""
-    base, head = comparison.base, comparison.head
-    undecided = comparison.verdict is Verdict.INCONCLUSIVE and comparison.change
-    if not undecided or not base or not head or not math.isfinite(base.location_ms / head.location_ms):
-        return comparison
-    relevant = math.expm1(rules.relevant_log(base.location_ms))
-    reason = f"off by less than the relevant {relevant:.1%}; not measured again"
-    return replace(comparison, verdict=Verdict.UNCHANGED_SO_FAR, reasons=(reason,))
+def _spend(under_way: Mapping[SeriesKey, InTurns], screened: Collection[SeriesKey], ends: float, now: Clock) -> None:
+    """Take blocks of sessions where they decide most, until nothing is open or the time is up."""
+
+    def urgency(key: SeriesKey) -> tuple[bool, float, int]:
+        series = under_way[key]
+        suspect = series.suspect if series.fresh else key in screened
+        more = series.change.more_sessions
+        return not suspect, math.inf if more is None else more, len(series.turns)
+
+    while (due := [key for key, series in under_way.items() if series.open]) and now() < ends:
+        under_way[min(due, key=urgency)].block()
+
+
+def _settled(case: Comparison, way: Measure | str | None, series: InTurns | None, session_s: float) -> Comparison:
+    if series:
+        found = series.found
+        change = found.change or case.change
+        reasons = found.reasons if found.change else (*found.reasons, *case.reasons)
+        settled = replace(case, verdict=found.verdict, change=change, reasons=reasons)
+        return replace(_with_prospect(settled, series.session_s or session_s), suspicion=suspected(settled))
+    if not isinstance(way, str):
+        return case
+    if case.verdict is not Verdict.INCONCLUSIVE:
+        return case
+    looks = suspected(case)
+    told = f"looks {looks.value}, which {_too_little(case)} cannot prove; {way}" if looks else way
+    unchanged = bool(case.base and case.head and same_build(case.base, case.head))
+    return replace(case, reasons=(told, *case.reasons), suspicion=None if unchanged else looks)
+
+
+def _too_little(case: Comparison) -> str:
+    fewest = min(len(side.sessions) for side in (case.base, case.head) if side)
+    return "one session" if fewest < FEWEST_SESSIONS else "these sessions"
+
+
+def _with_prospect(case: Comparison, session_s: float) -> Comparison:
+    """Say what an undecided case could have shown, and what it takes to see what is relevant."""
+    change = case.change
+    if case.verdict is not Verdict.INCONCLUSIVE or not change or not math.isfinite(change.sees):
+        return case
+    told = f"can see {change.sees:.1%} here"
+    if change.more_sessions:
+        minutes = f" ({_minutes(change.more_sessions * session_s)})" if session_s else ""
+        told += f"; {change.relevant:.1%} with {change.more_sessions} more sessions{minutes}"
+    return replace(case, reasons=(told, *case.reasons))
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} s"
+
+
+def _pace(series: Iterable[InTurns]) -> float:
+    """What a session takes on the average, in seconds; 0 if none was run."""
+    run = [one for one in series if one.fresh]
+    return sum(one.spent_s for one in run) / sum(one.fresh for one in run) if run else 0.0
+
+
+def _needed_minutes(series: Iterable[InTurns], session_s: float) -> float:
+    """How long it would take to decide what is open, as far as that can be foreseen."""
+    still = [one for one in series if not one.lost and not one.change.decided]
+    return sum(_missing(one) * (one.session_s or session_s) for one in still) / 60
+
+
+def _missing(series: InTurns) -> int:
+    """How many more sessions would decide a series: all that it may cost, as long as nothing is known."""
+    more = series.change.more_sessions
+    return series.plan.most_sessions - len(series.turns) if more is None else more

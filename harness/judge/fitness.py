@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, Sides, same_build
-from harness.judge.stats import pair
+from harness.judge.stats import engine
 from harness.judge.stats.controls import PROBE_LIMITS, Fitness, Probe, Probed, gauge
 from harness.judge.stats.pair import Change, Rules
 from harness.judge.stats.session import Samples
@@ -40,7 +40,7 @@ def _reference_change(base: Sequence[Probed], head: Sequence[Probed], rules: Rul
     """What became of the reference kernel that both sides measured. Another release may make another kernel of it."""
     same = {probed.kernel for probed in base} & {probed.kernel for probed in head}
     was, now = (_thinned([probed.reference_ms for probed in side if probed.kernel in same]) for side in (base, head))
-    change = pair.compare(was, now, replace(rules, floor_ms=0.0), limits=PROBE_LIMITS)
+    change = engine.compare(was, now, replace(rules, floor_ms=0.0), limits=PROBE_LIMITS)
     return change if min(change.sessions) >= FEWEST_SESSIONS else change.unproved("one session is no proof")
 
 

@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from harness.judge import noise_profile
 from harness.judge.baseline import Baseline, load, sides
 from harness.judge.compare import compare_sides
 from harness.judge.comparison import Result
-from harness.judge.confirm import Measurer, confirmation_plan, judge
+from harness.judge.confirm import Budget, Measurer, judge
 from harness.judge.handsets import pooled, profiles_of_models
 from harness.judge.noise_profile import NoiseProfile
 from harness.judge.sides import SeriesKey, Sides
 from harness.judge.stats.pair import Rules
-from harness.judge.supported import profiles_of, require_supported
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Gate:
     """What calibration found of those of them that it was run for."""
     rules: Rules
     most_sessions: int
-    """That confirming one suspect may cost."""
+    """That the verdict on one case may cost."""
     as_shipped: bool = False
     """Whether records that ran as shipped are held to them, instead of the others."""
     of_models: Mapping[SeriesKey, NoiseProfile] = field(default_factory=dict)
@@ -38,15 +38,12 @@ class Gate:
     ) -> Gate:
         """The baselines of the wanted cases. Raises UsageError for a file that is not good."""
         baselines = [one for one in load(folder) if wanted(one.case)]
-        of_models = profiles_of_models(baselines, folder)
-        return cls(baselines, profiles_of(baselines, folder), rules, most_sessions, as_shipped, of_models)
+        timed = [one.side.key for one in baselines if one.sessions]
+        found = {key: noise_profile.find(folder, key.identity, key.case) for key in timed}
+        profiles = {key: one for key, one in found.items() if one}
+        return cls(baselines, profiles, rules, most_sessions, as_shipped, profiles_of_models(baselines, folder))
 
-    def require_supported(self, identity: str, cases: int) -> None:
-        """Raise UsageError if so many cases on this identity cannot show a change as small as is relevant."""
-        here = {key: one for key, one in self.profiles.items() if key.identity == identity}
-        require_supported(here, confirmation_plan(self.rules, self.most_sessions, cases))
-
-    def judged(self, found: Sides, measurer: Measurer) -> Result:
+    def judged(self, found: Sides, measurer: Measurer, budget: Budget | None = None) -> Result:
         """Compare with the baselines of the identities that were found, and of handsets that may stand in for them."""
         meant = [side for key, side in found.items() if key.as_shipped is self.as_shipped]
         heads = {key: replace(side, key=key) for side in meant for key in [side.key._replace(as_shipped=False)]}
@@ -56,4 +53,4 @@ class Gate:
         bases |= pooled(heads, blessed, self.of_models, self.rules)
         noises = {key: one.estimate.noise for key, one in {**self.of_models, **self.profiles}.items()}
         compared = compare_sides(bases, heads, self.rules, noises=noises)
-        return judge(compared, self.rules, measurer, self.most_sessions, noises)
+        return judge(compared, self.rules, measurer, self.most_sessions, noises, budget)

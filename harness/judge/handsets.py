@@ -16,7 +16,6 @@ from harness.judge.baseline import Baseline
 from harness.judge.noise_profile import NoiseProfile
 from harness.judge.sides import SeriesKey, Side, Sides
 from harness.judge.stats.pair import Estimate, Rules, relative
-from harness.judge.stats.robust import HODGES_LEHMANN_LOSS
 
 _HANDSET = re.compile(r"^(phone-.+-[0-9a-f]{8})-[0-9a-f]{5}$")
 
@@ -67,7 +66,7 @@ def why_apart(one: SeriesKey, other: SeriesKey, profiles: Mapping[SeriesKey, Noi
     if mine.artifact != theirs.artifact:
         return "they were calibrated with different builds"
     variances = [profile.sd**2 / profile.sessions for profile in (mine, theirs)]
-    error = HODGES_LEHMANN_LOSS * math.sqrt(sum(variances))
+    error = math.sqrt(sum(variances))
     shift = math.log(theirs.location_ms / mine.location_ms)
     middle = math.sqrt(mine.location_ms * theirs.location_ms)
     estimate = Estimate(shift, error, min(mine.df, theirs.df), middle)

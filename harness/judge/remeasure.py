@@ -10,8 +10,8 @@ from harness.build.pool import Builder, stored
 from harness.cases.plan import Plan
 from harness.judge.baseline import Baseline
 from harness.judge.comparison import Comparison
-from harness.judge.confirm import Measure
-from harness.judge.stats.sequential import Arm
+from harness.judge.in_turns import Measure
+from harness.judge.stats.turns import Arm
 from harness.run.context import Run
 from harness.run.progress import Progress
 from harness.run.record import Record, RecordFile, Releases

@@ -45,6 +45,8 @@ class Side:
     message: str = ""
     sessions: tuple[Samples, ...] = ()
     """Samples of `wall_ms`, one tuple for each session that was right."""
+    started: tuple[str, ...] = ()
+    """When each of these sessions began; UTC, ISO 8601."""
     artifact: str = ""
     quirks: tuple[str, ...] = ()
     tvm: str = ""
@@ -73,6 +75,11 @@ class Side:
         """Hodges-Lehmann location over the usable sessions; NaN without any."""
         good = self.summary.good
         return math.exp(robust.location([session.log_ms for session in good])) if good else math.nan
+
+    @property
+    def days(self) -> int:
+        """On how many days its sessions were taken."""
+        return max(1, len({moment[:10] for moment in self.started}))
 
     @property
     def worth(self) -> str:
@@ -118,6 +125,7 @@ def side_of(group: Sequence[Record]) -> Side:
         outcome=decides.outcome,
         message=decides.message,
         sessions=tuple(tuple(record.comparable_ms) for record in right if record.comparable_ms),
+        started=tuple(record.started_at for record in right if record.comparable_ms),
         artifact=decides.artifact,
         quirks=decides.quirks,
         tvm=decides.compilers.tvm,
@@ -145,6 +153,13 @@ def latest_build(group: Sequence[Record]) -> list[Record]:
     """
     latest = ([record for record in group if not record.compiled_with] or group)[-1]
     return [record for record in group if record.build == latest.build]
+
+
+def apart(base: Side, head: Side) -> bool:
+    """Whether one side was measured after the other, so that what the device was like by then goes with the build."""
+    if not base.started or not head.started:
+        return False
+    return max(base.started) < min(head.started) or max(head.started) < min(base.started)
 
 
 def same_build(base: Side, head: Side) -> bool:

@@ -10,8 +10,6 @@ class Verdict(str, Enum):
 
     SAME = "same"
     """A relevant change is excluded."""
-    UNCHANGED_SO_FAR = "unchanged so far"
-    """Nothing looks changed, and no more was measured: a relevant change is not excluded."""
     FASTER = "faster"
     SLOWER = "slower"
     WRONG = "wrong"

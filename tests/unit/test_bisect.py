@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from device_runner.failures import RigFailure
 from harness.failures import UsageError
+from harness.judge.stats.engine import Plan
 from harness.judge.stats.pair import Rules
-from harness.judge.stats.sequential import ConfirmationPlan
 from harness.models.sources import model_source
 from harness.revisions.bisect.bisection import Bisection
 from harness.revisions.bisect.judging import Judge, Reason, RevisionRunner, reason_of, state_of
@@ -92,7 +92,7 @@ def bisect(
 ) -> SearchResult:
     line = list(world.compilers)
     known = earlier or BisectionStore(folder or Path("unused"), {}, {})
-    judge = Judge(CASE, reason, line[0], world.open, ConfirmationPlan(most_sessions=sessions))
+    judge = Judge(CASE, reason, line[0], world.open, Plan(most_sessions=sessions))
     if folder is None and earlier is None:
         known.add = lambda inspection: known.inspections.update({inspection.name: inspection})  # type: ignore[method-assign]
     return find_first_bad(line, judge, known, lambda _: None)
@@ -184,7 +184,7 @@ def test_ends_that_are_not_what_they_were_said_to_be_are_named() -> None:
         bisect(line_of(0, 2, outcome=Outcome.WRONG_RESULT), Reason.WRONG)
     with pytest.raises(UsageError, match=r"--bad good1 is not bad .*: good: ok"):
         bisect(line_of(2, 0), Reason.WRONG)
-    with pytest.raises(UsageError, match=r"--bad good1 is not bad .slower .*refuted"):
+    with pytest.raises(UsageError, match=r"--bad good1 is not bad .slower .*sessions in turns"):
         bisect(line_of(2, 0), Reason.SLOWER)
 
 

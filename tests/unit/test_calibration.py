@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import math
 import random
-import re
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,11 +23,8 @@ from harness.failures import UsageError
 from harness.judge import noise_profile
 from harness.judge.baseline import bless
 from harness.judge.calibrate import Calibrated, exit_code_of, profile_all, take_sessions
-from harness.judge.confirm import confirmation_plan
 from harness.judge.noise_profile import NoiseProfile, profile_of
 from harness.judge.stats.pair import Rules
-from harness.judge.stats.sequential import smallest_confirmable
-from harness.judge.supported import profiles_of, require_supported
 from harness.run.context import Run
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.progress import Silent
@@ -227,49 +222,6 @@ def test_whatever_the_sessions_hold_there_is_a_good_noise_profile_or_a_reason(sa
     with tempfile.TemporaryDirectory() as folder:
         made.save(Path(folder))
         assert NoiseProfile.find(Path(folder), IDENTITY.key, CASE) == made
-
-
-def test_a_gate_refuses_what_its_noise_profile_does_not_support_and_says_what_it_does() -> None:
-    (blessing,) = bless(sessions(10))
-    assert blessing.baseline
-    made = a_profile()
-    held = {blessing.baseline.side.key: made}
-    supported = smallest_confirmable(made.estimate, confirmation_plan(RULES, 16, 1))
-    require_supported(held, confirmation_plan(Rules(relevant=supported + 1e-4), 16, 1))
-    with pytest.raises(UsageError) as caught:
-        require_supported(held, confirmation_plan(Rules(relevant=supported - 1e-3), 16, 1))
-    said = str(caught.value)
-    assert f"less than {CASE} can show with --most-sessions 16" in said
-    assert f"--relevant {math.ceil(supported * 1000) / 10:g} or --most-sessions " in said
-    needed = int(re.findall(r"--most-sessions (\d+)", said)[-1])
-    require_supported(held, confirmation_plan(Rules(relevant=supported - 1e-3), needed, 1))
-
-
-def test_a_threshold_that_no_number_of_sessions_supports_says_so() -> None:
-    (blessing,) = bless(sessions(10))
-    assert blessing.baseline
-    with pytest.raises(UsageError, match=r"use --relevant \d+(\.\d)?, or calibrate on a quieter rig"):
-        require_supported(
-            {blessing.baseline.side.key: a_profile()}, confirmation_plan(Rules(relevant=1e-3, floor_ms=0), 4, 1)
-        )
-
-
-def test_the_floor_in_ms_counts_as_the_threshold_of_a_fast_case() -> None:
-    fast = a_profile(sessions(0.5, 16))
-    (blessing,) = bless(sessions(0.5))
-    assert blessing.baseline
-    require_supported(
-        {blessing.baseline.side.key: fast}, confirmation_plan(Rules(relevant=0.001, floor_ms=0.05), 16, 1)
-    )
-
-
-def test_only_baselines_with_a_latency_are_held_to_a_noise_profile(tmp_path: Path) -> None:
-    a_profile().save(tmp_path / noise_profile.FOLDER)
-    (timed,), (untimed,) = bless(sessions(10)), bless([a_record()])
-    assert timed.baseline
-    assert untimed.baseline
-    assert list(profiles_of([timed.baseline], tmp_path)) == [timed.baseline.side.key]
-    assert profiles_of([untimed.baseline], tmp_path) == {}
 
 
 def test_a_noise_profile_of_outcomes_that_are_not_right_is_none() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -12,21 +14,26 @@ from fake_records import IDENTITY, a_record, sessions
 from harness.cli.verdicts import plain_result, undecided, verdict_table
 from harness.judge.compare import compare_sides
 from harness.judge.comparison import Comparison, Result, exit_code
-from harness.judge.confirm import Measure, confirm, judge
+from harness.judge.confirm import Budget, judge
+from harness.judge.in_turns import Measure, confirm
 from harness.judge.sides import sides_of
 from harness.judge.stats.controls import Fitness
+from harness.judge.stats.engine import Plan
 from harness.judge.stats.pair import Rules
-from harness.judge.stats.sequential import Arm, ConfirmationPlan
 from harness.judge.stats.session import Noise
+from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record
 
 RULES = Rules()
+TODAY = "2026-01-02T00:00:00.000+00:00"
+"""When head is measured; the baselines are of the day before."""
 
 
 def one_session_against(baseline: list[Record], ms: float, artifact: str = "b") -> Result:
-    return compare_sides(sides_of(baseline), sides_of(sessions(ms, 1, seed=9, artifact=artifact)), RULES)
+    head = sessions(ms, 1, seed=9, artifact=artifact, started_at=TODAY)
+    return compare_sides(sides_of(baseline), sides_of(head), RULES)
 
 
 FROM_RECORDS = "a gate without --from measures again"
@@ -54,18 +61,17 @@ def test_a_slowdown_of_the_build_is_confirmed_in_turns_and_the_shell_is_told(bas
     measure, asked = device(10, 13)
     comparison = settled(one_session_against(sessions(10, baseline), 13), measure)
     assert comparison.verdict is Verdict.SLOWER
-    assert asked[:4] == [Arm.BASE, Arm.HEAD, Arm.HEAD, Arm.BASE]
-    assert comparison.confidence
-    assert comparison.confidence > 0.95
-    assert "fresh sessions in turns" in comparison.reasons[0]
+    assert sorted(asked[:3]) == [Arm.BASE, Arm.BASE, Arm.HEAD], "head's first session counts"
+    assert comparison.confidence == 0.995
+    assert "sessions in turns" in comparison.reasons[0]
     assert exit_code(Result([comparison])) is ExitCode.SLOWER
 
 
 @pytest.mark.parametrize(("base_ms", "head_ms"), [(10, 13), (10, 7), (10, 10)])
-def test_a_confirmed_row_is_of_the_confirmations_sessions_alone(base_ms: float, head_ms: float) -> None:
-    """The screen's session measured base at 22 ms: the row must not set the confirmation's change beside that."""
+def test_a_row_is_of_the_sessions_in_turns_alone(base_ms: float, head_ms: float) -> None:
+    """The blessed session measured base at 22 ms: the row must not set the change beside that."""
     measure, _ = device(base_ms, head_ms)
-    comparison = settled(one_session_against(sessions(22, 1), 30), measure)
+    comparison = settled(one_session_against(sessions(22, 1), head_ms), measure)
     (case,) = plain_result(Result([comparison]), [], [])["cases"]
     base, head = case["base"]["wall_ms"], case["head"]["wall_ms"]
     assert base == pytest.approx(base_ms, rel=0.1)
@@ -76,9 +82,10 @@ def test_a_confirmed_row_is_of_the_confirmations_sessions_alone(base_ms: float, 
 
 def test_a_session_that_was_slow_by_chance_is_refuted() -> None:
     measure, _ = device(10, 10)
-    comparison = settled(one_session_against(sessions(10, 1), 13), measure)
+    comparison = settled(one_session_against(sessions(8, 1), 10), measure)
     assert comparison.verdict is Verdict.SAME
-    assert "looked slower, refuted" in comparison.reasons[0]
+    assert comparison.change
+    assert max(-comparison.change.low, comparison.change.high) < RULES.relevant
 
 
 def test_an_improvement_is_confirmed_too() -> None:
@@ -86,29 +93,51 @@ def test_an_improvement_is_confirmed_too() -> None:
     assert settled(one_session_against(sessions(10, 1), 7), measure).verdict is Verdict.FASTER
 
 
-def test_what_lies_near_its_baseline_is_unchanged_so_far_which_is_not_the_same_and_not_measured_again() -> None:
+def test_what_lies_near_its_baseline_is_measured_until_a_relevant_change_is_excluded() -> None:
     measure, asked = device(10, 10)
-    result = one_session_against(sessions(10, 1), 10.1)
-    comparison = settled(result, measure)
-    assert comparison.verdict is Verdict.UNCHANGED_SO_FAR
-    assert comparison.confidence is None
-    assert asked == []
-    judged = judge(result, RULES, lambda _: measure)
+    judged = judge(one_session_against(sessions(10, 1), 10.1), RULES, lambda _: measure)
+    assert [case.verdict for case in judged.cases] == [Verdict.SAME]
+    assert len(asked) >= 7
     assert exit_code(judged) is ExitCode.GOOD
-    (told,) = plain_result(judged, [], [])["cases"]
-    assert (told["verdict"], told["confidence"]) == ("unchanged so far", None)
-    assert " unchanged so far " in verdict_table(judged.cases)
+    assert judged.needed_minutes == 0
 
 
-def test_same_is_only_what_excludes_a_relevant_change() -> None:
+def test_what_could_not_be_excluded_is_inconclusive_and_says_what_it_could_have_seen() -> None:
+    ticks = iter(range(10_000))
     measure, _ = device(10, 10)
-    near = settled(one_session_against(sessions(10, 2), 10.1), measure)
-    assert near.verdict is Verdict.UNCHANGED_SO_FAR
-    assert near.change
-    assert near.change.low < -RULES.relevant or near.change.high > RULES.relevant
-    proved = settled(compare_sides(sides_of(sessions(10, 8)), sides_of(sessions(10, 8, seed=1, artifact="b"))), measure)
-    assert proved.verdict is Verdict.SAME
-    assert proved.confidence
+    budget = Budget(now=lambda: 60.0 * next(ticks))
+    found = judge(one_session_against(sessions(10, 1), 10), RULES, lambda _: measure, 4, None, budget)
+    (case,) = found.cases
+    assert case.verdict is Verdict.INCONCLUSIVE
+    assert case.suspicion is None
+    assert re.fullmatch(r"can see \d+\.\d% here; 3\.0% with \d+ more sessions \(\d+ minutes\)", case.reasons[0])
+    assert exit_code(found) is ExitCode.GOOD, "it looked, and nothing looks slower"
+    assert found.needed_minutes > 1
+
+
+def test_sessions_go_to_what_looks_changed_and_end_with_the_time() -> None:
+    """Three cases and time for one: the one that looks slower gets it, and the others say what they lack."""
+    names = [f"m{number}-opencl-float32-untuned" for number in range(3)]
+    base = [record for name in names for record in sessions(10, case=name)]
+    heads = [sessions(13 if name == names[1] else 10, 1, artifact="b", case=name, started_at=TODAY) for name in names]
+    now, asked = [0.0], Counter[str]()
+
+    def measurer(case: Comparison) -> Measure:
+        measure, _ = device(10, 13 if case.key.case == names[1] else 10)
+
+        def timed(arm: Arm) -> Record:
+            now[0] += 10
+            asked[case.key.case] += 1
+            return measure(arm)
+
+        return timed
+
+    compared = compare_sides(sides_of(base), sides_of([record for head in heads for record in head]), RULES)
+    found = judge(compared, RULES, measurer, budget=Budget(1.0, lambda: now[0]))
+    assert [case.verdict for case in found.cases] == [Verdict.INCONCLUSIVE, Verdict.SLOWER, Verdict.INCONCLUSIVE]
+    assert asked.most_common(1)[0][0] == names[1]
+    assert now[0] <= 60 + 40
+    assert found.needed_minutes > 0
 
 
 @pytest.mark.parametrize(
@@ -196,9 +225,9 @@ def test_a_failure_of_the_rig_comes_before_what_is_undecided() -> None:
 
 
 @pytest.mark.parametrize("beta", [0.05, 0.2])
-def test_the_confidence_of_a_refutation_is_that_of_the_plan_in_force(beta: float) -> None:
+def test_the_confidence_of_a_verdict_is_that_of_the_rules_in_force(beta: float) -> None:
     measure, _ = device(10, 10)
-    found = confirm(Verdict.SLOWER, ConfirmationPlan(beta=beta), measure)
+    found = confirm(Plan(Rules(beta=beta)), measure)
     assert found.verdict is Verdict.SAME
     assert found.change
     assert found.change.confidence == 1 - beta
@@ -213,7 +242,7 @@ def test_a_session_that_does_not_end_well_ends_the_confirmation() -> None:
 
     comparison = settled(one_session_against(sessions(10), 20), measure)
     assert comparison.verdict is Verdict.INCONCLUSIVE
-    assert "base again: device-lost: unplugged" in comparison.reasons[0]
+    assert "again: device-lost: unplugged" in comparison.reasons[0]
     assert len(asked) == 1
 
 
@@ -234,10 +263,10 @@ def test_a_device_without_a_steady_hand_ends_inconclusive_within_its_budget() ->
 
     (comparison,) = judge(one_session_against(sessions(10), 20), RULES, lambda _: measure, 8).cases
     assert comparison.verdict is Verdict.INCONCLUSIVE
-    assert len(asked) == 8
+    assert len(asked) == 7
 
 
-def test_calibrated_noise_decides_with_fewer_sessions() -> None:
+def test_learned_noise_decides_with_fewer_sessions() -> None:
     def needed(noise: Noise | None) -> int:
         measure, asked = device(10, 10.6)
         result = one_session_against(sessions(10), 10.6)
@@ -255,9 +284,10 @@ def test_in_an_unfit_run_nothing_passes_by_lying_near_its_baseline() -> None:
 
 
 def test_in_an_unfit_run_a_suspect_is_measured_in_turns_all_the_same() -> None:
-    result = replace(one_session_against(sessions(10), 13), fitness=Fitness(False, 0.0, 0, ("the rig changed",)))
-    assert settled(result, device(10, 10)[0]).verdict is Verdict.SAME
-    assert settled(result, device(10, 13)[0]).verdict is Verdict.SLOWER
+    unfit = Fitness(False, 0.0, 0, ("the rig changed",))
+    still, slower = (replace(one_session_against(sessions(8), ms), fitness=unfit) for ms in (10, 13))
+    assert settled(still, device(10, 10)[0]).verdict is Verdict.SAME
+    assert settled(slower, device(10, 13)[0]).verdict is Verdict.SLOWER
 
 
 def test_several_sessions_a_side_may_prove_a_change_without_measuring_again() -> None:
@@ -268,7 +298,7 @@ def test_several_sessions_a_side_may_prove_a_change_without_measuring_again() ->
 
 def test_an_unfit_session_is_neither_passed_nor_suspected() -> None:
     result = compare_sides(sides_of(sessions(10)), sides_of([a_record(wall_ms=[5.0] * 10, artifact="b")]), RULES)
-    comparison = settled(result, device(10, 10)[0])
+    comparison = settled(result, FROM_RECORDS)
     assert comparison.verdict is Verdict.INCONCLUSIVE
     assert "the clock" in " ".join(comparison.reasons)
 
@@ -296,12 +326,15 @@ def test_the_same_code_ten_times_in_a_row_raises_no_alarm(
 
     verdicts = []
     for _ in range(10):
-        base, head = sides_of([session("a") for _ in range(4)]), sides_of([session("b")])
+        base, head = (
+            sides_of([session("a") for _ in range(4)]),
+            sides_of([session("b").model_copy(update={"started_at": TODAY})]),
+        )
         noises = dict.fromkeys(base, noise) if noise else {}
         result = compare_sides(base, head, RULES, noises=noises)
         (comparison,) = judge(result, RULES, lambda _: lambda side: session(side.value), 16, noises).cases
         verdicts.append(comparison.verdict)
-    assert set(verdicts) <= {Verdict.SAME, Verdict.UNCHANGED_SO_FAR, Verdict.INCONCLUSIVE}
+    assert set(verdicts) <= {Verdict.SAME, Verdict.INCONCLUSIVE}
 
 
 def test_a_suite_that_did_not_change_raises_no_alarm() -> None:
@@ -310,7 +343,7 @@ def test_a_suite_that_did_not_change_raises_no_alarm() -> None:
     head = [
         record
         for seed, case in enumerate(cases)
-        for record in sessions(10, 1, seed=500 + seed, case=case, artifact="b")
+        for record in sessions(10, 1, seed=500 + seed, case=case, artifact="b", started_at=TODAY)
     ]
     result = judge(compare_sides(sides_of(base), sides_of(head), RULES), RULES, lambda _: device(10, 10)[0])
     assert exit_code(result) is ExitCode.GOOD

@@ -17,7 +17,7 @@ from harness.judge.gate import Gate
 from harness.judge.remeasure import Remeasure
 from harness.judge.sides import SeriesKey, latest_build, sides_of
 from harness.judge.stats.pair import Rules
-from harness.judge.stats.sequential import Arm
+from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
 from harness.run.context import Run
 from harness.run.progress import Silent

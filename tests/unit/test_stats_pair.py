@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
-from harness.judge.stats import Change, Limits, Noise, Rules, compare, flips, hold, overall, robust
+from harness.judge.stats import Change, Limits, Noise, Rules, compare, flips, hold, overall
+from harness.judge.stats.engine import compare_sessions, compare_summaries, estimate_sides
 from harness.judge.stats.fdr import adjusted
-from harness.judge.stats.pair import compare_sessions, contradicted, estimate_shift
 from harness.judge.stats.session import SessionSummary, summarise
 from harness.judge.verdict import Verdict
 
@@ -34,7 +34,7 @@ def test_a_clear_slowdown_is_slower_with_an_interval_around_it() -> None:
     assert change.verdict is Verdict.SLOWER
     assert change.low < 0.1 < change.high
     assert change.delta_ms == pytest.approx(2, rel=0.2)
-    assert change.confidence > 0.995
+    assert change.confidence == 0.995
     assert change.sessions == (6, 6)
     assert change.reasons == ()
 
@@ -48,7 +48,7 @@ def test_no_change_is_same_once_a_relevant_one_is_excluded() -> None:
 def test_too_little_evidence_is_inconclusive_and_says_what_it_admits() -> None:
     change = compare(sessions(2), sessions(2, 20.8))
     assert change.verdict is Verdict.INCONCLUSIVE
-    assert "run more" in change.reasons[0]
+    assert "admits no change and a relevant one (3.0%)" in change.reasons[0]
     assert change.confidence == 0
 
 
@@ -81,7 +81,7 @@ def test_calibrated_noise_lets_one_session_a_side_speak() -> None:
 def test_calibrated_noise_is_set_aside_by_a_noisier_run() -> None:
     change = compare(sessions(4, bias=0.1), sessions(4, 21.5, bias=0.1), noise=Noise(0.002, 30))
     assert change.verdict is Verdict.INCONCLUSIVE
-    assert any("noisier than its calibration" in reason for reason in change.reasons)
+    assert any("noisier than what was learned" in reason for reason in change.reasons)
 
 
 @pytest.mark.parametrize(
@@ -105,6 +105,29 @@ def test_bad_input_is_inconclusive_with_its_reason(base: Sessions, head: Session
     assert math.isnan(change.p)
 
 
+def test_sides_of_two_days_bear_the_noise_between_days() -> None:
+    base, head = summarise(sessions(8)), summarise(sessions(8, 22.0))
+    assert compare_summaries(base, head).verdict is Verdict.SLOWER
+    apart = compare_summaries(base, head, days=(1, 1))
+    assert apart.verdict is Verdict.INCONCLUSIVE
+    assert any("not measured in turns" in reason for reason in apart.reasons)
+    known = Noise(0.012, 20, day_sd=0.004, day_df=20)
+    assert compare_summaries(base, head, noise=known, days=(1, 1)).verdict is Verdict.SLOWER
+    assert compare_summaries(base, summarise(sessions(8, 40.0)), days=(1, 1)).verdict is Verdict.SLOWER
+
+
+def test_days_that_differ_by_themselves_are_no_finding() -> None:
+    """Days 2 % apart, six sessions on each: a test that counts sessions alone finds a change in every fourth."""
+    generator, found = np.random.default_rng(3), []
+    for _ in range(400):
+        days = 0.02 * generator.normal(size=2)
+        base, head = (summarise([])._replace(good=located(generator, 6, 20 * math.exp(day), 0.01)) for day in days)
+        found.append([compare_summaries(base, head, days=of).verdict.changed for of in (None, (1, 1))])
+    blind, aware = np.mean(found, axis=0)
+    assert blind > 0.2
+    assert aware <= 0.02
+
+
 def test_a_side_that_lost_more_than_half_of_its_sessions_has_no_verdict() -> None:
     change = compare(sessions(5), [*sessions(2, 40.0), *[[math.nan] * 10] * 3])
     assert change.verdict is Verdict.INCONCLUSIVE
@@ -113,11 +136,11 @@ def test_a_side_that_lost_more_than_half_of_its_sessions_has_no_verdict() -> Non
 
 def test_calibrated_noise_joins_in_by_its_degrees_of_freedom() -> None:
     base, head = ([SessionSummary(log, 0.001) for log in logs] for logs in ((1.0, 1.02), (1.1, 1.12)))
-    estimate = estimate_shift(base, head, Noise(0.02, 6))
+    estimate = estimate_sides(base, head, Noise(0.02, 6))
     assert estimate is not None
     variance = (2 * 0.0002 + 6 * 0.0004) / 8
     assert estimate.df == 8
-    assert estimate.error == pytest.approx(robust.HODGES_LEHMANN_LOSS * math.sqrt(variance))
+    assert estimate.error == pytest.approx(math.sqrt(variance))
 
 
 def test_one_bad_session_is_left_out_and_named() -> None:
@@ -171,14 +194,14 @@ def test_false_alarms_and_power_are_as_stated() -> None:
     generator = np.random.default_rng(7)
     noise = Noise(0.012, 15)
     still = [compare_sessions(located(generator, 4), located(generator, 4), noise=noise) for _ in range(2000)]
-    assert sum(change.verdict.changed for change in still) <= 10, "0.5 %"
+    assert sum(change.verdict.changed for change in still) <= 30, "0.5 % each way"
     slower = [compare_sessions(located(generator, 4), located(generator, 4, 21.0), noise=noise) for _ in range(300)]
     assert sum(change.verdict is Verdict.SLOWER for change in slower) >= 285, "95 %"
 
 
 def test_the_interval_covers_the_truth_as_often_as_it_says() -> None:
     generator = np.random.default_rng(8)
-    rules = Rules(alpha=0.1)
+    rules = Rules(alpha=0.05, beta=0.05)
     changes = [compare_sessions(located(generator, 4), located(generator, 5, 21.0), rules) for _ in range(1000)]
     assert 0.88 <= np.mean([change.low <= 0.05 <= change.high for change in changes]) <= 0.96
 
@@ -235,14 +258,3 @@ def test_a_ranking_flips_only_when_both_orders_are_certain() -> None:
     assert flip.before == pytest.approx(0.25, abs=0.05)
     assert flip.after == pytest.approx(-0.2, abs=0.05)
     assert flips(base, base) == []
-
-
-def test_sessions_further_apart_than_calibrated_contradict_it_and_a_change_does_not() -> None:
-    noise = Noise(0.01, 15)
-    quiet, noisy = summarise(sessions(4)), summarise(sessions(4, bias=0.08))
-    assert not contradicted(noise, quiet, summarise(sessions(2, seed=1)))
-    assert not contradicted(noise, quiet, summarise(sessions(2, 30.0, seed=1)))
-    assert contradicted(noise, noisy, summarise(sessions(1, seed=1)))
-    assert not contradicted(Noise(0.08, 15), noisy, summarise(sessions(1, seed=1)))
-    assert not contradicted(noise, summarise(sessions(4)[:1]), summarise(sessions(4)[1:2]))
-    assert not contradicted(noise, summarise([]), summarise([[math.nan] * 10]))

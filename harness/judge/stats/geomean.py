@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from harness.judge.stats.pair import Change, Rules, compare
+from harness.judge.stats.engine import compare
+from harness.judge.stats.pair import Change, Rules
 from harness.judge.stats.session import Noise, Samples
 from harness.judge.verdict import Verdict
 

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.judge.stats import robust
-from harness.judge.stats.pair import Rules, compare_sessions, relative
+from harness.judge.stats.engine import Plan, bars_at, compare_sessions, visible
+from harness.judge.stats.pair import Rules
 from harness.judge.stats.samples import Limits, effective_size
 from harness.judge.stats.session import Noise, Samples, SessionSummary, summarise
+from harness.judge.stats.turns import BLOCK
 
 FEWEST_SESSIONS = 4
 SPLITS = 200
-POWER = 0.95
-"""Chance with which a change has to be seen to count as detectable."""
 SURE = 0.9
 """Confidence of the upper limit of the noise; a few sessions may lie close together by luck."""
 NO_NOISE = Noise(math.nan, 0.0)
@@ -30,7 +29,7 @@ class NoiseEstimate:
     ok: bool
     sessions: int = 0
     noise: Noise = NO_NOISE
-    """To be handed to `compare` and `decide`."""
+    """To be handed to the engine."""
     sd_upper: float = math.nan
     """The noise is below this with 90 % confidence."""
     false_alarm_rate: float = math.nan
@@ -39,18 +38,12 @@ class NoiseEstimate:
     reasons: tuple[str, ...] = ()
 
     def smallest_detectable(self, sessions: int, rules: Rules | None = None) -> float:
-        """The change that `sessions` a side show with 95 % power. A threshold below it is not supported.
-
-        With the noise at its upper limit; approximates the noncentral t by two quantiles of Student's t.
-        """
-        from scipy.stats import t
-
-        alpha = (rules or Rules()).alpha
-        df = self.noise.df + 2 * sessions - 2
+        """The change that `sessions` a side, looked at once, show with 95 %; the noise being at its upper limit."""
         if not self.ok or sessions < 1:
             return math.nan
-        error = robust.HODGES_LEHMANN_LOSS * self.sd_upper * math.sqrt(2 / sessions)
-        return relative(error * float(t.isf(alpha / 2, df) + t.ppf(POWER, df)))
+        df = self.noise.df + 2 * sessions - 2
+        bars = bars_at(1, Plan(rules or Rules(), BLOCK), df)
+        return visible(self.sd_upper * math.sqrt(2 / sessions), df, bars.change)
 
     def sessions_needed(self, relevant: float, rules: Rules | None = None, most: int = 64) -> int | None:
         """Fewest sessions a side that support a threshold of `relevant` (a fraction); None if `most` do not."""

@@ -46,6 +46,13 @@ def spreads(rows: Rows) -> Rows:
     return MAD_TO_SD * medians(np.abs(rows - medians(rows)[:, None]))
 
 
+def ticks(rows: Rows) -> Rows:
+    """The smallest step between two different samples: what the clock cannot tell apart. 0 if all are the same."""
+    steps = np.diff(np.sort(rows, axis=1), axis=1)
+    smallest = np.where(steps > 0, steps, np.inf).min(axis=1, initial=np.inf)
+    return np.where(np.isfinite(smallest), smallest, 0.0)
+
+
 def locations(rows: Rows) -> Rows:
     """Hodges-Lehmann location: the median of the means of all pairs (`harness.judge.stats.robust`)."""
     first, second = _pairs(rows.shape[1], 0)

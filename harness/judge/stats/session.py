@@ -11,8 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.judge.stats import robust
-from harness.judge.stats.rows import alike, locations, spreads
+from harness.judge.stats.rows import alike, locations, spreads, ticks
 from harness.judge.stats.samples import LONGEST_MS, SHORTEST_MS, Limits, Quality, as_numbers, check_each, is_time
+
+DAY_SD, DAY_DF = 0.02, 4.0
+"""How far the days of a device lie apart as long as nobody knows better: by 2 %, and that is not certain."""
 
 Samples = Sequence[float]
 """Times of one session in ms, in the order taken."""
@@ -41,6 +44,9 @@ class Noise:
     """Standard deviation of the sessions' log locations: 0.01 is about 1 %."""
     df: float
     """Degrees of freedom that stand behind `sd`: sessions less one, for one series."""
+    day_sd: float = DAY_SD
+    """Standard deviation of what a day adds to all of its sessions; the default is an assumption, worth a few days."""
+    day_df: float = DAY_DF
 
     @property
     def known(self) -> bool:
@@ -109,7 +115,7 @@ def _summaries(sessions: Sequence[Samples], qualities: Sequence[Quality]) -> lis
     for places, rows in alike(sessions):
         logs = np.log(rows)
         effective = np.array([qualities[place].effective for place in places])
-        errors = robust.HODGES_LEHMANN_LOSS * spreads(logs) / np.sqrt(effective)
+        errors = np.hypot(robust.HODGES_LEHMANN_LOSS * spreads(logs) / np.sqrt(effective), ticks(logs) / math.sqrt(12))
         for place, log_ms, error in zip(places, locations(logs).tolist(), errors.tolist(), strict=True):
             found[place] = SessionSummary(log_ms, error)
     return found

@@ -12,7 +12,7 @@ from harness.build.planner import model_digest
 from harness.cases.case import Case
 from harness.cases.suite import load_suite
 from harness.failures import UsageError
-from harness.judge.confirm import confirmation_plan
+from harness.judge.confirm import plan_of
 from harness.judge.stats.pair import Rules
 from harness.revisions.bisect.judging import (
     NOT_INSTALLABLE,
@@ -90,7 +90,7 @@ class Bisection:
 
     def _judge(self, known: BisectionStore, open_: Open, inspections: int) -> Judge:
         records = RecordFile(known.folder / RECORDS)
-        plan = confirmation_plan(self.rules, self.most_sessions, inspections)
+        plan = plan_of(self.rules, self.most_sessions, inspections)
         judge = Judge(self.case, self.reason or Reason.WRONG, self.line[0].name, open_, plan, records.append)
         return judge if self.reason else dataclasses.replace(judge, reason=_inferred(judge, self.line[-1].name, known))
 

@@ -9,10 +9,11 @@ from enum import Enum
 from typing import Protocol
 
 from device_runner.failures import RigFailure
-from harness.judge.confirm import confirm
+from harness.judge.in_turns import confirm
 from harness.judge.sides import finding
-from harness.judge.stats.sequential import Arm, ConfirmationPlan
+from harness.judge.stats.engine import Plan
 from harness.judge.stats.session import location_ms
+from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
 from harness.revisions.bisect.search import RevisionState
 from harness.revisions.environment import NotInstallable
@@ -74,7 +75,7 @@ class Judge:
     good: str
     """The good end, which latencies are compared with."""
     open: Open
-    plan: ConfirmationPlan
+    plan: Plan
     keep: Callable[[Record], None] = lambda _: None
 
     def inspect(self, name: str, earlier: Sequence[Inspection]) -> Inspection:
@@ -108,7 +109,7 @@ class Judge:
         )
 
     def _in_turns(self, seen: Inspection, runner: RevisionRunner) -> Inspection:
-        """The good revision and this one, A B B A, until a sequential test decides."""
+        """The good revision and this one, in turns, until the engine decides."""
         taken: dict[Arm, list[Record]] = {arm: [] for arm in Arm}
         runners = {Arm.BASE: self.open(self.good), Arm.HEAD: runner}
 
@@ -116,7 +117,7 @@ class Judge:
             taken[arm].append(self._ran(runners[arm], seen.identity))
             return taken[arm][-1]
 
-        found = confirm(Verdict.SLOWER, self.plan, measure)
+        found = confirm(self.plan, measure, name=seen.name)
         return replace(
             seen,
             state=_SLOWER.get(found.verdict, RevisionState.SKIP),
@@ -144,7 +145,11 @@ class Judge:
         return record
 
 
-_SLOWER = {Verdict.SLOWER: RevisionState.BAD, Verdict.SAME: RevisionState.GOOD}
+_SLOWER = {
+    Verdict.SLOWER: RevisionState.BAD,
+    Verdict.SAME: RevisionState.GOOD,
+    Verdict.FASTER: RevisionState.GOOD,
+}
 
 
 def state_of(reason: Reason, outcome: Outcome) -> RevisionState:
