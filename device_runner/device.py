@@ -146,6 +146,21 @@ class Pushed:
 
 
 @dataclass(frozen=True)
+class Launch:
+    """One launch of a kernel. Times in ns, by the device's own clock; only differences mean anything."""
+
+    kernel: str
+    threads: tuple[int, int, int]
+    """Work-items in each dimension."""
+    group: tuple[int, int, int]
+    """Work-items of one work-group; zeros if the driver chose."""
+    queued_ns: int
+    submit_ns: int
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True)
 class ThermalLimits:
     """How cool, idle and charged a device has to be before it is measured, and how long it may take to get there.
 
@@ -217,6 +232,12 @@ class Program(Protocol):
     def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         """`repeat` samples of one inference each, as the sum of kernel times on a profiling queue."""
 
+    def launches(self, repeat: int, *, timeout_s: float) -> list[list[Launch]]:
+        """The kernels of each of `repeat` inferences on the inputs of the last `run`, in the order they were launched.
+
+        Raises `RigFailure` where launches cannot be watched.
+        """
+
     def binaries(self, *, timeout_s: float) -> bytes:
         """The OpenCL programs as the device compiled them (TVM: `opencl.GetPreCompiledPrograms`)."""
 
@@ -241,6 +262,11 @@ class Session(Protocol):
         """How many OpenCL programs this process made: `programs_from_source`, `programs_from_binary`.
 
         Counted since the first library with kernels was loaded; empty where they cannot be counted.
+        """
+
+    def opencl_peaks(self, *, timeout_s: float) -> Mapping[str, float]:
+        """What the OpenCL device does at best, measured now: `copy_bytes_s`, `image_bytes_s`, `float32_flop_s` and
+        `float16_flop_s`, those that could be measured.
         """
 
     def download(self, path: str, *, timeout_s: float) -> bytes:

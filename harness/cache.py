@@ -57,6 +57,7 @@ KINDS = (
     Kind("opencl_runtime", "TVM's OpenCL runtime, compiled for the installed TVM"),
     Kind("clml_runtime", "the functional model of CLML, compiled for the installed TVM"),
     Kind("probe", "what asks a device's OpenCL, compiled for its kind of processor"),
+    Kind("peaks", "what a device can do at best, as measured on it"),
     Kind("record_indexes", "where the records of a file are"),
     Kind("identities", "who this device was when it was last opened"),
     Kind(DEVICES, "the files of a device of this host, with what was pushed to it"),

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from device_runner.deadline import Deadline
 from device_runner.failures import DeviceCrash, Hang, PathFailure
-from device_runner.runtimes.probe import Answer, BadAnswer, Probe, answer_of
+from device_runner.runtimes.probe import Answer, BadAnswer, Probe, answer_of, launches_of, peaks_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from device_runner.device import Pushed
+    from device_runner.device import Launch, Pushed
 
 
 class Process(Protocol):
@@ -41,6 +41,7 @@ class SessionProbe:
         self._probe = probe
         self._module: Any = None
         self._counted_places = 0
+        self._watched_places = 0
 
     @property
     def lacking(self) -> str:
@@ -65,6 +66,30 @@ class SessionProbe:
         """`programs_from_source` and `programs_from_binary` since `count`; empty if they were not counted."""
         told = self._ask("programs", deadline) if self._counted_places else None
         return {} if told is None else {str(name): int(count) for name, count in json.loads(bytes(told)).items()}
+
+    def watch_kernels(self, deadline: Deadline) -> bool:
+        """Begin to keep launches of kernels, if they can be seen, and forget those that were kept so far."""
+        if not self._watched_places:
+            self._watched_places = int(self._ask("watch_kernels", deadline) or 0)
+        return bool(self._watched_places and self._ask("launches", deadline) is not None)
+
+    def launches(self, deadline: Deadline) -> list[Launch]:
+        """Launches since `watch_kernels` that a profiling queue has timed. Raises BadAnswer, also if some are lost."""
+        launches, dropped = launches_of(bytes(self._ask("launches", deadline) or b""))
+        if dropped:
+            raise BadAnswer(f"there was no room for {dropped} launches")
+        return launches
+
+    def peaks(self, name: str, driver_version: str, deadline: Deadline) -> dict[str, float]:
+        """What the device with this name and driver does at best, in bytes and operations per second; measured now.
+
+        Empty without the probe; what the device cannot do is left out.
+        """
+        if self._loaded(deadline) is None:
+            return {}
+        with self._blamed(), self._session.calling("measuring what the device can do at best", deadline.remaining_s):
+            return peaks_of(bytes(self._module["peaks"](name, driver_version)))
+        return {}
 
     def program_binaries(self, module: Any, deadline: Deadline) -> bytes | None:
         """A module's OpenCL programs as the device compiled them. Raises what compiling them raises."""

@@ -29,7 +29,7 @@ from device_runner.failures import (
     RigFailure,
 )
 from device_runner.rpc_server.server import END_TIMEOUT_S, KILLED, Server, start_server
-from device_runner.runtimes.probe import Probe
+from device_runner.runtimes.probe import BadAnswer, Probe
 from device_runner.session.probing import SessionProbe
 from device_runner.session.relay import Relay
 from device_runner.session.tvm_errors import failure_of
@@ -38,7 +38,7 @@ from device_runner.transport.boot import boot_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from device_runner.device import Array
+    from device_runner.device import Array, Launch
     from device_runner.transport.base import Transport
 
 SESSION_LIMIT_S = 6 * 3600
@@ -165,6 +165,15 @@ class RpcSession:
         with self.calling("opening OpenCL", timeout_s):
             return (_decoded(device, "device_name"), _decoded(device, "driver_version")) if device.exist else None
 
+    def opencl_peaks(self, *, timeout_s: float) -> Mapping[str, float]:
+        """What the OpenCL device does at best, in bytes and operations per second, measured now by the probe."""
+        deadline = Deadline(timeout_s)
+        names = self.opencl_names(timeout_s=deadline.remaining_s)
+        try:
+            return self.probe.peaks(*names, deadline) if names else {}
+        except BadAnswer as bad:
+            raise RigFailure(f"what the probe measured makes no sense: {bad}") from bad
+
     @contextmanager
     def calling(self, doing: str, timeout_s: float) -> Iterator[None]:
         """Give a group of remote calls a deadline, and turn what they raise into a `Failure` with an owner."""
@@ -259,6 +268,26 @@ class RpcProgram:
     def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         """Samples of `entry` by the device's timer, on the inputs of the last `run`."""
         return self._samples(self._device, self._loadable.entry, repeat, timeout_s)
+
+    def launches(self, repeat: int, *, timeout_s: float) -> list[list[Launch]]:
+        """The kernels of each of `repeat` inferences, seen by the probe while the device's timer runs.
+
+        Raises `RigFailure` without the probe, or if what it saw are not `repeat` inferences that are all alike.
+        """
+        deadline, probe = Deadline(timeout_s), self._session.probe
+        if not probe.watch_kernels(deadline):
+            why = probe.lacking or "TVM's runtime launches them in a way that it does not see"
+            raise RigFailure(f"kernels cannot be watched: {why}", hint="`adreno-bench doctor --device` looks")
+        self.device_ms(repeat, timeout_s=deadline.remaining_s)
+        try:
+            seen = probe.launches(deadline)
+        except BadAnswer as bad:
+            raise RigFailure(f"what the probe saw of kernels makes no sense: {bad}") from bad
+        each, rest = divmod(len(seen), repeat)
+        inferences = [seen[start : start + each] for start in range(0, repeat * each, each or 1)]
+        if rest or len({tuple(launch.kernel for launch in one) for one in inferences}) > 1:
+            raise RigFailure(f"{len(seen)} launches of kernels are not {repeat} inferences that are alike")
+        return inferences
 
     def binaries(self, *, timeout_s: float) -> bytes:
         """The OpenCL programs as the device compiled them; `RigFailure` without the probe.

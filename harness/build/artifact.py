@@ -40,6 +40,8 @@ class Compiled:
     """What went to CLML and what stayed, on the path that asks (`harness.paths.clml.offload.OffloadReport`)."""
     launches: dict[str, dict[str, Any]] | None = None
     """By kernel (`harness.paths.launches.Launch`); None in what was built before this was noted."""
+    work: list[dict[str, Any]] | None = None
+    """By compiled function (`harness.compiler.work.Work`); None likewise."""
 
 
 @dataclass(frozen=True)

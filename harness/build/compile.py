@@ -20,6 +20,7 @@ from harness.cases.case import Precision
 from harness.cases.request import CompileRequest
 from harness.compiler.compat import onnx_operators, opencl_source
 from harness.compiler.running import LOG, StepFailed
+from harness.compiler.work import work_of
 from harness.failures import CompileFailure
 from harness.models.onnx_inputs import input_specs
 from harness.models.onnx_read import load
@@ -68,6 +69,7 @@ def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
         facts=asdict(path.facts(built)),
         offload=offload_of(lowered),
         launches={name: asdict(launch) for mod in tir for name, launch in launches(lowered, mod).items()},
+        work=[asdict(one) for one in work_of(lowered)],
         compile_s=time.perf_counter() - started,
     )
 

@@ -42,6 +42,10 @@ COMMANDS = (
         "Show the latest record of each case on each device; of a single case, everything that is known.",
     ),
     Command("ops", "Run single operators on each path, and show which are right, wrong, or do not build."),
+    Command(
+        "profile",
+        "Show where the time of an inference goes: its kernels by time, and what makes the difference to another case.",
+    ),
     Command("init", "Write a suite file with every key and a comment on each; an existing file is never touched."),
     Command("list", "List the cases of the suite: Model x Path x Precision x Tuning.", module="list_cases"),
     Command(

@@ -72,6 +72,30 @@ def memory_scope(function: Any, parameter: Any) -> str:
     return str(buffer.scope())
 
 
+def buffers_of(function: Any) -> Iterator[tuple[list[Any], int]]:
+    """Shape and bits per number of each tensor that a TIR function takes, those that it writes last."""
+    from tvm import DataType
+
+    for parameter in function.params:
+        buffer = function.buffer_map.get(parameter) if hasattr(function, "buffer_map") else parameter
+        if hasattr(buffer, "shape"):
+            yield list(buffer.shape), DataType(dtype_of(buffer)).bits
+
+
+def estimate_flops(function: Any) -> int | None:
+    """Arithmetic operations of a TIR function, by TVM's own count over its loops; None if it cannot count them."""
+    import tvm
+
+    try:
+        analysis = import_module("tvm.s_tir.analysis")
+    except ImportError:
+        analysis = import_module("tvm.tir.analysis")
+    try:
+        return int(analysis.estimate_tir_flops(tvm.IRModule({"main": function})))
+    except Exception:  # TVM raises errors of every kind, and a number for people is no reason to fail a build
+        return None
+
+
 def writes_texture(function: Any) -> bool:
     """Whether a lowered operator's result, which is its last parameter, lives in an image."""
     return "texture" in memory_scope(function, function.params[-1])

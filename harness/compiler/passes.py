@@ -109,6 +109,12 @@ def insert_before(passes: Passes, name: str, new: Any) -> Passes:
     return [*passes[:index], new, *passes[index:]]
 
 
+def insert_before_first(passes: Passes, name: str, new: Any) -> Passes:
+    """`passes` with `new` before the first pass of that name; as they are if there is none."""
+    index = next((i for i, one in enumerate(passes) if _bare_name(one) == name), None)
+    return passes if index is None else [*passes[:index], new, *passes[index:]]
+
+
 def passes_before(passes: Passes, name: str) -> Passes:
     """Those before the last pass of that name."""
     return passes[: _last(passes, name)]
@@ -116,7 +122,7 @@ def passes_before(passes: Passes, name: str) -> Passes:
 
 def _last(passes: Passes, name: str) -> int:
     """Names are compared without their name space, which moved between releases."""
-    names = [str(p.info.name).rpartition(".")[2] for p in passes]
+    names = list(map(_bare_name, passes))
     if name not in names:
         raise RigFailure(
             f"TVM {tvm_version()} has no pass {name} that a workaround is anchored to",
@@ -124,3 +130,7 @@ def _last(passes: Passes, name: str) -> int:
             evidence=" ".join(names),
         )
     return len(names) - 1 - names[::-1].index(name)
+
+
+def _bare_name(one: Any) -> str:
+    return str(one.info.name).rpartition(".")[2]

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from harness.compiler.passes import adreno_relax_passes, adreno_tir_passes, tir_pipeline
 from harness.compiler.running import run_passes, run_step
+from harness.compiler.work import with_work
 from harness.paths.base import BuiltModule, ImageLimits, PathFacts, host_target, unseen
 from harness.paths.kernels import check_images
 from harness.paths.lowered import path_facts
@@ -38,7 +39,7 @@ class OpenCLPath:
     def lower(self, mod: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
         """TVM's own Relax passes for this target, with the workarounds."""
         with target:
-            return run_passes(edit_relax(adreno_relax_passes(target), workarounds), mod)
+            return run_passes(with_work(edit_relax(adreno_relax_passes(target), workarounds)), mod)
 
     def build(
         self, lowered: Any, target: Any, workarounds: Sequence[Workaround], see: Callable[[Any], None] = unseen

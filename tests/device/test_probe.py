@@ -174,3 +174,20 @@ def test_programs_are_counted_by_what_they_were_made_from(device: LocalDevice, o
         warm = session.program_counts(timeout_s=LONG_S)
     assert (warm["programs_from_binary"], warm["programs_from_source"]) == (1, 0)
     assert np.array_equal(outputs[0], 2 * np.maximum(MATRIX, 0))
+
+
+def test_kernels_are_watched_while_the_timer_runs(device: LocalDevice, opencl_program: Loadable) -> None:
+    with device.session({}, timeout_s=LONG_S) as session:
+        program = session.load(opencl_program, timeout_s=LONG_S)
+        program.run([MATRIX], timeout_s=LONG_S)
+        first = program.launches(3, timeout_s=LONG_S)
+        again = program.launches(2, timeout_s=LONG_S)
+        samples = program.device_ms(5, timeout_s=LONG_S)
+    assert [len(one) for one in (first, again)] == [3, 2]
+    launches = [launch for inference in [*first, *again] for launch in inference]
+    assert len({launch.kernel for launch in launches}) == len(first[0])
+    assert all(launch.queued_ns <= launch.submit_ns <= launch.start_ns < launch.end_ns for launch in launches)
+    assert all(min(launch.threads) > 0 and min(launch.group) > 0 for launch in launches)
+    sums = [sum(launch.end_ns - launch.start_ns for launch in one) / 1e6 for one in first]
+    assert min(sums) < 20 * max(samples)
+    assert max(sums) > min(samples) / 20

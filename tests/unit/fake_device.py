@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from device_runner.device import Identity, Loadable, Pulse, Pushed, Rung, Steadiness, T, ThermalLimits, Toggles
+from device_runner.device import Identity, Launch, Loadable, Pulse, Pushed, Rung, Steadiness, T, ThermalLimits, Toggles
 from device_runner.failures import Failure
 from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, Compiled
 from harness.build.oracle import save_arrays
@@ -40,6 +40,11 @@ class FakeProgram:
         self.device.met("device")
         return [1.5] * repeat
 
+    def launches(self, repeat: int, *, timeout_s: float) -> list[list[Launch]]:
+        self.device.met("launches")
+        one = Launch("fused_conv2d_kernel", (64, 1, 1), (16, 1, 1), 0, 10, 100, 1_500_100)
+        return [[one]] * repeat
+
     def binaries(self, *, timeout_s: float) -> bytes:
         self.device.met("binaries")
         return b"programs"
@@ -53,6 +58,10 @@ class FakeProgram:
 class FakeSession:
     device: FakeDevice
     toggles: Toggles
+
+    def opencl_peaks(self, *, timeout_s: float) -> Mapping[str, float]:
+        self.device.met("peaks")
+        return {"copy_bytes_s": 50e9, "float32_flop_s": 1e12}
 
     def load(self, loadable: Loadable, *, timeout_s: float) -> FakeProgram:
         self.device.met("load")

@@ -5,7 +5,19 @@ TVM has there. It is pushed and loaded like any artifact, and registers nothing.
 """
 
 from device_runner.runtimes.probe.answer import Answer, BadAnswer, OpenCLDevice, answer_of, plain
+from device_runner.runtimes.probe.launches import launches_of, peaks_of
 from device_runner.runtimes.probe.library import ENDING, library
 from device_runner.runtimes.probe.source import Probe
 
-__all__ = ["ENDING", "Answer", "BadAnswer", "OpenCLDevice", "Probe", "answer_of", "library", "plain"]
+__all__ = [
+    "ENDING",
+    "Answer",
+    "BadAnswer",
+    "OpenCLDevice",
+    "Probe",
+    "answer_of",
+    "launches_of",
+    "library",
+    "peaks_of",
+    "plain",
+]

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from harness.compiler.compat import clml_symbols, root_operator
 from harness.compiler.passes import Passes, adreno_relax_passes, clml_offload_passes, insert_before, passes_before
 from harness.compiler.running import run_passes
+from harness.compiler.work import with_work
 from harness.failures import InvalidKernel
 from harness.paths.base import BuiltModule, PathFacts
 from harness.paths.clml.offload import ATTRIBUTE, describe, offload_of
@@ -49,7 +50,7 @@ class ClmlPath(OpenCLPath):
     def lower(self, mod: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
         """TVM's own passes that offload, then those of path `opencl`, all with the workarounds."""
         register()
-        return _run(relax_passes(target, workarounds), mod, target)
+        return _run(with_work(relax_passes(target, workarounds)), mod, target)
 
     def check(self, built: BuiltModule) -> None:
         """Path `opencl`'s check, and every part that is called must be in the library. Raises `InvalidKernel`."""

@@ -4,6 +4,8 @@
 #include <tvm/ffi/c_api.h>
 
 #include "describe.h"
+#include "kernels.h"
+#include "peaks.h"
 #include "programs.h"
 #include "text.h"
 
@@ -17,6 +19,13 @@ static int refuse(const char* message) {
 static int return_bytes(const char* data, size_t size, TVMFFIAny* result) {
   const TVMFFIByteArray bytes = {data, size};
   return TVMFFIBytesFromByteArray(&bytes, result);
+}
+
+static int return_int(int64_t value, TVMFFIAny* result) {
+  result->type_index = kTVMFFIInt;
+  result->zero_padding = 0;
+  result->v_int64 = value;
+  return 0;
 }
 
 static int return_text(Text* text, TVMFFIAny* result) {
@@ -36,10 +45,7 @@ EXPORT int __tvm_ffi_describe(void* self, const TVMFFIAny* args, int32_t count, 
 /// () -> int: begins to count programs; in how many places.
 EXPORT int __tvm_ffi_count_programs(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* result) {
   (void)self, (void)args, (void)count;
-  result->type_index = kTVMFFIInt;
-  result->zero_padding = 0;
-  result->v_int64 = count_programs();
-  return 0;
+  return return_int(count_programs(), result);
 }
 
 /// () -> Bytes: how many programs were made since.
@@ -54,7 +60,39 @@ EXPORT int __tvm_ffi_programs(void* self, const TVMFFIAny* args, int32_t count, 
   return return_text(&json, result);
 }
 
-static void release(const TVMFFIAny* value) {
+/// () -> int: begins to keep launches of kernels; in how many places.
+EXPORT int __tvm_ffi_watch_kernels(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* result) {
+  (void)self, (void)args, (void)count;
+  return return_int(watch_kernels(), result);
+}
+
+/// () -> Bytes: what `tell_launches` says.
+EXPORT int __tvm_ffi_launches(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* result) {
+  Text json = {0};
+  (void)self, (void)args, (void)count;
+  tell_launches(&json);
+  return return_text(&json, result);
+}
+
+static const char* text_of(const TVMFFIAny* value) {
+  if (value->type_index == kTVMFFIRawStr) return value->v_c_str;
+  if (value->type_index == kTVMFFISmallStr) return value->v_bytes;
+  if (value->type_index != kTVMFFIStr) return NULL;
+  return ((const TVMFFIByteArray*)((const char*)value->v_obj + sizeof(TVMFFIObject)))->data;
+}
+
+/// (name, driver version) -> Bytes: what `measure_peaks` says.
+EXPORT int __tvm_ffi_peaks(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* result) {
+  Text json = {0};
+  (void)self;
+  const char* name = count == 2 ? text_of(&args[0]) : NULL;
+  const char* driver = count == 2 ? text_of(&args[1]) : NULL;
+  if (name == NULL || driver == NULL) return refuse("peaks takes a device's name and its driver's version");
+  measure_peaks(name, driver, &json);
+  return return_text(&json, result);
+}
+
+static void release_value(const TVMFFIAny* value) {
   if (value->type_index >= kTVMFFIStaticObjectBegin) TVMFFIObjectDecRef(value->v_obj);
 }
 
@@ -88,7 +126,7 @@ EXPORT int __tvm_ffi_program_binaries(void* self, const TVMFFIAny* args, int32_t
   if (function_of(&args[0], name, &function) != 0) return -1;
   if (function.type_index != kTVMFFIFunction) return refuse("the module has no OpenCL programs");
   int code = TVMFFIFunctionCall(function.v_obj, NULL, 0, &binaries);
-  release(&function);
+  release_value(&function);
   if (code != 0) return code;
   if (binaries.type_index == kTVMFFIStr || binaries.type_index == kTVMFFIBytes) {
     const TVMFFIByteArray* content = (const TVMFFIByteArray*)((const char*)binaries.v_obj + sizeof(TVMFFIObject));
@@ -98,6 +136,6 @@ EXPORT int __tvm_ffi_program_binaries(void* self, const TVMFFIAny* args, int32_t
   } else {
     code = refuse("opencl.GetPreCompiledPrograms returned neither a String nor Bytes");
   }
-  release(&binaries);
+  release_value(&binaries);
   return code;
 }

@@ -1,0 +1,186 @@
+#include "peaks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl.h"
+
+// Each kernel does `rounds` times the same, so that a slow device and a fast one can both be kept busy for a while. What
+// it computes is written, but for a condition that nothing fulfils and no compiler can know.
+static const char kSource[] =
+    "__kernel void copy(__global const float4* from, __global float4* to, int rounds, int all) {\n"
+    "  const int i = get_global_id(0);\n"
+    "  for (int r = 0; r < rounds; ++r) { const int at = (i + r * 4096) & (all - 1); to[at] = from[at]; }\n"
+    "}\n"
+    "__kernel void arithmetic(__global const float4* from, __global float4* to, int rounds, int all) {\n"
+    "  const int i = get_global_id(0);\n"
+    "  NUMBER4 a = CONVERT(from[i & (all - 1)]), m = a * (NUMBER)0.5f;\n"
+    "  NUMBER4 b = a + (NUMBER)1, c = a + (NUMBER)2, d = a + (NUMBER)3;\n"
+    "  for (int r = 0; r < rounds; ++r) {\n"
+    "    a = MULTIPLY_ADD(a, m, b); b = MULTIPLY_ADD(b, m, c); c = MULTIPLY_ADD(c, m, d); d = MULTIPLY_ADD(d, m, a);\n"
+    "  }\n"
+    "  const NUMBER4 sum = a + b + c + d;\n"
+    "  if (sum.x == (NUMBER)12345.0f) to[i & (all - 1)] = convert_float4(sum);\n"
+    "}\n";
+
+static const char kImageSource[] =
+    "__constant sampler_t nearest = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_NEAREST;\n"
+    "__kernel void texels(__read_only image2d_t from, __global float4* to, int rounds, int all) {\n"
+    "  const int i = get_global_id(0);\n"
+    "  float4 sum = (float4)(0);\n"
+    "  for (int r = 0; r < rounds; ++r)\n"
+    "    sum += read_imagef(from, nearest, (int2)(i & (SIDE - 1), (i / SIDE + r) & (SIDE - 1)));\n"
+    "  if (sum.x == 12345.0f) to[i & (all - 1)] = sum;\n"
+    "}\n";
+
+enum { SIDE = 1024, VECTORS = SIDE * SIDE, MOST_ROUNDS = 1 << 20, LONG_ENOUGH_NS = 4000000, REPEATS = 5 };
+
+// FMA where it is a machine instruction; `mad` is allowed to be one everywhere.
+#define NUMBERS(type, convert) "-DNUMBER=" type " -DNUMBER4=" type "4 -DCONVERT=" convert " -DMULTIPLY_ADD=mad"
+
+typedef struct {
+  cl_device_id device;
+  cl_context context;
+  cl_command_queue queue;
+  cl_mem from, to, image;
+} Bench;
+
+#define CALL(name, type) ((type)opencl_function(#name))
+
+static void release(const char* function, void* object) {
+  const Retain drop = (Retain)opencl_function(function);
+  if (object != NULL && drop != NULL) drop(object);
+}
+
+static cl_device_id device_of(const char* name, const char* driver) {
+  const GetPlatformIDs platforms = CALL(clGetPlatformIDs, GetPlatformIDs);
+  const GetDeviceIDs devices = CALL(clGetDeviceIDs, GetDeviceIDs);
+  const GetDeviceInfo info = CALL(clGetDeviceInfo, GetDeviceInfo);
+  cl_platform_id platform[16];
+  cl_device_id device[16];
+  cl_uint count = 0, found = 0;
+  if (!platforms || !devices || !info || platforms(16, platform, &count) != CL_SUCCESS) return NULL;
+  for (cl_uint p = 0; p < count && p < 16; ++p) {
+    if (devices(platform[p], CL_DEVICE_TYPE_ALL, 16, device, &found) != CL_SUCCESS) continue;
+    for (cl_uint d = 0; d < found && d < 16; ++d) {
+      char its_name[1024] = "", its_driver[1024] = "";
+      info(device[d], CL_DEVICE_NAME, sizeof(its_name) - 1, its_name, NULL);
+      info(device[d], CL_DRIVER_VERSION, sizeof(its_driver) - 1, its_driver, NULL);
+      if (strcmp(its_name, name) == 0 && strcmp(its_driver, driver) == 0) return device[d];
+    }
+  }
+  return NULL;
+}
+
+static int open_bench(Bench* bench) {
+  const CreateContext context = CALL(clCreateContext, CreateContext);
+  const CreateCommandQueue queue = CALL(clCreateCommandQueue, CreateCommandQueue);
+  const CreateBuffer buffer = CALL(clCreateBuffer, CreateBuffer);
+  const CreateImage image = CALL(clCreateImage, CreateImage);
+  const size_t bytes = VECTORS * 4 * sizeof(float);
+  if (!context || !queue || !buffer) return 0;
+  bench->context = context(NULL, 1, &bench->device, NULL, NULL, NULL);
+  if (bench->context == NULL) return 0;
+  bench->queue = queue(bench->context, bench->device, CL_QUEUE_PROFILING_ENABLE, NULL);
+  bench->from = buffer(bench->context, CL_MEM_READ_WRITE, bytes, NULL, NULL);
+  bench->to = buffer(bench->context, CL_MEM_READ_WRITE, bytes, NULL, NULL);
+  if (image != NULL) {
+    const cl_image_format format = {CL_RGBA, CL_FLOAT};
+    const cl_image_desc description = {CL_MEM_OBJECT_IMAGE2D, SIDE, SIDE, 0, 0, 0, 0, 0, 0, NULL};
+    bench->image = image(bench->context, CL_MEM_READ_ONLY, &format, &description, NULL, NULL);
+  }
+  return bench->queue != NULL && bench->from != NULL && bench->to != NULL;
+}
+
+static void close_bench(Bench* bench) {
+  release("clReleaseMemObject", bench->image);
+  release("clReleaseMemObject", bench->to);
+  release("clReleaseMemObject", bench->from);
+  release("clReleaseCommandQueue", bench->queue);
+  release("clReleaseContext", bench->context);
+}
+
+/// How long one launch ran, in ns; 0 if it failed.
+static cl_ulong once(const Bench* bench, cl_kernel kernel, cl_int rounds) {
+  const SetKernelArg set = CALL(clSetKernelArg, SetKernelArg);
+  const EnqueueNDRangeKernel launch = CALL(clEnqueueNDRangeKernel, EnqueueNDRangeKernel);
+  const GetInfo times = CALL(clGetEventProfilingInfo, GetInfo);
+  const Retain finish = CALL(clFinish, Retain);
+  const size_t threads = VECTORS;
+  cl_event event = NULL;
+  cl_ulong start = 0, end = 0;
+  if (set(kernel, 2, sizeof(rounds), &rounds) != CL_SUCCESS) return 0;
+  if (launch(bench->queue, kernel, 1, NULL, &threads, NULL, 0, NULL, &event) != CL_SUCCESS) return 0;
+  if (finish(bench->queue) == CL_SUCCESS) {
+    times(event, CL_PROFILING_COMMAND_QUEUED + 2, sizeof(start), &start, NULL);
+    times(event, CL_PROFILING_COMMAND_QUEUED + 3, sizeof(end), &end, NULL);
+  }
+  release("clReleaseEvent", event);
+  return end > start ? end - start : 0;
+}
+
+/// Rounds per second, of all threads together: the best of some launches that take long enough to be timed; 0 if the
+/// kernel does not run.
+static double rate(const Bench* bench, cl_kernel kernel) {
+  cl_int rounds = 1;
+  cl_ulong took = once(bench, kernel, rounds), best = 0;
+  for (; took > 0 && took < LONG_ENOUGH_NS && rounds < MOST_ROUNDS; took = once(bench, kernel, rounds)) rounds *= 2;
+  if (took == 0) return 0;
+  for (int i = 0; i < REPEATS; ++i) {
+    took = once(bench, kernel, rounds);
+    if (took > 0 && (best == 0 || took < best)) best = took;
+  }
+  return best == 0 ? 0 : (double)rounds * VECTORS * 1e9 / (double)best;
+}
+
+static double rate_of(const Bench* bench, const char* source, const char* options, const char* name, cl_mem from) {
+  const CreateProgramWithSource create = CALL(clCreateProgramWithSource, CreateProgramWithSource);
+  const BuildProgram build = CALL(clBuildProgram, BuildProgram);
+  const CreateKernel make = CALL(clCreateKernel, CreateKernel);
+  const SetKernelArg set = CALL(clSetKernelArg, SetKernelArg);
+  const cl_int all = VECTORS;
+  double found = 0;
+  if (!create || !build || !make || !set || from == NULL) return 0;
+  cl_program program = create(bench->context, 1, &source, NULL, NULL);
+  if (program == NULL) return 0;
+  cl_kernel kernel = build(program, 1, &bench->device, options, NULL, NULL) == CL_SUCCESS ? make(program, name, NULL) : NULL;
+  if (kernel != NULL && set(kernel, 0, sizeof(from), &from) == CL_SUCCESS &&
+      set(kernel, 1, sizeof(bench->to), &bench->to) == CL_SUCCESS && set(kernel, 3, sizeof(all), &all) == CL_SUCCESS) {
+    found = rate(bench, kernel);
+  }
+  release("clReleaseKernel", kernel);
+  release("clReleaseProgram", program);
+  return found;
+}
+
+static void tell_rate(Text* json, const char* key, double value) {
+  text_add(json, key);
+  if (value > 0) {
+    text_add_number(json, (uint64_t)value);
+  } else {
+    text_add(json, "null");
+  }
+}
+
+void measure_peaks(const char* name, const char* driver, Text* json) {
+  static const char single[] = NUMBERS("float", "convert_float4");
+  static const char half[] = NUMBERS("half", "convert_half4") " -DHALF";
+  static const char with_half[] = "#ifdef HALF\n#pragma OPENCL EXTENSION cl_khr_fp16 : enable\n#endif\n";
+  const double vector_bytes = 4 * sizeof(float), operations = 4 /* chains */ * 4 /* lanes */ * 2;
+  Bench bench = {device_of(name, driver), NULL, NULL, NULL, NULL, NULL};
+  if (bench.device == NULL || !open_bench(&bench)) {
+    close_bench(&bench);
+    text_add(json, "{\"problem\": \"the device could not be opened again\"}");
+    return;
+  }
+  char source[sizeof(kSource) + sizeof(with_half)];
+  strcpy(source, with_half);
+  strcat(source, kSource);
+  tell_rate(json, "{\"copy_bytes_s\": ", 2 * vector_bytes * rate_of(&bench, source, single, "copy", bench.from));
+  tell_rate(json, ", \"image_bytes_s\": ",
+            vector_bytes * rate_of(&bench, kImageSource, "-DSIDE=1024", "texels", bench.image));
+  tell_rate(json, ", \"float32_flop_s\": ", operations * rate_of(&bench, source, single, "arithmetic", bench.from));
+  tell_rate(json, ", \"float16_flop_s\": ", operations * rate_of(&bench, source, half, "arithmetic", bench.from));
+  text_add(json, ", \"problem\": \"\"}");
+  close_bench(&bench);
+}

@@ -1,0 +1,76 @@
+"""`adreno-bench profile`: where the time of an inference goes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceName, grouped
+from harness.failures import UsageError
+
+if TYPE_CHECKING:
+    from harness.cases.case import Case
+    from harness.profile.measure import Watched
+    from harness.workbench import Request
+
+
+@grouped
+def profile(
+    what: CaseOptions,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CASE|FILE",
+            help="Another case, or a profile that --json wrote: of another release, commit or device.",
+        ),
+    ] = None,
+    device: DeviceName = DEFAULT_DEVICE,
+    repeat: Annotated[int, typer.Option(min=1, max=1000, help="Inferences to watch.")] = 10,
+    trace: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the launches as a trace for Perfetto or Chrome.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show where the time of an inference goes: its kernels by time, and what makes the difference to another case.
+
+    A kernel's time is that of its OpenCL event, which the probe sees. Operations and bytes are those that the operator
+    needs, known from TIR. What the device can do at best is measured on it once, and kept.
+    """
+    from harness.cli.screen import out, out_json
+    from harness.profile.profile import Profile, trace_of
+    from harness.profile.report import pages
+
+    kept = Profile.read(Path(against)) if against and Path(against).is_file() else None
+    request = what.request()
+    mine = _the_one(request.cases, "--case")
+    other = None
+    if against and not kept:
+        other = _the_one(replace(what, case=[against]).request().cases, "--against")
+    found = _watched(replace(request, cases=[one for one in (mine, other) if one]), device, repeat)
+    if trace:
+        trace.write_text(trace_of(found[0].inferences), encoding="utf-8")
+    if as_json:
+        out_json(found[0].profile.model_dump(mode="json", by_alias=True))
+    else:
+        out("\n\n".join(pages(found[0].profile, found[1].profile if other else kept)))
+
+
+def _the_one(cases: Sequence[Case], option: str) -> Case:
+    """The case that is meant. Raises UsageError if several are."""
+    if len(cases) > 1:
+        raise UsageError(f"{len(cases)} cases match, and a profile is of one", hint=f"try {option} '{cases[0].id}'")
+    return cases[0]
+
+
+def _watched(request: Request, device: str, repeat: int) -> list[Watched]:
+    from harness.cli.screen import Screen
+    from harness.profile.measure import watch
+    from harness.profile.peaks import peaks_of
+    from harness.workbench import open_workbench
+
+    with Screen() as screen, open_workbench(request, request.one_device(device, screen), screen) as bench:
+        return watch(bench, repeat, peaks_of(bench, screen), screen)

@@ -1,0 +1,98 @@
+"""Measures a profile: like a run of the case, but its kernels are watched instead of sampled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+from device_runner.failures import Failure
+from harness.build.artifact import INPUTS, OUTPUTS, Answers, Artifact
+from harness.build.oracle import load_arrays
+from harness.compiler.installed import tvm_version
+from harness.compiler.work import Work
+from harness.failures import UsageError
+from harness.profile.profile import Peaks, Profile, operators_of, span_ms
+from harness.run.correctness import judge
+from harness.run.progress import RunStep
+
+if TYPE_CHECKING:
+    from device_runner.device import Launch, Program
+    from harness.cases.plan import Plan
+    from harness.run.context import Built
+    from harness.run.progress import Progress
+    from harness.workbench import Workbench
+
+WALL_SAMPLES = 20
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A profile, and the launches that it is made of."""
+
+    profile: Profile
+    inferences: Sequence[Sequence[Launch]]
+
+
+def watch(bench: Workbench, repeat: int, peaks: Peaks, progress: Progress) -> list[Watched]:
+    """A profile of each case of the workbench. Raises the first failure; UsageError of a case that is wrong."""
+    built = bench.builder.build(job for plan in bench.plans for job in plan.jobs)
+    return [_watch(plan, built, bench, repeat, peaks, progress) for plan in bench.plans]
+
+
+def _watch(plan: Plan, built: Built, bench: Workbench, repeat: int, peaks: Peaks, progress: Progress) -> Watched:
+    artifact, answers = built[plan.compile.key], built[plan.oracle.key]
+    for made in (artifact, answers):
+        if isinstance(made, Failure):
+            raise made
+    assert isinstance(artifact, Artifact)
+    assert isinstance(answers, Answers)
+    run, timeout_s = bench.run, plan.budget.timeout_s
+    inputs, expected = (load_arrays(answers.folder / name) for name in (INPUTS, OUTPUTS))
+    tuning = run.tunings.prepare(plan.case, artifact, run.device, inputs, timeout_s)
+    with run.device.session(tuning.toggles, timeout_s=timeout_s) as session:
+        progress.step(plan.case.id, RunStep.LOADING)
+        program = session.load(artifact.loadable, timeout_s=timeout_s)
+        tuning.use(program)
+        progress.step(plan.case.id, RunStep.FIRST_RUN)
+        outputs, _ = program.run(inputs, timeout_s=timeout_s)
+        judged = judge(outputs, expected, plan.relative_tolerance)
+        if not judged.right:
+            hint = f"`adreno-bench run --case {plan.case.id}`, then `adreno-bench show --diverge`"
+            raise UsageError(f"{plan.case.id} is wrong, and a wrong answer is not worth its time", hint=hint)
+        progress.step(plan.case.id, RunStep.SAMPLING)
+        inferences, wall_ms = _times(program, repeat, timeout_s)
+    return Watched(_profile(plan, artifact, bench, inferences, wall_ms, peaks), inferences)
+
+
+def _times(program: Program, repeat: int, timeout_s: float) -> tuple[list[list[Launch]], float]:
+    program.device_ms(repeat, timeout_s=timeout_s)  # to warm up
+    wall_ms = median(program.wall_ms(WALL_SAMPLES, timeout_s=timeout_s))
+    return program.launches(repeat, timeout_s=timeout_s), wall_ms
+
+
+def _profile(
+    plan: Plan,
+    artifact: Artifact,
+    bench: Workbench,
+    inferences: Sequence[Sequence[Launch]],
+    wall_ms: float,
+    peaks: Peaks,
+) -> Profile:
+    if not inferences[0]:
+        raise UsageError(f"{plan.case.id} launches no kernels", hint="where CLML took all of it, there are none to see")
+    operators = operators_of(inferences, [Work(**one) for one in artifact.compiled.work or ()])
+    identity = bench.device.identity
+    return Profile(
+        case=plan.case.id,
+        identity_key=identity.key,
+        gpu=identity.gpu or identity.serial,
+        tvm=tvm_version(),
+        artifact=artifact.key,
+        operators=operators,
+        kernels_ms=median(sum((launch.end_ns - launch.start_ns) / 1e6 for launch in one) for one in inferences),
+        span_ms=median(map(span_ms, inferences)),
+        wall_ms=wall_ms,
+        peaks=peaks,
+    )

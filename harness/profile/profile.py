@@ -1,0 +1,159 @@
+"""A profile: what the operators of one case took on one device, and what they had to do."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from harness.compiler.work import Work
+from harness.failures import UsageError
+
+if TYPE_CHECKING:
+    from device_runner.device import Launch
+
+SCHEMA = 1
+LARGEST_FILE_BYTES = 64 << 20
+_KERNEL = re.compile(r"_kernel(_\d+)?$")
+
+
+class Operator(BaseModel):
+    """One compiled function, over all its launches in an inference."""
+
+    model_config = ConfigDict(frozen=True)
+
+    function: str
+    kernels: tuple[str, ...]
+    launches: int = Field(ge=1)
+    ms: float = Field(ge=0)
+    """Sum of its kernels' times; the median over inferences."""
+    threads: int = Field(ge=1)
+    """Of its launch with the most work-items."""
+    work: Work | None = None
+    """Of one call; None if the compiler told nothing of such a function."""
+
+    @property
+    def flops(self) -> int | None:
+        """Operations that all its calls need."""
+        calls = self.launches // len(self.kernels)
+        return None if self.work is None or self.work.flops is None else self.work.flops * calls
+
+    @property
+    def bytes(self) -> int | None:
+        """That all its calls cannot but move."""
+        return None if self.work is None else self.work.bytes * (self.launches // len(self.kernels))
+
+    @property
+    def redone(self) -> float:
+        """How many times the needed operations its schedule's loops have; 1 if that is not known."""
+        work = self.work
+        return work.scheduled_flops / work.flops if work and work.flops and work.scheduled_flops else 1.0
+
+
+class Peaks(BaseModel):
+    """What a device can do at best, as measured on it; None where it could not be measured."""
+
+    model_config = ConfigDict(frozen=True)
+
+    copy_gb_s: float | None = None
+    """Read and written bytes of a copy from buffer to buffer."""
+    image_gb_s: float | None = None
+    """Read bytes of an RGBA image of 32-bit numbers."""
+    float32_gflop_s: float | None = None
+    float16_gflop_s: float | None = None
+
+
+class Profile(BaseModel):
+    """Where the time of one case's inference goes."""
+
+    model_config = ConfigDict(frozen=True)
+
+    schema_: int = Field(default=SCHEMA, alias="schema", ge=1, le=SCHEMA)
+    case: str
+    identity_key: str
+    gpu: str
+    tvm: str
+    artifact: str
+    operators: tuple[Operator, ...]
+    """The longest first."""
+    kernels_ms: float
+    """Sum of all kernels of an inference; the median."""
+    span_ms: float
+    """From the first kernel's start to the last one's end, while they were watched; the median."""
+    wall_ms: float
+    """One inference to the answer in host memory, by the device's host clock, not watched; the median."""
+    peaks: Peaks = Peaks()
+
+    @property
+    def launches(self) -> int:
+        """Kernels launched in an inference."""
+        return sum(operator.launches for operator in self.operators)
+
+    @classmethod
+    def read(cls, file: Path) -> Profile:
+        """A kept profile. Raises UsageError if the file is none."""
+        try:
+            if file.stat().st_size > LARGEST_FILE_BYTES:
+                raise ValueError("too large")
+            return cls.model_validate_json(file.read_bytes())
+        except (OSError, ValueError) as error:
+            said = str(error).splitlines()[0]
+            hint = "`adreno-bench profile --json` writes one"
+            raise UsageError(f"{file} is no profile: {said}", hint=hint) from error
+
+
+def operators_of(inferences: Sequence[Sequence[Launch]], work: Sequence[Work]) -> tuple[Operator, ...]:
+    """The operators of inferences that launch the same kernels in the same order, the longest first."""
+    known = {one.function: one for one in work}
+    places: dict[str, list[int]] = {}
+    for place, launch in enumerate(inferences[0]):
+        places.setdefault(_KERNEL.sub("", launch.kernel), []).append(place)
+    found = [_operator(name, mine, inferences, known.get(name)) for name, mine in places.items()]
+    return tuple(sorted(found, key=lambda operator: -operator.ms))
+
+
+def _operator(name: str, places: list[int], inferences: Sequence[Sequence[Launch]], work: Work | None) -> Operator:
+    mine = [inferences[0][place] for place in places]
+    return Operator(
+        function=name,
+        kernels=tuple(dict.fromkeys(launch.kernel for launch in mine)),
+        launches=len(mine),
+        ms=median(sum(map(ms_of, (one[place] for place in places))) for one in inferences),
+        threads=max(x * y * z for x, y, z in (launch.threads for launch in mine)),
+        work=work,
+    )
+
+
+def ms_of(launch: Launch) -> float:
+    """How long a kernel ran."""
+    return (launch.end_ns - launch.start_ns) / 1e6
+
+
+def span_ms(inference: Sequence[Launch]) -> float:
+    """From the first start to the last end of an inference's kernels."""
+    starts, ends = ((launch.start_ns for launch in inference), (launch.end_ns for launch in inference))
+    return (max(ends) - min(starts)) / 1e6
+
+
+def trace_of(inferences: Sequence[Sequence[Launch]]) -> str:
+    """The launches as a trace that Perfetto and Chrome open (the "Trace Event Format"; times in µs)."""
+    begin = min(launch.queued_ns for inference in inferences for launch in inference)
+    return json.dumps({"displayTimeUnit": "ns", "traceEvents": list(_events(inferences, begin))})
+
+
+def _events(inferences: Sequence[Sequence[Launch]], begin: int) -> Iterator[dict[str, object]]:
+    for number, inference in enumerate(inferences):
+        for launch in inference:
+            arguments = {
+                "inference": number,
+                "threads": launch.threads,
+                "group": launch.group,
+                "queued for us": (launch.start_ns - launch.queued_ns) / 1e3,
+            }
+            times = {"ts": (launch.start_ns - begin) / 1e3, "dur": (launch.end_ns - launch.start_ns) / 1e3}
+            yield {"name": launch.kernel, "ph": "X", "pid": 0, "tid": "kernels", **times, "args": arguments}
