@@ -15,6 +15,7 @@ from harness.cli.options import (
     CaseOptions,
     ConfirmOptions,
     DeviceOfRecords,
+    Minutes,
     RecordsToAddTo,
     grouped,
 )
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 def gate(
     what: CaseOptions,
     confirming: ConfirmOptions,
+    minutes: Minutes = 20,
     device: DeviceOfRecords = None,
     records: RecordsToAddTo = None,
     given: Annotated[
@@ -38,10 +40,9 @@ def gate(
 ) -> None:
     """Run the suite and compare it with its baselines: exit 3 if a case is wrong or broken, 1 if it is slower.
 
-    A latency that looks changed is measured again, in fresh sessions, in turns with the baseline's build, before it is
-    called slower; exit 6 if it looks slower and that could not be decided. A baseline of another identity is never
-    compared; cases without one are named. Of a case that was calibrated, a change smaller than its noise profile
-    supports is refused.
+    Each latency is measured in turns with the baseline's build, in fresh sessions, until it is decided or the time is
+    up; exit 6 if it looks slower and that could not be decided. The noise of the device is learned from every session
+    that was kept. A baseline of another identity is never compared; cases without one are named.
     """
     from harness.cli import verdicts
     from harness.cli.record_filter import read_sides, wanted
@@ -51,6 +52,7 @@ def gate(
 
     held_to = Gate.read(
         baselines.absolute(),
+        None if given else records or DEFAULT_RECORDS,
         lambda id_: wanted(id_, what.case),
         confirming.rules,
         confirming.most_sessions,
@@ -60,18 +62,20 @@ def gate(
         found = read_sides(given, what.case, device)
         result = held_to.judged(found, lambda _: "a gate without --from measures again")
     else:
-        result = _run(what, held_to, device, records)
+        result = _run(what, held_to, minutes, device, records)
     if as_json:
         out_json(verdicts.plain_result(result, [], []))
     else:
-        texts = verdicts.verdict_table(result.cases), verdicts.summary(result.fitness, [], []), _remark(result, held_to)
-        out("\n\n".join(text for text in (*texts, verdicts.undecided(result)) if text))
+        told = verdicts.verdict_table(result.cases), verdicts.summary(result.fitness, [], []), _remark(result, held_to)
+        last = verdicts.needed(result), verdicts.undecided(result)
+        out("\n\n".join(text for text in (*told, *last) if text))
     raise typer.Exit(exit_code(result))
 
 
-def _run(what: CaseOptions, held_to: Gate, device: str | None, records: Path | None) -> Result:
+def _run(what: CaseOptions, held_to: Gate, minutes: float, device: str | None, records: Path | None) -> Result:
     from harness.cli.record_filter import device_of_records
     from harness.cli.screen import Screen
+    from harness.judge.confirm import Budget
     from harness.judge.remeasure import Remeasure
     from harness.judge.sides import sides_of
     from harness.run.record import RecordFile
@@ -85,7 +89,8 @@ def _run(what: CaseOptions, held_to: Gate, device: str | None, records: Path | N
         with open_workbench(request, name, screen) as bench:
             done = list(run_suite(bench.plans, bench.run, bench.builder, file, screen))
             again = Remeasure(bench.plans, held_to.baselines, bench.run, bench.builder, request.cache, file, screen)
-            return held_to.judged(sides_of(done), again.measurer)
+            screen.say(f"in turns with the baselines, for {minutes:g} minutes at most (--minutes)")
+            return held_to.judged(sides_of(done), again.measurer, Budget(minutes))
 
 
 def _remark(result: Result, held_to: Gate) -> str:
@@ -102,10 +107,6 @@ def _remark(result: Result, held_to: Gate) -> str:
     handsets = of_one_model(here, others) if others else ""
     lines += [f"baselines of another identity are never compared: {', '.join(others)}"] if others else []
     lines += [handsets] if handsets else []
-    timed = [comparison.key for comparison in result.cases if comparison.base and comparison.base.sessions]
-    unknown = [str(key) for key in timed if key not in held_to.profiles and key not in held_to.of_models]
-    hint = "`adreno-bench calibrate` learns it, and then fewer sessions decide"
-    lines += [f"noise not known: {', '.join(unknown)} ({hint})"] if unknown else []
     emulated = dict.fromkeys(part for c in result.cases if c.base and c.base.sessions for part in c.base.emulated)
     lines += [f"not the real thing: {', '.join(emulated)}; these times say nothing about a phone"] if emulated else []
     return "\n".join(lines if result.cases else ["nothing was measured", *lines])

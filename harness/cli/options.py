@@ -72,7 +72,11 @@ Relevant = Annotated[
 ]
 FloorMs = Annotated[float, typer.Option("--floor-ms", min=0, help="Smallest change worth a verdict, in ms.")]
 MostSessions = Annotated[
-    int, typer.Option("--most-sessions", min=4, help="At most this many fresh sessions to confirm one suspicion.")
+    int, typer.Option("--most-sessions", min=4, help="At most this many sessions in turns for the verdict on one case.")
+]
+Minutes = Annotated[
+    float,
+    typer.Option("--minutes", min=0, help="Time for measuring in turns, spent where it decides most."),
 ]
 CompilerConfig = Annotated[
     Path, typer.Option("--config", help="asv's configuration of the compiler to take commits of.")
@@ -183,9 +187,9 @@ class RuleOptions:
 
 @dataclass(frozen=True)
 class ConfirmOptions(RuleOptions):
-    """Which change of a latency matters, and how many sessions may be spent on confirming one."""
+    """Which change of a latency matters, and how many sessions the verdict on one case may cost."""
 
-    most_sessions: MostSessions = 16
+    most_sessions: MostSessions = 32
 
 
 Result = TypeVar("Result")

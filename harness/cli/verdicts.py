@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from harness.judge.stats.controls import Fitness
     from harness.judge.stats.geomean import Overall
 
-HEADERS = ("case", "verdict", "confidence", "base ms", "head ms", "change", "interval")
-SPARE = ("interval", "confidence", "base ms", "head ms")
+HEADERS = ("case", "verdict", "confidence", "base ms", "head ms", "change", "interval", "can see")
+SPARE = ("interval", "confidence", "base ms", "head ms", "can see")
 
 
 def verdict_table(comparisons: Sequence[Comparison], *, markdown: bool = False) -> str:
@@ -46,6 +46,15 @@ def undecided(result: Result, *, markdown: bool = False) -> str:
     return f"{'* ' if markdown else ''}undecided: {', '.join(named)}" if named else ""
 
 
+def needed(result: Result) -> str:
+    """What it would take to decide the rest; empty if nothing is open or nothing could be measured in turns."""
+    open_still = sum(not case.verdict.tells and case.looked for case in result.cases)
+    if not open_still or not result.needed_minutes:
+        return ""
+    whole = f"{max(1, math.ceil(result.needed_minutes))} more minutes would decide them"
+    return f"{open_still} of {len(result.cases)} cases are not decided; about {whole} (--minutes)"
+
+
 def _by(comparison: Comparison) -> str:
     moved = comparison.shown_ms("head") / comparison.shown_ms("base") - 1
     return f" ({moved:+.1%})" if math.isfinite(moved) else ""
@@ -62,6 +71,7 @@ def plain_result(result: Result, means: Sequence[PathMean], flips: Sequence[Path
     return {
         "fit": result.fitness.fit,
         "unfit_because": result.fitness.reasons if result.fitness.fit is False else (),
+        "needed_minutes": result.needed_minutes,
         "cases": [_plain(comparison) for comparison in result.cases],
         "geometric_means": [_plain_mean(mean) for mean in means],
         "ranking_flips": [
@@ -86,6 +96,7 @@ def _row(comparison: Comparison) -> tuple[str, ...]:
         _ms(comparison, "head"),
         f"{change.relative:+.1%}" if change and math.isfinite(change.relative) else "-",
         interval,
+        f"{change.sees:.1%}" if change and math.isfinite(change.sees) else "-",
     )
 
 
@@ -98,7 +109,7 @@ def _ms(comparison: Comparison, name: Literal["base", "head"]) -> str:
 
 def _plain(comparison: Comparison) -> dict[str, Any]:
     change = comparison.change
-    numbers = ("relative", "low", "high", "delta_ms", "p")
+    numbers = ("relative", "low", "high", "delta_ms", "p", "relevant", "sees")
     return {
         "case": comparison.key.case,
         "identity": comparison.key.identity,
@@ -111,6 +122,7 @@ def _plain(comparison: Comparison) -> dict[str, Any]:
         "head": _plain_side(comparison.head, comparison.shown_ms("head")),
         **{name: _finite(getattr(change, name)) if change else None for name in numbers},
         "sessions": change.sessions if change else None,
+        "more_sessions": change.more_sessions if change else None,
     }
 
 

@@ -12,6 +12,7 @@ from harness.judge.compare import compare_sides
 from harness.judge.comparison import Result
 from harness.judge.confirm import Budget, Measurer, judge
 from harness.judge.handsets import pooled, profiles_of_models
+from harness.judge.noise_model import NoiseModel, kept_records, learn
 from harness.judge.noise_profile import NoiseProfile
 from harness.judge.sides import SeriesKey, Sides
 from harness.judge.stats.pair import Rules
@@ -22,8 +23,8 @@ class Gate:
     """Baselines, and how closely records are held to them."""
 
     baselines: Sequence[Baseline]
-    profiles: Mapping[SeriesKey, NoiseProfile]
-    """What calibration found of those of them that it was run for."""
+    known: NoiseModel
+    """What is known of the noise."""
     rules: Rules
     most_sessions: int
     """That the verdict on one case may cost."""
@@ -34,14 +35,27 @@ class Gate:
 
     @classmethod
     def read(
-        cls, folder: Path, wanted: Callable[[str], bool], rules: Rules, most_sessions: int, *, as_shipped: bool
+        cls,
+        folder: Path,
+        records: Path | None,
+        wanted: Callable[[str], bool],
+        rules: Rules,
+        most_sessions: int,
+        *,
+        as_shipped: bool,
     ) -> Gate:
-        """The baselines of the wanted cases. Raises UsageError for a file that is not good."""
+        """The baselines of the wanted cases, and what earlier records tell of the noise.
+
+        Without `records` it is the kept sessions themselves that are judged, and only calibration may tell their noise.
+        Raises UsageError for a file that is not good.
+        """
         baselines = [one for one in load(folder) if wanted(one.case)]
         timed = [one.side.key for one in baselines if one.sessions]
         found = {key: noise_profile.find(folder, key.identity, key.case) for key in timed}
         profiles = {key: one for key, one in found.items() if one}
-        return cls(baselines, profiles, rules, most_sessions, as_shipped, profiles_of_models(baselines, folder))
+        kept = kept_records(records, {one.case for one in baselines}) if records else []
+        known = learn(kept, baselines if records else [], profiles)
+        return cls(baselines, known, rules, most_sessions, as_shipped, profiles_of_models(baselines, folder))
 
     def judged(self, found: Sides, measurer: Measurer, budget: Budget | None = None) -> Result:
         """Compare with the baselines of the identities that were found, and of handsets that may stand in for them."""
@@ -51,6 +65,6 @@ class Gate:
         blessed = sides(self.baselines)
         bases = {key: side for key, side in blessed.items() if key.identity in here}
         bases |= pooled(heads, blessed, self.of_models, self.rules)
-        noises = {key: one.estimate.noise for key, one in {**self.of_models, **self.profiles}.items()}
+        noises = self.known.noises(heads)
         compared = compare_sides(bases, heads, self.rules, noises=noises)
         return judge(compared, self.rules, measurer, self.most_sessions, noises, budget)

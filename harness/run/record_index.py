@@ -35,6 +35,7 @@ OF_SERIES = f"""{LINES} WHERE "case" = :case AND identity = :identity AND as_shi
     AND sustained = :sustained AND (:device IS NULL OR device = :device)"""
 NEWEST = f"{OF_SERIES} ORDER BY own DESC, at DESC LIMIT 1"
 NEWEST_BUILD = f"{OF_SERIES} AND artifact = (SELECT artifact FROM ({NEWEST})) ORDER BY at"
+RECENT = f"{OF_SERIES} ORDER BY at DESC LIMIT :most"
 OF_KEY = f"{OF_SERIES} AND artifact = :artifact AND quick = :quick"
 
 OUTCOMES = """SELECT phone, week, outcome, sustained, count(*), sum(recoveries > 0) FROM series JOIN line ON series = id
@@ -108,6 +109,11 @@ class RecordIndex:
     def newest_builds(self, wanted: Wanted, device: str | None = None) -> Iterator[list[Record]]:
         """All records of the build that a series ran last, series by series; of one device if it is named."""
         return (self._ask(NEWEST_BUILD, **series) for series in self._series(wanted, device))
+
+    def recent(self, wanted: Wanted, most: int) -> Iterator[Record]:
+        """The last records of each series, at most so many, the newest first."""
+        for series in self._series(wanted, None):
+            yield from self._ask(RECENT, **series, most=most)
 
     def of_key(self, key: ResumeKey) -> list[Record]:
         """All records with a resume key."""

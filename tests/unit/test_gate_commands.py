@@ -113,19 +113,6 @@ def test_base_and_head_of_two_handsets_are_not_compared_and_named(tmp_path: Path
         assert (code, named in out) == (ExitCode.NOTHING_MEASURED, True), out
 
 
-def test_a_gate_says_whose_noise_it_does_not_know_and_uses_a_noise_profile_of_whose_it_does(tmp_path: Path) -> None:
-    bench("bless", "--records", str(write(tmp_path / "good.jsonl", [*sessions(10), *sessions(5, case=OTHER)])))
-    made = profile_of(sessions(10, 16), Rules())
-    assert isinstance(made, NoiseProfile)
-    made.save(Path("baselines") / FOLDER)
-    write(
-        tmp_path / "head.jsonl", [*sessions(10, seed=3, artifact="b"), *sessions(5, seed=3, artifact="b", case=OTHER)]
-    )
-    code, out = bench("gate", "--from", "head.jsonl", "--relevant", "5")
-    assert code == ExitCode.GOOD, out
-    assert f"noise not known: {OTHER} (`adreno-bench calibrate` learns it" in out
-
-
 def test_a_noise_profile_that_was_edited_ends_the_gate_in_one_line(tmp_path: Path) -> None:
     bench("bless", "--records", str(write(tmp_path / "good.jsonl", sessions(10))))
     made = profile_of(sessions(10, 16), Rules())

@@ -56,7 +56,7 @@ def gate(tmp_path: Path) -> Gate:
     blessing.baseline.save(tmp_path)
     for one in (profile(10, IDENTITY), profile(10.05, OTHER, seed=1), profile(10, OTHER_MODEL, seed=2)):
         one.save(tmp_path / FOLDER)
-    return Gate.read(tmp_path, lambda _: True, RULES, 16, as_shipped=False)
+    return Gate.read(tmp_path, None, lambda _: True, RULES, 16, as_shipped=False)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_baseline_of_its_own_comes_first(gate: Gate, tmp_path: Path) -> None:
     (blessing,) = bless(sessions(13, identity=OTHER))
     assert blessing.baseline
     blessing.baseline.save(tmp_path)
-    both = Gate.read(tmp_path, lambda _: True, RULES, 16, as_shipped=False)
+    both = Gate.read(tmp_path, None, lambda _: True, RULES, 16, as_shipped=False)
     found = sides_of([a_record(wall_ms=one.wall_ms, identity=OTHER, artifact="b") for one in sessions(13, 6, seed=5)])
     (comparison,) = both.judged(found, lambda _: "no").cases
     assert comparison.verdict is not Verdict.SLOWER

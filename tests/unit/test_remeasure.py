@@ -14,6 +14,7 @@ from harness.build.artifact import Artifact
 from harness.judge.baseline import Baseline, bless
 from harness.judge.comparison import Comparison
 from harness.judge.gate import Gate
+from harness.judge.noise_model import learn
 from harness.judge.remeasure import Remeasure
 from harness.judge.sides import SeriesKey, latest_build, sides_of
 from harness.judge.stats.pair import Rules
@@ -87,7 +88,7 @@ def test_a_baseline_that_was_run_again_is_not_the_latest_build(tmp_path: Path) -
     assert (blessing.baseline.artifact, blessing.baseline.tvm) == ("b" * 24, records[0].tvm)
     (before,) = bless(sessions(10, 4))
     assert before.baseline
-    held_to = Gate([before.baseline], {}, Rules(), 16)
+    held_to = Gate([before.baseline], learn(), Rules(), 16)
     (comparison,) = held_to.judged(sides_of(records), lambda _: "nothing").cases
     assert comparison.verdict is Verdict.SLOWER
 

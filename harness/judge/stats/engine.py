@@ -35,6 +35,9 @@ from harness.judge.verdict import Verdict
 FEWEST_TURNS = 2 * BLOCK
 """Before anything is called slower or faster. Of a rig whose sessions fall into two groups, four may by chance lie in
 just the wrong ones, and learned noise does not know of it."""
+T_ALLOWANCE = 0.85
+"""Share of an error that is spent where there are several looks: boundaries of the normal statistic, made those of
+Student's t by its quantiles, let through up to a sixth more than they say (docs/power.md)."""
 POWER = 0.95
 """Chance with which a change has to be found to count as one that can be seen."""
 
@@ -142,7 +145,7 @@ def estimate_sides(
     base: Sequence[SessionSummary],
     head: Sequence[SessionSummary],
     noise: Noise | None = None,
-    surprise: float = 0.01,
+    surprise: float = 0.25,
     days: tuple[int, int] | None = None,
 ) -> Estimate | None:
     """The change between two sides whose sessions have no common order; None if nothing tells the noise."""
@@ -171,9 +174,9 @@ def bars_at(look: int, plan: Plan, df: float) -> Bars:
     """The bars of a look, the first being 1, for a standard error of so many degrees of freedom."""
     from scipy.special import ndtr, stdtrit
 
-    rules = plan.rules
-    bounds = (boundaries(error, plan.looks)[look - 1] for error in (rules.alpha, rules.beta))
-    return Bars(*(-float(stdtrit(df, ndtr(-bound))) for bound in bounds))
+    rules, looks = plan.rules, plan.looks
+    spent = (error if looks == 1 else T_ALLOWANCE * error for error in (rules.alpha, rules.beta))
+    return Bars(*(-float(stdtrit(df, ndtr(-boundaries(error, looks)[look - 1]))) for error in spent))
 
 
 def visible(error: float, df: float, bar: float) -> float:

@@ -24,8 +24,9 @@ class Rules:
     """Chance of `slower` for a series that did not change, over all looks; the same again of `faster`."""
     beta: float = 0.05
     """Chance of `same` for a series that changed by what is relevant, over all looks."""
-    surprise: float = 0.01
-    """Learned noise is set aside if the run's own would be this unlikely under it."""
+    surprise: float = 0.25
+    """Learned noise is set aside if the run's own would be this unlikely under it. That is early: what is lost if the
+    learned noise was right is a session or two; what is kept is the false-alarm rate where the rig became noisier."""
 
     def relevant_log(self, location_ms: float) -> float:
         """The smallest relevant change of a log location: the larger of the relative and the absolute one."""

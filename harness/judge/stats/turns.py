@@ -52,7 +52,7 @@ def order(seed: str, begun: Sequence[Arm] = ()) -> Iterator[Arm]:
         missing = Counter(dict.fromkeys(Arm, BLOCK // 2))
 
 
-def estimate_turns(turns: Sequence[Turn], noise: Noise | None = None, surprise: float = 0.01) -> Estimate | None:
+def estimate_turns(turns: Sequence[Turn], noise: Noise | None = None, surprise: float = 0.25) -> Estimate | None:
     """The change by least squares, with a trend over the sessions where one is evident.
 
     None while a side has no usable session, or if nothing tells how far sessions lie apart by chance.

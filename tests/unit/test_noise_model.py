@@ -1,0 +1,112 @@
+"""Noise that nobody asked for: learned from every session that was kept."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fake_records import IDENTITY, a_record, sessions
+
+from harness.judge.baseline import bless
+from harness.judge.noise_model import kept_records, learn
+from harness.judge.noise_profile import NoiseProfile, profile_of
+from harness.judge.sides import SeriesKey
+from harness.judge.stats.pair import Rules
+from harness.judge.stats.pooling import Kept, Spread, pool_of, spread_of, together
+from harness.judge.stats.session import DAY_SD
+from harness.run.record import Record
+
+KEY = SeriesKey(IDENTITY.key, "tiny-opencl-float32-untuned")
+SD = 0.01
+
+
+def kept(count: int, seed: int, sd: float = SD, days: int = 1, day_sd: float = 0.0, builds: int = 1) -> list[Kept]:
+    """So many sessions on each day and of each build; builds lie 20 % apart."""
+    generator = np.random.default_rng(seed)
+    shifts = day_sd * generator.normal(size=days)
+    return [
+        Kept(str(build), str(day), float(0.2 * build + shifts[day] + sd * generator.normal()), 0.001)
+        for build in range(builds)
+        for day in range(days)
+        for _ in range(count)
+    ]
+
+
+def test_sessions_are_compared_with_those_of_their_own_build_and_day() -> None:
+    found = spread_of(kept(10, 0, days=4, day_sd=0.1, builds=3))
+    assert found.df == 3 * 4 * 9
+    assert math.sqrt(found.variance) == pytest.approx(SD, rel=0.2)
+    assert spread_of(kept(1, 0, days=5)) == Spread()
+
+
+def test_a_series_with_few_sessions_leans_on_its_neighbours() -> None:
+    series = {number: kept(5, number) for number in range(100)}
+    spreads = {number: spread_of(of) for number, of in series.items()}
+    pool = pool_of(series, spreads)
+    assert math.sqrt(pool.common.variance) == pytest.approx(SD, rel=0.15)
+    assert pool.common.df > 8, "they are alike, and so tell much of each other"
+    pooled = [pool.noise(spreads[number]).sd for number in series]
+    alone = [math.sqrt(spread.variance) for spread in spreads.values()]
+    assert np.std(pooled) < np.std(alone) / 2
+    assert pool.noise(Spread()).sd == pytest.approx(SD, rel=0.15)
+
+
+def test_series_that_are_not_alike_tell_little_of_each_other() -> None:
+    series = {number: kept(9, number, sd=SD * 4 ** (number % 5 - 2)) for number in range(30)}
+    spreads = {number: spread_of(of) for number, of in series.items()}
+    assert pool_of(series, spreads).common.df < 3
+
+
+def test_days_are_learned_from_days_and_begin_as_an_assumption() -> None:
+    none = pool_of({}, {}).noise(Spread())
+    assert (none.known, none.day_sd) == (False, DAY_SD)
+    for day_sd in (0.001, 0.08):
+        series = {number: kept(4, 5, days=20, day_sd=day_sd) for number in range(3)}
+        learned = pool_of(series, {number: spread_of(of) for number, of in series.items()})
+        assert abs(math.log(math.sqrt(learned.day.variance) / DAY_SD)) > 0.5
+        assert learned.day.df == pytest.approx(4 + 19)
+
+
+def test_two_sources_of_a_series_count_by_their_sessions() -> None:
+    assert together([Spread(1.0, 3), Spread(4.0, 1)]) == Spread(7 / 4, 4)
+    assert together([]) == Spread()
+
+
+def test_a_rig_that_ran_before_is_known_and_a_fresh_one_is_not() -> None:
+    known = learn(sessions(10, 12))
+    noise = known.noise(KEY)
+    assert noise
+    assert noise.sd == pytest.approx(0.012, rel=0.4)
+    assert noise.df in (10, 11)
+    assert known.noise(KEY._replace(identity="another")) is None
+    assert learn().noises([KEY]) == {}
+
+
+def test_records_baselines_and_profiles_feed_one_model_and_a_session_counts_once() -> None:
+    records = sessions(10, 8)
+    (blessing,) = bless(records)
+    assert blessing.baseline
+    assert learn(records, [blessing.baseline]).spreads[KEY].df < 16
+    profile = profile_of(sessions(10, 16, seed=1), Rules())
+    assert isinstance(profile, NoiseProfile)
+    all_three = learn(records, [blessing.baseline], {KEY: profile})
+    assert all_three.spreads[KEY].df == pytest.approx(learn(records, [blessing.baseline]).spreads[KEY].df + profile.df)
+
+
+def test_what_cannot_be_used_is_left_out() -> None:
+    odd = [a_record(wall_ms=times) for times in ([5.0] * 10, [math.nan] * 10, [1.0])]
+    assert learn(odd).spreads[KEY] == Spread()
+    assert not learn(odd).pools[KEY.identity].noise(Spread()).known
+
+
+def test_the_last_records_of_each_series_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "records.jsonl"
+    assert kept_records(file, {KEY.case}) == []
+    taken: list[Record] = [*sessions(10, 70), *sessions(5, 3, identity=replace(IDENTITY, serial="other"))]
+    file.write_text("".join(record.line() + "\n" for record in taken))
+    read = kept_records(file, {KEY.case})
+    assert len(read) == 64 + 3
+    assert kept_records(file, {"another"}) == []
