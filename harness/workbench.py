@@ -39,6 +39,8 @@ class Request:
     """For a first look, with the fewest samples: only on a device that is emulated."""
     sustain_s: float = 0.0
     """If not 0, each case is kept running for so long instead of being sampled."""
+    forked: bool = False
+    """Whether many small networks will be built, for which workers are forked (`harness.build.workers`)."""
 
     @classmethod
     def read(
@@ -50,6 +52,7 @@ class Request:
         models: Sequence[str | OnnxModel] = (),
         quick: bool = False,
         sustain_s: float = 0.0,
+        forked: bool = False,
     ) -> Request:
         """Read the suite and choose its cases by globs. No device is opened.
 
@@ -64,7 +67,7 @@ class Request:
         suite, cache = suite_of(suite_file, models), cache_root()
         cases = choose(suite, globs)
         check(suite, cases, cache)
-        return cls(suite, cases, cache, quirks, quick, sustain_s)
+        return cls(suite, cases, cache, quirks, quick, sustain_s, forked)
 
     @property
     def paths(self) -> set[str]:
@@ -99,7 +102,10 @@ class Request:
         """What builds for the plans; a context manager."""
         from harness.build.pool import Builder
 
-        return Builder(self.cache, self.suite.limits, watch=lambda job, *how: progress.build(job.title, *how))
+        def watch(job: Job, state: str, seconds: float) -> None:
+            progress.build(job.title, state, seconds)
+
+        return Builder(self.cache, self.suite.limits, watch=watch, forked=self.forked)
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,10 @@ COMMANDS = (
         "profile",
         "Show where the time of an inference goes: its kernels by time, and what makes the difference to another case.",
     ),
+    Command(
+        "reduce",
+        "Shrink a wrong or broken network to the smallest that fails alike, and write a folder that shows it.",
+    ),
     Command("init", "Write a suite file with every key and a comment on each; an existing file is never touched."),
     Command("list", "List the cases of the suite: Model x Path x Precision x Tuning.", module="list_cases"),
     Command(

@@ -79,30 +79,45 @@ class Trials:
 
     def run(self, piece: Piece, name: str) -> Trial:
         """Build a piece and run it on the oracle's values of its inputs. Raises DeviceLost: then there is no answer."""
-        suite = self._suite(piece, name)
+        values = self.inputs_of(piece, name)
+        return Trial(piece, self.judged(with_shapes(piece, values), values, name), self.folder / name)
+
+    def inputs_of(self, piece: Piece, name: str) -> dict[str, Array]:
+        """The oracle's values of a piece's inputs."""
+        self._ask([tensor for tensor in piece.inputs if tensor not in self.values], f"{name}_inputs")
+        return {tensor: self.values[tensor] for tensor in piece.inputs}
+
+    def judged(self, model: bytes, values: Mapping[str, Array], name: str, *, as_shipped: bool = False) -> Record:
+        """Build a network and run it on these inputs, with the defects worked around that were for the whole one.
+
+        `as_shipped` works around only what nothing runs without. Raises DeviceLost: then there is no answer.
+        """
         plan = plan_case(
-            suite,
+            self._suite(model, values, name),
             dataclasses.replace(self.plan.case, model=name),
             self.bench.device.identity,
             self.bench.request.cache,
-            QuirkPolicy(as_shipped=True, with_quirks=self.plan.quirks),
+            QuirkPolicy(as_shipped=True, with_quirks=() if as_shipped else self.plan.quirks),
         )
         record = self._run(plan)
         if record.outcome is Outcome.DEVICE_LOST:
             raise DeviceLost(record.message, hint=record.hint, evidence=record.evidence)
-        return Trial(piece, record, self.folder / name)
+        return record
+
+    def answers(self, model: bytes, values: Mapping[str, Array], name: str) -> list[Array]:
+        """The oracle's answers to a network on these inputs. Raises the failure if it has none."""
+        job = plan_oracle(self._suite(model, values, name), name, self.bench.request.cache)
+        return load_arrays(_answers(self.bench, job).folder / OUTPUTS)
 
     def _run(self, plan: Plan) -> Record:
         plan = dataclasses.replace(plan, relative_tolerance=self.plan.relative_tolerance, reference=None)
         (record,) = run_suite([plan], self.bench.run, self.bench.builder, None, self.progress)
         return record
 
-    def _suite(self, piece: Piece, name: str) -> Suite:
-        """The suite with the piece, written into files, as its only model."""
-        self._ask([tensor for tensor in piece.inputs if tensor not in self.values], f"{name}_inputs")
-        values = {tensor: self.values[tensor] for tensor in piece.inputs}
-        model = write_whole(self.folder / name / MODEL, with_shapes(piece, values))
-        inputs = write_whole(self.folder / name / VALUES, _npz(values))
+    def _suite(self, network: bytes, values: Mapping[str, Array], name: str) -> Suite:
+        """The suite with a network, written into files, as its only model."""
+        model = write_whole(self.folder / name / MODEL, network)
+        inputs = write_whole(self.folder / name / VALUES, npz(values))
         only = OnnxModel(onnx=model, name=name, inputs=inputs)
         return self.bench.request.suite.model_copy(update={"models": [only], "tolerances": []})
 
@@ -110,8 +125,8 @@ class Trials:
         """Ask the oracle for tensors inside the network."""
         if tensors:
             piece = self.network.making(tensors)
-            job = plan_oracle(self._suite(piece, name), name, self.bench.request.cache)
-            answers = load_arrays(_answers(self.bench, job).folder / OUTPUTS)
+            values = self.inputs_of(piece, name)
+            answers = self.answers(with_shapes(piece, values), values, name)
             self.values.update(zip(piece.outputs, answers, strict=True))
 
 
@@ -144,7 +159,7 @@ def _answers(bench: Workbench, job: Job) -> Answers:
     return found
 
 
-def _npz(values: Mapping[str, Array]) -> bytes:
+def npz(values: Mapping[str, Array]) -> bytes:
     """The same bytes for the same arrays."""
     import numpy as np
 

@@ -81,6 +81,13 @@ class Network:
         read = {name for operator in self.operators for name in operator.reads} | self._outputs
         return self._piece(inside, [name for name in last.makes if name in read] or last.makes[:1])
 
+    def only(self, operators: Iterable[Operator]) -> Piece:
+        """Some operators, wherever they stand, with all that the others or the caller would read of them as outputs."""
+        inside = {*operators}
+        outside = {name for operator in self.operators if operator not in inside for name in operator.reads}
+        made = [name for operator in self.operators if operator in inside for name in operator.makes]
+        return self._piece(inside, [name for name in made if name in outside | self._outputs])
+
     def making(self, tensors: Iterable[str]) -> Piece:
         """All that leads to some tensors, which are its outputs."""
         wanted, inside = {*tensors}, set()

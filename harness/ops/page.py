@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from device_runner.failures import SetupMissing
 from harness.ops.plan import MODES
 from harness.ops.result import Verdict
 from harness.tables import markdown_table, table
@@ -110,9 +111,11 @@ class Coverage:
         return "\n\n".join(parts)
 
     def html(self, facts: Mapping[str, str]) -> str:
-        """A page that needs nothing else. `facts` say of what release and device it is."""
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-
+        """A page that needs nothing else. `facts` say of what release and device it is. Raises SetupMissing."""
+        try:
+            from jinja2 import Environment, PackageLoader, StrictUndefined
+        except ImportError:
+            raise SetupMissing("jinja2 is not installed", hint="pip install 'adreno-bench[history]'") from None
         environment = Environment(
             loader=PackageLoader("harness.ops"),
             autoescape=True,
@@ -144,7 +147,7 @@ def _first(names: Iterable[str], most: int = 4) -> str:
 
 def _pattern(message: str) -> str:
     """A message without what differs from case to case: numbers, and what is in quotation marks."""
-    return re.sub(r"\d+|'[^']*'|\"[^\"]*\"|\bon \w+:", "#", message)[:LONGEST_WHY]
+    return re.sub(r"\d+|'[^']*'|\"[^\"]*\"|\bon [^:]+(?=:)", "#", message)[:LONGEST_WHY]
 
 
 def _why(message: str) -> str:

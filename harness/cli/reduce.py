@@ -1,0 +1,100 @@
+"""`adreno-bench reduce`: the smallest network that still fails in the same way, in a folder."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceName, grouped
+
+if TYPE_CHECKING:
+    from harness.reduce.reduction import Reduction
+    from harness.workbench import Request
+
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", help="Folder to write to.", show_default="reduced-CASE in the working directory"),
+]
+Minutes = Annotated[
+    float, typer.Option("--minutes", min=0.1, help="After so long it ends with the smallest network found so far.")
+]
+
+
+@grouped
+def reduce(
+    what: CaseOptions,
+    device: DeviceName = DEFAULT_DEVICE,
+    out: Out = None,
+    minutes: Minutes = 30.0,
+    as_json: AsJson = False,
+) -> None:
+    """Shrink a wrong or broken network to the smallest that fails alike, and write a folder that shows it.
+
+    Every smaller network is built and run as a case of its own. What was built is kept, so a reduction that was stopped
+    is soon where it was.
+    """
+    from harness.cli.screen import out as print_out
+    from harness.cli.screen import out_json
+    from harness.reduce.folder import write_folder
+
+    began = time.monotonic()
+    request = what.request(forked=True)
+    found = _reduced(request, device, minutes)
+    folder = out or Path(f"reduced-{found.whole.case}")
+    write_folder(found, folder, request.cache)
+    seconds = time.monotonic() - began
+    if as_json:
+        out_json(_plain(found, folder, seconds))
+    else:
+        print_out(_text(found, folder, seconds))
+
+
+def _reduced(request: Request, device: str, minutes: float) -> Reduction:
+    from harness.cli.screen import Screen
+    from harness.divergence.trial import Trials, scratch
+    from harness.failures import UsageError
+    from harness.reduce.reduction import reduce_case
+    from harness.reduce.search import Budget
+    from harness.workbench import open_workbench
+
+    if len(request.cases) > 1:
+        what = f"reduce takes one case, and {len(request.cases)} match"
+        raise UsageError(what, hint=f"name one: --case {request.cases[0].id}")
+    budget = Budget(60 * minutes)
+    with (
+        Screen() as screen,
+        open_workbench(request, request.one_device(device, screen), screen, timed=False) as bench,
+        scratch(request.cache) as folder,
+    ):
+        return reduce_case(Trials.of(bench, folder, screen), screen.say, budget)
+
+
+def _text(found: Reduction, folder: Path, seconds: float) -> str:
+    record = found.record
+    return "\n".join(
+        (
+            f"{found.whole.case}: {found.whole.outcome.value}: {found.whole.message}",
+            f"{found.network.operators} of {found.operators} operators are left, with {found.network.elements} numbers "
+            f"in inputs and weights; {found.tried} networks were tried in {seconds:.0f} s",
+            f"it is {record.outcome.value}: {record.message}",
+            f"in {folder}: the network, inputs, expected output, kernels, a script for TVM alone, report.md",
+        )
+    )
+
+
+def _plain(found: Reduction, folder: Path, seconds: float) -> dict[str, object]:
+    return {
+        "case": found.whole.case,
+        "outcome": found.record.outcome.value,
+        "message": found.record.message,
+        "operators_before": found.operators,
+        "operators": [node.op_type for node in found.network.proto().graph.node],
+        "elements": found.network.elements,
+        "as_shipped": found.as_shipped,
+        "tried": found.tried,
+        "seconds": seconds,
+        "folder": str(folder),
+    }

@@ -1,0 +1,110 @@
+"""One case reduced: first to the fewest operators that still fail in the same way, then to the fewest numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.divergence.locate import locate
+from harness.failures import UsageError
+from harness.models.pieces import with_shapes
+from harness.reduce.failure import FailureKind
+from harness.reduce.network import Reduced
+from harness.reduce.search import Budget, minimal_subset, shrunk
+from harness.run.outcome import without_findings
+
+if TYPE_CHECKING:
+    from device_runner.device import Array
+    from harness.divergence.trial import Trials
+    from harness.models.pieces import Operator, Piece
+    from harness.run.record import Record
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What was found."""
+
+    whole: Record
+    """Of the network as it was."""
+    operators: int
+    """That it has."""
+    network: Reduced
+    record: Record
+    """Of the smallest network that fails in the same way."""
+    expected: Sequence[Array]
+    """The oracle's answers to it; empty if it has none, as there is nothing to run."""
+    as_shipped: bool
+    """Whether it fails in the same way without the workarounds that TVM can do without."""
+    tried: int
+    """Networks that were built for it."""
+
+
+def reduce_case(trials: Trials, say: Callable[[str], None], budget: Budget) -> Reduction:
+    """Reduce the network of the case that the trials are of.
+
+    Raises UsageError if it is neither wrong nor broken, DeviceLost if there is no answer.
+    """
+    whole = trials.whole()
+    if without_findings([whole.outcome]):
+        raise UsageError(
+            f"{whole.case} is {whole.outcome.value}: there is nothing to reduce",
+            hint="name a case that is wrong or broken",
+        )
+    attempts = _Attempts(trials, FailureKind.of(whole))
+    found = locate(trials.network, whole.outcome, trials.run, say)
+    first = trials.network.first(found.first.number)
+    starts = [found.smallest.piece] if found.smallest else []
+    start = next((piece for piece in (*starts, first) if attempts.fails_with(piece.operators)), None)
+    operators = start.operators if start else tuple(trials.network.operators)
+    say(f"{len(operators)} of {len(trials.network.operators)} operators fail in the same way; leaving out some of them")
+    fewest = minimal_subset(operators, attempts.fails_with, budget)
+    say(f"{len(fewest)} operators are left: {', '.join(map(str, fewest))}; making them smaller")
+    network = shrunk(attempts.network(trials.network.only(fewest)), attempts.fails, say, budget)
+    record = attempts.run(network)
+    return Reduction(
+        whole=whole,
+        operators=len(trials.network.operators),
+        network=network,
+        record=record,
+        expected=attempts.expected(network) if record.accuracy else (),
+        as_shipped=attempts.kind == FailureKind.of(attempts.run(network, as_shipped=True)),
+        tried=attempts.tried,
+    )
+
+
+class _Attempts:
+    """Builds and runs smaller networks, and compares how they fail."""
+
+    def __init__(self, trials: Trials, kind: FailureKind) -> None:
+        self._trials = trials
+        self.kind = kind
+        self.tried = 0
+
+    def fails_with(self, operators: Sequence[Operator]) -> bool:
+        """Whether these operators alone fail in the same way."""
+        return self.fails(self.network(self._trials.network.only(operators)))
+
+    def fails(self, network: Reduced) -> bool:
+        """Whether a network fails in the same way. One that the harness itself refuses does not."""
+        try:
+            return FailureKind.of(self.run(network)) == self.kind
+        except UsageError:
+            return False
+
+    def network(self, piece: Piece) -> Reduced:
+        """A piece on the oracle's inputs."""
+        values = self._trials.inputs_of(piece, self._name())
+        return Reduced(with_shapes(piece, values), values)
+
+    def run(self, network: Reduced, *, as_shipped: bool = False) -> Record:
+        """The record of a network."""
+        return self._trials.judged(network.model, network.inputs, self._name(), as_shipped=as_shipped)
+
+    def expected(self, network: Reduced) -> list[Array]:
+        """The oracle's answers to a network."""
+        return self._trials.answers(network.model, network.inputs, self._name())
+
+    def _name(self) -> str:
+        self.tried += 1
+        return f"reduced_{self.tried}"

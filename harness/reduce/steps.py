@@ -1,0 +1,116 @@
+"""Ways to make a small network smaller, the ones that take most away first.
+
+Each is only proposed: whether what is left is a network ONNX can tell, and whether it still fails is tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.reduce.network import Reduced, cut, rebuilt
+
+if TYPE_CHECKING:
+    from device_runner.device import Array
+
+FEWEST = (1, 2, 4)
+"""Sizes of an axis that are tried first: one element, two, and as many as fill a texel."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A smaller network, and how it was come by."""
+
+    what: str
+    network: Reduced
+
+
+def steps(network: Reduced) -> Iterator[Step]:
+    """All that may be tried with a network."""
+    for what, found in (*_outputs(network), *_operands(network), *_attributes(network), *_sizes(network)):
+        if found and found.model != network.model:
+            yield Step(what, found)
+
+
+def _outputs(network: Reduced) -> Iterator[tuple[str, Reduced | None]]:
+    """One output alone, where there are several."""
+    names = [value.name for value in network.proto().graph.output]
+    for name in names if len(names) > 1 else ():
+        model = network.proto()
+        kept = next(value for value in network.proto().graph.output if value.name == name)
+        del model.graph.output[:]
+        model.graph.output.extend([kept])
+        yield f"only the output {name}", rebuilt(model, network.inputs)
+
+
+def _operands(network: Reduced) -> Iterator[tuple[str, Reduced | None]]:
+    """Without the last operand of an operator: a bias, a bound."""
+    for place, node in enumerate(network.proto().graph.node):
+        if len(node.input) > 1:
+            model = network.proto()
+            del model.graph.node[place].input[-1]
+            yield f"{node.op_type} without {node.input[-1]}", rebuilt(model, network.inputs)
+
+
+def _attributes(network: Reduced) -> Iterator[tuple[str, Reduced | None]]:
+    """Without an attribute of an operator, which then has its default."""
+    for place, node in enumerate(network.proto().graph.node):
+        for index, attribute in enumerate(node.attribute):
+            model = network.proto()
+            del model.graph.node[place].attribute[index]
+            yield f"{node.op_type} without {attribute.name}", rebuilt(model, network.inputs)
+
+
+def _sizes(network: Reduced) -> Iterator[tuple[str, Reduced | None]]:
+    """Axes of one size made smaller: those of the inputs behind the channels alone, then wherever that size occurs."""
+    from onnx import numpy_helper
+
+    weights = [numpy_helper.to_array(tensor) for tensor in network.proto().graph.initializer]
+    places = {size for array in network.inputs.values() for size in array.shape[2:]}
+    everywhere = {size for array in (*network.inputs.values(), *weights) for size in array.shape}
+    for size in sorted(places, reverse=True):
+        for new in _smaller(size):
+            yield f"{size} rows or columns to {new}", _resized(network, size, new, images_only=True)
+    for size in sorted(everywhere, reverse=True):
+        for new in _smaller(size):
+            yield f"{size} to {new} everywhere", _resized(network, size, new, images_only=False)
+
+
+def _smaller(size: int) -> list[int]:
+    return [new for new in dict.fromkeys((*FEWEST, size // 2)) if 0 < new < size]
+
+
+def _resized(network: Reduced, size: int, new: int, *, images_only: bool) -> Reduced | None:
+    """Every axis of a size with another size; the number of groups, and sizes among the operands, along with it."""
+    from onnx import numpy_helper
+
+    def resize(axis: int, old: int) -> int:
+        return new if old == size and (axis >= 2 or not images_only) else old
+
+    model = network.proto()
+    inputs = {name: cut(array, resize) for name, array in network.inputs.items()}
+    if not images_only:
+        for tensor in model.graph.initializer:
+            smaller = _weight(numpy_helper.to_array(tensor), size, new)
+            tensor.CopyFrom(numpy_helper.from_array(smaller, tensor.name))
+        for node in model.graph.node:
+            for attribute in node.attribute:
+                _resize_attribute(attribute, size, new)
+    return rebuilt(model, inputs)
+
+
+def _weight(array: Array, size: int, new: int) -> Array:
+    """A weight with smaller axes; of whole numbers, which may be a shape, those that are such a size too."""
+    import numpy as np
+
+    smaller = cut(array, lambda _, old: new if old == size else old)
+    return np.where(smaller == size, smaller.dtype.type(new), smaller) if array.dtype == np.int64 else smaller
+
+
+def _resize_attribute(attribute: Any, size: int, new: int) -> None:
+    """Groups are as many as channels in a depthwise convolution; a kernel's shape is that of its weight."""
+    if attribute.name == "group" and attribute.i == size:
+        attribute.i = new
+    elif attribute.name == "kernel_shape":
+        attribute.ints[:] = [new if old == size else old for old in attribute.ints]

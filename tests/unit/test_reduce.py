@@ -1,0 +1,124 @@
+"""Shrinking networks whose defect is known, without a compiler."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from fake_records import a_record
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+
+from harness.models.graph import GraphBuilder
+from harness.reduce.failure import FailureKind
+from harness.reduce.folder import write_folder
+from harness.reduce.network import Reduced
+from harness.reduce.reduction import Reduction
+from harness.reduce.search import Budget, minimal_subset, shrunk
+from harness.reduce.steps import steps
+from harness.run.outcome import Outcome
+
+PLENTY = Budget(60.0)
+
+
+def quietly(_line: str) -> None:
+    """Nobody listens."""
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.sets(st.integers(0, 30), min_size=1, max_size=4), st.integers(31, 40))
+def test_what_is_left_is_what_is_needed_and_nothing_else(needed: set[int], count: int) -> None:
+    found = minimal_subset(range(count), lambda some: needed <= set(some), Budget(60.0))
+    assert set(found) == needed
+
+
+def test_without_time_the_smallest_so_far_is_the_answer() -> None:
+    assert minimal_subset([1, 2, 3], lambda _: pytest.fail("must not be tried"), Budget(0.0)) == [1, 2, 3]
+
+
+def depthwise() -> Reduced:
+    net = GraphBuilder("net", (1, 16, 14, 14))
+    conv = net.conv(net.input, 16, 3, stride=2, pad=1, groups=16)
+    model = net.finish(net.relu(conv), (1, 16, 7, 7))
+    x = np.ones((1, 16, 14, 14), np.float32)
+    return Reduced(model, {onnx.load_model_from_string(model).graph.input[0].name: x})
+
+
+def attribute(network: Reduced, name: str) -> int:
+    return next((one.i for node in network.proto().graph.node for one in node.attribute if one.name == name), 1)
+
+
+def test_a_network_shrinks_in_its_shapes_weights_and_attributes_as_long_as_it_fails() -> None:
+    found = shrunk(depthwise(), lambda network: attribute(network, "group") > 1, quietly, PLENTY)
+    (x,) = found.inputs.values()
+    (weight,) = found.proto().graph.initializer
+    assert (x.shape, list(weight.dims), attribute(found, "group")) == ((1, 2, 1, 1), [2, 1, 1, 1], 2)
+
+
+def test_every_smaller_network_is_valid_and_has_inputs_that_fit() -> None:
+    found = list(steps(depthwise()))
+    assert len(found) > 5
+    for step in found:
+        onnx.checker.check_model(step.network.proto(), full_check=True)
+        shapes = {
+            value.name: tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim)
+            for value in step.network.proto().graph.input
+        }
+        assert {name: array.shape for name, array in step.network.inputs.items()} == shapes, step.what
+
+
+def test_sizes_among_the_operands_shrink_with_the_tensors() -> None:
+    shape = numpy_helper.from_array(np.array([1, 8, 9], np.int64), "shape")
+    ends = [helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 8, 3, 3))]
+    ends += [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 8, 9))]
+    graph = helper.make_graph([helper.make_node("Reshape", ["x", "shape"], ["y"])], "g", ends[:1], ends[1:], [shape])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    start = Reduced(model.SerializeToString(), {"x": np.zeros((1, 8, 3, 3), np.float32)})
+    assert (1, 1, 3, 3) in {step.network.inputs["x"].shape for step in steps(start)}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (
+            "in Legalize on conv2d of (1, 4, 16, 16, 4): Divide by zero",
+            "in Legalize on add of (1, 1): Divide by zero",
+            True,
+        ),
+        ("in Legalize on conv2d of (1, 4): Divide by zero", "in Legalize on conv2d of (1, 4): no layout", False),
+        ("cannot import Conv 'conv_3'", "cannot import Conv 'conv_77'", True),
+    ],
+)
+def test_messages_that_differ_in_numbers_and_names_alone_are_the_same_failure(one: str, other: str, same: bool) -> None:
+    kinds = [FailureKind.of(a_record(outcome=Outcome.COMPILE_ERROR, message=said)) for said in (one, other)]
+    assert (kinds[0] == kinds[1]) is same
+
+
+def test_any_wrong_answer_is_as_good_as_another_but_no_crash() -> None:
+    messages: Sequence[str] = ("output 0 is off by 3", "output 1 is off by 7")
+    wrong = [FailureKind.of(a_record(outcome=Outcome.WRONG_RESULT, message=said)) for said in messages]
+    assert wrong[0] == wrong[1]
+    assert wrong[0] != FailureKind.of(a_record(outcome=Outcome.DEVICE_CRASH, message=messages[0]))
+
+
+@pytest.mark.parametrize("path", ["texture", "clml"])
+def test_the_folder_has_all_that_a_report_needs(path: str, tmp_path: Path) -> None:
+    network = depthwise()
+    record = a_record(outcome=Outcome.WRONG_RESULT, message="output 0 is off by 3", path=path)
+    answers = [np.zeros((1, 16, 7, 7), np.float32)]
+    write_folder(Reduction(record, 40, network, record, answers, True, 9), tmp_path / "out", tmp_path)
+    out = tmp_path / "out"
+    files = {file.name for file in out.iterdir()}
+    assert files >= {"model.onnx", "inputs.npz", "expected.npz", "versions.json", "report.md"}
+    assert (out / "reproduce.py").exists() is (path == "texture")
+    report = (out / "report.md").read_text()
+    assert "output 0 is off by 3" in report
+    assert "40 operators to 2" in " ".join(report.split())
+    assert json.loads((out / "versions.json").read_text())["apache-tvm"] == record.tvm
+    if path == "texture":
+        compile((out / "reproduce.py").read_text(), "reproduce.py", "exec")
