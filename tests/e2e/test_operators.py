@@ -1,0 +1,45 @@
+"""Single operators, and a network reduced to one, as a person asks for them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import bench
+
+from harness.models.graph import GraphBuilder
+from harness.run.outcome import ExitCode
+
+pytestmark = [pytest.mark.device, pytest.mark.slow]
+
+
+def test_the_store_into_images_is_wrong_as_shipped_and_right_when_worked_round(tmp_path: Path, cache: Path) -> None:
+    words = ["ops", "--op", "relu_after_conv", "--path", "opencl", "--path", "texture", "--json"]
+    code, out, err = bench(tmp_path, cache, *words)
+    assert code == ExitCode.WRONG_OR_BROKEN, err
+    found = {(cell["path"], cell["as_shipped"]): cell["verdict"] for cell in json.loads(out)}
+    assert found == {
+        ("opencl", False): "right",
+        ("opencl", True): "right",
+        ("texture", False): "right",
+        ("texture", True): "wrong",
+    }
+
+
+def test_a_network_that_does_not_compile_is_reduced_to_the_operator_and_a_script_that_shows_it(
+    tmp_path: Path, cache: Path
+) -> None:
+    net = GraphBuilder("depthwise", (1, 8, 8, 8))
+    conv = net.conv(net.relu(net.input), 8, 3, pad=1, groups=8)
+    (tmp_path / "depthwise.onnx").write_bytes(net.finish(net.relu(conv), (1, 8, 8, 8)))
+    (tmp_path / "adreno-bench.toml").write_text('models = ["depthwise.onnx"]\npaths = ["texture"]\n')
+    code, out, err = bench(tmp_path, cache, "reduce", "--as-shipped", "--out", "found", "--json")
+    assert code == ExitCode.GOOD, err
+    found = json.loads(out)
+    assert (found["outcome"], found["operators_before"], found["operators"]) == ("compile-error", 3, ["Conv"])
+    assert found["elements"] <= 16
+    script = subprocess.run(
+        [sys.executable, "reproduce.py"], cwd=tmp_path / "found", capture_output=True, text=True, check=False
+    )
+    assert "Divide by zero" in script.stderr
