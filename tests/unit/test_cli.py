@@ -26,8 +26,8 @@ from harness.run.outcome import ExitCode
 
 HEAVY = ("tvm", "tvm_ffi", "onnx", "numpy", "adbutils", "rich", "pydantic")
 COMMANDS = (
-    *("run", "calibrate", "compare", "bisect", "bless", "gate", "build", "show", "ops", "reduce", "init", "list"),
-    *("devices", "doctor", "quirks", "cache", "history", "fleet", "runtime"),
+    *("run", "calibrate", "compare", "bisect", "bless", "gate", "build", "show", "ops", "profile", "reduce"),
+    *("init", "list", "devices", "doctor", "quirks", "cache", "history", "fleet", "runtime"),
 )
 
 
