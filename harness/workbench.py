@@ -52,7 +52,6 @@ class Request:
         models: Sequence[str | OnnxModel] = (),
         quick: bool = False,
         sustain_s: float = 0.0,
-        forked: bool = False,
     ) -> Request:
         """Read the suite and choose its cases by globs. No device is opened.
 
@@ -67,7 +66,7 @@ class Request:
         suite, cache = suite_of(suite_file, models), cache_root()
         cases = choose(suite, globs)
         check(suite, cases, cache)
-        return cls(suite, cases, cache, quirks, quick, sustain_s, forked)
+        return cls(suite, cases, cache, quirks, quick, sustain_s)
 
     @property
     def paths(self) -> set[str]:

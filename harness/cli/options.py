@@ -131,11 +131,11 @@ class SuiteOptions:
 
         return [case.id for case in choose(load_suite(self.suite), self.case)]
 
-    def request(self, *, quick: bool = False, sustain_s: float = 0.0, forked: bool = False) -> Request:
+    def request(self, *, quick: bool = False, sustain_s: float = 0.0) -> Request:
         """All of it, read and checked. Raises UsageError, SetupMissing."""
         from harness.workbench import Request
 
-        return Request.read(self.suite, self.case, self.quirks, quick=quick, sustain_s=sustain_s, forked=forked)
+        return Request.read(self.suite, self.case, self.quirks, quick=quick, sustain_s=sustain_s)
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceName, grouped
+from harness.cli.options import DEFAULT_DEVICE, AsJson, DeviceName, ModelOptions, grouped
 
 if TYPE_CHECKING:
     from harness.reduce.reduction import Reduction
@@ -25,7 +26,7 @@ Minutes = Annotated[
 
 @grouped
 def reduce(
-    what: CaseOptions,
+    what: ModelOptions,
     device: DeviceName = DEFAULT_DEVICE,
     out: Out = None,
     minutes: Minutes = 30.0,
@@ -41,7 +42,7 @@ def reduce(
     from harness.reduce.folder import write_folder
 
     began = time.monotonic()
-    request = what.request(forked=True)
+    request = dataclasses.replace(what.request(), forked=True)
     found = _reduced(request, device, minutes)
     folder = out or Path(f"reduced-{found.whole.case}")
     write_folder(found, folder, request.cache)

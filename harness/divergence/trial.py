@@ -118,7 +118,7 @@ class Trials:
         """The suite with a network, written into files, as its only model."""
         model = write_whole(self.folder / name / MODEL, network)
         inputs = write_whole(self.folder / name / VALUES, npz(values))
-        only = OnnxModel(onnx=model, name=name, inputs=inputs)
+        only = OnnxModel(onnx=model, name=name, inputs=inputs, clean=False)  # the whole network was, before it was cut
         return self.bench.request.suite.model_copy(update={"models": [only], "tolerances": []})
 
     def _ask(self, tensors: list[str], name: str) -> None:

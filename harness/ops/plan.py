@@ -63,7 +63,6 @@ def cells(
             for as_shipped in modes:
                 request = CompileRequest(
                     model_file=str(catalogue.file(case, MODEL)),
-                    input_shapes=None,
                     path=path,
                     precision=precision.value,
                     quirks=list(_quirks(path, precision, as_shipped)),
