@@ -21,7 +21,7 @@ from typing import Any
 from harness.build.compile import import_model
 from harness.cases.case import Precision
 from harness.compiler.passes import clml_offload_passes, passes_before
-from harness.models.graph import GraphBuilder
+from harness.models.graph_images import ImageGraph
 from harness.models.zoo.resnet18 import basic_block
 from harness.paths.base import ImageLimits
 from harness.paths.clml import ClmlPath, register, relax_passes
@@ -30,11 +30,11 @@ from harness.quirks import quirks_for
 
 def network(layers: int) -> bytes:
     """`layers` convolutions of 16 channels on 32 x 32, two to a residual block."""
-    net = GraphBuilder("layers", (1, 16, 32, 32))
+    net = ImageGraph("layers", (1, 16, 32, 32))
     x = net.input
     for _ in range(layers // 2):
         x = basic_block(net, x, 16, 1)
-    return net.finish(x, (1, 16, 32, 32))
+    return net.finish((x, (1, 16, 32, 32))).to_bytes()
 
 
 def cpu_seconds(passes: Sequence[Any], mod: Any, target: Any) -> dict[str, float]:

@@ -18,7 +18,8 @@ from harness.build.artifact import KERNELS, LIBRARY, Compiled
 from harness.build.link import exporter
 from harness.cases.case import Precision
 from harness.cases.request import CompileRequest
-from harness.compiler.compat import onnx_operators, opencl_source
+from harness.compiler.compat import opencl_source
+from harness.compiler.importer import onnx_operators
 from harness.compiler.running import LOG, StepFailed
 from harness.compiler.work import work_of
 from harness.failures import CompileFailure

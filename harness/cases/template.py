@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 _TEXT = """\
 # What adreno-bench measures: every model on every path, in every precision and tuning.
 # `adreno-bench list` shows the cases that this makes. A key that is commented out has the value that it shows.
 
-# A network of the zoo by its name (mobilenet_v1, resnet18, squeezenet1_1, tiny), or one of your own by its file, from
-# this folder: "models/mine.onnx", or, where its shapes are dynamic or its file's name is not what you call it,
+# A network of the zoo by its name: mobilenet_v1, mobilenet_v2, mobilenet_v3_small, efficientnet_lite0, squeezenet1_1,
+# resnet18, resnet50, densenet121, inception_v3, deeplab_v3, encoder_block, decoder_layer, tiny; or one of your own by
+# its file, from this folder: "models/mine.onnx", or, where its shapes are dynamic or you call it by another name,
 # { onnx = "models/mine.onnx", name = "mine", shapes = { input = [1, 3, 224, 224] } }
 # Named extents do as well, shapes = { batch = 1 }. It is run on inputs of your own with inputs = "models/mine.npz", or
 # on such as are drawn as you say, inputs = { tokens = "integers(0, 9)" }. What an exporter leaves is taken out, but
@@ -57,6 +59,29 @@ paths = [PATHS]
 """
 
 
-def suite_text(models: Sequence[str], paths: Sequence[str]) -> str:
-    """A suite file of these models and paths, as TOML with a comment on each key."""
-    return _TEXT.replace("[MODELS]", json.dumps(list(models))).replace("[PATHS]", json.dumps(list(paths)))
+@dataclass(frozen=True)
+class Preset:
+    """Models and precisions that are often wanted together."""
+
+    models: tuple[str, ...]
+    precisions: tuple[str, ...] = ("float32",)
+
+
+_PHONE = (
+    "mobilenet_v1", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_lite0", "squeezenet1_1", "resnet18",
+    "deeplab_v3", "encoder_block", "decoder_layer",
+)  # fmt: skip
+PRESETS = {
+    "quick": Preset(("tiny", "squeezenet1_1", "mobilenet_v2")),
+    "phone": Preset(_PHONE, ("float32", "float16")),
+    "full": Preset((*_PHONE, "resnet50", "densenet121", "inception_v3"), ("float32", "float16", "float16_acc32")),
+}
+"""For a first look, for what phones are asked to do, and all of the zoo."""
+
+
+def suite_text(models: Sequence[str], paths: Sequence[str], precisions: Sequence[str] = ("float32",)) -> str:
+    """A suite file of these models, paths and precisions, as TOML with a comment on each key."""
+    text = _TEXT.replace("[MODELS]", json.dumps(list(models))).replace("[PATHS]", json.dumps(list(paths)))
+    if list(precisions) == ["float32"]:
+        return text
+    return text.replace('# precisions = ["float32"]   ', f"precisions = {json.dumps(list(precisions))}")

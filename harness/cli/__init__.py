@@ -50,6 +50,7 @@ COMMANDS = (
         "reduce",
         "Shrink a wrong or broken network to the smallest that fails alike, and write a folder that shows it.",
     ),
+    Command("inspect", "Say what a network is made of, and which path can take what, before anything is built."),
     Command("init", "Write a suite file with every key and a comment on each; an existing file is never touched."),
     Command("list", "List the cases of the suite: Model x Path x Precision x Tuning.", module="list_cases"),
     Command(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,14 @@ from harness.cli import completion
 from harness.cli.options import DEFAULT_SUITE
 
 DEFAULT_MODELS = ["mobilenet_v1"]
+
+
+class PresetName(str, Enum):
+    """Suites that are often wanted."""
+
+    QUICK = "quick"
+    PHONE = "phone"
+    FULL = "full"
 
 
 def init(
@@ -24,6 +33,10 @@ def init(
             autocompletion=completion.models,
         ),
     ] = None,
+    preset: Annotated[
+        PresetName | None,
+        typer.Option("--preset", help="A suite of the zoo: for a first look, of what phones are asked to do, or all."),
+    ] = None,
     path: Annotated[
         list[str] | None,
         typer.Option(
@@ -33,13 +46,16 @@ def init(
 ) -> None:
     """Write a suite file with every key and a comment on each; an existing file is never touched."""
     from harness.cases.suite import DEFAULT_PATHS
-    from harness.cases.template import suite_text
+    from harness.cases.template import PRESETS, Preset, suite_text
     from harness.cli.screen import out
     from harness.failures import UsageError
 
+    if model and preset:
+        raise UsageError("--preset does not go with --model", hint="write the preset, and add your model to the file")
+    chosen = PRESETS[preset.value] if preset else Preset(tuple(model or DEFAULT_MODELS))
     try:
         with file.open("x", encoding="utf-8") as new:
-            new.write(suite_text(model or DEFAULT_MODELS, path or DEFAULT_PATHS))
+            new.write(suite_text(chosen.models, path or DEFAULT_PATHS, chosen.precisions))
     except FileExistsError:
         raise UsageError(f"{file} is there already", hint="name another file, or edit this one") from None
     except OSError as error:

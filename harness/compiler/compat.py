@@ -9,14 +9,6 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-
-def onnx_operators() -> frozenset[str]:
-    """Operators that TVM's ONNX importer knows."""
-    frontend = import_module("tvm.relax.frontend.onnx.onnx_frontend")
-    # `If` and `Constant` are handled outside the table.
-    return frozenset(frontend._get_convert_map()) | {"If", "Constant"}
-
-
 # Until 0.25 a type was a "struct info", and parameters of TIR functions had their buffers in a map beside them.
 
 

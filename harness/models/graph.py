@@ -1,13 +1,13 @@
-"""A small builder of convolutional networks as ONNX graphs, with weights from a generator seeded by the model's name.
+"""A builder of networks as ONNX graphs, with weights from a generator seeded by the network's name.
 
-Weights are He-normal (He et al., 2015, arXiv:1502.01852). Batch-norm statistics are varied but mild, as in a trained
-network, so that a compiler which drops, folds or swaps one of them gives a visibly wrong answer while activations
-stay around 1.
+Weights are drawn when the file is written and not before, so that a network of any size is counted in milliseconds.
+`graph_images` and `graph_sequences` have the layers.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,113 +17,111 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Weights = npt.NDArray[np.float32]
+    Fill = Callable[[np.random.Generator], Weights]
 
-OPSET = 13
 IR_VERSION = 8
 """Old enough for every onnx and TVM release that we support."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """A tensor of the graph: its name and how many channels it has."""
+    """A tensor of the graph: its name and how many channels (of an image) or features (of a sequence) it has."""
 
     name: str
     channels: int
 
 
-class GraphBuilder:
-    """Adds one layer at a time; every layer takes and returns a `Value`."""
+@dataclass(frozen=True)
+class Weight:
+    """A tensor that is drawn when the file is written."""
 
-    def __init__(self, name: str, input_shape: tuple[int, int, int, int]) -> None:
-        self.name = name
-        self.input = Value("input", input_shape[1])
-        self._input_shape = input_shape
-        self._rng = np.random.default_rng(list(hashlib.sha256(name.encode()).digest()))
-        self._nodes: list[Any] = []
-        self._weights: list[Any] = []
+    name: str
+    shape: tuple[int, ...]
+    fill: Fill
 
-    def conv(
-        self, x: Value, channels: int, kernel: int, *, stride: int = 1, pad: int = 0, groups: int = 1, bias: bool = True
-    ) -> Value:
-        """2D convolution with square kernel, the same padding on every side."""
-        fan_in = x.channels // groups * kernel * kernel
-        inputs = [
-            x.name,
-            self._weight("weight", self._he_normal((channels, x.channels // groups, kernel, kernel), fan_in)),
-        ]
-        if bias:
-            inputs.append(self._weight("bias", self._normal(channels, 0.0, 0.1)))
-        attributes = {"strides": [stride] * 2, "pads": [pad] * 4, "kernel_shape": [kernel] * 2, "group": groups}
-        return self._add("Conv", inputs, channels, **attributes)
 
-    def batch_norm(self, x: Value, *, gain: float = 1.0) -> Value:
-        """Batch normalisation for inference; `gain` scales gamma (small at the end of a residual branch)."""
-        gamma = self._uniform(x.channels, 0.7, 1.3) * np.float32(gain)
-        beta = self._normal(x.channels, 0.0, 0.2)
-        mean = self._normal(x.channels, 0.0, 0.2)
-        variance = self._uniform(x.channels, 0.6, 1.6)
-        names = ("gamma", "beta", "mean", "variance")
-        weights = [self._weight(n, v) for n, v in zip(names, (gamma, beta, mean, variance), strict=True)]
-        return self._add("BatchNormalization", [x.name, *weights], x.channels, epsilon=1e-5)
+@dataclass(frozen=True)
+class Network:
+    """A finished network: its graph, and its weights still to be drawn."""
 
-    def relu(self, x: Value) -> Value:
-        """Rectifier."""
-        return self._add("Relu", [x.name], x.channels)
+    name: str
+    graph: Any
+    weights: tuple[Weight, ...]
+    opset: int
 
-    def conv_bn_relu(
-        self, x: Value, channels: int, kernel: int, *, stride: int = 1, pad: int = 0, groups: int = 1
-    ) -> Value:
-        """The block that most networks are made of: convolution without bias, batch norm, rectifier."""
-        conv = self.conv(x, channels, kernel, stride=stride, pad=pad, groups=groups, bias=False)
-        return self.relu(self.batch_norm(conv))
+    def to_bytes(self) -> bytes:
+        """The model as an ONNX file: the same bytes every time."""
+        from onnx import numpy_helper
 
-    def max_pool(self, x: Value, kernel: int, *, stride: int, pad: int = 0) -> Value:
-        """Maximum over a square window."""
-        return self._add(
-            "MaxPool", [x.name], x.channels, kernel_shape=[kernel] * 2, strides=[stride] * 2, pads=[pad] * 4
+        rng = np.random.default_rng(list(hashlib.sha256(self.name.encode()).digest()))
+        model = self._model([numpy_helper.from_array(one.fill(rng), one.name) for one in self.weights])
+        return bytes(model.SerializeToString(deterministic=True))
+
+    def outline(self) -> Any:
+        """The model with weights that have a shape and no data, for counting."""
+        from onnx import TensorProto
+
+        return self._model(
+            [TensorProto(name=one.name, dims=one.shape, data_type=TensorProto.FLOAT) for one in self.weights]
         )
 
-    def average_pool(self, x: Value, kernel: int, *, stride: int) -> Value:
-        """Average over a square window, without padding."""
-        return self._add("AveragePool", [x.name], x.channels, kernel_shape=[kernel] * 2, strides=[stride] * 2)
+    def _model(self, weights: Sequence[Any]) -> Any:
+        import onnx
+        from onnx import helper
 
-    def global_average_pool(self, x: Value) -> Value:
-        """Average over all positions."""
-        return self._add("GlobalAveragePool", [x.name], x.channels)
+        graph = onnx.GraphProto()
+        graph.CopyFrom(self.graph)
+        constants = list(graph.initializer)
+        del graph.initializer[:]
+        graph.initializer.extend([*weights, *constants])
+        return helper.make_model(
+            graph,
+            opset_imports=[helper.make_opsetid("", self.opset)],
+            ir_version=IR_VERSION,
+            producer_name="adreno-bench",
+        )
 
-    def add(self, x: Value, y: Value) -> Value:
-        """Sum of two tensors of one shape."""
-        return self._add("Add", [x.name, y.name], x.channels)
 
-    def concat(self, x: Value, y: Value) -> Value:
-        """Channels of `x`, then channels of `y`."""
-        return self._add("Concat", [x.name, y.name], x.channels + y.channels, axis=1)
+class GraphBuilder:
+    """Adds one operator at a time; every layer takes and returns a `Value`."""
 
-    def flatten(self, x: Value) -> Value:
-        """`(n, c, 1, 1)` to `(n, c)`."""
-        return self._add("Flatten", [x.name], x.channels, axis=1)
+    OPSET = 13
 
-    def dense(self, x: Value, channels: int) -> Value:
-        """Fully connected layer on a flattened tensor."""
-        weight = self._weight("weight", self._he_normal((channels, x.channels), x.channels))
-        bias = self._weight("bias", self._normal(channels, 0.0, 0.1))
-        return self._add("Gemm", [x.name, weight, bias], channels, transB=1)
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._inputs: list[Any] = []
+        self._nodes: list[Any] = []
+        self._weights: list[Weight] = []
+        self._constants: list[Any] = []
 
-    def finish(self, output: Value, shape: tuple[int, ...]) -> bytes:
-        """The model as bytes: the same for the same calls."""
+    def add_input(self, name: str, shape: Sequence[int], *, channels: int, integers: bool = False) -> Value:
+        """An input of the network, of real numbers or of integers of 64 bits."""
         from onnx import TensorProto, helper
 
-        graph = helper.make_graph(
-            self._nodes,
-            self.name,
-            [helper.make_tensor_value_info(self.input.name, TensorProto.FLOAT, self._input_shape)],
-            [helper.make_tensor_value_info(output.name, TensorProto.FLOAT, shape)],
-            self._weights,
-        )
-        model = helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION, producer_name="adreno-bench"
-        )
-        return bytes(model.SerializeToString(deterministic=True))
+        kind = TensorProto.INT64 if integers else TensorProto.FLOAT
+        self._inputs.append(helper.make_tensor_value_info(name, kind, shape))
+        return Value(name, channels)
+
+    def add(self, x: Value, y: Value) -> Value:
+        """Sum of two tensors."""
+        return self._add("Add", [x.name, y.name], x.channels)
+
+    def multiply(self, x: Value, y: Value) -> Value:
+        """Product of two tensors, element by element."""
+        return self._add("Mul", [x.name, y.name], x.channels)
+
+    def concat(self, *values: Value, axis: int = 1) -> Value:
+        """One tensor after the other; by default their channels."""
+        channels = sum(value.channels for value in values) if axis == 1 else values[0].channels
+        return self._add("Concat", [value.name for value in values], channels, axis=axis)
+
+    def finish(self, *outputs: tuple[Value, tuple[int, ...]]) -> Network:
+        """The network with these outputs and their shapes."""
+        from onnx import TensorProto, helper
+
+        ends = [helper.make_tensor_value_info(value.name, TensorProto.FLOAT, shape) for value, shape in outputs]
+        graph = helper.make_graph(self._nodes, self.name, self._inputs, ends, self._constants)
+        return Network(self.name, graph, tuple(self._weights), self.OPSET)
 
     def _add(self, kind: str, inputs: list[str], channels: int, **attributes: Any) -> Value:
         from onnx import helper
@@ -132,18 +130,33 @@ class GraphBuilder:
         self._nodes.append(helper.make_node(kind, inputs, [name], name=name, **attributes))
         return Value(name, channels)
 
-    def _weight(self, role: str, values: Weights) -> str:
+    def _constant(self, values: Any) -> str:
+        """A tensor of the network's structure, which is no weight."""
         from onnx import numpy_helper
 
-        name = f"{role}_{len(self._weights)}"
-        self._weights.append(numpy_helper.from_array(values, name))
+        name = f"constant_{len(self._constants)}"
+        self._constants.append(numpy_helper.from_array(np.asarray(values), name))
         return name
 
-    def _he_normal(self, shape: tuple[int, ...], fan_in: int) -> Weights:
-        return self._normal(shape, 0.0, (2.0 / fan_in) ** 0.5)
+    def _weight(self, role: str, shape: tuple[int, ...], fill: Fill) -> str:
+        name = f"{role}_{len(self._weights)}"
+        self._weights.append(Weight(name, shape, fill))
+        return name
 
-    def _normal(self, shape: int | tuple[int, ...], mean: float, deviation: float) -> Weights:
-        return (mean + deviation * self._rng.standard_normal(shape, dtype=np.float32)).astype(np.float32)
+    def _he_normal(self, role: str, shape: tuple[int, ...], fan_in: int) -> str:
+        """He et al., 2015, arXiv:1502.01852."""
+        return self._normal(role, shape, 0.0, (2.0 / fan_in) ** 0.5)
 
-    def _uniform(self, count: int, low: float, high: float) -> Weights:
-        return (low + (high - low) * self._rng.random(count, dtype=np.float32)).astype(np.float32)
+    def _normal(self, role: str, shape: tuple[int, ...], mean: float, deviation: float) -> str:
+        def fill(rng: np.random.Generator) -> Weights:
+            return (mean + deviation * rng.standard_normal(shape, dtype=np.float32)).astype(np.float32)
+
+        return self._weight(role, shape, fill)
+
+    def _uniform(self, role: str, count: int, low: float, high: float, gain: float = 1.0) -> str:
+        def fill(rng: np.random.Generator) -> Weights:
+            drawn: Weights = (low + (high - low) * rng.random(count, dtype=np.float32)).astype(np.float32)
+            drawn *= np.float32(gain)
+            return drawn
+
+        return self._weight(role, (count,), fill)

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from device_runner.files import write_whole
 from harness.failures import ModelError
@@ -79,17 +80,9 @@ def _stamp(file: Path) -> tuple[int, int]:
 @functools.lru_cache(maxsize=64)
 def _prepare(name: str, file: Path, _changed: tuple[int, int], given: _Fixed, clean: bool, cache: Path) -> Prepared:
     """Read a file once, however many cases ask for it."""
-    model = parse(file)
-    external = bring_in_external_data(model, file)
-    check(file, model)
+    model, changes = read_and_prepare(file, dict(given), clean=clean)
+    specs = input_specs(model)
     require_numbers(model, file)
-    specs = input_specs(model, dict(given))
-    fixed = fix_shapes(model, specs)
-    changes = [
-        *([f"brought in {external} tensors from other files"] if external else []),
-        *([f"fixed {', '.join(fixed)}"] if fixed else []),
-        *(clean_up(model) if clean else []),
-    ]
     if not changes:
         return Prepared(file, specs)
     try:
@@ -98,3 +91,20 @@ def _prepare(name: str, file: Path, _changed: tuple[int, int], given: _Fixed, cl
         raise ModelError(f"{file} with its external data is too large for one file: {error}") from error
     copy = write_whole(cache / f"{name}-{hashlib.sha256(data).hexdigest()[:12]}.onnx", data)
     return Prepared(copy, specs, tuple(changes))
+
+
+def read_and_prepare(
+    file: Path, shapes: Shapes, *, clean: bool = True, may_stay_open: bool = False
+) -> tuple[Any, list[str]]:
+    """The network as it is compiled, and what was changed in it. Raises `ModelError`.
+
+    Inputs whose shape is not fixed are an error, unless they `may_stay_open`.
+    """
+    model = parse(file)
+    external = bring_in_external_data(model, file)
+    check(file, model)
+    changes = [f"brought in {external} tensors from other files"] if external else []
+    if shapes or not may_stay_open:
+        fixed = fix_shapes(model, input_specs(model, shapes))
+        changes += [f"fixed {', '.join(fixed)}"] if fixed else []
+    return model, changes + (clean_up(model) if clean else [])

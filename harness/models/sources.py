@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from device_runner.names import suggestion
+from harness.cases.model import SUFFIXES
 from harness.failures import UsageError
 from harness.models.onnx_inputs import Shapes
-from harness.models.onnx_model import OnnxFile
+from harness.models.onnx_model import OnnxFile, read_and_prepare
 from harness.models.spec import Inputs, ModelSource
+
+if TYPE_CHECKING:
+    from harness.models.zoo import ZooModel
+
+
+def look(name: str, shapes: Shapes) -> tuple[Any, list[str]]:
+    """A file of a person's own, or a network of the zoo, to be looked at as it is compiled, and what was changed in it.
+
+    Raises UsageError.
+    """
+    if name.endswith(SUFFIXES):
+        return read_and_prepare(Path(name), shapes, may_stay_open=True)
+    return _of_the_zoo(name).outline(), []
 
 
 def model_source(
@@ -20,10 +35,14 @@ def model_source(
     clean: bool = True,
 ) -> ModelSource:
     """Where the model comes from. Raises UsageError, with the nearest known name, if there is none."""
-    from harness.models.zoo import ZOO
-
     if onnx is not None:
         return OnnxFile(name, onnx, shapes or {}, inputs or {}, clean)
+    return _of_the_zoo(name)
+
+
+def _of_the_zoo(name: str) -> ZooModel:
+    from harness.models.zoo import ZOO
+
     known = {model.name: model for model in ZOO}
     if name not in known:
         hint = suggestion(name, known, otherwise="the zoo has")

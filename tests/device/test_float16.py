@@ -13,7 +13,7 @@ from device_runner.device import Loadable
 from device_runner.registry import open_device
 from device_runner.runtimes.opencl import DEVICE_VARIABLE, packaged_driver
 from harness.build.compile import compile_model
-from harness.models.graph import GraphBuilder
+from harness.models.graph_images import ImageGraph
 
 pytestmark = [
     pytest.mark.device,
@@ -23,9 +23,9 @@ pytestmark = [
 
 def small() -> bytes:
     """Two convolutions with a max pool between them, all in images on the texture path."""
-    net = GraphBuilder("small", (1, 8, 8, 8))
+    net = ImageGraph("small", (1, 8, 8, 8))
     x = net.max_pool(net.relu(net.conv(net.input, 8, 3, pad=1)), 3, stride=2, pad=1)
-    return net.finish(net.conv(x, 8, 3, pad=1), (1, 8, 4, 4))
+    return net.finish((net.conv(x, 8, 3, pad=1), (1, 8, 4, 4))).to_bytes()
 
 
 @pytest.mark.parametrize("path", ["opencl", "texture"])

@@ -18,7 +18,7 @@ from onnx import TensorProto, helper
 from device_runner.runtimes import opencl as opencl_runtime
 from harness.build.artifact import Compiled
 from harness.build.compile import compile_model
-from harness.models.graph import GraphBuilder
+from harness.models.graph_images import ImageGraph
 from harness.models.spec import InputSpec, seeded_inputs
 from harness.models.zoo import ZOO
 
@@ -30,36 +30,36 @@ Answer = Callable[..., Answers]
 
 def small() -> bytes:
     """Two convolutions with a max pool between them, all in images on the texture path."""
-    net = GraphBuilder("small", (1, 8, 8, 8))
+    net = ImageGraph("small", (1, 8, 8, 8))
     x = net.max_pool(net.relu(net.conv(net.input, 8, 3, pad=1)), 3, stride=2, pad=1)
-    return net.finish(net.conv(x, 8, 3, pad=1), (1, 8, 4, 4))
+    return net.finish((net.conv(x, 8, 3, pad=1), (1, 8, 4, 4))).to_bytes()
 
 
 def averaged() -> bytes:
     """Two convolutions with an average pool between them, as DenseNet has them, all in images on the texture path."""
-    net = GraphBuilder("averaged", (1, 8, 8, 8))
+    net = ImageGraph("averaged", (1, 8, 8, 8))
     x = net.average_pool(net.conv(net.input, 8, 3, pad=1), 2, stride=2)
-    return net.finish(net.conv(x, 8, 3, pad=1), (1, 8, 4, 4))
+    return net.finish((net.conv(x, 8, 3, pad=1), (1, 8, 4, 4))).to_bytes()
 
 
 def pooled_into_a_smaller_image() -> bytes:
     """Two convolutions with a max pool between them, after which TVM wants another layout of the image."""
-    net = GraphBuilder("pooled", (1, 8, 128, 128))
+    net = ImageGraph("pooled", (1, 8, 128, 128))
     x = net.max_pool(net.conv(net.input, 8, 3, pad=1), 2, stride=2)
-    return net.finish(net.conv(x, 8, 3, pad=1), (1, 8, 64, 64))
+    return net.finish((net.conv(x, 8, 3, pad=1), (1, 8, 64, 64))).to_bytes()
 
 
 def grouped() -> bytes:
     """A 1x1 convolution in two groups and an activation: what makes ShuffleNet go wrong, as small as can be."""
-    net = GraphBuilder("grouped", (1, 8, 8, 8))
-    return net.finish(net.relu(net.conv(net.input, 8, 1, groups=2)), (1, 8, 8, 8))
+    net = ImageGraph("grouped", (1, 8, 8, 8))
+    return net.finish((net.relu(net.conv(net.input, 8, 1, groups=2)), (1, 8, 8, 8))).to_bytes()
 
 
 def as_caffe2_exports_it() -> bytes:
     """An input with a slash in its name, a dropout, and operators that take any number of tensors."""
-    net = GraphBuilder("caffe2", (1, 8, 8, 8))
+    net = ImageGraph("caffe2", (1, 8, 8, 8))
     conv = net.conv(net.input, 8, 3, pad=1)
-    model = onnx.load_model_from_string(net.finish(conv, (1, 8, 8, 8)))
+    model = onnx.load_model_from_string(net.finish((conv, (1, 8, 8, 8))).to_bytes())
     graph = model.graph
     graph.input[0].name = graph.node[0].input[0] = "gpu_0/data:0"
     graph.node.append(helper.make_node("Dropout", [conv.name], ["dropped"]))

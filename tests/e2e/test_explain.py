@@ -10,7 +10,7 @@ import pytest
 from command import bench
 
 from harness.divergence.trial import MODEL, VALUES
-from harness.models.graph import GraphBuilder
+from harness.models.graph_images import ImageGraph
 from harness.run.outcome import ExitCode
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
@@ -20,9 +20,9 @@ CASE = "grouped-opencl-float32-untuned"
 
 def grouped() -> bytes:
     """A grouped 1x1 convolution whose batch norm is fused to it, which TVM 0.27 gets wrong on plain OpenCL."""
-    net = GraphBuilder("grouped", (1, 136, 14, 14))
+    net = ImageGraph("grouped", (1, 136, 14, 14))
     conv = net.conv(net.relu(net.input), 136, 1, groups=4, bias=False)
-    return net.finish(net.relu(net.batch_norm(conv)), (1, 136, 14, 14))
+    return net.finish((net.relu(net.batch_norm(conv)), (1, 136, 14, 14))).to_bytes()
 
 
 def test_a_wrong_network_is_traced_to_the_operators_that_must_not_be_fused(tmp_path: Path, cache: Path) -> None:

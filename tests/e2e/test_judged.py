@@ -12,7 +12,7 @@ from command import start
 from onnx import TensorProto, helper, numpy_helper
 from waiting import LONG_S
 
-from harness.models.graph import GraphBuilder
+from harness.models.graph_images import ImageGraph
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record, RecordFile
 
@@ -27,9 +27,9 @@ paths = ["opencl"]
 
 def small() -> Any:
     """A grouped convolution that TVM 0.27 as shipped gets wrong, and all of its answer scaled by 1e-7."""
-    net = GraphBuilder("small", SHAPE)
+    net = ImageGraph("small", SHAPE)
     x = net.batch_norm(net.conv(net.input, SHAPE[1], 1, groups=4, bias=False))
-    model = onnx.load_model_from_string(net.finish(x, SHAPE))
+    model = onnx.load_model_from_string(net.finish((x, SHAPE)).to_bytes())
     model.graph.initializer.append(numpy_helper.from_array(np.array(1e-7, np.float32), "tiny"))
     model.graph.node.append(helper.make_node("Mul", [x.name, "tiny"], ["scaled"]))
     model.graph.output[0].name = "scaled"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command import bench
 
-from harness.models.graph import GraphBuilder
+from harness.models.graph_images import ImageGraph
 from harness.run.outcome import ExitCode
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
@@ -30,9 +30,9 @@ def test_the_store_into_images_is_wrong_as_shipped_and_right_when_worked_round(t
 def test_a_network_that_does_not_compile_is_reduced_to_the_operator_and_a_script_that_shows_it(
     tmp_path: Path, cache: Path
 ) -> None:
-    net = GraphBuilder("depthwise", (1, 8, 8, 8))
+    net = ImageGraph("depthwise", (1, 8, 8, 8))
     conv = net.conv(net.relu(net.input), 8, 3, pad=1, groups=8)
-    (tmp_path / "depthwise.onnx").write_bytes(net.finish(net.relu(conv), (1, 8, 8, 8)))
+    (tmp_path / "depthwise.onnx").write_bytes(net.finish((net.relu(conv), (1, 8, 8, 8))).to_bytes())
     (tmp_path / "adreno-bench.toml").write_text('models = ["depthwise.onnx"]\npaths = ["texture"]\n')
     code, out, err = bench(tmp_path, cache, "reduce", "--as-shipped", "--out", "found", "--json")
     assert code == ExitCode.GOOD, err

@@ -14,7 +14,7 @@ from harness.build.compile import compile_model
 from harness.compiler.culprit import culprit
 from harness.compiler.running import StepFailed, run_passes, run_step
 from harness.failures import CompileFailure
-from harness.models.graph import GraphBuilder
+from harness.models.graph_images import ImageGraph
 from harness.quirks.sample import concat, conv, lower, sum_of_stack
 
 
@@ -79,8 +79,8 @@ def test_each_step_is_told_before_it_runs(caplog: pytest.LogCaptureFixture) -> N
 
 
 def test_a_case_ends_with_pass_and_operator_in_one_line(tmp_path: Path) -> None:
-    net = GraphBuilder("depthwise", (1, 4, 4, 4))
-    (tmp_path / "model.onnx").write_bytes(net.finish(net.conv(net.input, 4, 1, groups=4), (1, 4, 4, 4)))
+    net = ImageGraph("depthwise", (1, 4, 4, 4))
+    (tmp_path / "model.onnx").write_bytes(net.finish((net.conv(net.input, 4, 1, groups=4), (1, 4, 4, 4))).to_bytes())
     with pytest.raises(CompileFailure, match="Divide by zero") as caught:
         compile_model(request_for(tmp_path / "model.onnx", "texture", as_shipped=True), tmp_path)
     where = "TVM failed to lower the model, in LegalizeOps on relax.nn.conv2d of (1, 1, 4, 4, 4): "

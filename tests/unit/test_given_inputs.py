@@ -112,7 +112,7 @@ def test_damage_is_a_model_error_or_nothing(
 
 
 def test_a_suite_names_the_file_and_another_content_is_another_oracle(tmp_path: Path) -> None:
-    (tmp_path / "tiny.onnx").write_bytes(tiny.build())
+    (tmp_path / "tiny.onnx").write_bytes(tiny.build().to_bytes())
     suite_file = tmp_path / "suite.toml"
     suite_file.write_text('models = [{ onnx = "tiny.onnx", inputs = "x.npz" }]\npaths = ["opencl"]\n')
     (shape,) = [(1, 3, 32, 32)]
@@ -128,7 +128,7 @@ def test_a_suite_names_the_file_and_another_content_is_another_oracle(tmp_path: 
 
 
 def test_a_file_that_does_not_fit_is_refused_before_anything_is_started(tmp_path: Path) -> None:
-    (tmp_path / "tiny.onnx").write_bytes(tiny.build())
+    (tmp_path / "tiny.onnx").write_bytes(tiny.build().to_bytes())
     np.savez(tmp_path / "x.npz", input=np.zeros((1, 3, 8, 8), np.float32))
     suite_file = tmp_path / "suite.toml"
     suite_file.write_text('models = [{ onnx = "tiny.onnx", inputs = "x.npz" }]\npaths = ["opencl"]\n')

@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 from harness.cases import suite
 from harness.cases.model import OnnxModel
 from harness.cases.suite import Suite, load_suite
-from harness.cases.template import suite_text
+from harness.cases.template import PRESETS, suite_text
 from harness.cli import app
+from harness.cli.init import PresetName
 from harness.compiler.installed import harness_version, versions
 from harness.failures import UsageError
 from harness.models.zoo import ZOO
@@ -29,6 +30,21 @@ def test_a_new_suite_is_one_of_the_chosen_models_and_paths() -> None:
     assert "now see its cases with `adreno-bench list` and run them with `adreno-bench run`" in done.stdout
     cases = load_suite(Path("adreno-bench.toml")).cases
     assert [case.id for case in cases] == ["tiny-opencl-float32-untuned", "mine-opencl-float32-untuned"]
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_is_a_suite_of_the_zoo(preset: str) -> None:
+    assert CliRunner().invoke(app, ["init", "--preset", preset]).exit_code == 0
+    suite = load_suite(Path("adreno-bench.toml"))
+    assert {*suite.models} <= {model.name for model in ZOO}
+    assert [precision.value for precision in suite.precisions] == list(PRESETS[preset].precisions)
+    done = CliRunner().invoke(app, ["init", "other.toml", "--preset", preset, "--model", "mine.onnx"])
+    assert isinstance(done.exception, UsageError)
+
+
+def test_all_of_the_zoo_but_the_network_for_tests_is_in_the_full_suite() -> None:
+    assert {*PRESETS["full"].models} == {model.name for model in ZOO} - {"tiny"}
+    assert {preset.value for preset in PresetName} == {*PRESETS}
 
 
 def test_what_is_there_is_never_touched() -> None:

@@ -81,7 +81,7 @@ def test_not_onnx(tmp_path: Path, content: bytes) -> None:
 
 
 def test_truncated(tmp_path: Path) -> None:
-    data = tiny.build()
+    data = tiny.build().to_bytes()
     file = tmp_path / "half.onnx"
     file.write_bytes(data[: len(data) // 2])
     with pytest.raises(ModelError, match="is truncated or damaged"):

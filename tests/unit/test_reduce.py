@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
-from harness.models.graph import GraphBuilder
+from harness.models.graph_images import ImageGraph
 from harness.reduce.failure import FailureKind
 from harness.reduce.folder import write_folder
 from harness.reduce.network import Reduced
@@ -42,9 +42,9 @@ def test_without_time_the_smallest_so_far_is_the_answer() -> None:
 
 
 def depthwise() -> Reduced:
-    net = GraphBuilder("net", (1, 16, 14, 14))
+    net = ImageGraph("net", (1, 16, 14, 14))
     conv = net.conv(net.input, 16, 3, stride=2, pad=1, groups=16)
-    model = net.finish(net.relu(conv), (1, 16, 7, 7))
+    model = net.finish((net.relu(conv), (1, 16, 7, 7))).to_bytes()
     x = np.ones((1, 16, 14, 14), np.float32)
     return Reduced(model, {onnx.load_model_from_string(model).graph.input[0].name: x})
 

@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "show of one case": (["show", BROKEN], "max_abs_err"),
     "show --crossover": (["show", "--crossover"], "within the noise"),
     "show --partitions": (["show", "--partitions"], "may lose by offload"),
+    "inspect": (["inspect", "tiny"], "multiply-accumulates"),
     "list": (["list"], CASES[-1]),
     "compare": (["compare", "records.jsonl", "slower.jsonl"], "slower"),
     "gate": (["gate", "--from", "slower.jsonl"], "slower"),

@@ -10,19 +10,34 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from device_runner.files import write_whole
-from harness.models import graph
+from harness.models.graph import Network
 from harness.models.spec import Inputs
-from harness.models.zoo import mobilenet_v1, resnet18, squeezenet1_1, tiny
+from harness.models.zoo import (
+    decoder_layer,
+    deeplab_v3,
+    densenet121,
+    efficientnet_lite0,
+    encoder_block,
+    inception_v3,
+    mobilenet_v1,
+    mobilenet_v2,
+    mobilenet_v3_small,
+    resnet18,
+    resnet50,
+    squeezenet1_1,
+    tiny,
+)
 
 
 @dataclass(frozen=True)
 class ZooModel:
-    """A network of the zoo: `build` gives the bytes of its ONNX file."""
+    """A network of the zoo."""
 
     name: str
-    build: Callable[[], bytes]
+    build: Callable[[], Network]
     inputs: Inputs = field(default_factory=dict)
     """How some of its inputs are drawn."""
 
@@ -30,10 +45,14 @@ class ZooModel:
         """The network's file in `cache_dir`, built on first use and again whenever its recipe changes."""
         file = cache_dir / f"{self.name}-{self._recipe()}.onnx"
         if not file.exists():
-            return write_whole(file, self.build())
+            return write_whole(file, self.build().to_bytes())
         with suppress(OSError):  # read now, which `adreno-bench cache` goes by; a read-only cache is still a cache
             os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))
         return file
+
+    def outline(self) -> Any:
+        """The network without the data of its weights, to be looked at."""
+        return self.build().outline()
 
     def changes(self, cache_dir: Path) -> tuple[str, ...]:
         """Nothing: it is built as it is to be compiled."""
@@ -41,14 +60,24 @@ class ZooModel:
 
     def _recipe(self) -> str:
         """Short hash of all that decides the bytes: our sources, and the libraries that make numbers and protobufs."""
-        sources = (Path(graph.__file__), *sorted(Path(__file__).parent.glob("*.py")))
+        models = Path(__file__).parents[1]
+        sources = [*sorted(models.glob("graph*.py")), *sorted(models.glob("zoo/*.py"))]
         libraries = " ".join(f"{name}={version(name)}" for name in ("numpy", "onnx", "protobuf"))
         return hashlib.sha256(libraries.encode() + b"".join(s.read_bytes() for s in sources)).hexdigest()[:12]
 
 
 ZOO: tuple[ZooModel, ...] = (
     ZooModel("mobilenet_v1", mobilenet_v1.build),
-    ZooModel("resnet18", resnet18.build),
+    ZooModel("mobilenet_v2", mobilenet_v2.build),
+    ZooModel("mobilenet_v3_small", mobilenet_v3_small.build),
+    ZooModel("efficientnet_lite0", efficientnet_lite0.build),
     ZooModel("squeezenet1_1", squeezenet1_1.build),
+    ZooModel("resnet18", resnet18.build),
+    ZooModel("resnet50", resnet50.build),
+    ZooModel("densenet121", densenet121.build),
+    ZooModel("inception_v3", inception_v3.build),
+    ZooModel("deeplab_v3", deeplab_v3.build),
+    ZooModel("encoder_block", encoder_block.build),
+    ZooModel("decoder_layer", decoder_layer.build, decoder_layer.INPUTS),
     ZooModel("tiny", tiny.build),
 )

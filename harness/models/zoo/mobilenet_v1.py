@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from harness.models.graph import GraphBuilder
+from harness.models.graph import Network
+from harness.models.graph_images import ImageGraph
 
 BLOCKS = (
     (64, 1),
@@ -18,12 +19,11 @@ BLOCKS = (
 """Channels and stride of each depthwise separable block."""
 
 
-def build() -> bytes:
-    """The network as ONNX bytes: input 1x3x224x224, output 1x1000."""
-    net = GraphBuilder("mobilenet_v1", (1, 3, 224, 224))
+def build() -> Network:
+    """The network: input 1x3x224x224, output 1x1000."""
+    net = ImageGraph("mobilenet_v1", (1, 3, 224, 224))
     x = net.conv_bn_relu(net.input, 32, 3, stride=2, pad=1)
     for channels, stride in BLOCKS:
         x = net.conv_bn_relu(x, x.channels, 3, stride=stride, pad=1, groups=x.channels)
         x = net.conv_bn_relu(x, channels, 1)
-    x = net.flatten(net.global_average_pool(x))
-    return net.finish(net.dense(x, 1000), (1, 1000))
+    return net.classifier(x)

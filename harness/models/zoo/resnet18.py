@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from harness.models.graph import GraphBuilder, Value
+from harness.models.graph import Network, Value
+from harness.models.graph_images import ImageGraph
 
 STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))
 """Channels of each stage and stride of its first block; every stage has two blocks."""
 
 
-def basic_block(net: GraphBuilder, x: Value, channels: int, stride: int) -> Value:
+def basic_block(net: ImageGraph, x: Value, channels: int, stride: int) -> Value:
     """Two 3x3 convolutions and a shortcut, which is a 1x1 convolution where the shape changes."""
     branch = net.conv_bn_relu(x, channels, 3, stride=stride, pad=1)
     # Eight branches add up: a small gain, as training gives it, keeps the sum around 1.
@@ -18,13 +19,12 @@ def basic_block(net: GraphBuilder, x: Value, channels: int, stride: int) -> Valu
     return net.relu(net.add(branch, x))
 
 
-def build() -> bytes:
-    """The network as ONNX bytes: input 1x3x224x224, output 1x1000."""
-    net = GraphBuilder("resnet18", (1, 3, 224, 224))
+def build() -> Network:
+    """The network: input 1x3x224x224, output 1x1000."""
+    net = ImageGraph("resnet18", (1, 3, 224, 224))
     x = net.conv_bn_relu(net.input, 64, 7, stride=2, pad=3)
     x = net.max_pool(x, 3, stride=2, pad=1)
     for channels, stride in STAGES:
         x = basic_block(net, x, channels, stride)
         x = basic_block(net, x, channels, 1)
-    x = net.flatten(net.global_average_pool(x))
-    return net.finish(net.dense(x, 1000), (1, 1000))
+    return net.classifier(x)

@@ -5,13 +5,14 @@ Without dropout, which does nothing in inference, and without the softmax.
 
 from __future__ import annotations
 
-from harness.models.graph import GraphBuilder, Value
+from harness.models.graph import Network, Value
+from harness.models.graph_images import ImageGraph
 
 FIRE_STAGES = (((16, 64), (16, 64)), ((32, 128), (32, 128)), ((48, 192), (48, 192), (64, 256), (64, 256)))
 """Squeezed and expanded channels of each fire module; a max pool stands before every stage."""
 
 
-def fire(net: GraphBuilder, x: Value, squeezed: int, expanded: int) -> Value:
+def fire(net: ImageGraph, x: Value, squeezed: int, expanded: int) -> Value:
     """A 1x1 convolution that squeezes, then 1x1 and 3x3 side by side, concatenated."""
     squeeze = net.relu(net.conv(x, squeezed, 1))
     left = net.relu(net.conv(squeeze, expanded, 1))
@@ -19,13 +20,13 @@ def fire(net: GraphBuilder, x: Value, squeezed: int, expanded: int) -> Value:
     return net.concat(left, right)
 
 
-def build() -> bytes:
-    """The network as ONNX bytes: input 1x3x224x224, output 1x1000."""
-    net = GraphBuilder("squeezenet1_1", (1, 3, 224, 224))
+def build() -> Network:
+    """The network: input 1x3x224x224, output 1x1000."""
+    net = ImageGraph("squeezenet1_1", (1, 3, 224, 224))
     x = net.relu(net.conv(net.input, 64, 3, stride=2))
     for stage in FIRE_STAGES:
         x = net.max_pool(x, 3, stride=2)
         for squeezed, expanded in stage:
             x = fire(net, x, squeezed, expanded)
     x = net.relu(net.conv(x, 1000, 1))
-    return net.finish(net.flatten(net.global_average_pool(x)), (1, 1000))
+    return net.finish((net.flatten(net.global_average_pool(x)), (1, 1000)))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from harness.models.graph import GraphBuilder
+from harness.models.graph import Network
+from harness.models.graph_images import ImageGraph
 from harness.models.zoo.resnet18 import basic_block
 from harness.models.zoo.squeezenet1_1 import fire
 
 
-def build() -> bytes:
-    """The network as ONNX bytes: input 1x3x32x32, output 1x10."""
-    net = GraphBuilder("tiny", (1, 3, 32, 32))
+def build() -> Network:
+    """The network: input 1x3x32x32, output 1x10."""
+    net = ImageGraph("tiny", (1, 3, 32, 32))
     x = net.conv_bn_relu(net.input, 16, 3, stride=2, pad=1)
     x = net.conv_bn_relu(x, 16, 3, pad=1, groups=16)
     x = net.conv_bn_relu(x, 32, 1)
@@ -17,5 +18,4 @@ def build() -> bytes:
     x = basic_block(net, x, 32, 1)
     x = fire(net, x, 8, 16)
     x = net.average_pool(x, 2, stride=2)
-    x = net.flatten(net.global_average_pool(x))
-    return net.finish(net.dense(x, 10), (1, 10))
+    return net.classifier(x, 10)

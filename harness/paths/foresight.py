@@ -1,0 +1,55 @@
+"""Which operators of an ONNX network each path can take, as far as its graph tells before anything is built.
+
+What the compiler makes of them in the end, and why it left some out, a build says (`adreno-bench build`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from harness.models.summary import Node
+
+SAME_SHAPE = ("Add", "Sub", "Mul", "Div", "Max", "Min")
+"""Offloaded to CLML if both operands have one shape and a batch of one (`_check_binary_op` of TVM's pattern table)."""
+WINDOWS = ("MaxPool", "AveragePool", "GlobalAveragePool")
+ALWAYS = ("Relu", "Softmax", "Reshape", "Flatten")
+REAL = ("float32", "float16")
+
+
+def taken(path: str, node: Node, known: Collection[str]) -> str:
+    """What becomes of an operator on a path: `kernel`, `image`, `clml`, or `no` if TVM's importer lacks it.
+
+    `image` says that the convolution itself is laid out for images; what stands around it may follow.
+    """
+    if node.proto.op_type not in known:
+        return "no"
+    if path == "texture" and _plain_convolution(node):
+        return "image"
+    return "clml" if path == "clml" and _offloaded(node) else "kernel"
+
+
+def _plain_convolution(node: Node) -> bool:
+    """A 2D convolution in one group; in several, TVM's image schedules divide by zero (`grouped-conv-nchw4c`)."""
+    return node.kind == "Conv" and _rank(node) == 4 and _attribute(node.proto, "group", 1) == 1
+
+
+def _offloaded(node: Node) -> bool:
+    """Whether TVM's pattern table for CLML, and our vetoes of what its runtime refuses, leave it to CLML."""
+    if node.dtype not in REAL:
+        return False
+    if node.kind in ("Conv", "ConvTranspose", "BatchNormalization"):
+        return _rank(node) == 4 and _attribute(node.proto, "group", 1) == 1
+    if node.kind in SAME_SHAPE:
+        shapes = {*node.inputs}
+        first = node.inputs[0]
+        return len(node.inputs) == 2 and len(shapes) == 1 and bool(first) and first is not None and first[0] == 1
+    return node.kind in ALWAYS or (node.kind in WINDOWS and _rank(node) == 4)
+
+
+def _rank(node: Node) -> int:
+    return len(node.inputs[0]) if node.inputs and node.inputs[0] is not None else 0
+
+
+def _attribute(proto: Any, name: str, otherwise: int) -> int:
+    return next((int(attribute.i) for attribute in proto.attribute if attribute.name == name), otherwise)
