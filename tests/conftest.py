@@ -13,6 +13,18 @@ from device_runner.runtimes.phone import RuntimeStore, examine
 from device_runner.runtimes.phone.check import host_interface
 from device_runner.virtual.faults import FAULTS_VARIABLE
 
+LONGEST_FIRST = (
+    "test_revisions.py",
+    "test_history.py",
+    "test_paths.py",
+    "test_run.py",
+    "test_gate.py",
+    "test_calibrate.py",
+    "test_fleet.py",
+    "test_opencl_runtime_builds.py",
+)
+"""Files of several minutes, with which a run of all begins: whichever comes last, it leaves no worker alone with it."""
+
 FAULT_COLUMNS = ("fault", "outcome", "noticed after s", "brought back by")
 
 
@@ -24,6 +36,12 @@ def pytest_configure() -> None:
     os.environ.setdefault("PIP_NO_COMPILE", "0")  # pip takes a false value here for "no compile"
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first; the order is the same in every run."""
+    place = {name: number for number, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: place.get(item.path.name, len(place)))
 
 
 STOCK = "ADRENO_BENCH_TEST_STOCK"

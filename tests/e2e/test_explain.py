@@ -13,7 +13,7 @@ from harness.divergence.trial import MODEL, VALUES
 from harness.models.graph_images import ImageGraph
 from harness.run.outcome import ExitCode
 
-pytestmark = [pytest.mark.device, pytest.mark.slow]
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 
 CASE = "grouped-opencl-float32-untuned"
 

@@ -15,7 +15,7 @@ from harness.models.sources import model_source
 from harness.run.outcome import Outcome
 from harness.run.record import RecordFile
 
-pytestmark = [pytest.mark.device, pytest.mark.slow]
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 
 HOSTILE = "a; rm -rf $HOME; touch $HOME/obeyed; `touch obeyed` & $(touch obeyed)"
 SUITE = 'models = [{{ onnx = "{file}", name = "{name}" }}]\npaths = ["opencl"]\nbudget_s = 0.1\nsamples = 10\n'

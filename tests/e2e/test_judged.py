@@ -16,7 +16,7 @@ from harness.models.graph_images import ImageGraph
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record, RecordFile
 
-pytestmark = [pytest.mark.device, pytest.mark.slow]
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 
 SHAPE = (1, 136, 14, 14)
 SUITE = """models = ["small.onnx", "root.onnx", "half.onnx", "stuck.onnx",

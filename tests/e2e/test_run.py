@@ -16,8 +16,7 @@ from device_runner.lease import holder_of
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record, RecordFile
 
-pytestmark = [pytest.mark.device, pytest.mark.slow]
-warm = pytest.mark.usefixtures("warm_driver")
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 
 SUITE = 'models = ["tiny"]\npaths = ["opencl", "texture"]\nbudget_s = {budget_s}\nsamples = {samples}\n'
 
@@ -112,7 +111,6 @@ def test_as_shipped_the_texture_path_is_wrong_and_says_where(tmp_path: Path, cac
     assert code == ExitCode.GOOD, err
 
 
-@warm
 def test_killing_the_rpc_server_is_a_device_crash_of_that_case_and_the_suite_goes_on(
     tmp_path: Path, cache: Path
 ) -> None:
@@ -126,7 +124,6 @@ def test_killing_the_rpc_server_is_a_device_crash_of_that_case_and_the_suite_goe
     assert "device-crash (owner: path)" in out
 
 
-@warm
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_ended_run_leaves_no_process_and_keeps_what_was_done(
     tmp_path: Path, cache: Path, number: signal.Signals
@@ -143,7 +140,6 @@ def test_an_ended_run_leaves_no_process_and_keeps_what_was_done(
     assert [record.outcome for record in records(tmp_path)] == [Outcome.OK]
 
 
-@warm
 def test_of_two_runs_on_one_device_the_second_waits_and_says_who_has_it(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
