@@ -47,13 +47,14 @@ class Reduced:
 
 
 def rebuilt(model: Any, inputs: Mapping[str, Array]) -> Reduced | None:
-    """A changed model as a network: with the shapes that follow from its inputs, and without weights that nobody reads.
+    """A changed model as a network: with the shapes that follow from its inputs, and without what nobody reads.
 
     None if it is none any more.
     """
     import onnx
 
     graph = model.graph
+    _replace(graph.node, _needed(graph))
     read = {name for node in graph.node for name in node.input}
     weights = [tensor for tensor in graph.initializer if tensor.name in read]
     given = [value for value in graph.input if value.name in read and value.name in inputs]
@@ -88,6 +89,16 @@ def cut(array: Array, resize: Resize) -> Array:
 
     corner = tuple(slice(resize(axis, size)) for axis, size in enumerate(array.shape))
     return np.ascontiguousarray(array[corner]).reshape([resize(axis, size) for axis, size in enumerate(array.shape)])
+
+
+def _needed(graph: Any) -> list[Any]:
+    """The nodes that lead to an output."""
+    wanted, needed = {value.name for value in graph.output}, []
+    for node in reversed(graph.node):
+        if wanted & {*node.output}:
+            wanted |= {*node.input}
+            needed.append(node)
+    return needed[::-1]
 
 
 def _replace(repeated: Any, values: list[Any]) -> None:

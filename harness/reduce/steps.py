@@ -28,9 +28,10 @@ class Step:
 
 def steps(network: Reduced) -> Iterator[Step]:
     """All that may be tried with a network."""
-    for what, found in (*_outputs(network), *_operands(network), *_attributes(network), *_sizes(network)):
-        if found and found.model != network.model:
-            yield Step(what, found)
+    for ways in (_outputs, _bypasses, _sizes, _operands, _attributes):
+        for what, found in ways(network):
+            if found and found.model != network.model:
+                yield Step(what, found)
 
 
 def _outputs(network: Reduced) -> Iterator[tuple[str, Reduced | None]]:
@@ -42,6 +43,20 @@ def _outputs(network: Reduced) -> Iterator[tuple[str, Reduced | None]]:
         del model.graph.output[:]
         model.graph.output.extend([kept])
         yield f"only the output {name}", rebuilt(model, network.inputs)
+
+
+def _bypasses(network: Reduced) -> Iterator[tuple[str, Reduced | None]]:
+    """Without an operator from the middle: whoever read its result reads what it read."""
+    weights = {tensor.name for tensor in network.proto().graph.initializer}
+    for place, node in enumerate(network.proto().graph.node):
+        for name in [name for name in node.input if name and name not in weights]:
+            model = network.proto()
+            del model.graph.node[place]
+            for other in model.graph.node:
+                other.input[:] = [name if read == node.output[0] else read for read in other.input]
+            for value in model.graph.output:
+                value.name = name if value.name == node.output[0] else value.name
+            yield f"without {node.op_type}, on {name} instead", rebuilt(model, network.inputs)
 
 
 def _operands(network: Reduced) -> Iterator[tuple[str, Reduced | None]]:

@@ -60,6 +60,20 @@ def test_a_network_shrinks_in_its_shapes_weights_and_attributes_as_long_as_it_fa
     assert (x.shape, list(weight.dims), attribute(found, "group")) == ((1, 2, 1, 1), [2, 1, 1, 1], 2)
 
 
+def test_an_operator_in_the_middle_is_bypassed_and_a_branch_that_nobody_reads_goes_with_it() -> None:
+    net = ImageGraph("net", (1, 8, 4, 4))
+    trunk = net.relu(net.input)
+    both = net.concat(net.relu(net.conv(trunk, 8, 1)), net.conv(trunk, 8, 1))
+    model = net.finish((net.max_pool(both, 2, stride=2), (1, 16, 2, 2))).to_bytes()
+    start = Reduced(model, {onnx.load_model_from_string(model).graph.input[0].name: np.ones((1, 8, 4, 4), np.float32)})
+
+    def kinds(network: Reduced) -> list[str]:
+        return [node.op_type for node in network.proto().graph.node]
+
+    found = shrunk(start, lambda network: "MaxPool" in kinds(network) and "Conv" in kinds(network), quietly, PLENTY)
+    assert kinds(found) == ["Conv", "MaxPool"]
+
+
 def test_every_smaller_network_is_valid_and_has_inputs_that_fit() -> None:
     found = list(steps(depthwise()))
     assert len(found) > 5
