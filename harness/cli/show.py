@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +24,7 @@ from harness.failures import UsageError
 
 if TYPE_CHECKING:
     from harness.judge.path_ranking import Standing
+    from harness.judge.stats.pair import Change
     from harness.run.record import Record
     from harness.run.record_index import RecordIndex
 
@@ -77,10 +79,7 @@ def show(
         return wanted(case, [glob] if glob else None)
 
     with open_index(records) as index:
-        if every:
-            chosen = [record for record in index.every(asked_for) if bool(record.sustained) is sustained]
-        else:
-            chosen = list(index.newest(asked_for, sustained=sustained))
+        chosen = _chosen(index, asked_for, every=every, builds=crossover, sustained=sustained)
         if not chosen:
             raise _nothing_found(glob, records, index, sustained)
     if sustained:
@@ -106,6 +105,17 @@ def show(
         out(_whole({**chosen[0].model_dump(mode="json", by_alias=True), "remarks": told}))
     else:
         out(results_table(chosen))
+
+
+def _chosen(
+    index: RecordIndex, asked_for: Callable[[str], bool], *, every: bool, builds: bool, sustained: bool
+) -> list[Record]:
+    """The latest record of each series; every session of its latest build with `builds`, or simply every record."""
+    if builds:
+        return [record for build in index.newest_builds(asked_for) for record in build]
+    if every:
+        return [record for record in index.every(asked_for) if bool(record.sustained) is sustained]
+    return list(index.newest(asked_for, sustained=sustained))
 
 
 def _nothing_found(glob: str | None, records: Path, index: RecordIndex, sustained: bool) -> UsageError:
@@ -144,7 +154,7 @@ def _show_path_ranking(records: Sequence[Record], as_json: bool) -> None:
 
     ranked = rank_paths(records)
     if as_json:
-        out_json([{**asdict(ranking), "conclusion": ranking.conclusion} for ranking in ranked])
+        out_json([{**asdict(r), "lead": _plain_lead(r.lead), "conclusion": r.conclusion} for r in ranked])
         return
     rows = [
         (
@@ -159,15 +169,22 @@ def _show_path_ranking(records: Sequence[Record], as_json: bool) -> None:
         for s in r.standings
     ]
     conclusions = [f"{r.model} {r.precision} {r.tuning} on {r.identity_key}: {r.conclusion}" for r in ranked]
-    headers = ("model", "precision", "tuning", "path", "wall ms", "± % within", "MACs offloaded")
+    headers = ("model", "precision", "tuning", "path", "wall ms", "sessions", "MACs offloaded")
     drawn = table(rows, headers, right=headers[4:], alike=("precision", "tuning"), spare=("MACs offloaded",))
     out("\n".join([drawn, "", *conclusions]))
+
+
+def _plain_lead(lead: Change | None) -> dict[str, float | None] | None:
+    if lead is None:
+        return None
+    numbers = {name: getattr(lead, name) for name in ("relative", "low", "high", "sees")}
+    return {name: share if math.isfinite(share) else None for name, share in numbers.items()}
 
 
 def _latency(standing: Standing) -> tuple[str, str]:
     if standing.wall_ms is None:
         return ("emulated" if standing.emulated else standing.outcome), "-"
-    return milliseconds(standing.wall_ms), f"{100 * standing.spread:.1f}"
+    return milliseconds(standing.wall_ms), str(standing.sessions)
 
 
 def _whole(record: dict[str, object]) -> str:

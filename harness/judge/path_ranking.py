@@ -1,24 +1,31 @@
 """Which compilation path wins, and what a comparison of two sides says of the paths as a whole.
 
-The noise of a ranking is the spread within the two sessions, each as median absolute deviation over median, added up.
-It is wide on purpose: samples of one session share that session's bias, so a standard error would promise too much.
+A ranking is a verdict like any other: the sessions of two paths, each session one number, judged by the one engine.
+Samples of one session share its bias, so however many they are, one session a path proves nothing by itself; what is
+known of the noise of the rig's series (`harness.judge.noise_model`) may make it enough.
 """
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.cases.case import Case
 from harness.judge.comparison import Comparison
-from harness.judge.remarks import remarks, spread_within
+from harness.judge.noise_model import NoiseModel, learn
+from harness.judge.remarks import remarks
+from harness.judge.sides import SeriesKey, Side, latest_build, side_of
 from harness.judge.stats import geomean
+from harness.judge.stats.engine import compare_summaries
 from harness.judge.stats.geomean import Flip, Overall
 from harness.judge.stats.pair import Change, Rules
 from harness.judge.stats.session import Samples, location_ms
 from harness.run.outcome import Outcome
 from harness.run.record import Record
+
+MORE = "take more sessions of each path: `adreno-bench calibrate`"
 
 
 @dataclass(frozen=True)
@@ -28,9 +35,9 @@ class Standing:
     path: str
     outcome: str
     wall_ms: float | None
-    """Location of its session; None if it has no latency: not right, or emulated."""
-    spread: float
-    """Within its session: median absolute deviation over median."""
+    """Location over its sessions; None if it has no latency: not right, or emulated."""
+    sessions: int
+    """How many can be used."""
     emulated: bool
     mac_share: float | None
     """Share of multiply-accumulates offloaded, on the path that offloads."""
@@ -47,6 +54,8 @@ class PathRanking:
     precision: str
     tuning: str
     standings: tuple[Standing, ...]
+    lead: Change | None = None
+    """The second path against the first; None if fewer than two have a latency."""
 
     @property
     def conclusion(self) -> str:
@@ -56,44 +65,73 @@ class PathRanking:
 
     @property
     def _winner(self) -> str:
-        timed = [(standing.wall_ms, standing) for standing in self.standings if standing.wall_ms]
+        timed = [standing.path for standing in self.standings if standing.wall_ms]
         if not timed:
             return "no path has a latency"
-        (best_ms, best), *others = timed
-        if not others:
-            return f"only {best.path} has a latency"
-        next_ms, following = others[0]
-        ratio, noise = next_ms / best_ms, best.spread + following.spread
-        if ratio - 1 <= noise:
-            return f"{best.path} and {following.path} are within the noise ({ratio - 1:.1%} apart, noise {noise:.1%})"
-        return f"{best.path} wins, {ratio:.2f} times as fast as {following.path} (noise {noise:.1%})"
+        if not self.lead:
+            return f"only {timed[0]} has a latency"
+        best, following = timed[:2]
+        lead = self.lead
+        if lead.verdict.changed:
+            span = f"{1 + lead.low:.2f} to {1 + lead.high:.2f}"
+            return f"{best} wins, {1 + lead.relative:.2f} times as fast as {following} ({span})"
+        apart = f"{best} and {following} are {lead.relative:.1%} apart"
+        if not math.isfinite(lead.sees):
+            why = lead.reasons[0] if lead.reasons else "nothing tells how far sessions lie apart by chance"
+            return f"cannot tell: {apart}, but {why.removesuffix(': run more')}; {MORE}"
+        return f"no difference seen: {apart}, and {lead.sees:.1%} could have been seen; {MORE}"
 
 
-def rank_paths(records: Iterable[Record]) -> list[PathRanking]:
-    """Rank the paths of each model by their latest records. Records as shipped are left out: they are another build."""
-    latest: dict[tuple[str, str, str, str], dict[str, Record]] = defaultdict(dict)
-    for record in records:
-        if not record.as_shipped:
-            latest[record.identity_key, record.model, record.precision, record.tuning][record.path] = record
-    return [PathRanking(*key, _ranked(list(by_path.values()))) for key, by_path in latest.items()]
+def rank_paths(records: Iterable[Record], rules: Rules | None = None) -> list[PathRanking]:
+    """Rank the paths of each model by the sessions of their latest builds. `rules` say how sure a lead has to be.
+
+    Records as shipped are left out: they are another build. All records say how far sessions lie apart.
+    """
+    known = [record for record in records if not record.as_shipped]
+    groups: dict[tuple[str, str, str, str], dict[str, list[Record]]] = defaultdict(lambda: defaultdict(list))
+    for record in known:
+        key = record.identity_key, record.model, record.precision, record.tuning
+        groups[key][record.path].append(record)
+    noises = learn(known)
+    return [_ranking(key, list(by_path.values()), noises, rules or Rules()) for key, by_path in groups.items()]
 
 
-def _ranked(records: Sequence[Record]) -> tuple[Standing, ...]:
-    standings = map(_standing, records)
-    return tuple(sorted(standings, key=lambda s: (s.wall_ms is None, s.wall_ms or 0.0, s.path)))
-
-
-def _standing(record: Record) -> Standing:
-    timed = record.outcome is Outcome.OK and bool(record.comparable_ms)
-    return Standing(
-        path=record.path,
-        outcome=record.outcome.value,
-        wall_ms=location_ms(record.wall_ms) if timed else None,
-        spread=(timed and spread_within(record.wall_ms)) or 0.0,
-        emulated=record.path in record.emulated,
-        mac_share=(record.offload or {}).get("mac_share"),
-        remarks=tuple(remark.word for remark in remarks(record)),
+def _ranking(
+    key: tuple[str, str, str, str], groups: Sequence[Sequence[Record]], noises: NoiseModel, rules: Rules
+) -> PathRanking:
+    contestants = sorted(
+        ((side_of(group), latest_build(group)[-1]) for group in groups),
+        key=lambda one: (_wall_ms(one[0]) is None, _wall_ms(one[0]) or 0.0, one[1].path),
     )
+    timed = [side for side, _ in contestants if _wall_ms(side)]
+    lead = _lead(timed[0], timed[1], noises, rules) if len(timed) > 1 else None
+    return PathRanking(*key, tuple(_standing(*one) for one in contestants), lead)
+
+
+def _lead(best: Side, following: Side, noises: NoiseModel, rules: Rules) -> Change:
+    """The second against the first: by their own sessions, which count once, and by what the rig's series share."""
+    shared = noises.noise(SeriesKey(best.key.identity, "any other"))
+    return compare_summaries(best.summary, following.summary, rules, shared)
+
+
+def _standing(side: Side, latest: Record) -> Standing:
+    return Standing(
+        path=latest.path,
+        outcome=side.outcome.value,
+        wall_ms=_wall_ms(side),
+        sessions=len(side.summary.good),
+        emulated=latest.path in latest.emulated,
+        mac_share=(latest.offload or {}).get("mac_share"),
+        remarks=tuple(remark.word for remark in remarks(latest)),
+    )
+
+
+def _wall_ms(side: Side) -> float | None:
+    """None for a path that is not right, or whose samples are no latency. Sessions unfit for a verdict are shown."""
+    if side.outcome is not Outcome.OK or not side.sessions:
+        return None
+    found = side.location_ms if side.summary.good else location_ms(side.sessions[-1])
+    return found if math.isfinite(found) else None
 
 
 @dataclass(frozen=True)

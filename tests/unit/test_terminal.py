@@ -28,7 +28,7 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "show": (["show"], "ok, unsteady"),
     "show --every": (["show", "--every"], "wrong-result"),
     "show of one case": (["show", BROKEN], "max_abs_err"),
-    "show --crossover": (["show", "--crossover"], "within the noise"),
+    "show --crossover": (["show", "--crossover"], "could have been seen"),
     "show --partitions": (["show", "--partitions"], "may lose by offload"),
     "inspect": (["inspect", "tiny"], "multiply-accumulates"),
     "list": (["list"], CASES[-1]),
