@@ -89,7 +89,7 @@ def _reasons(group: Group, mine: Profile, other: Profile) -> Iterator[str]:
             f"({best.redone:.1f} in the other)"
         )
     if worst.threads < FEW_THREADS * best.threads:
-        yield f"it has {worst.threads} work-items against {best.threads}"
+        yield f"it has {worst.threads} work-items for {group.kind.writes} numbers, the other {best.threads}"
     peak = (mine if group.more_ms > 0 else other).peaks.float32_gflop_s
     if peak and worst.flops and worst.ms:
         yield f"{worst.flops / worst.ms / 1e6 / peak:.1%} of the device's peak against {_of_peak(best, peak)}"
