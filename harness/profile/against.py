@@ -40,6 +40,13 @@ class Group:
         return self.mine_ms - self.other_ms
 
 
+def by_kind(profile: Profile) -> list[tuple[str, list[Operator]]]:
+    """The operators of a profile, those of one kind together with what they are called; the longest first."""
+    found = _by_kind(profile.operators).values()
+    named = [(label_of(alike[0].function, alike[0].work), alike) for alike in found]
+    return sorted(named, key=lambda pair: -sum(operator.ms for operator in pair[1]))
+
+
 def groups_of(mine: Profile, other: Profile) -> list[Group]:
     """All kinds of operators of two profiles, those with the largest difference first."""
     sides = [_by_kind(profile.operators) for profile in (mine, other)]

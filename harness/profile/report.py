@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from harness.profile.against import Group, groups_of, in_words
-from harness.profile.label import label_of
+from harness.profile.against import Group, by_kind, groups_of, in_words
 from harness.profile.profile import Operator, Profile
 from harness.tables import table
 
@@ -25,46 +24,50 @@ def pages(mine: Profile, other: Profile | None) -> Iterator[str]:
 
 
 def _in_words(mine: Profile) -> str:
-    between, first = mine.span_ms - mine.kernels_ms, mine.operators[0]
+    between = mine.span_ms - mine.kernels_ms
+    label, leading = by_kind(mine)[0]
+    ms = sum(operator.ms for operator in leading)
     lines = [
         f"{mine.case} on {mine.gpu}: {mine.kernels_ms:.3g} ms in {mine.launches} kernels, and {between:.2g} ms between "
         f"them while they were watched; {mine.wall_ms:.3g} ms to the answer.",
-        f"{first.ms / mine.kernels_ms:.0%} of it is {label_of(first.function, first.work)}: {first.ms:.3g} ms, "
-        f"{first.threads} work-items in a launch.",
+        f"{ms / mine.kernels_ms:.0%} of it is {label}: {ms:.3g} ms, {leading[0].threads} work-items in a launch.",
     ]
     return "\n".join(lines)
 
 
 def _operators(mine: Profile) -> str:
-    rows = [_row(operator, mine) for operator in mine.operators[:SHOWN]]
-    if rest := mine.operators[SHOWN:]:
-        ms = sum(operator.ms for operator in rest)
-        rows.append(
-            [f"{len(rest)} others", sum(one.launches for one in rest), f"{ms:.3f}", f"{ms / mine.kernels_ms:.1%}"]
-        )
+    kinds = by_kind(mine)
+    rows = [_row(label, alike, mine) for label, alike in kinds[:SHOWN]]
+    if rest := [operator for _, alike in kinds[SHOWN:] for operator in alike]:
+        rows.append([f"{len(kinds) - SHOWN} others", *_shares(rest, mine)])
     headers = ["operator", "launches", "ms", "share", "work-items", "GFLOP/s", "of peak", "GB/s", "of peak ", "redone"]
     return table(rows, headers, right=headers[1:], spare=["work-items", "of peak ", "GB/s", "redone"])
 
 
-def _row(operator: Operator, mine: Profile) -> list[object]:
-    flop = operator.flops / operator.ms / 1e6 if operator.flops and operator.ms else None
-    byte = operator.bytes / operator.ms / 1e6 if operator.bytes and operator.ms else None
+def _row(label: str, alike: Sequence[Operator], mine: Profile) -> list[object]:
+    ms = sum(operator.ms for operator in alike)
     return [
-        label_of(operator.function, operator.work),
-        operator.launches,
-        f"{operator.ms:.3f}",
-        f"{operator.ms / mine.kernels_ms:.1%}",
-        operator.threads,
-        *_rate(flop, mine.peaks.float32_gflop_s),
-        *_rate(byte, mine.peaks.copy_gb_s),
-        f"{operator.redone:.1f}",
+        label,
+        *_shares(alike, mine),
+        max(operator.threads for operator in alike),
+        *_rate([operator.flops for operator in alike], ms, mine.peaks.float32_gflop_s),
+        *_rate([operator.bytes for operator in alike], ms, mine.peaks.copy_gb_s),
+        f"{max(operator.redone for operator in alike):.1f}",
     ]
 
 
-def _rate(value: float | None, peak: float | None) -> tuple[str, str]:
-    if value is None:
+def _shares(operators: Sequence[Operator], mine: Profile) -> list[object]:
+    ms = sum(operator.ms for operator in operators)
+    return [sum(operator.launches for operator in operators), f"{ms:.3f}", f"{ms / mine.kernels_ms:.1%}"]
+
+
+def _rate(counts: Sequence[int | None], ms: float, peak: float | None) -> tuple[str, str]:
+    """So many operations or bytes a second, in billions, and their share of the peak; empty where it is not known."""
+    known = [count for count in counts if count]
+    if not ms or len(known) < len(counts):
         return "", ""
-    return f"{value:.3g}", f"{value / peak:.1%}" if peak else ""
+    rate = sum(known) / ms / 1e6
+    return f"{rate:.3g}", f"{rate / peak:.1%}" if peak else ""
 
 
 def _difference(groups: list[Group], mine: Profile, other: Profile) -> str:

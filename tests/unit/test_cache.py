@@ -61,6 +61,8 @@ def everything(root: Path) -> set[tuple[str, str]]:
         (root / kind / "aa" / "lib.so").write_bytes(b"1")
         (root / kind / "aa" / "lock").touch()
     model = next(model for model in ZOO if model.name == "tiny").onnx_file(root / "models")
+    (root / "peaks").mkdir()
+    (root / "peaks" / "aa.json").write_text("{}")
     remember("127.0.0.1:5555", IDENTITY, root)
     for device in ("virtual", "virtual-12", "local"):
         (root / device / "files").mkdir(parents=True)
