@@ -1,4 +1,7 @@
-"""How far the answer is from the oracle's. Known for a wrong answer too. Lower is better, as asv takes it."""
+"""How far the answer is from the oracle's, and how often its class is the right one.
+
+Known for a wrong answer too. Lower is better, as asv takes it.
+"""
 
 from __future__ import annotations
 
@@ -33,3 +36,21 @@ class Oracle(Measured):
         known(None if accuracy is None else 0.0, self.record)
         assert accuracy
         return accuracy
+
+
+class Labelled(Measured):
+    """On labelled data; only of a network that has some."""
+
+    def setup(self, case: str, quirks: str) -> None:
+        """Require that labelled inputs were classified."""
+        super().setup(case, quirks)
+        known(self.record.max_abs_err, self.record)
+        if self.record.top_one is None:
+            raise NotImplementedError("no labelled data, or the answer was wrong already")
+        self.top_one = self.record.top_one
+
+    def track_top1_error(self, case: str, quirks: str) -> float:
+        """Share of labelled inputs whose largest score is not that of their class."""
+        return 1.0 - self.top_one.right / self.top_one.inputs
+
+    track_top1_error.unit = "of labelled inputs"  # type: ignore[attr-defined]

@@ -30,13 +30,25 @@ def compile_job(request: CompileRequest, model_sha256: str, title: str) -> Job:
     return Job("compile", key, title, {"request": dataclasses.asdict(request)})
 
 
-def oracle_job(request: CompileRequest, model_sha256: str, seed: int, title: str, inputs: Path | Inputs) -> Job:
+def oracle_job(
+    request: CompileRequest,
+    model_sha256: str,
+    seed: int,
+    title: str,
+    inputs: Path | Inputs,
+    labelled: Path | None = None,
+) -> Job:
     """The job that computes the oracle's answers. `request` is of the `cpu` path.
 
-    The `inputs`, the content of a file or how some are drawn, are part of `model_sha256`.
+    The `inputs`, the content of a file or how some are drawn, and the content of `labelled` are part of `model_sha256`.
     """
     key = compile_job(request, model_sha256, title).key
-    payload = {"request": dataclasses.asdict(request), "seed": seed, "inputs": plain_inputs(inputs)}
+    payload = {
+        "request": dataclasses.asdict(request),
+        "seed": seed,
+        "inputs": plain_inputs(inputs),
+        "labelled": str(labelled) if labelled else "",
+    }
     return Job("oracle", key_of({"compile": key, "seed": seed}), title, payload)
 
 

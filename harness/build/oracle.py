@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from device_runner.device import Array
 
 
-def answer(request: dict[str, Any], seed: int, given: str | dict[str, str], out: Path) -> dict[str, Any]:
+def answer(request: dict[str, Any], seed: int, given: str | dict[str, str], labelled: str, out: Path) -> dict[str, Any]:
     """Compile for `cpu`, run it, write all arrays to `out`.
 
-    `given` is the file of its inputs, or how some of them are drawn.
+    `given` is the file of its inputs, or how some of them are drawn; `labelled` a file of labelled data, if not empty.
 
     Worker only: it imports TVM. Raises CompileFailure if even LLVM cannot compile the model, and OracleNotFinite if
     there is nothing to compare with.
@@ -29,11 +29,13 @@ def answer(request: dict[str, Any], seed: int, given: str | dict[str, str], out:
     import tvm
     from tvm import relax
 
-    from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS
+    from harness.build.artifact import INPUTS, LABELLED, OTHER_OUTPUTS, OUTPUTS
     from harness.build.compile import compile_model
+    from harness.build.top_class import top_classes
     from harness.cases.distribution import Distribution
     from harness.cases.request import CompileRequest
     from harness.models.given_inputs import load_inputs
+    from harness.models.labelled import load_labelled
     from harness.models.spec import InputSpec, seeded_inputs
 
     compiled = compile_model(CompileRequest(**request), out)
@@ -54,6 +56,10 @@ def answer(request: dict[str, Any], seed: int, given: str | dict[str, str], out:
     save_arrays(out / INPUTS, list(inputs.values()))
     save_arrays(out / OUTPUTS, answers)
     save_arrays(out / OTHER_OUTPUTS, _or_none(lambda: ask(seeded_inputs(specs, seed + 1, drawn))))
+    if labelled:
+        data = load_labelled(Path(labelled), specs)
+        classes = top_classes(lambda batch: ask({specs[0].name: batch}), data.inputs, specs[0].shape[0])
+        save_arrays(out / LABELLED, [data.inputs, data.labels, classes])
     (out / compiled.library).unlink()  # only its answers are needed
     return {"run_s": run_s}
 

@@ -106,7 +106,8 @@ def plan_oracle(suite: Suite, model: str, cache: Path) -> Job:
         image2d_max_height=0,
         image_max_array_layers=0,
     )
-    return oracle_job(request, _digest(source, file), SEED, f"oracle of {model}", source.inputs)
+    digest, title = _digest(source, file), f"oracle of {model}"
+    return oracle_job(request, digest, SEED, title, source.inputs, source.labelled)
 
 
 def _request(case: Case, file: Path, identity: Identity, policy: QuirkPolicy) -> CompileRequest:
@@ -135,7 +136,9 @@ def _source(suite: Suite, name: str) -> ModelSource:
     if not isinstance(model, OnnxModel):
         return model_source(name)
     inputs = model.inputs if isinstance(model.inputs, Path) else model.drawn
-    return model_source(name, onnx=model.onnx, shapes=model.shapes, inputs=inputs, clean=model.clean)
+    return model_source(
+        name, onnx=model.onnx, shapes=model.shapes, inputs=inputs, clean=model.clean, labelled=model.labelled
+    )
 
 
 def _file(suite: Suite, name: str, cache: Path) -> Path:
@@ -143,13 +146,19 @@ def _file(suite: Suite, name: str, cache: Path) -> Path:
 
 
 def _digest(source: ModelSource, file: Path) -> str:
-    """A model with other inputs is another one: what was settled with the old ones is open again."""
-    own, inputs = _digest_of(file, file.stat().st_mtime_ns), source.inputs
-    if isinstance(inputs, Path):
-        return key_of({"model": own, "inputs": _digest_of(inputs, inputs.stat().st_mtime_ns)})
-    return key_of({"model": own, "inputs": plain_inputs(inputs)}) if inputs else own
+    """A model with other inputs or labels is another one: what was settled with the old ones is open again."""
+    own, inputs, facts = _digest_of(file), source.inputs, {}
+    if inputs:
+        facts["inputs"] = _digest_of(inputs) if isinstance(inputs, Path) else plain_inputs(inputs)
+    if source.labelled:
+        facts["labelled"] = _digest_of(source.labelled)
+    return key_of({"model": own, **facts}) if facts else own
+
+
+def _digest_of(file: Path) -> str:
+    return _digest_at(file, file.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=256)
-def _digest_of(file: Path, _changed: int) -> str:
+def _digest_at(file: Path, _changed: int) -> str:
     return sha256_of(file)

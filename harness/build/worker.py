@@ -54,7 +54,7 @@ def _compile(job: dict[str, Any], out: Path) -> dict[str, Any]:
 def _answer(job: dict[str, Any], out: Path) -> dict[str, Any]:
     from harness.build.oracle import answer
 
-    return answer(job["request"], job["seed"], job["inputs"], out)
+    return answer(job["request"], job["seed"], job["inputs"], job["labelled"], out)
 
 
 def _reference(job: dict[str, Any], out: Path) -> dict[str, Any]:

@@ -27,6 +27,8 @@ class OnnxModel(BaseModel):
     """What the file leaves open: whole shapes, `{ input = [1, 3, 224, 224] }`, or named extents, `{ batch = 1 }`."""
     inputs: Path | dict[str, str] = {}
     """An `.npz` file of what it is run on, by input name, or how some are drawn: `{ tokens = "integers(0, 9)" }`."""
+    labelled: Path | None = None
+    """An `.npz` file of labelled inputs: how many of them it gets right is kept, and judged."""
     clean: bool = True
     """Whether what an exporter leaves and inference does not need is taken out (`harness.models.cleanup`)."""
 
@@ -59,7 +61,8 @@ def anchored(model: str | OnnxModel, folder: Path) -> str | OnnxModel:
     """The model with its paths below a folder."""
     if isinstance(model, OnnxModel):
         inputs = folder / model.inputs if isinstance(model.inputs, Path) else model.inputs
-        return model.model_copy(update={"onnx": folder / model.onnx, "inputs": inputs})
+        labelled = folder / model.labelled if model.labelled else None
+        return model.model_copy(update={"onnx": folder / model.onnx, "inputs": inputs, "labelled": labelled})
     return OnnxModel(onnx=folder / model) if model.endswith(SUFFIXES) else model
 
 

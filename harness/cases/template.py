@@ -11,12 +11,12 @@ _TEXT = """\
 # `adreno-bench list` shows the cases that this makes. A key that is commented out has the value that it shows.
 
 # A network of the zoo by its name: mobilenet_v1, mobilenet_v2, mobilenet_v3_small, efficientnet_lite0, squeezenet1_1,
-# resnet18, resnet50, densenet121, inception_v3, deeplab_v3, encoder_block, decoder_layer, tiny; or one of your own by
-# its file, from this folder: "models/mine.onnx", or, where its shapes are dynamic or you call it by another name,
+# resnet18, resnet50, densenet121, inception_v3, deeplab_v3, encoder_block, decoder_layer, digits, tiny; or one of your
+# own by its file, from this folder: "models/mine.onnx", or, where its shapes are dynamic or you call it otherwise,
 # { onnx = "models/mine.onnx", name = "mine", shapes = { input = [1, 3, 224, 224] } }
 # Named extents do as well, shapes = { batch = 1 }. It is run on inputs of your own with inputs = "models/mine.npz", or
 # on such as are drawn as you say, inputs = { tokens = "integers(0, 9)" }. What an exporter leaves is taken out, but
-# for clean = false.
+# for clean = false. With labelled = "models/held-out.npz" it is asked how many labelled inputs it gets right.
 models = [MODELS]
 
 # How Adreno is reached: plain OpenCL buffers, image2d textures, or Qualcomm's OpenCL ML library.
@@ -69,7 +69,7 @@ class Preset:
 
 _PHONE = (
     "mobilenet_v1", "mobilenet_v2", "mobilenet_v3_small", "efficientnet_lite0", "squeezenet1_1", "resnet18",
-    "deeplab_v3", "encoder_block", "decoder_layer",
+    "deeplab_v3", "encoder_block", "decoder_layer", "digits",
 )  # fmt: skip
 PRESETS = {
     "quick": Preset(("tiny", "squeezenet1_1", "mobilenet_v2")),

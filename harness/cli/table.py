@@ -28,6 +28,8 @@ COLUMNS = (
     "library",
 )
 NUMBERS = COLUMNS[5:]
+TOP_ONE = "top-1"
+"""A column of tables in which some network has labelled data."""
 ALIKE = ("precision", "tuning")
 SPARE = ("library", "n", "error / tolerance", "device ms", "± % within")
 """What a narrow terminal gets along without, the first first."""
@@ -56,7 +58,10 @@ def results_table(records: Sequence[Record]) -> str:
     several = len({record.device for record in records}) > 1
     rows = [(record.device, *_row(record)) if several else _row(record) for record in records]
     headers = ("device", *COLUMNS) if several else COLUMNS
-    text = table(rows, headers, right=NUMBERS, alike=ALIKE, spare=SPARE)
+    if any(record.top_one for record in records):
+        rows = [(*row, _top_one(record)) for row, record in zip(rows, records, strict=True)]
+        headers = (*headers, TOP_ONE)
+    text = table(rows, headers, right=(*NUMBERS, TOP_ONE), alike=ALIKE, spare=SPARE)
     return "\n".join([text, *_footnotes(records), *complaints(records)])
 
 
@@ -90,6 +95,11 @@ def _row(record: Record) -> tuple[str, ...]:
         "-" if record.max_abs_err is None else f"{record.max_abs_err:.1e} / {record.tolerance:.1e}",
         size(record.library_bytes),
     )
+
+
+def _top_one(record: Record) -> str:
+    counted = record.top_one
+    return f"{counted.right} of {counted.inputs}" if counted else "-"
 
 
 def _location(samples_ms: Sequence[float]) -> str:

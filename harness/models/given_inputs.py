@@ -7,7 +7,8 @@ of the model's own shape and number format, so a file that lies about its size c
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -27,15 +28,22 @@ SUFFIX = ".npy"
 
 def load_inputs(file: Path, specs: Sequence[InputSpec]) -> dict[str, Array]:
     """The arrays of the model's inputs, by name and in the model's order. Raises `ModelError`."""
-    try:
-        if not file.is_file():
-            problem = "is not a file" if file.exists() else "does not exist"
-            raise ModelError(f"{file} {problem}", hint="correct `inputs` of the model in the suite")
+    with reading(file):
         _require_small(file, specs)
         with zipfile.ZipFile(file) as archive:
             members = {name.removesuffix(SUFFIX): name for name in archive.namelist() if name.endswith(SUFFIX)}
             _require_names(file, list(members), [spec.name for spec in specs])
             return {spec.name: _array(file, archive, members[spec.name], spec) for spec in specs}
+
+
+@contextmanager
+def reading(file: Path) -> Iterator[None]:
+    """Turn what goes wrong while an `.npz` file is read into `ModelError`."""
+    try:
+        if not file.is_file():
+            problem = "is not a file" if file.exists() else "does not exist"
+            raise ModelError(f"{file} {problem}", hint="correct `inputs` or `labelled` of the model in the suite")
+        yield
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
         raise ModelError(f"{file} is not an .npz file: {error}", hint="`numpy.savez` writes one") from error
     except OSError as error:
@@ -65,7 +73,7 @@ def _array(file: Path, archive: zipfile.ZipFile, member: str, spec: InputSpec) -
     import numpy as np
 
     with archive.open(member) as stream:
-        shape, transposed, dtype = _header(file, stream, spec.name)
+        shape, transposed, dtype = read_header(file, stream, spec.name)
         wanted = np.dtype(spec.dtype)
         if (shape, dtype) != (spec.shape, wanted):
             raise ModelError(
@@ -82,7 +90,7 @@ def _array(file: Path, archive: zipfile.ZipFile, member: str, spec: InputSpec) -
     return array
 
 
-def _header(file: Path, stream: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, object]:
+def read_header(file: Path, stream: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, object]:
     """Shape, whether it is stored column by column, and number format."""
     from numpy.lib import format as npy
 

@@ -13,6 +13,7 @@ from device_runner.files import write_whole
 from harness.failures import ModelError
 from harness.models.cleanup import clean_up
 from harness.models.given_inputs import load_inputs
+from harness.models.labelled import load_labelled
 from harness.models.onnx_inputs import Shapes, fix_shapes, input_specs
 from harness.models.onnx_read import bring_in_external_data, parse, require_numbers
 from harness.models.outline import check
@@ -44,6 +45,8 @@ class OnnxFile:
     """File of the inputs that it is run on, or how some are drawn."""
     clean: bool = True
     """Whether an exporter's remains are taken out."""
+    labelled: Path | None = None
+    """File of labelled data that it is asked about."""
 
     def onnx_file(self, cache_dir: Path) -> Path:
         """The file itself, or its prepared copy in `cache_dir`. Raises `ModelError`."""
@@ -61,6 +64,8 @@ class OnnxFile:
             load_inputs(self.inputs, found.inputs)
         else:
             require_drawable(self.inputs, found.inputs)
+        if self.labelled:
+            load_labelled(self.labelled, found.inputs)
         return found
 
 

@@ -33,10 +33,11 @@ def model_source(
     shapes: Shapes | None = None,
     inputs: Path | Inputs | None = None,
     clean: bool = True,
+    labelled: Path | None = None,
 ) -> ModelSource:
     """Where the model comes from. Raises UsageError, with the nearest known name, if there is none."""
     if onnx is not None:
-        return OnnxFile(name, onnx, shapes or {}, inputs or {}, clean)
+        return OnnxFile(name, onnx, shapes or {}, inputs or {}, clean, labelled)
     return _of_the_zoo(name)
 
 

@@ -43,6 +43,10 @@ class ModelSource(Protocol):
     def inputs(self) -> Path | Inputs:
         """The file of the inputs that it is run on, or how some are drawn."""
 
+    @property
+    def labelled(self) -> Path | None:
+        """The file of labelled data that it is asked about (`harness.models.labelled`), if there is one."""
+
     def onnx_file(self, cache_dir: Path) -> Path:
         """Path of a self-contained ONNX file, the same bytes every time; made in `cache_dir` where that is needed.
 

@@ -26,6 +26,7 @@ from harness.failures import UsageError
 from harness.run.correctness import Accuracy
 from harness.run.outcome import Outcome
 from harness.run.sustained import Sustained
+from harness.run.top_one import TopOne
 
 SCHEMA: Literal[1] = 1
 LONGEST_LINE_BYTES = 4 << 20
@@ -105,6 +106,8 @@ class Record(BaseModel):
     max_abs_err: float | None = None
     tolerance: float | None = None
     accuracy: Accuracy | None = None
+    top_one: TopOne | None = None
+    """Of a model with labelled data: how many of them are right, and how many are by the oracle."""
     vacuous: list[str] = []
     """Of a right answer: which outputs an answer that knows nothing of the network would have had right, too, and why.
     Such an `ok` proves nothing (`harness.run.vacuous`)."""

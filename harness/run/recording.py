@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from harness.run.correctness import Accuracy
     from harness.run.reference import Reference
     from harness.run.timing import Timing
+    from harness.run.top_one import TopOne
     from harness.run.tuning import Prepared, Proof
 
 
@@ -140,6 +141,12 @@ class Recording:
         if not accuracy.right:
             raise WrongResult(accuracy.complaint)
         self.note(vacuous=vacuous())
+
+    def classified(self, top_one: TopOne) -> None:
+        """Add how many labelled inputs are right. Raises WrongResult if too few are."""
+        self.note(top_one=top_one)
+        if top_one.dropped:
+            raise WrongResult(top_one.complaint)
 
     def proved(self, proof: Proof) -> bool:
         """Add what the run says of itself; whether its path was emulated, so that its time means nothing.

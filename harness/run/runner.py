@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from device_runner.device import Identity, Program, Session, Steadiness
 from device_runner.failures import Failure, Unsupported
-from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact
+from harness.build.artifact import INPUTS, LABELLED, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact
 from harness.build.oracle import load_arrays
 from harness.build.pool import Builder
 from harness.cases.case import Precision
@@ -24,6 +24,7 @@ from harness.run.recording import Recording, Stopped
 from harness.run.reference import Reference, ReferenceKernel, prepare_reference
 from harness.run.sustained import Collected, sustain
 from harness.run.timing import Timing, measure
+from harness.run.top_one import classify
 from harness.run.vacuous import vacuous
 
 T = TypeVar("T")
@@ -118,6 +119,8 @@ def _attempt(plan: Plan, built: Built, run: Run, progress: Progress) -> Recordin
             tolerance = plan.relative_tolerance
             judged = judge(outputs, expected, tolerance)
             recording.judged(judged, lambda: vacuous(expected, other, tolerance))
+            if (labelled := answers.folder / LABELLED).exists():
+                recording.classified(classify(program, load_arrays(labelled), len(inputs[0]), timeout_s))
             emulated = recording.proved(tuning.proof(session))
             if run.timed and not emulated:
                 progress.step(case.id, RunStep.SAMPLING)

@@ -82,7 +82,7 @@ def test_tiny_is_right_through_adb_and_rpc(
     check_library(library, triple)
     oracle = tmp_path / "oracle"
     oracle.mkdir()
-    answer(dataclasses.asdict(dataclasses.replace(request, path="cpu", host_triple=None)), SEED, {}, oracle)
+    answer(dataclasses.asdict(dataclasses.replace(request, path="cpu", host_triple=None)), SEED, {}, "", oracle)
     loadable = Loadable(library, hashlib.sha256(library.read_bytes()).hexdigest(), made.vdevices)
     with device.session({}, timeout_s=120) as session:
         outputs, _ = session.load(loadable, timeout_s=120).run(load_arrays(oracle / INPUTS), timeout_s=RUN_S)

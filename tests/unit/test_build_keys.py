@@ -99,7 +99,14 @@ def test_everything_in_a_request_but_the_place_of_the_model_is_part_of_the_key()
 def test_the_worker_runs_nothing_of_ours_that_is_no_part_of_the_key(tmp_path: Path, sidecar_cache: Path) -> None:
     request = dataclasses.asdict(request_for(TINY.onnx_file(tmp_path), "clml"))
     oracle = dataclasses.asdict(request_for(request["model_file"], "cpu"))
-    job = {"memory_bytes": 1 << 62, "out": str(tmp_path), "parent_pid": os.getpid(), "seed": 1, "inputs": {}}
+    job = {
+        "memory_bytes": 1 << 62,
+        "out": str(tmp_path),
+        "parent_pid": os.getpid(),
+        "seed": 1,
+        "inputs": {},
+        "labelled": "",
+    }
     kinds = {"reference": request, "oracle": oracle, "compile": request}
     for kind, asked in kinds.items():
         (tmp_path / f"{kind}.json").write_text(json.dumps({**job, "kind": kind, "request": asked}))

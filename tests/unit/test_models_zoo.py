@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import pytest
 
+from harness.models.graph import Network
 from harness.models.spec import InputSpec, seeded_inputs
 from harness.models.summary import Summary, summarize
 from harness.models.zoo import ZOO
@@ -67,10 +68,11 @@ def test_every_shape_is_known_and_outputs_are_those_declared(name: str) -> None:
     assert [last[value.name] for value in model.graph.output] == declared
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", sorted(MODELS.keys() - {"digits"}))  # whose weights are in a file
 def test_what_is_counted_is_what_is_built(name: str) -> None:
     """An outline has the weights' names, shapes and order; only `build` knows which weights a network has."""
     network = MODELS[name].build()
+    assert isinstance(network, Network)
     outline = network.outline().graph.initializer
     assert [(tensor.name, tuple(tensor.dims)) for tensor in outline][: len(network.weights)] == [
         (weight.name, weight.shape) for weight in network.weights

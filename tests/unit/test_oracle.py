@@ -43,7 +43,7 @@ MASKED = network(
 def asked(model: Any, folder: Path, given: str | None = None) -> dict[str, Any]:
     file = folder / "model.onnx"
     file.write_bytes(model.SerializeToString())
-    return answer(dataclasses.asdict(request_for(file, "cpu")), 1, given or {}, folder)
+    return answer(dataclasses.asdict(request_for(file, "cpu")), 1, given or {}, "", folder)
 
 
 def test_the_first_operator_on_the_way_to_the_output_is_named(tmp_path: Path) -> None:

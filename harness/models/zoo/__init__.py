@@ -1,4 +1,4 @@
-"""The zoo: real networks, built here layer by layer. A new one is a file of its own and a line in `ZOO`."""
+"""The zoo: real networks, built here layer by layer, and a trained one. A new one is a file and a line in `ZOO`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from harness.models.zoo import (
     decoder_layer,
     deeplab_v3,
     densenet121,
+    digits,
     efficientnet_lite0,
     encoder_block,
     inception_v3,
@@ -37,9 +38,11 @@ class ZooModel:
     """A network of the zoo."""
 
     name: str
-    build: Callable[[], Network]
+    build: Callable[[], Network | digits.TrainedNetwork]
     inputs: Inputs = field(default_factory=dict)
     """How some of its inputs are drawn."""
+    labelled: Path | None = None
+    """File of the labelled data that it is asked about."""
 
     def onnx_file(self, cache_dir: Path) -> Path:
         """The network's file in `cache_dir`, built on first use and again whenever its recipe changes."""
@@ -61,7 +64,7 @@ class ZooModel:
     def _recipe(self) -> str:
         """Short hash of all that decides the bytes: our sources, and the libraries that make numbers and protobufs."""
         models = Path(__file__).parents[1]
-        sources = [*sorted(models.glob("graph*.py")), *sorted(models.glob("zoo/*.py"))]
+        sources = [*sorted(models.glob("graph*.py")), *sorted(models.glob("zoo/*.py")), digits.NETWORK]
         libraries = " ".join(f"{name}={version(name)}" for name in ("numpy", "onnx", "protobuf"))
         return hashlib.sha256(libraries.encode() + b"".join(s.read_bytes() for s in sources)).hexdigest()[:12]
 
@@ -79,5 +82,6 @@ ZOO: tuple[ZooModel, ...] = (
     ZooModel("deeplab_v3", deeplab_v3.build),
     ZooModel("encoder_block", encoder_block.build),
     ZooModel("decoder_layer", decoder_layer.build, decoder_layer.INPUTS),
+    ZooModel("digits", digits.build, labelled=digits.HELD_OUT),
     ZooModel("tiny", tiny.build),
 )
