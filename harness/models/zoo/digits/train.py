@@ -99,7 +99,7 @@ def as_onnx(p: Arrays) -> bytes:
     """The network with its weights: input `(1, 1, 8, 8)` from 0 to 1, output ten scores."""
     from onnx import TensorProto, helper, numpy_helper
 
-    from harness.models.graph import IR_VERSION, OPSET
+    from harness.models.graph import IR_VERSION, GraphBuilder
 
     def conv(source: str, place: int, name: str) -> Any:
         weights = [f"w{place}", f"b{place}"]
@@ -121,7 +121,7 @@ def as_onnx(p: Arrays) -> bytes:
         [helper.make_tensor_value_info("scores", TensorProto.FLOAT, [1, 10])],
         [numpy_helper.from_array(p[name], name) for name in sorted(p)],
     )
-    opsets = [helper.make_opsetid("", OPSET)]
+    opsets = [helper.make_opsetid("", GraphBuilder.OPSET)]
     model = helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="adreno-bench")
     return bytes(model.SerializeToString(deterministic=True))
 
