@@ -119,7 +119,8 @@ ENTRIES: tuple[Entry, ...] = (
     Entry("relu_odd", "Relu", (ODD,)),
     Entry("prelu", "PRelu", (IMAGE,), ((16, 1, 1),)),
     Entry("clip_6", "Clip", (IMAGE,), (_scalar(0), _scalar(6))),
-    *(Entry(name.lower(), name, (IMAGE, IMAGE)) for name in ("Add", "Sub", "Mul", "Div", "Max", "Min")),
+    *(Entry(name.lower(), name, (IMAGE, IMAGE)) for name in ("Add", "Sub", "Mul", "Max", "Min")),
+    Entry("div", "Div", (IMAGE, IMAGE), positive=True),  # near 0 it would be so large that any answer was right
     Entry("add_odd", "Add", (ODD, ODD)),
     Entry("add_channel", "Add", (IMAGE,), ((1, 16, 1, 1),)),
     Entry("mul_channel", "Mul", (IMAGE, (1, 16, 1, 1))),

@@ -34,7 +34,8 @@ _RUN = """
 import numpy as np  # from here on TVM needs OpenCL
 
 devices = [tvm.opencl()] * max(1, len(mod.global_infos.get("vdevice", []))) + [tvm.cpu()]
-vm = relax.VirtualMachine(built, devices)
+built.export_library("reproduced.so")
+vm = relax.VirtualMachine(tvm.runtime.load_module("reproduced.so"), devices)
 vm.set_input("main", *(tvm.runtime.tensor(array) for array in np.load("inputs.npz").values()))
 vm.invoke_stateful("main")
 answer = vm.get_outputs("main")
