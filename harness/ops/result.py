@@ -65,7 +65,10 @@ class Result:
 
 
 class Results:
-    """Results under what they depend on. Those that blame a device or a rig are not kept."""
+    """Results under what they depend on.
+
+    Those that blame a device or a rig are not kept, nor is a deadline that passed, which may be a busy machine's fault.
+    """
 
     def __init__(self, cache: Path) -> None:
         self._store = Store(cache, KIND)
@@ -81,7 +84,7 @@ class Results:
 
     def keep(self, facts: dict[str, Any], result: Result, title: str) -> Result:
         """Keep a result, and hand it on."""
-        if result.outcome.conclusive:
+        if result.outcome.conclusive and result.outcome is not Outcome.HANG:
             with self._store.making(key_of(facts), LOCK_WAIT_S) as scratch:
                 (scratch / RESULT).write_text(json.dumps(dataclasses.asdict(result)), encoding="utf-8")
                 (scratch / "title").write_text(f"{title}\n", encoding="utf-8")

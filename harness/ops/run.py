@@ -37,8 +37,7 @@ PROGRAMS = 200
 CHUNK = 48
 """Cells that are built while those before them run."""
 
-Built = Mapping[str, "Artifact | Result"]
-"""By key of the build; a result where there is nothing to run."""
+Built = Mapping[str, "Artifact | Answers | Failure"]
 
 
 @dataclass(frozen=True)
@@ -108,28 +107,12 @@ class Operators:
                     future.cancel()
 
     def _build(self, chunk: Sequence[Cell]) -> Built:
-        """Build what is not known to crash the compiler."""
-        crashed = {cell.compile.key: self._results.find(_crash(cell)) for cell in chunk}
-        built = self._builder.build(cell.compile for cell in chunk if not crashed[cell.compile.key])
-        return {
-            cell.compile.key: crashed[cell.compile.key] or self._built(cell, built[cell.compile.key]) for cell in chunk
-        }
+        return self._builder.build(cell.compile for cell in chunk)
 
-    def _built(self, cell: Cell, built: Artifact | Answers | Failure) -> Artifact | Result:
-        if isinstance(built, Artifact):
-            return built
-        assert isinstance(built, Failure)
-        result = Result(Outcome(built.outcome), built.message)
-        if result.outcome in (
-            Outcome.COMPILER_CRASH,
-            Outcome.COMPILE_TIMEOUT,
-        ):  # which the artifact store does not keep
-            self._results.keep(_crash(cell), result, cell.title)
-        return result
-
-    def _one(self, catalogue: Catalogue, cell: Cell, built: Artifact | Result) -> Found:
-        if isinstance(built, Result):
-            return Found(cell, built, own=True)
+    def _one(self, catalogue: Catalogue, cell: Cell, built: Artifact | Answers | Failure) -> Found:
+        if isinstance(built, Failure):
+            return Found(cell, Result(Outcome(built.outcome), built.message), own=True)
+        assert isinstance(built, Artifact)
         facts = {
             "library": built.loadable.sha256,
             "data": cell.case.data_sha256,
@@ -179,10 +162,6 @@ class Operators:
         self._session, self._ran = None, 0
         with contextlib.suppress(Failure):  # of a process that is to end anyway
             self._stack.close()
-
-
-def _crash(cell: Cell) -> dict[str, str]:
-    return {"crash": cell.compile.key}
 
 
 def _half(cell: Cell, artifact: Artifact) -> bool:

@@ -14,7 +14,7 @@ import pytest
 from fake_device import ANSWER, FakeDevice, things
 from onnx import helper
 
-from device_runner.failures import DeviceCrash, DeviceLost, Failure
+from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang
 from harness.build.artifact import Artifact
 from harness.build.pool import Builder
 from harness.cases.case import Precision
@@ -130,12 +130,9 @@ class Ready:
 
     def __init__(self, made: Artifact | Failure) -> None:
         self.made = made
-        self.asked = 0
 
     def build(self, jobs: Iterable[Job]) -> dict[str, Artifact | Failure]:
-        keys = [job.key for job in jobs]
-        self.asked += len(keys)
-        return dict.fromkeys(keys, self.made)
+        return dict.fromkeys((job.key for job in jobs), self.made)
 
 
 @dataclasses.dataclass
@@ -206,16 +203,20 @@ def test_a_lost_device_is_no_verdict(rig: Rig) -> None:
     assert verdicts(rig.run()) == [Verdict.RIGHT]
 
 
+def test_a_deadline_that_passed_is_tried_again(rig: Rig) -> None:
+    rig.device.fails["run"] = Hang("it did not end within 60 s")
+    assert verdicts(rig.run()) == [Verdict.CRASH]
+    del rig.device.fails["run"]
+    assert verdicts(rig.run()) == [Verdict.RIGHT]
+
+
 @pytest.mark.parametrize(
-    ("failure", "verdict", "builds"),
-    [(CompileFailure("Divide by zero"), Verdict.NOT_BUILT, 2), (CompilerCrash("it died"), Verdict.CRASH, 1)],
+    ("failure", "verdict"),
+    [(CompileFailure("Divide by zero"), Verdict.NOT_BUILT), (CompilerCrash("it died"), Verdict.CRASH)],
 )
-def test_a_crash_of_the_compiler_is_kept_by_us_and_its_refusal_by_the_store(
-    rig: Rig, failure: Failure, verdict: Verdict, builds: int
-) -> None:
+def test_what_does_not_build_is_not_run(rig: Rig, failure: Failure, verdict: Verdict) -> None:
     rig.builder.made = failure
-    assert verdicts(rig.run() + rig.run()) == [verdict] * 2
-    assert rig.builder.asked == builds
+    assert verdicts(rig.run()) == [verdict]
     assert rig.device.steps == []
 
 
