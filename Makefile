@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 PHONES := $(VENV)/.phones
 FP16 := $(VENV)/.fp16
 
-.PHONY: demo test test-stock test-arm64 test-light benchmarks lint format lock phones fp16 system browser userland clean
+.PHONY: demo test test-stock test-arm64 test-light test-isa benchmarks lint format lock phones fp16 system browser userland clean
 
 demo: $(INSTALLED) system userland ## a first look: the default suite on the virtual device, few samples of each case
 	$(BIN)/adreno-bench run --quick --findings-are-fine
@@ -27,6 +27,9 @@ test-stock: $(INSTALLED) phones system userland ## the device tests on a Linux b
 
 test-light: $(INSTALLED) system userland ## the nine light models of the onnx package on opencl and texture: an hour
 	ADRENO_BENCH_TEST_LIGHT=all $(BIN)/python -m pytest tests/e2e/test_light_models.py
+
+test-isa: $(INSTALLED) system ## Mesa's compiler for Adreno: downloads 90 MB the first time, then half a minute
+	ADRENO_BENCH_TEST_ISA=1 $(BIN)/python -m pytest tests/e2e/test_isa.py
 
 lint: $(INSTALLED) ## style, imports and types
 	$(BIN)/ruff check .

@@ -38,6 +38,10 @@ COMMANDS = (
     ),
     Command("build", "Compile the cases for a device and show what the compiler made of them."),
     Command(
+        "isa",
+        "Compile the kernels of the cases for Adreno GPUs with Mesa's open compiler, and count what it makes of them.",
+    ),
+    Command(
         "show",
         "Show the latest record of each case on each device; of a single case, everything that is known.",
     ),

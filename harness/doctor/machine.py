@@ -104,6 +104,19 @@ def _userland(_: Path) -> Iterator[Finding]:
         yield Finding("phone's shell", Condition.OK, "mksh and toybox, on the virtual device")
 
 
+def _isa(cache: Path) -> Iterator[Finding]:
+    from harness.isa.failures import NoToolchain
+    from harness.isa.toolchain import need
+
+    try:
+        found = need(cache)
+    except NoToolchain as failure:
+        yield Finding("open compiler", Condition.NOTE, failure.message, failure.hint)
+    else:
+        seen = f"{found.identity}, in a sandbox by {found.sandbox}, for `adreno-bench isa`"
+        yield Finding("open compiler", Condition.OK, seen)
+
+
 def _disk(cache: Path) -> Iterator[Finding]:
     cache.mkdir(parents=True, exist_ok=True)
     free_bytes = shutil.disk_usage(cache).free
@@ -147,6 +160,7 @@ CHECKS: dict[str, Check] = {
     "adb": _adb,
     "sandbox": _sandbox,
     "phone's shell": _userland,
+    "open compiler": _isa,
     "virtual device": _virtual,
     "phones": _phones,
 }

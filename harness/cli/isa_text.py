@@ -1,0 +1,156 @@
+"""What `adreno-bench isa` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from harness.cli.screen import out
+from harness.failures import UsageError
+from harness.isa.diff import KernelDiff, compare
+from harness.isa.network import Network, NetworkKernel
+from harness.tables import table
+
+if TYPE_CHECKING:
+    from harness.isa.toolchain import Toolchain
+
+_NETWORKS = ("case", "GPU", "kernels", "raw M", "weighted M", "flops/byte", "fewest waves", "spilling", "refused")
+_KERNELS = ("kernel", "threads", "raw", "weighted", "M per inference", "waves", "registers", "spills", "textures")
+_DIFFS = ("kernel", "change", "M before", "M now", "waves", "spills")
+
+
+@dataclass(frozen=True)
+class Side:
+    """One case on one GPU, and what it is compared with."""
+
+    head: Network
+    base: Network | None
+    title: str
+    """What to call the base."""
+
+
+def plain(toolchain: Toolchain, sides: Sequence[Side]) -> dict[str, Any]:
+    """All of it, for programs."""
+    told: dict[str, Any] = {"mesa": toolchain.mesa, "llvm": toolchain.llvm}
+    told["cases"] = [side.head.to_json() for side in sides]
+    told["differences"] = [
+        {
+            "case": side.head.case,
+            "gpu": side.head.gpu,
+            "against": side.title,
+            "kernels": [one.to_json() for one in compare(side.base, side.head)],
+        }
+        for side in sides
+        if side.base
+    ]
+    return told
+
+
+def show(toolchain: Toolchain, sides: Sequence[Side], remarks: Sequence[str]) -> None:
+    """Print what a person wants to see: the networks, and the kernels of one, or what differs."""
+    heads = [side.head for side in sides]
+    parts = [_networks(sides)] if sides else []
+    parts += [_differences(side, side.base) for side in sides if side.base]
+    if not any(side.base for side in sides) and len({network.case for network in heads}) == 1:
+        parts += [f"{network.gpu}\n\n{_kernels(network)}" for network in heads]
+    parts += [_refusals(network) for network in heads if network.refused]
+    parts += remarks
+    parts.append(f"{toolchain.identity}: an open compiler, not Qualcomm's; counts, no times (docs/isa.md)")
+    out("\n\n".join(parts))
+
+
+def assembly(sides: Sequence[Side], name: str) -> str:
+    """The machine code of one kernel on every GPU; as a difference if there are two sides. Raises UsageError."""
+    import difflib
+
+    from device_runner.names import suggestion
+
+    found = []
+    for side in sides:
+        now = _code(side.head, name)
+        if now is None:
+            continue
+        title = f"; {name} of {side.head.case} for {side.head.gpu}"
+        before = _code(side.base, name) if side.base else None
+        lines = now if before is None else list(difflib.unified_diff(before, now, "base", "head", lineterm=""))
+        found.append("\n".join([title, *(lines or ["; the same on both sides"])]))
+    if not found:
+        known = {kernel.name for side in sides for kernel in side.head.kernels}
+        raise UsageError(f"there is no code of a kernel {name!r}", hint=suggestion(name, sorted(known)))
+    return "\n\n".join(found)
+
+
+def _code(network: Network, name: str) -> list[str] | None:
+    return next((list(k.compiled.assembly) for k in network.kernels if k.name == name and k.statistics), None)
+
+
+def _networks(sides: Sequence[Side]) -> str:
+    named = [(side.head.case, side.head) for side in sides]
+    named += [(side.title, side.base) for side in sides if side.base]
+    rows = [
+        (
+            name,
+            one.gpu,
+            len(one.kernels),
+            _millions(one.per_inference("instructions")),
+            _millions(one.per_inference("instructions_run")),
+            "?" if one.intensity is None else f"{one.intensity:.2f}",
+            "-" if one.fewest_waves is None else one.fewest_waves,
+            len(one.spilling) or "-",
+            len(one.refused) or "-",
+        )
+        for name, one in named
+    ]
+    return table(rows, _NETWORKS, right=_NETWORKS[2:], spare=("flops/byte", "raw M", "kernels"))
+
+
+def _kernels(network: Network) -> str:
+    heaviest = sorted(network.kernels, key=lambda one: -(one.per_inference("instructions_run") or 0))
+    rows: list[tuple[object, ...]] = []
+    for kernel in heaviest:
+        told = kernel.statistics
+        if told is None:
+            rows.append((kernel.name, _count(kernel.threads), "refused"))
+            continue
+        weighted = "?" if told.instructions_run is None else told.instructions_run
+        per_inference = _millions(kernel.per_inference("instructions_run"))
+        counts = (told.waves, told.registers, told.spills or "-", told.texture_loads or "-")
+        rows.append((kernel.name, _count(kernel.threads), told.instructions, weighted, per_inference, *counts))
+    return table(rows, _KERNELS, right=_KERNELS[1:], spare=("textures", "registers", "raw", "threads"))
+
+
+def _differences(side: Side, base: Network) -> str:
+    found = compare(base, side.head)
+    title = f"{side.head.case} on {side.head.gpu}, against {side.title}"
+    if not found:
+        return f"{title}: every kernel is the same, instruction by instruction"
+    rows = [(one.name, one.change.value, *_side_by_side(one)) for one in found]
+    return f"{title}\n\n{table(rows, _DIFFS, right=_DIFFS[2:])}"
+
+
+def _side_by_side(one: KernelDiff) -> tuple[str, ...]:
+    def both(field: str) -> str:
+        values = [_field(side, field) for side in (one.base, one.head)]
+        return values[0] if values[0] == values[1] else " → ".join(values)
+
+    runs = [_millions(side.per_inference("instructions_run")) if side else "-" for side in (one.base, one.head)]
+    return (*runs, both("waves"), both("spills"))
+
+
+def _field(kernel: NetworkKernel | None, field: str) -> str:
+    return str(getattr(kernel.statistics, field)) if kernel and kernel.statistics else "-"
+
+
+def _refusals(network: Network) -> str:
+    failed = [(one.name, one.compiled.failure) for one in network.refused]
+    lines = [f"{name}: {failure.outcome}: {failure}" for name, failure in failed if failure]
+    return "\n  ".join([f"{network.case} on {network.gpu}", *lines])
+
+
+def _millions(count: int | None) -> str:
+    return "?" if count is None else f"{count / 1e6:,.2f}"
+
+
+def _count(count: int | None) -> str:
+    return "?" if count is None else f"{count:,}"

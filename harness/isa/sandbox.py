@@ -1,0 +1,111 @@
+"""A root of its own for the compiler: its packages and the sources to be read, no network, nothing of the user's.
+
+A changed root is needed in any case, because Mesa looks for its library of OpenCL functions under an absolute path.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from harness.isa.failures import NoToolchain
+
+SOURCES = "/src"
+PROGRAM = "/program"
+MOUNT_POINTS = ("dev", "proc", "tmp", "src", "program", "etc/OpenCL")
+"""Folders that the packages' root must have where there is no bubblewrap."""
+LOADER = "/usr/lib64/ld-linux-x86-64.so.2"
+"""Started by name, because the packages bring no link to it where programs expect one."""
+PROBE_DEADLINE_S = 10.0
+
+_BARE = """
+set -e
+root=$1 sources=$2 program=$3
+shift 3
+mount --bind "$root" "$root"
+mount -o remount,bind,ro "$root"
+mount --bind "$sources" "$root/src"
+mount --bind "$program" "$root/program"
+for folder in src program; do mount -o remount,bind,ro "$root/$folder"; done
+mount -t tmpfs tmpfs "$root/tmp"
+mount -t proc proc "$root/proc"
+mount -t tmpfs tmpfs "$root/dev"
+: > "$root/dev/null"
+exec chroot "$root" "$@"
+"""
+"""Run by `unshare` as the root of its own user namespace, in which nothing outside the root is reachable."""
+
+
+def command(root: Path, sources: Path, program: Path, variables: Mapping[str, str], argv: Sequence[str]) -> list[str]:
+    """The command line that runs `argv` with the folder `program` at `/program` and `sources` at `/src`.
+
+    Raises NoToolchain if this machine has no sandbox.
+    """
+    return _KINDS[_kind(root, program)](root, sources, program, variables, argv)
+
+
+def kind(root: Path, program: Path) -> str:
+    """Which sandbox is used, found by trying. Raises NoToolchain if none works, with the reasons."""
+    return _kind(root, program)
+
+
+@cache
+def _kind(root: Path, program: Path) -> str:
+    reasons = []
+    for name, made in _KINDS.items():
+        if shutil.which(name) is None:
+            reasons.append(f"{name} is not installed")
+            continue
+        argv = made(root, program, program, {}, loaded(_only_file(program)))
+        try:
+            tried = subprocess.run(argv, capture_output=True, timeout=PROBE_DEADLINE_S, check=False)
+        except subprocess.TimeoutExpired:
+            reasons.append(f"{name} did not answer in {PROBE_DEADLINE_S:.0f} s")
+            continue
+        if tried.returncode == 0:
+            return name
+        reasons.append(f"{name}: {tried.stderr.decode(errors='replace').strip() or f'exit {tried.returncode}'}")
+    hint = "sudo apt-get install bubblewrap, and allow unprivileged user namespaces"
+    raise NoToolchain(f"the compiler cannot be put into a sandbox here: {'; '.join(reasons)}", hint=hint)
+
+
+def loaded(program: str, *preload: str) -> list[str]:
+    """The beginning of a command line that runs our program in the sandbox, with libraries loaded before its own."""
+    return [LOADER, *(part for library in preload for part in ("--preload", library)), f"{PROGRAM}/{program}"]
+
+
+def _only_file(program: Path) -> str:
+    return next(file.name for file in sorted(program.iterdir()) if file.is_file() and file.stat().st_mode & 0o100)
+
+
+def _bubblewrap(
+    root: Path, sources: Path, program: Path, variables: Mapping[str, str], argv: Sequence[str]
+) -> list[str]:
+    line = [
+        shutil.which("bwrap") or "bwrap",
+        "--unshare-all",
+        "--die-with-parent",
+        "--new-session",
+        "--cap-drop",
+        "ALL",
+        "--clearenv",
+    ]
+    line += ["--ro-bind", str(root / "usr"), "/usr", "--ro-bind", str(root / "etc/OpenCL"), "/etc/OpenCL"]
+    line += ["--ro-bind", str(sources), SOURCES, "--ro-bind", str(program), PROGRAM]
+    line += ["--tmpfs", "/tmp", "--proc", "/proc", "--dev", "/dev", "--chdir", "/"]
+    line += [part for name, value in variables.items() for part in ("--setenv", name, value)]
+    return [*line, "--", *argv]
+
+
+def _unshare(root: Path, sources: Path, program: Path, variables: Mapping[str, str], argv: Sequence[str]) -> list[str]:
+    line = ["unshare", "--user", "--map-root-user", "--mount", "--pid", "--net", "--ipc", "--uts", "--fork"]
+    line += ["--kill-child", "sh", "-c", _BARE, "sh", str(root), str(sources), str(program)]
+    settings = [f"{name}={value}" for name, value in variables.items()]
+    return ["/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", *settings, *line, *argv]
+
+
+_KINDS = {"bwrap": _bubblewrap, "unshare": _unshare}
+"""The better one first: bubblewrap also drops all capabilities."""

@@ -1,0 +1,218 @@
+"""The numbers of one kernel on one GPU, from what Mesa prints of its code. Whatever is not known there is an error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from harness.isa.assembly import Assembly, Instruction, parse_assembly
+from harness.isa.failures import UnknownOutput
+from harness.isa.output import BuiltKernel
+from harness.isa.trips import scratch, trips
+
+_NIR, _NATIVE = "NIR (", "Native code for "
+_WRAPPED = re.compile(r"impl __wrapped_(\w+) \{")
+_PROGRAM = re.compile(r"; CL prog \d+/\d+: (.*)")
+_PREAMBLE = re.compile(r"; (\d+ preamble-instr, \d+ early-preamble)")
+_ITEM = re.compile(r"(\d+) (\S+)")
+_NAMES = {
+    *("instr", "nops", "non-nops", "mov", "cov", "dwords", "last-baryf", "last-helper", "half", "full", "constlen"),
+    *(f"cat{number}" for number in range(8)),
+    *("sstall", "(ss)", "systall", "(sy)", "loops", "max_waves", "double_threadsize"),
+}
+_OPTIONAL = {"preamble-instr": 0, "early-preamble": 0}
+_HEADER = re.compile(
+    r"; (num_ubos|num_driver_params|offsets|ubo_state|  num_enabled|  range\[\d+\]|    block|    offset|    size):.*"
+    r"|;   \w+ +c\d+\.[xyzw] \(\d+ vec4\)|; CL: (inputs|outputs):.*|@(in|out|const)\(.*|"
+)
+_FLOAT = re.compile(r"(add|mul|max|min|mad|rcp|rsq|sqrt|exp2|log2|sin|cos)\b")
+_ALWAYS_FLOAT = ("rcp", "rsq", "sqrt", "exp2", "log2", "sin", "cos")
+_WIDTH = re.compile(r"\.[usf](8|16|32|64)|\([usf](8|16|32)\)")
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """One kernel on one GPU: counts of its code as it stands, and of one thread's run where every loop is understood.
+
+    A count of the code has each loop body once, however often it runs; with `_run` it is weighted by trips, and None
+    if the trips of a loop are not known. Branches are taken to be entered.
+    """
+
+    instructions: int
+    """Issue slots, waits included, without the preamble."""
+    instructions_run: int | None
+    nops: int
+    moves: int
+    registers: int
+    """Vectors of four 32-bit registers; from a6xx on halves are counted in them, too."""
+    waves: int
+    """How many waves of threads fit onto a core at once, as far as registers decide it."""
+    ss_waits: int
+    sy_waits: int
+    loops: int
+    texture_loads: int
+    memory_accesses: int
+    """Loads and stores of every kind but textures: buffers, image stores, local and private memory, constants."""
+    array_bytes: int
+    """Memory of one thread for arrays that the source has, and that the compiler could not keep in registers."""
+    private_bytes: int
+    """Memory of one thread as it is reserved, for arrays and spills."""
+    spills: int
+    """Instructions that access a thread's own memory, beyond those that arrays are accessed with."""
+    local_bytes: int
+    constants: int
+    """Vectors of four constants."""
+    code_bytes: int
+    preamble: int
+    """Instructions that a wave of threads runs once, if at all."""
+    flops_run: int | None
+    """Floating-point operations of one thread; a multiplication with addition is two."""
+    bytes_run: int | None
+    """What one thread reads from buffers and textures and writes to buffers and images; caches are not considered."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """What the compiler made of a kernel: its numbers and its disassembly."""
+
+    statistics: Statistics
+    assembly: tuple[str, ...]
+
+
+def read_code(lines: Sequence[str], built: BuiltKernel) -> Code:
+    """Read what Mesa printed of one kernel. Of several variants the last one counts, which is the one to be launched.
+
+    Raises UnknownOutput.
+    """
+    variants = [(nir, native) for nir, native in _variants(lines) if built.name in _wrapped(nir)]
+    if not variants:
+        raise UnknownOutput(f"the compiler printed no code of the kernel {built.name}")
+    nir, native = variants[-1]
+    told, text = _native(native)
+    assembly = parse_assembly(text)
+    _check(told, assembly, built.name)
+    return Code(_statistics(told, assembly, nir, built), tuple(text))
+
+
+def _variants(lines: Sequence[str]) -> list[tuple[list[str], list[str]]]:
+    found: list[tuple[list[str], list[str]]] = []
+    part: list[str] | None = None
+    for line in lines:
+        if line.startswith(_NIR):
+            found.append(([], []))
+            part = found[-1][0]
+        elif line.startswith(_NATIVE) and found:
+            part = found[-1][1]
+        elif part is not None:
+            part.append(line)
+        elif line.strip():
+            raise UnknownOutput(f"the compiler printed a line that is not known: {line!r}")
+    return found
+
+
+def _wrapped(nir: Sequence[str]) -> set[str]:
+    return {found[1] for line in nir if (found := _WRAPPED.fullmatch(line.strip()))}
+
+
+def _native(lines: Sequence[str]) -> tuple[dict[str, int], list[str]]:
+    """The statistics that Mesa prints, by its names, and the lines of the disassembly."""
+    told: dict[str, int] = dict(_OPTIONAL)
+    text: list[str] = []
+    for line in lines:
+        found = _PROGRAM.fullmatch(line) or _PREAMBLE.fullmatch(line)
+        if found:
+            told |= _items(found[1], line)
+        elif line.startswith(("; ", "@", ";\t")) or not line.strip():
+            if not _HEADER.fullmatch(line.strip()):
+                raise UnknownOutput(f"the compiler printed a line that is not known: {line!r}")
+        else:
+            text.append(line)
+    if missing := _NAMES - told.keys():
+        raise UnknownOutput(f"the compiler did not say how many {min(missing)} there are")
+    return told, text
+
+
+def _items(text: str, line: str) -> dict[str, int]:
+    found = {}
+    for item in text.split(", "):
+        one = _ITEM.fullmatch(item)
+        if one is None or one[2] not in _NAMES | _OPTIONAL.keys():
+            raise UnknownOutput(f"the compiler printed a statistic that is not known, {item!r}, in {line!r}")
+        found[one[2]] = int(one[1])
+    return found
+
+
+def _check(told: dict[str, int], assembly: Assembly, name: str) -> None:
+    """What is counted here must be what Mesa counted, or our reading of the disassembly is wrong."""
+    slots = sum(one.slots for _, one in assembly.body)
+    if slots != told["instr"]:
+        raise UnknownOutput(f"the code of {name} has {slots} instructions as read here, and {told['instr']} by Mesa")
+    if len(assembly.loops) != told["loops"]:
+        raise UnknownOutput(f"the code of {name} has {len(assembly.loops)} loops as read here, {told['loops']} by Mesa")
+
+
+def _statistics(told: dict[str, int], assembly: Assembly, nir: Sequence[str], built: BuiltKernel) -> Statistics:
+    array_bytes, array_accesses = scratch(nir)
+    weights = _weights(assembly, nir)
+    run = None if weights is None else [(weights[place], one) for place, one in assembly.body]
+    return Statistics(
+        instructions=told["instr"],
+        instructions_run=None if run is None else sum(times * one.slots for times, one in run),
+        nops=told["nops"],
+        moves=told["mov"] + told["cov"],
+        registers=told["full"],
+        waves=told["max_waves"],
+        ss_waits=told["(ss)"],
+        sy_waits=told["(sy)"],
+        loops=told["loops"],
+        texture_loads=told["cat5"],
+        memory_accesses=told["cat6"],
+        array_bytes=array_bytes,
+        private_bytes=built.private_bytes,
+        spills=max(0, assembly.private_accesses - array_accesses),
+        local_bytes=built.local_bytes,
+        constants=told["constlen"],
+        code_bytes=4 * told["dwords"],
+        preamble=told["preamble-instr"],
+        flops_run=None if run is None else sum(times * _flops(one) for times, one in run),
+        bytes_run=None if run is None else sum(times * _bytes(one) for times, one in run),
+    )
+
+
+def _weights(assembly: Assembly, nir: Sequence[str]) -> list[int] | None:
+    """How often one thread runs each instruction; None if a loop's trips are not known."""
+    loops, understood = assembly.loops, trips(nir)
+    if len(loops) != len(understood):
+        return None  # the back end unrolled or merged one
+    depths = [sum(outer.holds(loop) for outer in loops) for loop in loops]
+    if depths != [one.depth for one in understood]:
+        return None
+    counts = [one.count for one in understood if one.count is not None]
+    if len(counts) != len(loops):
+        return None
+    of_loop = list(zip(loops, counts, strict=True))
+    return [
+        prod(count for loop, count in of_loop if loop.first <= place <= loop.last)
+        for place in range(len(assembly.instructions))
+    ]
+
+
+def _flops(one: Instruction) -> int:
+    if not _FLOAT.match(one.opcode) or not (one.kind in _ALWAYS_FLOAT or ".f" in one.opcode):
+        return 0
+    return one.repeats * (2 if one.kind == "mad" else 1)
+
+
+def _bytes(one: Instruction) -> int:
+    """Bytes that one thread moves with this instruction to or from buffers and images."""
+    width = _WIDTH.search(one.text)
+    size = int(width[1] or width[2]) // 8 if width else 4
+    if one.kind in ("ldg", "stg"):
+        return size * int(re.findall(r", (\d+)$", one.text)[0])
+    if one.kind in ("stib", "ldib"):
+        return size * int((re.findall(r"\.(\d)\.imm", one.opcode) or ["1"])[0])
+    if one.kind.startswith(("sam", "isam")):
+        return size * len((re.findall(r"\(([xyzw]+)\)", one.text) or ["x"])[0])
+    return 0
