@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from shared_runtimes import link_runtimes
 
 from device_runner.runtimes.phone import RuntimeStore, examine
@@ -36,6 +37,17 @@ def pytest_configure() -> None:
     os.environ.setdefault("PIP_NO_COMPILE", "0")  # pip takes a false value here for "no compile"
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+settings.register_profile(
+    "explore",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.register_profile("same", settings.get_profile("explore"), derandomize=True)
+settings.load_profile("same")
+"""How long an example takes says how busy the machine is. The same code is tested with the same examples every time:
+what is red is red again. `--hypothesis-profile=explore` draws new ones."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from clml_graphs import SYMBOL, Graph, golden, random_tensors
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from waiting import LONG_S
 
@@ -27,7 +27,7 @@ from device_runner.runtimes import clml as clml_runtime
 pytestmark = pytest.mark.device
 
 MODULES = [module for modules in golden().values() for module in modules]
-fuzz = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+fuzz = settings(max_examples=300)
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from waiting import LONG_S
 
@@ -37,7 +37,7 @@ of_ours = pytest.mark.skipif(bool(STOCK), reason="TVM's own OpenCL runtime does 
 Array = npt.NDArray[Any]
 Kernels = Callable[..., Any]
 SCOPES = ("global.texture", "global.texture-weight", "global.texture-nhwc")
-few = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(max_examples=15)
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from device_runner.deadline import Deadline
@@ -20,7 +20,7 @@ from device_runner.virtual import sandbox, virtual_phone
 
 pytestmark = [pytest.mark.device, pytest.mark.skipif(bool(sandbox.why_not()), reason="no sandbox here")]
 ANSWER_DEADLINE_S = 20.0
-few = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(max_examples=40)
 
 ROOT = b"/data/local/tmp/fuzz"
 words = st.integers(0, 0xFFFFFFFF) | st.integers(0, 70_000)

@@ -177,7 +177,7 @@ def chains(draw: st.DrawFn) -> Any:
     return network(nodes, outputs, w=X + 1)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(chains())
 def test_every_answer_stays_the_same_and_nothing_is_left_to_clean(model: Any) -> None:
     clean, _ = cleaned(model)

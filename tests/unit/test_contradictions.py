@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from harness.run.correctness import LEAST_COSINE, judge
@@ -97,7 +97,6 @@ SEEDS = st.integers(0, 2**32 - 1)
 FORMATS = st.sampled_from([np.float16, np.float32, np.float64])
 
 
-@settings(deadline=None)
 @given(LAYERS, SEEDS, st.integers(2, 12), FORMATS, st.floats(-8, 1), st.sampled_from([1.2e-7, 1e-3, 2e-2, 0.5]))
 def test_an_ok_never_has_a_low_cosine_or_another_class(
     layers: list[Layer], seed: int, width: int, dtype: type, error: float, relative: float
@@ -113,7 +112,6 @@ def test_an_ok_never_has_a_low_cosine_or_another_class(
                 assert not complaint(answer, oracle, relative), what
 
 
-@settings(deadline=None)
 @given(LAYERS, SEEDS, st.floats(-250, 250), st.sampled_from([1e-3, 2e-2]))
 def test_the_scale_of_an_output_changes_no_judgement(
     layers: list[Layer], seed: int, power: float, relative: float
@@ -128,7 +126,6 @@ def test_the_scale_of_an_output_changes_no_judgement(
             assert here.right is there.right, what
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=6), st.integers(-3, 3), st.data())
 def test_integers_of_any_size_have_to_be_equal(numbers: list[int], by: int, data: st.DataObject) -> None:
     oracle = np.array(numbers, np.int64)

@@ -41,7 +41,7 @@ class Bench:
         return Trial(piece, a_record(outcome=outcome), Path(name))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data(), st.integers(1, 60))
 def test_the_operator_and_the_smallest_piece_around_it_are_found_in_few_runs(data: st.DataObject, count: int) -> None:
     off = data.draw(st.integers(1, count))

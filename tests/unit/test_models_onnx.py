@@ -88,7 +88,7 @@ def test_truncated(tmp_path: Path) -> None:
         load(file)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.binary(max_size=400), keep=st.integers(0, 250))
 def test_damage_is_a_model_error_or_nothing(tmp_path_factory: pytest.TempPathFactory, data: bytes, keep: int) -> None:
     file = tmp_path_factory.mktemp("damage") / "model.onnx"
@@ -200,7 +200,7 @@ def mutated(draw: st.DrawFn) -> bytes:
     return bytes(data)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(data=st.composite(mutated)())
 def test_a_mutated_file_is_prepared_or_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     folder = tmp_path_factory.mktemp("mutated")

@@ -225,7 +225,7 @@ def sample(good: Path) -> bytes:
     return (good / "libtvm_runtime.so").read_bytes()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_damage_is_never_more_than_a_refusal(
     tmp_path_factory: pytest.TempPathFactory, good: Path, data: st.DataObject

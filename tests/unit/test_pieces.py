@@ -63,7 +63,7 @@ def networks(draw: st.DrawFn) -> Any:
     return a_model(nodes, [tensors[-1]], {"w": np.full(SHAPE, 0.5)}, ir_version=draw(st.sampled_from([3, 8])))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(networks())
 def test_every_piece_computes_what_the_network_does(model: Any) -> None:
     known, network = everything(model), Network(model)

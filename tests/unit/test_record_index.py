@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from fake_records import a_record
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
@@ -184,7 +184,7 @@ class FileLife(RuleBasedStateMachine):
 
 
 def test_an_index_answers_what_the_whole_file_answers() -> None:
-    rules = settings(max_examples=15, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck))
+    rules = settings(max_examples=15, stateful_step_count=12)
     run_state_machine_as_test(FileLife, settings=rules)
 
 

@@ -30,7 +30,7 @@ def quietly(_line: str) -> None:
     """Nobody listens."""
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.sets(st.integers(0, 30), min_size=1, max_size=4), st.integers(31, 40))
 def test_what_is_left_is_what_is_needed_and_nothing_else(needed: set[int], count: int) -> None:
     found = minimal_subset(range(count), lambda some: needed <= set(some), Budget(60.0))

@@ -161,7 +161,7 @@ def test_sessions_that_agree_to_the_last_digit_are_judged_by_their_own_noise() -
 
 
 @given(st.integers(0, 50), st.sampled_from([0.8, 0.95, 1.0, 1.04, 1.3]), st.integers(2, 5), st.integers(2, 5))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_swapping_the_sides_swaps_the_verdict(seed: int, ratio: float, bases: int, heads: int) -> None:
     base, head = sessions(bases, seed=seed), sessions(heads, 20 * ratio, seed=seed + 1)
     there, back = compare(base, head), compare(head, base)
@@ -171,7 +171,7 @@ def test_swapping_the_sides_swaps_the_verdict(seed: int, ratio: float, bases: in
 
 
 @given(st.integers(0, 50), st.floats(0.01, 100), st.randoms())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_unit_and_order_of_sessions_change_nothing(seed: int, factor: float, shuffler: object) -> None:
     rules, limits = Rules(floor_ms=0.0), Limits()
     base, head = sessions(4, seed=seed), sessions(4, 21.0, seed=seed)
@@ -184,7 +184,7 @@ def test_unit_and_order_of_sessions_change_nothing(seed: int, factor: float, shu
 
 
 @given(st.lists(st.lists(st.floats(), max_size=8), max_size=4), st.lists(st.lists(st.floats(), max_size=8), max_size=4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_numbers_raise_and_none_pass_silently(base: Sessions, head: Sessions) -> None:
     change = compare(base, head)
     assert change.verdict is not Verdict.INCONCLUSIVE or change.reasons
@@ -221,7 +221,6 @@ def test_what_was_not_tested_does_not_count_among_the_series() -> None:
 
 
 @given(st.lists(st.floats(0, 1), min_size=1))
-@settings(deadline=None)
 def test_adjusted_p_values_are_scipys(p_values: list[float]) -> None:
     assert adjusted(p_values) == pytest.approx(false_discovery_control(p_values))
     assert hold([]) == []

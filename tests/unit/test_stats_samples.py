@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.judge.stats import Limits, check, robust
@@ -118,7 +118,6 @@ def test_no_input_raises(samples: list[float]) -> None:
 
 
 @given(st.lists(st.lists(st.floats(-1.0, 1e6) | st.just(math.inf), max_size=30), max_size=12))
-@settings(deadline=None)
 def test_many_sessions_are_located_as_each_is(sessions: list[list[float]]) -> None:
     assert locations_ms(sessions) == pytest.approx([location_ms(one) for one in sessions], rel=1e-12, nan_ok=True)
 
@@ -127,7 +126,6 @@ SESSIONS = st.lists(st.lists(st.floats(1.0, 1.1) | st.just(0.0), max_size=14), m
 
 
 @given(st.lists(SESSIONS, max_size=6))
-@settings(deadline=None)
 def test_many_sides_are_summarised_as_each_is(sides: list[list[list[float]]]) -> None:
     sessions = [session for side in sides for session in side]
     assert [(one.ok, one.reasons) for one in check_each(sessions)] == [

@@ -32,7 +32,7 @@ def test_what_is_remarked_on_a_row_stands_beside_its_outcome_and_is_explained_be
 
 
 @given(st.lists(st.floats(1, 10), min_size=5, max_size=12))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_a_run_a_comparison_a_ranking_and_a_history_show_one_latency_of_a_session(samples: list[float]) -> None:
     one, other = a_record(wall_ms=samples), a_record(wall_ms=[7.0, 7.1, 7.2, 7.3, 7.4])
     at = COLUMNS.index("wall ms")

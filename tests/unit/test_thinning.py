@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.history.events import state_of
@@ -26,7 +26,6 @@ def series(stretches: list[tuple[Outcome | None, int, float]]) -> list[Point]:
     return points
 
 
-@settings(deadline=None)
 @given(STRETCHES)
 def test_no_change_of_state_is_hidden(stretches: list[tuple[Outcome | None, int, float]]) -> None:
     points = series(stretches)
@@ -37,7 +36,6 @@ def test_no_change_of_state_is_hidden(stretches: list[tuple[Outcome | None, int,
     assert changes | {place + 1 for place in changes} <= set(places)
 
 
-@settings(deadline=None)
 @given(STRETCHES)
 def test_the_ends_the_extremes_and_the_newest_points_are_drawn(
     stretches: list[tuple[Outcome | None, int, float]],
@@ -51,7 +49,6 @@ def test_the_ends_the_extremes_and_the_newest_points_are_drawn(
     assert not known or (min(kept), max(kept)) == (min(known), max(known))
 
 
-@settings(deadline=None)
 @given(STRETCHES)
 def test_what_is_left_out_lies_between_neighbours_that_are_drawn(
     stretches: list[tuple[Outcome | None, int, float]],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from test_record import make as a_record
@@ -70,7 +70,6 @@ def test_the_cases_own_tolerance_decides() -> None:
     assert vacuous([LOGITS], [near], 2e-2) != []
 
 
-@settings(deadline=None)
 @given(
     hnp.arrays(np.float32, hnp.array_shapes(max_dims=3, max_side=6), elements=st.floats(-1e3, 1e3, width=32)),
     st.floats(-40, 30),
