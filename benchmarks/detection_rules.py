@@ -10,10 +10,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import mean, median
+from itertools import pairwise
+from statistics import mean, median, quantiles
 
 from benchmarks.detection_rigs import Rig
-from harness.judge.stats import Arm, Noise, Plan, Rules, compare, judge_turns, order, segment, threshold, turn_of
+from harness.judge.stats import Arm, Noise, Plan, Rules, compare, judge_turns, order, segment, turn_of
 from harness.judge.stats.pair import Change
 from harness.judge.verdict import Verdict
 
@@ -164,8 +165,10 @@ def history_otava(look: Look) -> float:
 
 def history_rustc(look: Look) -> float:
     """rustc-perf: the last commit against the one before, beyond Q3 + 3 IQR of the 30 before."""
+    moves = [abs(after / before - 1) for before, after in pairwise(look.medians[-32:-1])]
+    first, _, third = quantiles(moves, method="inclusive")
     change = look.medians[-1] / look.medians[-2] - 1
-    return change if change > threshold(look.medians[:-1]) else 0.0
+    return change if change > third + 3 * (third - first) else 0.0
 
 
 def history_plain(look: Look) -> float:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 
 from harness.compiler.installed import release
 from harness.history.results import History, Point, Series
+from harness.judge.stats.history import Step, segment
+from harness.judge.stats.session import Noise
 from harness.judge.verdict import Verdict
 from harness.run.outcome import Outcome, Owner
 
-SLOWER_BY = 0.10
-"""Least relative change of the median that two neighbours must show, besides confidence intervals that do not meet.
-A session has a bias of its own, which repeated inferences cannot see; how large it was is seen where one library was
-measured twice (`noise`)."""
+RELEVANT = 0.03
+"""Smallest step of a latency that is told, a fraction: what a gate looks for by default."""
+NEAR = 2
+"""A step lies where the artifact changed, if that is within so many measured points of where the numbers put it."""
+
+
+NEWS = 12
+"""Newest commits in which a step is news: by then nearly every step that can be told is told (docs/history.md)."""
 
 
 class CaseState(str, Enum):
@@ -43,13 +50,13 @@ class Event:
     series: Series
     before: Point
     after: Point
-    noise: float
-    """Largest relative difference that one library showed against itself at either commit; 0 if none ran twice."""
+    step: Step | None = None
+    """Of `slower` and `faster`: by how much, and how sure that is. One session a commit is a suspicion, never more."""
 
     @property
     def ratio(self) -> float | None:
-        """New latency over old, if both are known."""
-        return self.after.wall_ms / self.before.wall_ms if self.after.wall_ms and self.before.wall_ms else None
+        """New latency over old, by all points on either side of a step; None for what is no step."""
+        return 1 + self.step.relative if self.step else None
 
 
 def state_of(point: Point) -> CaseState:
@@ -74,70 +81,78 @@ _STATES = {outcome: _state_of(outcome) for outcome in Outcome}
 
 def events(history: History) -> list[Event]:
     """All that moved, the newest commit first; within a commit what is worst first."""
-    heard = noise(history)
-    found = [event for series in history.series for event in _events(series, heard)]
+    noises = noise(history)
+    found = [event for series in history.series for event in _events(series, noises.get(series.machine))]
     place = {(m, c): i for m, commits in history.commits.items() for i, c in enumerate(commits)}
     return sorted(found, key=lambda e: (-place[e.series.machine, e.after.commit], WORST_FIRST.index(e.verdict)))
 
 
-Noise = Mapping[tuple[str, str], float]
-"""By machine and commit."""
+def recent(event: Event, history: History) -> bool:
+    """Whether it is news: what happened at the newest commit, or a step in the last ones, as it takes some to show."""
+    newest = history.commits[event.series.machine][-(NEWS if event.step else 1) :]
+    return event.after.commit in newest
 
 
-def noise(history: History) -> Noise:
-    """Where a case is the same library as shipped and worked around, its two latencies differ by nothing but noise."""
+def noise(history: History) -> dict[str, Noise]:
+    """How far sessions lie apart on each machine, by its own evidence; nothing where there is none.
+
+    Where a case is the same library as shipped and worked around, its two latencies differ by nothing but noise.
+    """
     twins: dict[tuple[str, str, str], list[float]] = {}
     for series in history.series:
         for point in series.points:
             if point.artifact and point.wall_ms:
                 twins.setdefault((series.machine, point.commit, point.artifact), []).append(point.wall_ms)
-    heard: dict[tuple[str, str], float] = {}
-    for (machine, commit, _), latencies in twins.items():
-        spread = max(latencies) / min(latencies) - 1
-        heard[machine, commit] = max(heard.get((machine, commit), 0.0), spread)
-    return heard
+    squares: dict[str, list[float]] = {}
+    for (machine, _, _), latencies in twins.items():
+        if len(latencies) > 1:
+            squares.setdefault(machine, []).append(math.log(max(latencies) / min(latencies)) ** 2 / 2)
+    return {
+        machine: Noise(math.sqrt(sum(found) / len(found)), min(len(found), MOST_DF))
+        for machine, found in squares.items()
+    }
 
 
+MOST_DF = 4.0
+"""Series of a machine differ in their noise: what the others say counts for no more sessions of its own."""
 _ANSWERED = (CaseState.RIGHT, CaseState.VACUOUS)
 _TURNED = {CaseState.RIGHT: Verdict.FIXED, CaseState.WRONG: Verdict.WRONG, CaseState.BROKEN: Verdict.BROKEN}
 """What happened to a case that came to be in another state; nothing that counts in those that are missing."""
 
 
-def _events(series: Series, heard: Noise) -> Iterator[Event]:
-    states = ((state_of(point), point) for point in series.points)
-    known = [(state, point) for state, point in states if state in _TURNED or state is CaseState.VACUOUS]
-    for (was, before), (now, after) in pairwise(known):
-        if was in _ANSWERED and now in _ANSWERED:
-            verdict = _moved(before, after)
-        else:
-            verdict = None if was is now else _TURNED.get(now)
-        if not verdict:
-            continue
-        loudest = max(heard.get((series.machine, point.commit), 0.0) for point in (before, after))
-        event = Event(verdict, series, before, after, loudest)
-        if not verdict.changed or _far(event):
-            yield event
+def _events(series: Series, known: Noise | None) -> Iterator[Event]:
+    states = [state_of(point) for point in series.points]
+    told = [
+        (state, point)
+        for state, point in zip(states, series.points, strict=True)
+        if state in _TURNED or state is CaseState.VACUOUS
+    ]
+    for (was, before), (now, after) in pairwise(told):
+        verdict = None if was is now or (was in _ANSWERED and now in _ANSWERED) else _TURNED.get(now)
+        if verdict:
+            yield Event(verdict, series, before, after)
+    timed = [
+        point
+        for state, point in zip(states, series.points, strict=True)
+        if state in _ANSWERED and point.wall_ms is not None
+    ]
+    yield from _steps(series, timed, known)
 
 
-def _moved(before: Point, after: Point) -> Verdict | None:
-    if before.wall_ms is None or after.wall_ms is None or _meet(before, after):
-        return None
-    if before.artifact and before.artifact == after.artifact:
-        return None  # the same build: whatever moved, it was not the compiler
-    return Verdict.SLOWER if after.wall_ms > before.wall_ms else Verdict.FASTER
+def _steps(series: Series, timed: Sequence[Point], known: Noise | None) -> Iterator[Event]:
+    """What the engine finds in the latencies. A build that did not change got no slower, whatever the numbers say."""
+    for step in segment([point.wall_ms or math.nan for point in timed], relevant=RELEVANT, noise=known).steps:
+        place = _rebuilt_near(timed, step.index)
+        if place is not None:
+            verdict = Verdict.SLOWER if step.relative > 0 else Verdict.FASTER
+            yield Event(verdict, series, timed[place - 1], timed[place], step)
 
 
-def _far(event: Event) -> bool:
-    """Whether two latencies lie further apart than what counts, and than one library did from itself."""
-    ratio = event.ratio or 1.0
-    return max(ratio, 1 / ratio) > 1 + max(SLOWER_BY, event.noise)
-
-
-def _meet(before: Point, after: Point) -> bool:
-    """Whether the confidence intervals overlap. Without both of them nothing can be told."""
-    if before.low_ms is None or before.high_ms is None or after.low_ms is None or after.high_ms is None:
-        return True
-    return after.low_ms <= before.high_ms and before.low_ms <= after.high_ms
+def _rebuilt_near(timed: Sequence[Point], index: int) -> int | None:
+    """The nearest point to a step with another artifact than the point before it; None if there is none near it."""
+    near = range(max(1, index - NEAR), min(len(timed), index + NEAR + 1))
+    rebuilt = [at for at in near if not timed[at].artifact or timed[at].artifact != timed[at - 1].artifact]
+    return min(rebuilt, key=lambda at: abs(at - index), default=None)
 
 
 def vanished(history: History) -> list[Series]:

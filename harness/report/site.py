@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from harness.history.events import WORST_FIRST, CaseState, Event, change, events, state_of, vanished
+from harness.history.events import WORST_FIRST, CaseState, Event, change, events, recent, state_of, vanished
 from harness.history.results import LATENCY, History, Point, Series
 from harness.judge.verdict import Verdict
 from harness.report import words
@@ -35,7 +35,7 @@ class Row:
 
     series: Series
     moved: Verdict | None
-    """What happened at the newest commit of its machine."""
+    """What happened to it lately."""
     spark: Markup
 
     @property
@@ -103,13 +103,13 @@ def _states(tables: Iterable[Table]) -> dict[CaseState, int]:
     return {state: counts[state] for state in CaseState if counts[state] or state in named}
 
 
-def _tables(history: History, moved: Iterable[Event]) -> list[Table]:
-    verdicts = {(id(event.series), event.after.commit): event.verdict for event in moved}
+def _tables(history: History, moved: Sequence[Event]) -> list[Table]:
+    verdicts = {id(event.series): event.verdict for event in reversed(moved) if recent(event, history)}
     tables = []
     for machine, commits in sorted(history.commits.items()):
         here = [one for one in history.series if one.machine == machine and one.newest.commit == commits[-1]]
         if here:
-            rows = [Row(one, verdicts.get((id(one), commits[-1])), sparkline(one.points)) for one in here]
+            rows = [Row(one, verdicts.get(id(one)), sparkline(one.points)) for one in here]
             tables.append(Table(history.machines[machine], here[0].newest, rows))
     return tables
 

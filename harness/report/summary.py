@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from harness.history.events import WORST_FIRST, Event, change, events, state_of, vanished
+from harness.history.events import WORST_FIRST, Event, change, events, recent, state_of, vanished
 from harness.history.results import History, Series
 from harness.report import words
 from harness.tables import markdown_table, table
@@ -48,8 +48,7 @@ def _at_newest(history: History, machine: str) -> list[Series]:
 
 
 def _moved(history: History, machine: str) -> list[Event]:
-    newest = history.commits[machine][-1]
-    return [e for e in events(history) if e.series.machine == machine and e.after.commit == newest]
+    return [e for e in events(history) if e.series.machine == machine and recent(e, history)]
 
 
 def _named(series: Series) -> dict[str, Any]:
@@ -63,8 +62,12 @@ def _case(series: Series) -> dict[str, Any]:
 
 
 def _event(event: Event) -> dict[str, Any]:
-    numbers = {"verdict": event.verdict.value, "before_ms": event.before.wall_ms, "after_ms": event.after.wall_ms}
-    return {**_named(event.series), **numbers, "since": event.before.commit, "message": event.after.message}
+    step = event.step
+    before_ms, after_ms = (step.before_ms, step.after_ms) if step else (event.before.wall_ms, event.after.wall_ms)
+    numbers = {"verdict": event.verdict.value, "before_ms": before_ms, "after_ms": after_ms}
+    told = {"since": event.before.commit, "at": event.after.commit, "message": event.after.message}
+    sure = {"low": step.low, "high": step.high, "p": step.p, "confirm": words.confirmation(event)} if step else {}
+    return {**_named(event.series), **numbers, **told, **sure}
 
 
 def _machine(history: History, machine: str, markdown: bool) -> Iterator[str]:
@@ -81,7 +84,10 @@ def _machine(history: History, machine: str, markdown: bool) -> Iterator[str]:
             before, after = words.numbers(event)
             where = f"since {words.commit_text(event.before)}"
             what = _bold(verdict.value, markdown)
-            yield f"- {what} {_name(event.series)}: {before} → {after}, {where}. {_plain(event.after.message)}"
+            told = words.step_text(event) or event.after.message
+            yield f"- {what} {_name(event.series)}: {before} → {after}, {where}. {_plain(told)}"
+            if command := words.confirmation(event):
+                yield f"  confirm it: {command}"
     for one in gone:
         yield f"- {_bold('vanished', markdown)} {_name(one)}: last seen at {_last_seen(one)}"
     yield ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from datetime import datetime, timezone
 
+from harness.compiler.installed import release
 from harness.history.events import CaseState, Event, state_of
 from harness.history.measured import WITH_WORKAROUNDS
 from harness.history.results import Point, Series
@@ -74,7 +75,29 @@ def numbers(event: Event) -> tuple[str, str]:
     """The two numbers of an event: errors where an answer turned wrong, latencies otherwise, else the outcome."""
     if event.verdict is Verdict.WRONG:
         return error(event.before), error(event.after)
+    if event.step:
+        return latency(event.step.before_ms), latency(event.step.after_ms)
     return _number(event.before), _number(event.after)
+
+
+def step_text(event: Event) -> str:
+    """By how much a latency moved, and how sure that is; empty for what is no step."""
+    if not event.step:
+        return ""
+    step = event.step
+    trend = ", beside a trend" if step.trend else ""
+    return f"{step.relative:+.1%} ({step.low:+.1%} to {step.high:+.1%}), p {step.p:.1g}{trend}, suspected"
+
+
+def confirmation(event: Event) -> str:
+    """The command that confirms a step by fresh sessions in turns; empty for what is no step."""
+    if not event.step:
+        return ""
+    before, after = event.before, event.after
+    releases = before.tvm and after.tvm and release(before.tvm) != release(after.tvm)
+    ends = (before.tvm, after.tvm) if releases else (before.commit[:HASH_LENGTH], after.commit[:HASH_LENGTH])
+    shipped = "" if event.series.quirks == WITH_WORKAROUNDS else " --as-shipped"
+    return f"adreno-bench compare {ends[0]} {ends[1]} --case {event.series.case.id}{shipped}"
 
 
 def _number(point: Point) -> str:

@@ -178,10 +178,12 @@ def test_summary_of_nothing_says_so(tmp_path: Path) -> None:
 
 def test_a_build_that_did_not_change_got_no_slower_whatever_the_numbers_say(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
-    folder.commit(both(OTHER, 10.0, 10.0), artifact="a" * 24)
-    folder.commit(both(OTHER, 20.0, 20.0), artifact="a" * 24)
+    for level_ms, artifact in [(10.0, "a"), (20.0, "a")]:
+        for n in range(8):
+            folder.commit(both(OTHER, level_ms + 0.01 * (n % 3), level_ms + 0.01 * (n % 2)), artifact=artifact * 24)
     assert events(load(folder.path)) == []
-    folder.commit(both(OTHER, 40.0, 40.0), artifact="b" * 24)
+    for n in range(8):
+        folder.commit(both(OTHER, 40.0 + 0.01 * (n % 3), 40.0 + 0.01 * (n % 2)), artifact="b" * 24)
     assert {event.verdict for event in events(load(folder.path))} == {Verdict.SLOWER}
 
 

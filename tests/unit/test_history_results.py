@@ -113,35 +113,37 @@ def test_right_then_wrong_is_an_event_with_both_errors_and_the_commits(folder: F
 
 
 def test_broken_fixed_slower_and_faster_are_told_apart_and_the_worst_comes_first(folder: Folder) -> None:
-    folder.commit(both(CASE, 10.0, 10.0))
-    folder.commit(both(CASE, 12.0, Outcome.COMPILE_ERROR))
-    folder.commit(both(CASE, 9.0, 10.0))
+    for n in range(12):
+        folder.commit(both(CASE, 10.0 + 0.01 * (n % 3), 10.0 + 0.01 * (n % 2)))
+    for n in range(12):
+        folder.commit(both(CASE, 12.0 + 0.01 * (n % 3), Outcome.COMPILE_ERROR if n < 2 else 8.0 + 0.01 * (n % 2)))
     found = events(load(folder.path))
-    assert names(found) == ["faster worked-round", "fixed as-shipped", "broken as-shipped", "slower worked-round"]
-    assert found[3].ratio == pytest.approx(1.2)
+    assert names(found) == ["faster as-shipped", "fixed as-shipped", "broken as-shipped", "slower worked-round"]
+    (slower,) = (event for event in found if event.verdict is Verdict.SLOWER)
+    assert slower.ratio == pytest.approx(1.2, abs=0.01)
+    assert (slower.before.commit, slower.after.commit) == (folder.commits[11], folder.commits[12])
 
 
-def test_a_change_within_the_noise_is_none(folder: Folder) -> None:
-    folder.commit(both(CASE, 10.0, 10.0))
-    folder.commit(both(CASE, 10.9, 10.1))
+def test_a_short_history_knows_noise_from_what_one_library_differs_by_from_itself(folder: Folder) -> None:
+    for n, values in enumerate([(10.0, 10.05), (10.04, 10.0), (10.0, 10.06), (10.02, 10.0), (14.0, 14.05)]):
+        folder.commit(both(CASE, *values), artifact=f"build {n}")
+    found = events(load(folder.path))
+    assert sorted(names(found)) == ["slower as-shipped", "slower worked-round"]
+    assert {event.after.commit for event in found} == {folder.commits[4]}
+
+
+def test_a_short_history_whose_noise_nobody_knows_tells_no_step(folder: Folder) -> None:
+    for value in (10.0, 10.1, 14.0):
+        folder.commit(both(CASE, value, value))
     assert events(load(folder.path)) == []
 
 
-def test_what_one_library_differs_by_from_itself_is_noise_and_hides_smaller_changes(folder: Folder) -> None:
-    folder.commit(both(CASE, 10.0, 12.0), artifact="one")
-    folder.commit(both(CASE, 11.5, 15.0))
+def test_a_step_lies_where_the_artifact_changed_and_is_none_where_it_did_not(folder: Folder) -> None:
+    for n in range(30):
+        level_ms = 10.0 if n < 10 else 12.0 if n < 20 else 14.0
+        folder.commit({(CASE, "worked-round"): level_ms + 0.02 * (n % 3)}, artifact="old" if n < 11 else "new")
     (event,) = events(load(folder.path))
-    assert event.series.quirks == "as-shipped"
-    assert event.noise == pytest.approx(0.2)
-
-
-def test_without_intervals_nothing_is_called_slower(folder: Folder) -> None:
-    for value in (10.0, 20.0):
-        file = folder.commit(both(CASE, value, value))
-        data = json.loads(file.read_text())
-        data["results"]["latency.Wall.time_inference"][5:] = []
-        file.write_text(json.dumps(data))
-    assert events(load(folder.path)) == []
+    assert event.after.commit == folder.commits[11]
 
 
 def test_a_lost_device_is_no_event_and_hides_none(folder: Folder) -> None:

@@ -12,7 +12,7 @@ from harness.judge.stats.controls import Fitness, Probe, Probed, gauge
 from harness.judge.stats.engine import Plan, compare, judge_turns, turn_of
 from harness.judge.stats.fdr import hold
 from harness.judge.stats.geomean import Flip, Overall, flips, overall
-from harness.judge.stats.history import History, Step, segment, threshold
+from harness.judge.stats.history import History, Step, segment
 from harness.judge.stats.noise import NoiseEstimate, estimate_noise
 from harness.judge.stats.pair import Change, Rules
 from harness.judge.stats.samples import Limits, Quality, check
@@ -47,5 +47,4 @@ __all__ = [
     "hold",
     "overall",
     "segment",
-    "threshold",
 ]

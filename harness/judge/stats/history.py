@@ -1,53 +1,71 @@
-"""A series over its commits: where it stepped, which points were mere outliers, and how much it usually moves.
+"""A series over its commits: where it stepped, by how much, how sure that is, and which points were mere outliers.
 
-Potts segmentation proposes steps, as in asv; a step then has to pass a permutation test, as in E-divisive, and what
-fails is merged, weakest first, as in Otava's second pass. Permuting assumes nothing of the noise but that its points
-are exchangeable; where neighbours resemble each other, the step has to be larger in proportion. A run of one or two
-points that comes back is an outlier, found by Hampel's filter. Potts: Boysen et al., Annals of Statistics 37 (2009);
-its search: Jackson et al., IEEE Signal Processing Letters 12 (2005); E-divisive: Matteson and James, JASA 109 (2014).
+Steps are sought by least squares in stretches of every length (seeded binary segmentation: Kovács et al., Biometrika
+110, 2023), which takes time near-linear in the points. Each then has to be certain between its neighbours, weakest
+first, or is merged away. A run of one or two points that comes back is an outlier, found by Hampel's filter. The test
+of one step is `harness.judge.stats.step`.
 """
 
 from __future__ import annotations
 
+import bisect
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from harness.judge.stats import robust
-from harness.judge.stats.samples import as_numbers, effective_size, is_time
+from harness.judge.stats.samples import as_numbers, is_time
+from harness.judge.stats.session import Noise
+from harness.judge.stats.step import (
+    FEWEST_A_SIDE,
+    Fit,
+    best_step,
+    centred,
+    detrended,
+    inflation,
+    p_shuffled,
+    tick_of,
+)
 
-WINDOW = 30
-"""Commits that a series' threshold looks back on (rustc-perf, docs/comparison-analysis.md)."""
+ALPHA = 0.001
+"""Chance of any step in a series that has none, of one look. Looks at a series that grows by a commit repeat most of
+what was seen: in twelve of them it stays below 0.5 % (docs/power.md)."""
 FEWEST = 6
-"""Fewest points of a series in which a step can be told."""
+"""Fewest points of a series in which a step can be told by itself."""
 REACH = 2
 """An outlier comes back within this many points."""
 OUTLIER = 4.0
 """Standard deviations from its neighbours' median that make a point an outlier."""
-
-PERMUTATIONS = 999
-RESTLESS = 0.25
-"""A series whose points are worth less than this share of their number drifts."""
+SHORTEST = 6
+"""Points of the shortest stretches in which steps are sought."""
+GROWTH = math.sqrt(2)
+"""Of the stretches' length, from one to the next."""
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Step:
-    """A change that stayed."""
+    """A change that stayed. Relative numbers are fractions: 0.05 is 5 % slower."""
 
     index: int
     """First point after it, counted in the series as given."""
     relative: float
-    """Fraction: 0.05 is 5 % slower."""
+    low: float
+    high: float
+    """Interval of `relative` at 99 %, its place taken as known."""
     before_ms: float
     after_ms: float
+    """Both sides of it, where a trend would have them at its place."""
     p: float
     """p-value, for all places together."""
+    trend: bool = False
+    """Whether the series moves steadily besides."""
 
 
 @dataclass(frozen=True)
@@ -57,133 +75,157 @@ class History:
     steps: tuple[Step, ...] = ()
     outliers: tuple[int, ...] = ()
     reasons: tuple[str, ...] = ()
-    """Why nothing, or not all of it, could be judged."""
+    """Why nothing could be judged."""
 
     @property
     def judged(self) -> bool:
         """Whether there was enough to tell a step."""
-        return not self.reasons or bool(self.steps)
+        return not self.reasons
 
 
-def segment(locations_ms: Sequence[float], alpha: float = 0.005, relevant: float = 0.0) -> History:
+def segment(
+    locations_ms: Sequence[float], alpha: float = ALPHA, relevant: float = 0.0, noise: Noise | None = None
+) -> History:
     """Find the steps of a series: one location per commit, in commit order; a missing point is NaN.
 
     `alpha` is the chance of any step in a series that has none; steps smaller than `relevant` (a fraction) are merged.
-    Never raises for data: what is not a positive number is left out.
+    `noise` is what is known of sessions beforehand; without it fewer than `FEWEST` points tell nothing. Never raises
+    for data: what is not a positive number is left out.
     """
     values = as_numbers(locations_ms)
     valid = [index for index, value in enumerate(values) if is_time(value)]
-    if len(valid) < FEWEST:
-        return History(reasons=(f"{len(valid)} points; at least {FEWEST} are needed",))
     logs = np.log(np.asarray([values[index] for index in valid]))
-    noise = _noise(logs)
-    odd = _outliers(logs, noise)
+    if len(valid) < FEWEST:
+        if noise is None or not noise.known or len(valid) < 2:
+            return History(reasons=(f"{len(valid)} points; at least {FEWEST} are needed",))
+        return History(tuple(_jumps(logs, valid, alpha, math.log1p(relevant), noise)))
+    spread = max(_spread(logs), tick_of(logs) / 2)
+    odd = _outliers(logs, spread)
     kept = np.flatnonzero(~odd)
-    steady = logs[kept]
-    cuts = _significant(steady, _propose(steady, noise), alpha, math.log1p(relevant))
+    search = _Search(logs[kept], alpha, math.log1p(relevant))
+    found = search.certain(_proposed(logs[kept], spread))
     return History(
-        steps=tuple(_step(steady, cuts, number, valid[kept[cuts[number]]]) for number in range(1, len(cuts) - 1)),
+        steps=tuple(_step(fit, p, valid[kept[cut]]) for cut, fit, p in found),
         outliers=tuple(valid[index] for index in np.flatnonzero(odd)),
-        reasons=_restless(steady, cuts),
     )
 
 
-def threshold(locations_ms: Sequence[float], default: float = 0.05) -> float:
-    """Largest change from one commit to the next that is usual for a series, as a fraction: Q3 + 3 IQR over 30.
+def _jumps(logs: Array, valid: Sequence[int], alpha: float, relevant: float, noise: Noise) -> Iterator[Step]:
+    """Of a short series, whose own points say too little of its noise: neighbours further apart than is known of it."""
+    from scipy.special import stdtr
 
-    rustc-perf's rule. With fewer than ten changes to learn from it is `default`, or what they show if that is more.
-    """
-    values = [value for value in as_numbers(locations_ms) if is_time(value)][-WINDOW - 1 :]
-    moves = [abs(math.log(after / before)) for before, after in pairwise(values)]
-    if not moves:
-        return default
-    first, third = robust.quantile(moves, 0.25), robust.quantile(moves, 0.75)
-    usual = math.expm1(third + 3 * (third - first))
-    return usual if len(moves) >= 10 else max(usual, default)
+    error = noise.sd * math.sqrt(2)
+    for place, jump in enumerate(np.diff(logs).tolist(), 1):
+        p = min(1.0, 2 * float(stdtr(noise.df, -abs(jump) / error)) * (len(logs) - 1))
+        if p <= alpha and abs(jump) > relevant:
+            fit = Fit(place, jump, error, noise.df, float(logs[place - 1]), p, trend=False, alike=1.0)
+            yield _step(fit, p, valid[place])
 
 
-def _noise(logs: Array) -> float:
+def _spread(logs: Array) -> float:
     """Standard deviation about the steps: from neighbours' differences, which a step moves only once."""
     return robust.MAD_TO_SD * float(np.median(np.abs(np.diff(logs)))) / math.sqrt(2)
 
 
-def _outliers(logs: Array, noise: float) -> NDArray[np.bool_]:
+def _outliers(logs: Array, spread: float) -> NDArray[np.bool_]:
     """Points far from the median of their neighbourhood, which shrinks to stay symmetric at both ends."""
-    odd = np.zeros(len(logs), bool)
-    for index in range(len(logs)):
-        reach = min(REACH, index, len(logs) - 1 - index)
-        near = logs[index - reach : index + reach + 1]
-        odd[index] = abs(logs[index] - np.median(near)) > OUTLIER * noise
-    return odd
+    middles = logs.copy()
+    for reach in range(1, REACH + 1):
+        width = 2 * reach + 1
+        if len(logs) >= width:
+            middles[reach : len(logs) - reach] = np.median(sliding_window_view(logs, width), axis=1)
+    found: NDArray[np.bool_] = np.abs(logs - middles) > OUTLIER * spread
+    return found
 
 
-def _propose(logs: Array, noise: float) -> list[int]:
-    """Cuts of the least-squares Potts fit with at least two points a segment, 0 and the length included."""
-    count = len(logs)
-    penalty = 2 * max(noise, 1e-12) ** 2 * math.log(count)
-    sums, squares = np.concatenate([[0.0], np.cumsum(logs)]), np.concatenate([[0.0], np.cumsum(logs**2)])
-    best = np.full(count + 1, math.inf)
-    best[0], last = -penalty, np.zeros(count + 1, int)
-    for end in range(2, count + 1):
-        starts = np.arange(end - 1)
-        cost = squares[end] - squares[starts] - (sums[end] - sums[starts]) ** 2 / (end - starts)
-        total = best[starts] + cost + penalty
-        last[end] = int(total.argmin())
-        best[end] = total[last[end]]
-    cuts = [count]
-    while cuts[-1] > 0:
-        cuts.append(int(last[cuts[-1]]))
-    return cuts[::-1]
-
-
-def _significant(logs: Array, cuts: list[int], alpha: float, relevant: float) -> list[int]:
-    """Merge across the least certain cut until every cut left is certain and relevant."""
-    while len(cuts) > 2:
-        certainty = [_p(logs, cuts, number) for number in range(1, len(cuts) - 1)]
-        small = [abs(_change(logs, cuts, number)) < relevant for number in range(1, len(cuts) - 1)]
-        weakest = max(range(len(certainty)), key=lambda number: (small[number], certainty[number]))
-        if certainty[weakest] <= alpha and not small[weakest]:
-            break
-        cuts = cuts[: weakest + 1] + cuts[weakest + 2 :]
+def _proposed(logs: Array, spread: float) -> list[int]:
+    """Places where a step explains much of some stretch, the best first chosen, and only one of each stretch."""
+    least = 2 * math.log(len(logs)) * max(spread, 1e-12) ** 2
+    cuts: list[int] = []
+    for _, begin, end, cut in sorted(_candidates(logs, least), reverse=True):
+        if bisect.bisect_right(cuts, begin) == bisect.bisect_left(cuts, end):
+            bisect.insort(cuts, cut)
     return cuts
 
 
-def _p(logs: Array, cuts: list[int], number: int) -> float:
-    """p-value of one cut given its neighbours, for all places where the series could have been cut."""
-    window, cut = logs[cuts[number - 1] : cuts[number + 1]], cuts[number] - cuts[number - 1]
-    observed = _explained(window[None, :])[0, cut - 1] / _resemblance(logs, cuts)
-    shuffled = np.random.default_rng(PERMUTATIONS).permuted(np.tile(window, (PERMUTATIONS, 1)), axis=1)
-    as_large = int(np.count_nonzero(_explained(shuffled)[:, 1:-1].max(axis=1) >= observed * (1 - 1e-9)))
-    return min(1.0, (1 + as_large) / (1 + PERMUTATIONS) * len(logs) / len(window))
+def _candidates(logs: Array, least: float) -> Iterator[tuple[float, int, int, int]]:
+    """The best cut of each stretch that explains at least so much of the squares: explained, begin, end and cut."""
+    lengths = {len(logs)}
+    length = float(SHORTEST)
+    while length < len(logs):
+        lengths.add(int(length))
+        length *= GROWTH
+    for count in lengths:
+        begins = np.unique(np.append(np.arange(0, len(logs) - count, max(1, count // 3)), len(logs) - count))
+        rows = sliding_window_view(logs, count)[begins]
+        left = np.arange(1, count)
+        sums = np.cumsum(rows - rows.mean(axis=1, keepdims=True), axis=1)[:, :-1]
+        explained = (sums**2 * (count / (left * (count - left))))[:, FEWEST_A_SIDE - 1 : count - FEWEST_A_SIDE]
+        best = explained.argmax(axis=1)
+        most = np.take_along_axis(explained, best[:, None], axis=1)[:, 0]
+        for place in np.flatnonzero(most > least).tolist():
+            begin = int(begins[place])
+            yield float(most[place]), begin, begin + count, begin + FEWEST_A_SIDE + int(best[place])
 
 
-def _resemblance(logs: Array, cuts: list[int]) -> float:
-    """How many neighbouring points are worth one independent point, between the cuts; 1 for white noise."""
-    residuals = np.concatenate([logs[a:b] - logs[a:b].mean() for a, b in pairwise(cuts)])
-    return len(logs) / effective_size(residuals.tolist()) if np.ptp(residuals) > 1e-12 else 1.0
+class _Search:
+    """What is left of proposed cuts when every one has to be certain between its neighbours."""
+
+    def __init__(self, logs: Array, alpha: float, relevant: float) -> None:
+        self._logs, self._alpha, self._relevant = logs, alpha, relevant
+        self._alike = 1.0
+
+    def certain(self, proposed: Sequence[int]) -> list[tuple[int, Fit, float]]:
+        """Cuts with their fit and p-value; what is left of them is also looked at as parts of one series."""
+        cuts = [0, *proposed, len(self._logs)]
+        looked = self._merged(cuts)
+        if looked:
+            self._alike = self._resemblance(cuts, trend=any(fit.trend for fit, _ in looked))
+            looked = self._merged(cuts)
+        return [(cut, *look) for cut, look in zip(cuts[1:-1], looked, strict=True)]
+
+    def _merged(self, cuts: list[int]) -> list[tuple[Fit, float]]:
+        """Merge across the least certain cut, and look at its neighbours again, until every cut is certain."""
+        looked = [self._look(cuts, number) for number in range(1, len(cuts) - 1)]
+        while looked:
+            weakest = max(range(len(looked)), key=lambda number: self._weakness(*looked[number]))
+            small, p = self._weakness(*looked[weakest])
+            if not small and p <= self._alpha:
+                break
+            del looked[weakest], cuts[weakest + 1]
+            for number in (weakest, weakest + 1):
+                if 1 <= number <= len(looked):
+                    looked[number - 1] = self._look(cuts, number)
+        return looked
+
+    def _resemblance(self, cuts: list[int], *, trend: bool) -> float:
+        """How many neighbouring points are worth one, by what all of the series leaves."""
+        parts = [detrended(self._logs[a:b]) if trend else centred(self._logs[a:b]) for a, b in pairwise(cuts)]
+        return inflation(np.concatenate(parts), len(parts) * (1 + trend))
+
+    def _weakness(self, fit: Fit, p: float) -> tuple[bool, float]:
+        return abs(fit.shift) < self._relevant, p
+
+    def _look(self, cuts: list[int], number: int) -> tuple[Fit, float]:
+        """The best step between the neighbours of a cut, which is moved there."""
+        begin, end = cuts[number - 1], cuts[number + 1]
+        between = self._logs[begin:end]
+        fit = best_step(between, self._alike)
+        cuts[number] = begin + fit.cut
+        share = (end - begin) / len(self._logs)
+        p = fit.p if fit.p > self._alpha * share else max(fit.p, p_shuffled(between, fit))
+        return fit, min(1.0, p / share)
 
 
-def _restless(logs: Array, cuts: list[int]) -> tuple[str, ...]:
-    worth = len(logs) / _resemblance(logs, cuts)
-    if worth >= RESTLESS * len(logs):
-        return ()
-    return (f"the series drifts: its {len(logs)} points are worth {worth:.0f}, and smaller steps cannot be told",)
-
-
-def _explained(rows: Array) -> Array:
-    """Sum of squares that a cut after each point but the last explains, for each row."""
-    count = rows.shape[1]
-    left = np.arange(1, count)
-    sums = np.cumsum(rows - rows.mean(axis=1, keepdims=True), axis=1)[:, :-1]
-    return np.asarray(sums**2 * count / (left * (count - left)))
-
-
-def _change(logs: Array, cuts: list[int], number: int) -> float:
-    before, after = logs[cuts[number - 1] : cuts[number]], logs[cuts[number] : cuts[number + 1]]
-    return float(after.mean() - before.mean())
-
-
-def _step(logs: Array, cuts: list[int], number: int, index: int) -> Step:
-    before, after = logs[cuts[number - 1] : cuts[number]], logs[cuts[number] : cuts[number + 1]]
-    low, high = math.exp(robust.location(before.tolist())), math.exp(robust.location(after.tolist()))
-    return Step(index, high / low - 1, low, high, _p(logs, cuts, number))
+def _step(fit: Fit, p: float, index: int) -> Step:
+    half, before_ms = fit.half_width(0.01), math.exp(fit.before)
+    return Step(
+        index,
+        relative=math.expm1(fit.shift),
+        low=math.expm1(fit.shift - half),
+        high=math.expm1(fit.shift + half),
+        before_ms=before_ms,
+        after_ms=before_ms * math.exp(fit.shift),
+        p=p,
+        trend=fit.trend,
+    )
