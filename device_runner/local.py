@@ -8,16 +8,19 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from device_runner.device import Identity, Pushed, ShellResult
+from device_runner.device import Identity, Pulse, Pushed, ShellResult, Steadiness, T, ThermalLimits
 from device_runner.failures import RigFailure
 from device_runner.hardware import chip_and_board
 from device_runner.rpc_device import RpcDevice
+from device_runner.stability.host_gpu import pulses, source, steadily
+from device_runner.stability.host_gpu.reading import Source
 from device_runner.transport.base import RemoteProcess
 from device_runner.transport.quoting import quoted
 
@@ -86,6 +89,19 @@ class LocalTransport:
 
 class LocalDevice(RpcDevice):
     """This host's own OpenCL device."""
+
+    @cached_property
+    def _gpu(self) -> Source | str:
+        """What tells of its clock and heat, or why nothing does."""
+        return source(self.described.name)
+
+    def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
+        """Do `work`, and say whether the GPU kept its pace, as far as its driver tells; nothing is set."""
+        return steadily(work, self._gpu)
+
+    def pulses(self, limits: ThermalLimits) -> Callable[[], Pulse]:
+        """What looks at the GPU's clock and heat."""
+        return pulses(self._gpu)
 
     def _identity(self, opencl: Mapping[str, Any]) -> Identity:
         return Identity(
