@@ -58,7 +58,7 @@ KINDS = (
     Kind("clml_runtime", "the functional model of CLML, compiled for the installed TVM"),
     Kind("isa_toolchains", "Mesa's compiler for Adreno GPUs, unpacked"),
     Kind("isa_program", "what hands kernels to Mesa's compiler, compiled"),
-    Kind("isa_kernels", "what Mesa's compiler made of a kernel"),
+    Kind("isa_kernels", "what Mesa's compiler made of kernels"),
     Kind("probe", "what asks a device's OpenCL, compiled for its kind of processor"),
     Kind("peaks", "what a device can do at best, as measured on it"),
     Kind("record_indexes", "where the records of a file are"),

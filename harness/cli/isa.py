@@ -68,7 +68,7 @@ def isa(
     Nothing is executed, and the numbers are no times: docs/isa.md says what they mean. The device is asked for its
     image limits, as by `build`. Exit code 3 if the compiler refuses a kernel.
     """
-    from harness.cli import isa_text
+    from harness.cli import isa_sides, isa_text
     from harness.cli.screen import out_json, out_whole
     from harness.isa.compiled import check_gpus
     from harness.isa.toolchain import need
@@ -79,6 +79,8 @@ def isa(
         return
     gpus = list(dict.fromkeys(name.strip() for name in gpu.split(",")))
     check_gpus(gpus)
+    if against:
+        isa_sides.check(against)
     toolchain = need(cache_root())
     sides, remarks = _sides(toolchain, what, gpus, against, device, config)
     if asm:

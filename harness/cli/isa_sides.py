@@ -28,22 +28,25 @@ def artifacts(what: CaseOptions, device: str, screen: Screen) -> tuple[dict[str,
     return _built(what.request(), device, screen)
 
 
+def check(against: str) -> None:
+    """Raise UsageError for what cannot be compared with, before anything is built."""
+    from harness.compiler.releases import RELEASES
+
+    if not (Path(against).is_file() or "-" in against or against[:1].isdigit()):
+        what = "no file of records, no case and no release of TVM"
+        raise UsageError(f"{against} is {what}", hint=f"known releases are {', '.join(RELEASES)}")
+
+
 def opposite(
     against: str, built: Mapping[str, str], what: CaseOptions, device: str, config: Path, screen: Screen
 ) -> dict[str, Opposite]:
     """What each case is compared with, by case. Raises UsageError if there is nothing."""
-    from harness.compiler.releases import RELEASES
-
     if Path(against).is_file():
         found = _of_records(Path(against), built)
     elif "-" in against:
         found = _of_cases(against, built, what, device, screen)
-    elif against in RELEASES or against[:1].isdigit():
-        found = _of_release(against, built, what, device, config, screen)
     else:
-        raise UsageError(
-            f"{against} is no file of records, no case and no release of TVM", hint=f"known are {', '.join(RELEASES)}"
-        )
+        found = _of_release(against, built, what, device, config, screen)
     if not found:
         raise UsageError(f"{against} has nothing to compare {', '.join(built)} with", hint="choose other cases")
     return found

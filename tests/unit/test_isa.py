@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import stat
 import sys
@@ -17,7 +18,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from device_runner.failures import Failure
-from harness.cli import app
+from harness import tables
+from harness.cli import app, isa_sides, isa_text
 from harness.failures import UsageError
 from harness.isa import apt, compiled, pinned, runner, sandbox
 from harness.isa.compiled import CompiledKernel, compile_kernels
@@ -263,6 +265,49 @@ def test_an_inference_is_known_if_every_kernel_is(toolchain: Toolchain, tmp_path
     assert run is not None
     assert known.per_inference("instructions_run") == run * 1000 * 2
     assert [one.name for one in whole.refused] == ["refused"]
+
+
+def test_what_is_printed_fits_a_terminal_and_names_what_changed(
+    toolchain: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tables, "terminal_width", lambda *_: 80)
+    base, head = networks(toolchain, tmp_path)
+    heavier = with_kernel(head, "nested_loops", spills=3)
+    isa_text.show(toolchain, [isa_text.Side(heavier, base, "0.26.0")], [])
+    isa_text.show(toolchain, [isa_text.Side(head, None, "")], [])
+    shown = capsys.readouterr().out
+    assert [line for line in shown.splitlines() if len(line) > 80] == []
+    words = " ".join(shown.split())
+    assert "nested_loops heavier" in words
+    assert "0 → 3" in words
+    assert "refused: kernel-build-error: the open compiler refuses it: line 4" in words
+    assert toolchain.mesa in words
+
+
+def test_programs_get_every_number(toolchain: Toolchain, tmp_path: Path) -> None:
+    base, head = networks(toolchain, tmp_path)
+    told = isa_text.plain(toolchain, [isa_text.Side(with_kernel(head, "array", waves=2), base, "0.26.0")])
+    assert json.loads(json.dumps(told, allow_nan=False)) == told
+    kernels = {kernel["name"]: kernel for kernel in told["cases"][0]["kernels"]}
+    assert kernels["array"]["statistics"]["waves"] == 2
+    assert kernels["unknown_trips"]["instructions_run_per_inference"] is None
+    assert kernels["refused"]["outcome"] == "kernel-build-error"
+    assert [(one["name"], one["change"]) for one in told["differences"][0]["kernels"]] == [("array", "heavier")]
+
+
+def test_machine_code_is_shown_of_both_sides(toolchain: Toolchain, tmp_path: Path) -> None:
+    base, head = networks(toolchain, tmp_path)
+    alone = isa_text.assembly([isa_text.Side(head, None, "")], "array")
+    assert "; array of case for a740" in alone
+    assert "stp.u32" in alone
+    assert "the same on both sides" in isa_text.assembly([isa_text.Side(head, base, "0.26.0")], "array")
+    with pytest.raises(UsageError, match="array"):
+        isa_text.assembly([isa_text.Side(head, None, "")], "arra")
+
+
+def test_what_cannot_be_compared_with_is_refused_at_once() -> None:
+    with pytest.raises(UsageError, match=r"0\.27"):
+        isa_sides.check("nothing")
 
 
 def test_an_unknown_gpu_lists_the_known(toolchain: Toolchain, tmp_path: Path) -> None:
