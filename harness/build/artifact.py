@@ -21,6 +21,8 @@ INPUTS, OUTPUTS = "inputs.npz", "outputs.npz"
 """Of the oracle."""
 OTHER_OUTPUTS = "other-outputs.npz"
 """The oracle's answers to other inputs."""
+RANGE = "range.json"
+"""How large the network's numbers become (`harness.build.value_range`)."""
 LABELLED = "labelled.npz"
 """Labelled inputs, their classes, and those that the oracle gives them; only of a model that has labelled data."""
 

@@ -52,6 +52,11 @@ def oracle_job(
     return Job("oracle", key_of({"compile": key, "seed": seed}), title, payload)
 
 
+def range_job(oracle: Job, title: str) -> Job:
+    """The job that measures how large the numbers of an oracle's network become."""
+    return Job("range", key_of({"range": oracle.key}), title, oracle.payload)
+
+
 def plain_inputs(inputs: Path | Inputs) -> str | dict[str, str]:
     """A model's inputs as JSON takes them."""
     return str(inputs) if isinstance(inputs, Path) else {name: str(drawn) for name, drawn in inputs.items()}

@@ -43,7 +43,7 @@ def origin(file: Path, inputs: Values, output: int) -> str:
 
     model = load(file)
     start = model.graph.output[output].name
-    return named_origin(model, _values(model, inputs), start)
+    return named_origin(model, values_of(model, inputs), start)
 
 
 def named_origin(model: Any, values: Values, start: str) -> str:
@@ -70,7 +70,7 @@ def named_origin(model: Any, values: Values, start: str) -> str:
     )
 
 
-def _values(model: Any, inputs: Values) -> dict[str, Array]:
+def values_of(model: Any, inputs: Values) -> dict[str, Array]:
     """What every operator of the network makes of the inputs, where it is a tensor of real numbers."""
     import onnx
     import tvm

@@ -16,6 +16,7 @@ from harness.failures import OracleNotFinite
 
 if TYPE_CHECKING:
     from device_runner.device import Array
+    from harness.models.spec import InputSpec
 
 
 def answer(request: dict[str, Any], seed: int, given: str | dict[str, str], labelled: str, out: Path) -> dict[str, Any]:
@@ -32,17 +33,13 @@ def answer(request: dict[str, Any], seed: int, given: str | dict[str, str], labe
     from harness.build.artifact import INPUTS, LABELLED, OTHER_OUTPUTS, OUTPUTS
     from harness.build.compile import compile_model
     from harness.build.top_class import top_classes
-    from harness.cases.distribution import Distribution
     from harness.cases.request import CompileRequest
-    from harness.models.given_inputs import load_inputs
     from harness.models.labelled import load_labelled
-    from harness.models.spec import InputSpec, seeded_inputs
+    from harness.models.spec import InputSpec
 
     compiled = compile_model(CompileRequest(**request), out)
     specs = [InputSpec(name, tuple(shape), dtype) for name, shape, dtype in compiled.inputs]
-    drawn = {} if isinstance(given, str) else {name: Distribution.parse(text) for name, text in given.items()}
-    file = Path(given) if isinstance(given, str) else None
-    inputs = load_inputs(file, specs) if file else seeded_inputs(specs, seed, drawn)
+    inputs = inputs_of(given, specs, seed)
     machine = relax.VirtualMachine(tvm.runtime.load_module(str(out / compiled.library)), tvm.cpu())
 
     def ask(arrays: Mapping[str, Array]) -> list[Array]:
@@ -52,16 +49,28 @@ def answer(request: dict[str, Any], seed: int, given: str | dict[str, str], labe
     began = time.monotonic()
     answers = ask(inputs)
     run_s = time.monotonic() - began
-    _require_finite(answers, Path(request["model_file"]), inputs, file)
+    _require_finite(answers, Path(request["model_file"]), inputs, Path(given) if isinstance(given, str) else None)
     save_arrays(out / INPUTS, list(inputs.values()))
     save_arrays(out / OUTPUTS, answers)
-    save_arrays(out / OTHER_OUTPUTS, _or_none(lambda: ask(seeded_inputs(specs, seed + 1, drawn))))
+    drawn = {} if isinstance(given, str) else given
+    save_arrays(out / OTHER_OUTPUTS, _or_none(lambda: ask(inputs_of(drawn, specs, seed + 1))))
     if labelled:
         data = load_labelled(Path(labelled), specs)
         classes = top_classes(lambda batch: ask({specs[0].name: batch}), data.inputs, specs[0].shape[0])
         save_arrays(out / LABELLED, [data.inputs, data.labels, classes])
     (out / compiled.library).unlink()  # only its answers are needed
     return {"run_s": run_s}
+
+
+def inputs_of(given: str | Mapping[str, str], specs: Sequence[InputSpec], seed: int) -> dict[str, Array]:
+    """The inputs of a file, or those that are drawn, some of them as is said."""
+    from harness.cases.distribution import Distribution
+    from harness.models.given_inputs import load_inputs
+    from harness.models.spec import seeded_inputs
+
+    if isinstance(given, str):
+        return load_inputs(Path(given), specs)
+    return seeded_inputs(specs, seed, {name: Distribution.parse(text) for name, text in given.items()})
 
 
 def _or_none(ask: Callable[[], list[Array]]) -> list[Array]:

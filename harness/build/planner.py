@@ -12,9 +12,9 @@ from pathlib import Path
 
 from device_runner.device import Identity
 from device_runner.names import suggestion
-from harness.build.keys import compile_job, oracle_job, plain_inputs, reference_job
+from harness.build.keys import compile_job, oracle_job, plain_inputs, range_job, reference_job
 from harness.build.link import host_triple, linker_version
-from harness.cases.case import Case
+from harness.cases.case import Case, Precision
 from harness.cases.model import OnnxModel, model_name
 from harness.cases.plan import Budget, Job, Plan
 from harness.cases.request import WORKED_AROUND, CompileRequest, QuirkPolicy
@@ -76,10 +76,13 @@ def plan_case(
     source = _source(suite, case.model)
     file = source.onnx_file(cache / MODELS)
     request = _request(case, file, identity, policy)
+    oracle = plan_oracle(suite, case.model, cache)
+    half = case.precision is not Precision.FLOAT32
     return Plan(
         case=case,
         compile=compile_job(request, _digest(source, file), case.id),
-        oracle=plan_oracle(suite, case.model, cache),
+        oracle=oracle,
+        range=range_job(oracle, f"range of {case.model}") if half else None,
         quirks=tuple(request.quirks),
         relative_tolerance=suite.relative_tolerance(case),
         budget=Budget(suite.budget_s, suite.samples, suite.limits.run_s, quick, sustain_s),

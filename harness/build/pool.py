@@ -35,6 +35,9 @@ LOOK_EVERY_S = 1.0
 KEPT = (failures.CompileFailure.outcome, failures.OracleNotFinite.outcome)
 """Failures that the same input gives again."""
 
+ABOUT_THE_MODEL = ("oracle", "range")
+"""Jobs that leave answers, and no library."""
+
 Watcher = Callable[[Job, str, float], None]
 """Told (job, state, seconds): `queued`, `building`, the compiler's steps (`building: lower`), then `built`, `reused` or
 `failed`."""
@@ -58,7 +61,8 @@ class Builder:
     ) -> None:
         """`forked` is for many small jobs: workers are forked from processes that have the compiler loaded."""
         artifacts = Store(root, "artifacts")
-        self._stores = {"compile": artifacts, "reference": artifacts, "oracle": Store(root, "oracles")}
+        answers = Store(root, "oracles")
+        self._stores = {"compile": artifacts, "reference": artifacts, "oracle": answers, "range": answers}
         self._limits = limits
         self._watch = watch
         self._starter: Starter = Forked() if forked else FromNothing(worker)
@@ -199,7 +203,7 @@ def _keep(job: Job, scratch: Path, evidence: str, seconds: float) -> None:
             raise _revive(failure)
         (scratch / LIBRARY).unlink(missing_ok=True)
         (scratch / FAILURE).write_text(json.dumps(failure), encoding="utf-8")
-    elif job.kind != "oracle":
+    elif job.kind not in ABOUT_THE_MODEL:
         manifest = {**result["done"], "sha256": sha256_of(scratch / result["done"]["library"]), "worker_s": seconds}
         (scratch / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
     (scratch / RESULT).unlink()
@@ -228,7 +232,7 @@ def _read(job: Job, folder: Path, *, reused: bool) -> Artifact | Answers | Failu
     try:
         if (folder / FAILURE).exists():
             return _revive(json.loads((folder / FAILURE).read_text(encoding="utf-8")))
-        if job.kind == "oracle":
+        if job.kind in ABOUT_THE_MODEL:
             return Answers(folder, reused)
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         library = folder / Path(manifest["library"]).name

@@ -63,7 +63,13 @@ def _reference(job: dict[str, Any], out: Path) -> dict[str, Any]:
     return dataclasses.asdict(compile_reference(job["request"], out))
 
 
-_JOBS = {"compile": _compile, "oracle": _answer, "reference": _reference}
+def _range(job: dict[str, Any], out: Path) -> dict[str, Any]:
+    from harness.build.value_range import measure_range
+
+    return measure_range(job["request"], job["seed"], job["inputs"], out)
+
+
+_JOBS = {"compile": _compile, "oracle": _answer, "reference": _reference, "range": _range}
 
 
 def _describe(error: BaseException, out: Path) -> dict[str, str]:

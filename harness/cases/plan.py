@@ -50,10 +50,12 @@ class Plan:
     changes: tuple[str, ...] = ()
     """What is changed in the model that was given before it is compiled, for a person."""
     thermal_limits: ThermalLimits = field(default_factory=ThermalLimits)
+    range: Job | None = None
+    """Measures how large the network's numbers become; only in half precision, whose range they may leave."""
     reference: Job | None = None
     """Makes the reference kernel that is timed in the same session."""
 
     @property
     def jobs(self) -> tuple[Job, ...]:
         """All that has to be made before it can be run and timed."""
-        return (self.compile, self.oracle, *([self.reference] if self.reference else []))
+        return (self.compile, self.oracle, *(job for job in (self.range, self.reference) if job))

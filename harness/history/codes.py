@@ -20,6 +20,7 @@ CODES = {
     Outcome.COMPILER_CRASH: 31,
     Outcome.COMPILE_TIMEOUT: 32,
     Outcome.ORACLE_NOT_FINITE: 40,
+    Outcome.OUT_OF_RANGE: 41,
 }
 
 _OUTCOMES = {code: outcome for outcome, code in CODES.items()}

@@ -23,6 +23,7 @@ class Outcome(str, Enum):
     OK = "ok"
     WRONG_RESULT = "wrong-result"
     ORACLE_NOT_FINITE = "oracle-not-finite"
+    OUT_OF_RANGE = "out-of-range"
     COMPILE_ERROR = "compile-error"
     COMPILER_CRASH = "compiler-crash"
     COMPILE_TIMEOUT = "compile-timeout"
@@ -51,6 +52,7 @@ _OWNERS = {
     Outcome.OK: Owner.NOBODY,
     Outcome.WRONG_RESULT: Owner.PATH,
     Outcome.ORACLE_NOT_FINITE: Owner.MODEL,
+    Outcome.OUT_OF_RANGE: Owner.MODEL,
     Outcome.COMPILE_ERROR: Owner.COMPILER,
     Outcome.COMPILER_CRASH: Owner.COMPILER,
     Outcome.COMPILE_TIMEOUT: Owner.COMPILER,

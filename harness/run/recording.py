@@ -14,6 +14,7 @@ from harness.build.artifact import Artifact
 from harness.cases.case import Case
 from harness.cases.plan import Plan
 from harness.compiler.installed import harness_version, versions
+from harness.failures import OutOfRange
 from harness.run.context import Origin
 from harness.run.outcome import Outcome
 from harness.run.record import Record
@@ -37,6 +38,9 @@ _EXPLAINED_BY = {
     Outcome.KERNEL_BUILD_ERROR: "`adreno-bench show --kernels {}` prints the build log and where the kernels lie",
 }
 """What a person does next, where the failure itself does not say."""
+
+
+OUT_OF_RANGE_HINT = "scale the model's weights or inputs, or measure it in float32 only"
 
 
 class WrongResult(PathFailure):
@@ -135,9 +139,14 @@ class Recording:
         self.note(first_run_ms=first_run_ms)
         return outputs
 
-    def judged(self, accuracy: Accuracy, vacuous: Callable[[], list[str]]) -> None:
-        """Add the judgement, and of a right answer what it is worth. Raises WrongResult if it is not right."""
+    def judged(self, accuracy: Accuracy, vacuous: Callable[[], list[str]], out_of_range: str = "") -> None:
+        """Add the judgement, and of a right answer what it is worth.
+
+        Raises WrongResult if it is not right, OutOfRange if none could be, and why.
+        """
         self.note(accuracy=accuracy, max_abs_err=accuracy.max_abs_err, tolerance=accuracy.tolerance)
+        if not accuracy.right and out_of_range:
+            raise OutOfRange(out_of_range, hint=OUT_OF_RANGE_HINT, evidence=accuracy.complaint)
         if not accuracy.right:
             raise WrongResult(accuracy.complaint)
         self.note(vacuous=vacuous())

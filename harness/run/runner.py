@@ -10,9 +10,10 @@ from typing import TypeVar
 
 from device_runner.device import Identity, Program, Session, Steadiness
 from device_runner.failures import Failure, Unsupported
-from harness.build.artifact import INPUTS, LABELLED, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact
+from harness.build.artifact import INPUTS, LABELLED, OTHER_OUTPUTS, OUTPUTS, RANGE, Answers, Artifact
 from harness.build.oracle import load_arrays
 from harness.build.pool import Builder
+from harness.build.value_range import beyond_half
 from harness.cases.case import Precision
 from harness.cases.plan import Plan
 from harness.run.context import Built, Origin, Run
@@ -118,7 +119,7 @@ def _attempt(plan: Plan, built: Built, run: Run, progress: Progress) -> Recordin
             outputs = recording.ran(*program.run(inputs, timeout_s=timeout_s))
             tolerance = plan.relative_tolerance
             judged = judge(outputs, expected, tolerance)
-            recording.judged(judged, lambda: vacuous(expected, other, tolerance))
+            recording.judged(judged, lambda: vacuous(expected, other, tolerance), _out_of_range(plan, built))
             if (labelled := answers.folder / LABELLED).exists():
                 recording.classified(classify(program, load_arrays(labelled), len(inputs[0]), timeout_s))
             emulated = recording.proved(tuning.proof(session))
@@ -131,6 +132,12 @@ def _attempt(plan: Plan, built: Built, run: Run, progress: Progress) -> Recordin
                 else:
                     recording.sustained(_sustained(program, plan, run, recording.collected, progress))
     return recording
+
+
+def _out_of_range(plan: Plan, built: Built) -> str:
+    """Why no answer in half precision could be right; empty if one could, or if it is not known."""
+    measured = built.get(plan.range.key) if plan.range else None
+    return beyond_half(measured.folder / RANGE) if isinstance(measured, Answers) else ""
 
 
 def _sustained(program: Program, plan: Plan, run: Run, into: Collected, progress: Progress) -> Steadiness:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import gc
+import json
 import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from fake_device import ANSWER, FakeDevice, FakeSession, Things, a_plan, things
 from fake_records import index_of
 
 from device_runner.device import Identity, Rung, Steadiness
 from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, KernelBuildFailure, RigFailure
-from harness.build.artifact import OTHER_OUTPUTS, Answers, Artifact
+from harness.build.artifact import LABELLED, OTHER_OUTPUTS, RANGE, Answers, Artifact
 from harness.build.oracle import save_arrays
 from harness.build.pool import Builder
 from harness.cases.case import Case, Precision
@@ -24,7 +26,7 @@ from harness.failures import CompilerCrash, OracleNotFinite
 from harness.run.context import Built, Run
 from harness.run.outcome import ExitCode, Outcome, Owner, exit_code
 from harness.run.progress import RunStep, Silent
-from harness.run.record import Record, RecordFile
+from harness.run.record import Record, RecordFile, parse
 from harness.run.runner import missing, run_case, run_suite, run_with_recovery, settled_by
 from harness.run.timing import FEWEST_SAMPLES
 from harness.run.tuning import TuningStore
@@ -184,7 +186,7 @@ def test_a_half_precision_model_is_unsupported_whatever_precision_the_case_says(
     record = run(FakeDevice(), model)
     assert record.outcome is Outcome.UNSUPPORTED
     assert "no cl_khr_fp16), and the model itself is in half precision" in record.message
-    able = FakeDevice(identity=Identity("virtual", "fake", gpu="G", extensions=("cl_khr_fp16",)))
+    able = FakeDevice(identity=HALF)
     assert run(able, model).outcome is Outcome.OK
 
 
@@ -277,3 +279,53 @@ def test_an_oracle_that_is_not_finite_is_the_models_and_no_green_run(built: Thin
     assert record.hint == "correct the model"
     assert exit_code([Outcome.OK, record.outcome]) is ExitCode.WRONG_OR_BROKEN
     assert device.steps == []
+
+
+def labelled(folder: Path, labels: list[int]) -> None:
+    """Inputs of these classes, of which the oracle gets every one right; the device's answer is always class 2."""
+    classes = np.array(labels)
+    save_arrays(folder / LABELLED, [np.zeros((len(labels), 3), np.float32), classes, classes])
+
+
+def test_labelled_inputs_are_asked_one_batch_after_the_other_and_counted(built: Built, tmp_path: Path) -> None:
+    labelled(tmp_path, [2] * 30)
+    record = run(FakeDevice(), built)
+    assert record.outcome is Outcome.OK
+    assert record.top_one
+    assert (record.top_one.inputs, record.top_one.right, record.top_one.oracle_right) == (30, 30, 30)
+    assert parse(record.line().encode()) == record
+
+
+def test_too_few_right_classes_are_a_wrong_result_without_latency(built: Built, tmp_path: Path) -> None:
+    labelled(tmp_path, [2] * 20 + [1] * 10)
+    record = run(FakeDevice(), built)
+    assert (record.outcome, record.wall_ms) == (Outcome.WRONG_RESULT, [])
+    assert record.message.startswith("top-1 dropped: 20 of 30 labelled inputs are right, and 30 by the oracle")
+    assert record.accuracy
+    assert record.accuracy.right
+
+
+HALF = Identity("virtual", "fake", gpu="G", extensions=("cl_khr_fp16",))
+
+
+@pytest.mark.parametrize(
+    ("reached", "error", "outcome"),
+    [(7e4, 0.5, Outcome.OUT_OF_RANGE), (6e4, 0.5, Outcome.WRONG_RESULT), (7e4, 0.0, Outcome.OK)],
+)
+def test_a_network_that_leaves_float16s_range_is_not_called_wrong(
+    built: Built, tmp_path: Path, reached: float, error: float, outcome: Outcome
+) -> None:
+    plan = replace(a_plan(precision=Precision.FLOAT16), range=Job("range", "r-tiny", "tiny", {}))
+    (tmp_path / RANGE).write_text(json.dumps({"largest": reached, "at": "Mul 'big'"}))
+    device = FakeDevice(error=error, identity=HALF)
+    record = run(device, {**built, "r-tiny": Answers(tmp_path, reused=True)}, plan)
+    assert record.outcome is outcome
+    if outcome is Outcome.OUT_OF_RANGE:
+        assert record.outcome.owner is Owner.MODEL
+        assert "Mul 'big' reaches 7e+04 in single precision" in record.message
+
+
+def test_where_the_range_is_not_known_a_wrong_answer_is_wrong(built: Built) -> None:
+    plan = replace(a_plan(precision=Precision.FLOAT16), range=Job("range", "r-tiny", "tiny", {}))
+    record = run(FakeDevice(error=0.5, identity=HALF), {**built, "r-tiny": CompilerCrash("died")}, plan)
+    assert record.outcome is Outcome.WRONG_RESULT
