@@ -50,6 +50,8 @@ class Identity:
     image2d_max_width: int = 16384
     image2d_max_height: int = 16384
     image_max_array_layers: int = 2048
+    memory_bytes: int = 0
+    """Of its OpenCL device; 0 if it does not say. Not part of the key."""
     emulated: tuple[str, ...] = ()
     opencl_told_by: str = ""
     """What the fields of OpenCL rest on: `probe`, or `tvm`, whose device attributes tell less; empty if not known."""

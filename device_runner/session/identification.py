@@ -72,7 +72,8 @@ class Described:
             return {"gpu": self.name, "driver": self.driver_version, "opencl_told_by": BY_TVM, **LEAST_IMAGE}
         images = {name: getattr(told, name) or least for name, least in LEAST_IMAGE.items()}
         named = {"gpu": told.gpu, "driver": told.driver, "clml": told.clml, "extensions": told.extensions}
-        return {**named, **images, **self.digests, "opencl_told_by": BY_PROBE}
+        memory = {"memory_bytes": told.memory_bytes}
+        return {**named, **images, **memory, **self.digests, "opencl_told_by": BY_PROBE}
 
 
 def describe(machine: Machine, timeout_s: float) -> Described:

@@ -46,6 +46,7 @@ def parse(file: Path) -> Any:
         if data[0] == 0x08 and data[1:2] < b"\x20":
             raise ModelError(f"{file} is truncated or damaged", hint=_GET_AGAIN) from error
         raise ModelError(f"{file} is not an ONNX file", hint="export the network as ONNX") from error
+    del data  # a copy of all that the model holds
     if not model.ir_version or not model.graph.node:
         raise ModelError(f"{file} is not an ONNX file", hint="export the network as ONNX")
     for tensor in tensors(model):

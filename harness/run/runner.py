@@ -106,6 +106,7 @@ def _attempt(plan: Plan, built: Built, run: Run, progress: Progress) -> Recordin
         artifact = recording.built(_expect(built[plan.compile.key], Artifact))
         answers = _expect(built[plan.oracle.key], Answers)
         _require_support(plan, artifact, run.device.identity)
+        _require_room(artifact, run.device.identity)
         run.recovery.admit(run.rungs)
         inputs, expected, other = (load_arrays(answers.folder / name) for name in (INPUTS, OUTPUTS, OTHER_OUTPUTS))
         progress.step(case.id, RunStep.PREPARING)
@@ -178,3 +179,18 @@ def _require_support(plan: Plan, artifact: Artifact, identity: Identity) -> None
         return
     why = "" if asked else f", and the model itself is in half precision ({kernels} of its kernels)"
     raise Unsupported(f"{identity.gpu or identity.serial} cannot compute in half precision (no cl_khr_fp16){why}")
+
+
+def _require_room(artifact: Artifact, identity: Identity) -> None:
+    """Raise Unsupported if the device's memory cannot hold the weights and what is computed from them, by an estimate.
+
+    The library has the weights, and the compiler has planned the memory of everything between. Nothing is pushed that
+    can only end in a device that kills its processes one after the other.
+    """
+    needed = artifact.size_bytes + artifact.compiled.facts.get("storage_bytes", 0)
+    if 0 < identity.memory_bytes < needed:
+        raise Unsupported(
+            f"the model takes about {needed / 1e9:.3g} GB of memory, and {identity.gpu or identity.serial} has "
+            f"{identity.memory_bytes / 1e9:.3g} GB",
+            hint="try it in half precision, with a smaller batch, or on another device",
+        )

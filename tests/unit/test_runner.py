@@ -190,6 +190,21 @@ def test_a_half_precision_model_is_unsupported_whatever_precision_the_case_says(
     assert run(able, model).outcome is Outcome.OK
 
 
+def test_a_model_that_the_device_has_no_room_for_is_unsupported_and_opens_no_session(built: Things) -> None:
+    case = built["c-tiny"]
+    assert isinstance(case, Artifact)
+    facts = {**case.compiled.facts, "storage_bytes": 3_000_000_000}
+    model = {**built, "c-tiny": replace(case, compiled=replace(case.compiled, facts=facts))}
+    small = FakeDevice(identity=replace(FakeDevice().identity, memory_bytes=2_000_000_000))
+    record = run(small, model)
+    assert record.outcome is Outcome.UNSUPPORTED
+    assert "the model takes about 3 GB of memory, and G has 2 GB" in record.message
+    assert "session" not in small.steps
+    large = FakeDevice(identity=replace(FakeDevice().identity, memory_bytes=4_000_000_000))
+    assert run(large, model).outcome is Outcome.OK
+    assert run(FakeDevice(), model).outcome is Outcome.OK  # one that does not say
+
+
 class Heard(Silent):
     """Keeps the steps that it is told."""
 

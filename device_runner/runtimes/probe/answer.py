@@ -45,6 +45,12 @@ class OpenCLDevice:
         return model[1] if model and "Adreno" in self.name and not re.search(r"\d", self.name) else self.name
 
     @property
+    def memory_bytes(self) -> int:
+        """All of its memory, 0 if it does not say."""
+        told = self.facts.get("global_memory_bytes")
+        return told if isinstance(told, int) and told > 0 else 0
+
+    @property
     def driver(self) -> str:
         """Platform and driver version."""
         return " ".join(filter(None, (self.platform_version, self.driver_version)))

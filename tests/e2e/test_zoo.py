@@ -1,0 +1,37 @@
+"""The zoo by LLVM, which all paths are held to, against ONNX's own definition of its operators."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from compile_requests import request_for
+from onnx.reference import ReferenceEvaluator
+
+from harness.build.artifact import INPUTS, OUTPUTS
+from harness.build.oracle import answer, load_arrays
+from harness.models.zoo import ZOO
+
+WISHED = os.environ.get("ADRENO_BENCH_TEST_ZOO", "")
+NAMES = [model.name for model in ZOO]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not WISHED, reason="run by `make test-zoo`")
+@pytest.mark.parametrize("name", NAMES if WISHED == "all" else WISHED.split(","))
+def test_the_oracle_answers_as_onnx_defines_it(name: str, tmp_path: Path) -> None:
+    model = next(model for model in ZOO if model.name == name)
+    file = model.onnx_file(tmp_path)
+    drawn = {name: str(distribution) for name, distribution in model.inputs.items()}
+    answer(dataclasses.asdict(request_for(file, "cpu")), 1, drawn, tmp_path)
+    network = onnx.load(file)
+    network.opset_import[0].version = 17  # onnx 1.23 mixes a batch's own statistics into batch norms of sets before 14
+    inputs = dict(zip([value.name for value in network.graph.input], load_arrays(tmp_path / INPUTS), strict=True))
+    expected = ReferenceEvaluator(network).run(None, inputs)
+    for got, want in zip(load_arrays(tmp_path / OUTPUTS), expected, strict=True):
+        assert 0.01 < want.std() < 100
+        assert np.abs(got - want).max() < 1e-4 * np.abs(want).max()
