@@ -13,7 +13,6 @@ from device_runner.lifetime import dying_with_parent
 from harness.isa import pinned, sandbox
 from harness.isa.failures import KernelHang, NoToolchain, UnknownOutput
 from harness.isa.output import Report, parse
-from harness.isa.program import NAME
 from harness.isa.source import KernelSource
 from harness.isa.toolchain import Toolchain
 from harness.process import Listener, end_family
@@ -51,7 +50,7 @@ def printed(toolchain: Toolchain, gpu: str, kernels: Sequence[KernelSource], mar
         for number, kernel in enumerate(kernels):
             (Path(folder) / f"{number}.cl").write_text(kernel.text, encoding="utf-8")
         files = [f"{sandbox.SOURCES}/{number}.cl" for number in range(len(kernels))]
-        argv = [*sandbox.loaded(NAME, pinned.SHIM), mark, *files]
+        argv = [*sandbox.loaded(pinned.SHIM), mark, *files]
         line = sandbox.command(toolchain.root, Path(folder), toolchain.program, _variables(gpu), argv)
         lines: list[str] = []
         process = subprocess.Popen(

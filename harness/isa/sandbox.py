@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from harness.isa.failures import NoToolchain
+from harness.isa.program import NAME
 
 SOURCES = "/src"
 PROGRAM = "/program"
@@ -19,7 +20,7 @@ MOUNT_POINTS = ("dev", "proc", "tmp", "src", "program", "etc/OpenCL")
 """Folders that the packages' root must have where there is no bubblewrap."""
 LOADER = "/usr/lib64/ld-linux-x86-64.so.2"
 """Started by name, because the packages bring no link to it where programs expect one."""
-PROBE_DEADLINE_S = 10.0
+PROBE_DEADLINE_S = 30.0
 
 _BARE = """
 set -e
@@ -44,22 +45,18 @@ def command(root: Path, sources: Path, program: Path, variables: Mapping[str, st
 
     Raises NoToolchain if this machine has no sandbox.
     """
-    return _KINDS[_kind(root, program)](root, sources, program, variables, argv)
-
-
-def kind(root: Path, program: Path) -> str:
-    """Which sandbox is used, found by trying. Raises NoToolchain if none works, with the reasons."""
-    return _kind(root, program)
+    return _KINDS[kind(root, program)](root, sources, program, variables, argv)
 
 
 @cache
-def _kind(root: Path, program: Path) -> str:
+def kind(root: Path, program: Path) -> str:
+    """Which sandbox is used, found by trying. Raises NoToolchain if none works, with the reasons."""
     reasons = []
     for name, made in _KINDS.items():
         if shutil.which(name) is None:
             reasons.append(f"{name} is not installed")
             continue
-        argv = made(root, program, program, {}, loaded(_only_file(program)))
+        argv = made(root, program, program, {}, loaded())
         try:
             tried = subprocess.run(argv, capture_output=True, timeout=PROBE_DEADLINE_S, check=False)
         except subprocess.TimeoutExpired:
@@ -72,13 +69,9 @@ def _kind(root: Path, program: Path) -> str:
     raise NoToolchain(f"the compiler cannot be put into a sandbox here: {'; '.join(reasons)}", hint=hint)
 
 
-def loaded(program: str, *preload: str) -> list[str]:
+def loaded(*preload: str) -> list[str]:
     """The beginning of a command line that runs our program in the sandbox, with libraries loaded before its own."""
-    return [LOADER, *(part for library in preload for part in ("--preload", library)), f"{PROGRAM}/{program}"]
-
-
-def _only_file(program: Path) -> str:
-    return next(file.name for file in sorted(program.iterdir()) if file.is_file() and file.stat().st_mode & 0o100)
+    return [LOADER, *(part for library in preload for part in ("--preload", library)), f"{PROGRAM}/{NAME}"]
 
 
 def _bubblewrap(

@@ -70,7 +70,7 @@ def test_what_a_source_does_stays_in_its_sandbox(
 ) -> None:
     for other in set(sandbox._KINDS) - {kind}:
         monkeypatch.delitem(sandbox._KINDS, other)
-    sandbox._kind.cache_clear()
+    sandbox.kind.cache_clear()
     monkeypatch.setattr(runner, "KERNEL_DEADLINE_S", 5.0)
     secret = tmp_path / "secret.h"
     secret.write_text("#define SECRET 1\n")
@@ -85,7 +85,7 @@ def test_what_a_source_does_stays_in_its_sandbox(
     assert isinstance(included.failure, KernelRefused)
     assert "file not found" in str(included.failure)
     assert isinstance(hung.failure, KernelHang)
-    sandbox._kind.cache_clear()
+    sandbox.kind.cache_clear()
 
 
 def test_spills_are_told_from_arrays(toolchain: Toolchain, tmp_path: Path) -> None:

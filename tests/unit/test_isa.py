@@ -325,7 +325,6 @@ def test_without_the_compiler_it_says_how_to_get_it(tmp_path: Path, monkeypatch:
 
 
 def test_without_a_sandbox_it_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "program").touch(mode=0o755)
     monkeypatch.setattr("harness.isa.sandbox.shutil.which", lambda name: None if name == "bwrap" else f"/bin/{name}")
     monkeypatch.setitem(sandbox._KINDS, "unshare", lambda *_: ["/bin/sh", "-c", "echo no user namespaces >&2; exit 1"])
     with pytest.raises(NoToolchain, match="bwrap is not installed; unshare: no user namespaces"):
