@@ -55,6 +55,9 @@ class World:
     ran: list[str] = field(default_factory=list)
     chance: random.Random = field(default_factory=lambda: random.Random(1))
     identity: str = IDENTITY.key
+    noise: float = 0.0
+    """Of sessions, besides the 1 % that made-up sessions have."""
+    taken: list[Record] = field(default_factory=list)
 
     def open(self, name: str) -> RevisionRunner:
         self.opened.append(name)
@@ -84,7 +87,9 @@ class _Runner:
         compiler = self.world.compilers[self.name]
         if compiler.outcome is not Outcome.OK:
             return [a_record(outcome=compiler.outcome, message="off by 4")]
-        return sessions(compiler.ms, 1, seed=self.world.chance.randrange(1 << 30))
+        chance = self.world.chance
+        ms = compiler.ms * chance.gauss(1, self.world.noise)
+        return sessions(ms, 1, seed=chance.randrange(1 << 30), artifact=f"artifact of {self.name}")
 
 
 def bisect(
@@ -92,7 +97,8 @@ def bisect(
 ) -> SearchResult:
     line = list(world.compilers)
     known = earlier or BisectionStore(folder or Path("unused"), {}, {})
-    judge = Judge(CASE, reason, line[0], world.open, Plan(most_sessions=sessions))
+    plan = Plan(most_sessions=sessions)
+    judge = Judge(CASE, reason, line[0], world.open, plan, world.taken.append, lambda: world.taken)
     if folder is None and earlier is None:
         known.add = lambda inspection: known.inspections.update({inspection.name: inspection})  # type: ignore[method-assign]
     return find_first_bad(line, judge, known, lambda _: None)
@@ -125,6 +131,19 @@ def test_a_slower_kernel_is_found_in_turns_with_the_good_revision() -> None:
     assert inspection.relative == pytest.approx(0.3, abs=0.05)
     assert inspection.sessions >= 4
     assert world.ran.count("good0") > 4
+
+
+def test_a_change_of_ten_percent_is_found_in_noise_of_two_and_no_other_commit_is_named() -> None:
+    ended, spent = [], 0
+    for seed in range(8):
+        first_bad = random.Random(seed).randrange(1, 64)
+        world = line_of(first_bad, 64 - first_bad, ms=11.0)
+        world.chance, world.noise = random.Random(seed), 0.017
+        ended.append(bisect(world, Reason.SLOWER, sessions=32).candidates)
+        spent += len(world.taken)
+    assert all("bad0" in candidates for candidates in ended)
+    assert sum(candidates == ["bad0"] for candidates in ended) >= 7
+    assert spent / len(ended) <= 90
 
 
 def test_the_same_library_is_not_measured_twice() -> None:

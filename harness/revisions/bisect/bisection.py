@@ -12,7 +12,7 @@ from harness.build.planner import model_digest
 from harness.cases.case import Case
 from harness.cases.suite import load_suite
 from harness.failures import UsageError
-from harness.judge.confirm import plan_of
+from harness.judge.stats.engine import Plan
 from harness.judge.stats.pair import Rules
 from harness.revisions.bisect.judging import (
     NOT_INSTALLABLE,
@@ -34,6 +34,8 @@ from harness.run.outcome import Outcome
 from harness.run.record import RecordFile
 from harness.store import sha256_of
 
+WRONG_RATE = 0.01
+"""Chance that any inspection of a bisection calls a revision slower that is not; shared out among them."""
 MORE_INSPECTIONS = 2
 """That may find a revision slower by mistake: the bad end, and one for what was skipped."""
 
@@ -90,8 +92,10 @@ class Bisection:
 
     def _judge(self, known: BisectionStore, open_: Open, inspections: int) -> Judge:
         records = RecordFile(known.folder / RECORDS)
-        plan = plan_of(self.rules, self.most_sessions, inspections)
-        judge = Judge(self.case, self.reason or Reason.WRONG, self.line[0].name, open_, plan, records.append)
+        alpha = min(self.rules.alpha, WRONG_RATE / inspections)
+        plan = Plan(dataclasses.replace(self.rules, alpha=alpha), self.most_sessions)
+        reason = self.reason or Reason.WRONG
+        judge = Judge(self.case, reason, self.line[0].name, open_, plan, records.append, lambda: records.load().records)
         return judge if self.reason else dataclasses.replace(judge, reason=_inferred(judge, self.line[-1].name, known))
 
     def _diff(self, found: SearchResult, folder: Path) -> list[str]:

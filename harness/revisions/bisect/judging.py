@@ -10,9 +10,10 @@ from typing import Protocol
 
 from device_runner.failures import RigFailure
 from harness.judge.in_turns import confirm
-from harness.judge.sides import finding
+from harness.judge.noise_model import learn
+from harness.judge.sides import SeriesKey, finding
 from harness.judge.stats.engine import Plan
-from harness.judge.stats.session import location_ms
+from harness.judge.stats.session import Noise, location_ms
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
 from harness.revisions.bisect.search import RevisionState
@@ -76,7 +77,10 @@ class Judge:
     """The good end, which latencies are compared with."""
     open: Open
     plan: Plan
+    """For the bad end; what lies between is asked an easier question (`_asked`)."""
     keep: Callable[[Record], None] = lambda _: None
+    kept: Callable[[], Sequence[Record]] = tuple
+    """All sessions of this bisection so far: they tell its noise."""
 
     def inspect(self, name: str, earlier: Sequence[Inspection]) -> Inspection:
         """Judge one revision: not at all if it makes a library that was judged before. Raises RigFailure."""
@@ -94,7 +98,7 @@ class Judge:
         if build.outcome is not Outcome.OK:
             return replace(seen, state=state_of(self.reason, build.outcome))
         if self.reason is Reason.SLOWER and name != self.good:
-            return self._in_turns(seen, runner)
+            return self._in_turns(seen, runner, self._asked(earlier))
         return self._once(seen, runner)
 
     def _once(self, seen: Inspection, runner: RevisionRunner) -> Inspection:
@@ -108,7 +112,20 @@ class Judge:
             wall_ms=location_ms(record.wall_ms) if record.wall_ms else None,
         )
 
-    def _in_turns(self, seen: Inspection, runner: RevisionRunner) -> Inspection:
+    def _asked(self, earlier: Sequence[Inspection]) -> Plan:
+        """Whether a revision has half of the bad end's change, which is far from nothing and far from all of it.
+
+        So an error of either kind is far rarer than the engine's rules say, and few sessions decide.
+        """
+        found = next((one.relative for one in earlier if one.state is RevisionState.BAD and one.relative), 0.0)
+        half = max(self.plan.rules.relevant, found / 2)
+        return replace(self.plan, rules=replace(self.plan.rules, relevant=half))
+
+    def _noise(self, identity: str) -> Noise | None:
+        records = self.kept()
+        return learn(records).noise(SeriesKey(identity, self.case, records[0].as_shipped)) if records else None
+
+    def _in_turns(self, seen: Inspection, runner: RevisionRunner, plan: Plan) -> Inspection:
         """The good revision and this one, in turns, until the engine decides."""
         taken: dict[Arm, list[Record]] = {arm: [] for arm in Arm}
         runners = {Arm.BASE: self.open(self.good), Arm.HEAD: runner}
@@ -117,7 +134,7 @@ class Judge:
             taken[arm].append(self._ran(runners[arm], seen.identity))
             return taken[arm][-1]
 
-        found = confirm(self.plan, measure, name=seen.name)
+        found = confirm(plan, measure, self._noise(seen.identity), name=seen.name)
         return replace(
             seen,
             state=_SLOWER.get(found.verdict, RevisionState.SKIP),
