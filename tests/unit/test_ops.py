@@ -189,6 +189,22 @@ def test_a_wrong_answer_counts_if_a_fresh_process_gives_it_too(rig: Rig) -> None
     assert rig.device.steps == ["session", "load", "run", "load", "run", "closed", "session", "load", "run", "closed"]
 
 
+def test_a_wrong_answer_counts_at_once_if_what_was_right_before_still_is(rig: Rig) -> None:
+    errors = iter([0.0, 1.0, 0.0, 1.0, 0.5, 2.0])
+    met = rig.device.met
+
+    def meeting(step: str) -> None:
+        if step == "run":
+            rig.device.error = next(errors)
+        met(step)
+
+    rig.device.met = meeting  # type: ignore[method-assign]
+    assert verdicts(rig.run(3)) == [Verdict.RIGHT, Verdict.WRONG, Verdict.WRONG]
+    closed = rig.device.steps.index("closed")
+    assert rig.device.steps[:closed].count("run") == 5, "right, wrong, still right, wrong, no longer right"
+    assert rig.device.steps[closed:].count("run") == 1, "so the last one counts as a fresh process has it"
+
+
 def test_after_a_crash_the_next_operator_gets_a_fresh_process(rig: Rig) -> None:
     rig.device.fails["run"] = DeviceCrash("the process on the device died of SIGSEGV")
     assert verdicts(rig.run(2)) == [Verdict.CRASH] * 2
