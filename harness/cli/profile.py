@@ -33,6 +33,9 @@ def profile(
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the launches as a trace for Perfetto or Chrome.")
     ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE.png", help="Draw the operators as a roofline: both cases, if two.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show where the time of an inference goes: its kernels by time, and what makes the difference to another case.
@@ -53,10 +56,15 @@ def profile(
     found = _watched(replace(request, cases=[one for one in (mine, other) if one]), device, repeat)
     if trace:
         trace.write_text(trace_of(found[0].inferences), encoding="utf-8")
+    measured, beside = found[0].profile, found[1].profile if other else kept
+    if plot:
+        from harness.report.roofline import draw
+
+        draw([measured, beside] if beside else [measured], plot)
     if as_json:
-        out_json(found[0].profile.model_dump(mode="json", by_alias=True))
+        out_json(measured.model_dump(mode="json", by_alias=True))
     else:
-        out("\n\n".join(pages(found[0].profile, found[1].profile if other else kept)))
+        out("\n\n".join(pages(measured, beside)))
 
 
 def _the_one(cases: Sequence[Case], option: str) -> Case:

@@ -15,6 +15,7 @@ from harness.profile.against import groups_of, in_words
 from harness.profile.label import kind_of, label_of
 from harness.profile.profile import Operator, Peaks, Profile, operators_of, trace_of
 from harness.profile.report import pages
+from harness.report.roofline import draw, points_of, roof_gflop_s
 
 ON_BUFFERS = "fused_conv2d9_subtract4_divide4_multiply4_add11"
 IN_IMAGES = "fused_conv2d_NCHWc_OIHWo8_opencl_subtract4_divide4_multiply4_add7_relu41"
@@ -106,6 +107,22 @@ def test_what_is_no_profile_is_refused_in_one_line(tmp_path: Path, content: byte
 def test_a_trace_has_every_launch_in_microseconds() -> None:
     events = json.loads(trace_of([[launch("a", 1_000, 0.5), launch("b", 901_000, 0.25)]]))["traceEvents"]
     assert [(event["name"], event["ts"], event["dur"]) for event in events] == [("a", 0.0, 500.0), ("b", 900.0, 250.0)]
+
+
+def test_a_roof_is_bandwidth_first_and_arithmetic_then() -> None:
+    peaks = Peaks(copy_gb_s=100, float32_gflop_s=1000)
+    assert [roof_gflop_s(peaks, intensity) for intensity in (1, 10, 50)] == [100, 1000, 1000]
+    assert roof_gflop_s(Peaks(), 1) is None
+
+
+def test_a_point_lies_where_the_operator_needs_it_to(tmp_path: Path) -> None:
+    images, buffers = a_profile("images", BLOCKED, 2.0, 10_496), a_profile("buffers", PLAIN, 0.5, 6_422_528)
+    (point,) = points_of(images)
+    assert point == ("conv2d 512x512x3x3 to 512x7x7", 231_336_448 / 9_646_080, 231_336_448 / 2e6, 1.0)
+    draw([images, buffers], tmp_path / "roof.png")
+    assert (tmp_path / "roof.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(UsageError, match="is no image"):
+        draw([images], tmp_path / "roof.svg")
 
 
 def test_operators_without_a_known_count_have_no_rate() -> None:
