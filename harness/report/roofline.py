@@ -21,9 +21,10 @@ from harness.profile.profile import Peaks, Profile
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLOURS, MARKS = ("#0072b2", "#d55e00"), ("o", "^")
-"""Okabe and Ito, Color Universal Design (2008); the two cases differ in their marks, too."""
-NAMED = 3
+LOOKS = (("#0072b2", "o", -14), ("#d55e00", "^", 10))
+"""Of each case: its colour (Okabe and Ito, Color Universal Design, 2008), its mark, and how many points its labels stand
+above their marks."""
+NAMED = 2
 """Operators of each case that have their name beside them, those that take longest."""
 INCHES, DPI = (9.0, 6.0), 100
 AREA_OF_ALL = 1200.0
@@ -78,8 +79,8 @@ def _image(profiles: Sequence[Profile]) -> bytes:
     figure = Figure(figsize=INCHES, layout="constrained")
     axis = figure.subplots()
     axis.set(xscale="log", yscale="log", xlabel="operations for each byte, as needed", ylabel="GFLOP/s, as needed")
-    for profile, colour, mark in zip(profiles, COLOURS, MARKS, strict=False):
-        _scatter(axis, profile, colour, mark)
+    for profile, look in zip(profiles, LOOKS, strict=False):
+        _scatter(axis, profile, *look)
     _roof(axis, profiles)
     axis.set_title(f"{profiles[0].gpu}; areas: share of the time".replace("$", r"\$"), loc="left", fontsize=10)
     axis.grid(visible=True, which="major", linewidth=0.3)
@@ -89,14 +90,14 @@ def _image(profiles: Sequence[Profile]) -> bytes:
     return out.getvalue()
 
 
-def _scatter(axis: Axes, profile: Profile, colour: str, mark: str) -> None:
+def _scatter(axis: Axes, profile: Profile, colour: str, mark: str, above: int) -> None:
     points = points_of(profile)
     areas = [max(8.0, AREA_OF_ALL * point.share) for point in points]
     x, y = [point.intensity for point in points], [point.gflop_s for point in points]
     axis.scatter(x, y, s=areas, c=colour, marker=mark, alpha=0.6, label=profile.case)
+    beside = {"fontsize": 7, "color": colour, "ha": "right", "xytext": (-4, above), "textcoords": "offset points"}
     for point in points[:NAMED]:
-        place = (point.intensity, point.gflop_s)
-        axis.annotate(point.label, place, fontsize=7, xytext=(6, 4), textcoords="offset points")
+        axis.annotate(point.label, (point.intensity, point.gflop_s), **beside)
 
 
 def _roof(axis: Axes, profiles: Sequence[Profile]) -> None:
