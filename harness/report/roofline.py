@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LOOKS = (("#0072b2", "o", -14), ("#d55e00", "^", 10))
-"""Of each case: its colour (Okabe and Ito, Color Universal Design, 2008), its mark, and how many points its labels stand
-above their marks."""
+"""Of each case: its colour (Okabe and Ito, Color Universal Design, 2008), its mark, and by how many points its labels
+stand above their marks."""
 NAMED = 2
 """Operators of each case that have their name beside them, those that take longest."""
 INCHES, DPI = (9.0, 6.0), 100
@@ -95,9 +95,9 @@ def _scatter(axis: Axes, profile: Profile, colour: str, mark: str, above: int) -
     areas = [max(8.0, AREA_OF_ALL * point.share) for point in points]
     x, y = [point.intensity for point in points], [point.gflop_s for point in points]
     axis.scatter(x, y, s=areas, c=colour, marker=mark, alpha=0.6, label=profile.case)
-    beside = {"fontsize": 7, "color": colour, "ha": "right", "xytext": (-4, above), "textcoords": "offset points"}
     for point in points[:NAMED]:
-        axis.annotate(point.label, (point.intensity, point.gflop_s), **beside)
+        place, offset = (point.intensity, point.gflop_s), (-4, above)
+        axis.annotate(point.label, place, offset, fontsize=7, color=colour, ha="right", textcoords="offset points")
 
 
 def _roof(axis: Axes, profiles: Sequence[Profile]) -> None:
