@@ -24,7 +24,7 @@ from harness.history.results import History, Point, Series
 from harness.report import words
 from harness.report.thinning import drawn
 
-PLOTLY, SCRIPT = "plotly.js", "charts.js"
+PLOTLY, SCRIPT, FILTER = "plotly.js", "charts.js", "filter.js"
 LINES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 """One for each path of a model, so that they can be told apart without colour."""
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
@@ -49,12 +49,13 @@ class Chart:
 
 
 def write_scripts(folder: Path) -> None:
-    """Put the two scripts beside the pages; packed, plotly's has two fifths of its length."""
+    """Put the scripts beside the pages; packed, plotly's has two fifths of its length."""
     from plotly.offline import get_plotlyjs
 
     packed = base64.b64encode(gzip.compress(get_plotlyjs().encode(), mtime=0)).decode()
     (folder / PLOTLY).write_text(_template(PLOTLY).replace("GZIPPED", packed), encoding="utf-8")
-    (folder / SCRIPT).write_text(_template(SCRIPT), encoding="utf-8")
+    for name in (SCRIPT, FILTER):
+        (folder / name).write_text(_template(name), encoding="utf-8")
 
 
 def _template(name: str) -> str:

@@ -16,7 +16,7 @@ from harness.history.events import WORST_FIRST, CaseState, Event, change, events
 from harness.history.results import LATENCY, History, Point, Series
 from harness.judge.verdict import Verdict
 from harness.report import words
-from harness.report.charts import PLOTLY, SCRIPT, anchor, charts, data, write_scripts
+from harness.report.charts import FILTER, PLOTLY, SCRIPT, anchor, charts, data, write_scripts
 from harness.report.points import POINTS, write_points
 from harness.report.sparkline import sparkline
 
@@ -45,12 +45,32 @@ class Row:
 
 
 @dataclass(frozen=True)
+class ModelRow:
+    """All series of one model on one machine, side by side."""
+
+    model: str
+    cells: list[list[Row]]
+    """One for each path of the table; none in it where the model was not measured on it."""
+
+    @property
+    def series(self) -> list[Row]:
+        """All of them."""
+        return [row for cell in self.cells for row in cell]
+
+    @property
+    def urgency(self) -> int:
+        """How much it wants to be looked at: the least number first."""
+        return min(_urgency(row) for row in self.series)
+
+
+@dataclass(frozen=True)
 class Table:
-    """The newest state on one machine."""
+    """The newest state on one machine: a row a model, what is wrong, broken or slower first."""
 
     machine: Mapping[str, Any]
     newest: Point
-    rows: list[Row]
+    paths: list[str]
+    rows: list[ModelRow]
 
 
 @dataclass(frozen=True)
@@ -71,7 +91,9 @@ def write_site(history: History, folder: Path, graphs: str) -> int:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.globals.update(words=words, change=change, anchor=anchor, graph=lambda series: _graph(graphs, series))
+    environment.globals.update(
+        zip=zip, words=words, change=change, anchor=anchor, graph=lambda series: _graph(graphs, series)
+    )
     moved = events(history)
     facts = {
         "pages": {name: title for name, (_, title) in PAGES.items()},
@@ -86,6 +108,7 @@ def write_site(history: History, folder: Path, graphs: str) -> int:
         "data": data(history, drawn),
         "plotly": PLOTLY,
         "script": SCRIPT,
+        "filter": FILTER,
         "points": POINTS,
     }
     write_scripts(folder)
@@ -98,7 +121,7 @@ def write_site(history: History, folder: Path, graphs: str) -> int:
 
 def _states(tables: Iterable[Table]) -> dict[CaseState, int]:
     """How many series are in which state now; what is bad is named even if there is none."""
-    counts = Counter(row.state for table in tables for row in table.rows)
+    counts = Counter(one.state for table in tables for row in table.rows for one in row.series)
     named = (CaseState.RIGHT, CaseState.WRONG, CaseState.BROKEN)
     return {state: counts[state] for state in CaseState if counts[state] or state in named}
 
@@ -110,8 +133,26 @@ def _tables(history: History, moved: Sequence[Event]) -> list[Table]:
         here = [one for one in history.series if one.machine == machine and one.newest.commit == commits[-1]]
         if here:
             rows = [Row(one, verdicts.get(id(one)), sparkline(one.points)) for one in here]
-            tables.append(Table(history.machines[machine], here[0].newest, rows))
+            paths = sorted({one.case.path for one in here})
+            tables.append(Table(history.machines[machine], here[0].newest, paths, _by_model(rows, paths)))
     return tables
+
+
+def _by_model(rows: Iterable[Row], paths: Sequence[str]) -> list[ModelRow]:
+    by_model: dict[str, list[Row]] = {}
+    for row in rows:
+        by_model.setdefault(row.series.case.model, []).append(row)
+    found = [
+        ModelRow(model, [[row for row in mine if row.series.case.path == path] for path in paths])
+        for model, mine in by_model.items()
+    ]
+    return sorted(found, key=lambda row: (row.urgency, row.model))
+
+
+def _urgency(row: Row) -> int:
+    """Where a series stands among what is wrong, broken and slower; last if it is none of these."""
+    worst = (row.state is CaseState.WRONG, row.state is CaseState.BROKEN, row.moved is Verdict.SLOWER)
+    return worst.index(True) if any(worst) else len(worst)
 
 
 def _installed(history: History) -> Iterable[Installation]:

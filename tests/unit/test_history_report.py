@@ -17,7 +17,7 @@ from history_results import Folder, both
 from harness.history.events import CaseState, change, events
 from harness.history.results import load
 from harness.judge.verdict import Verdict
-from harness.report.charts import PLOTLY, SCRIPT
+from harness.report.charts import FILTER, PLOTLY, SCRIPT
 from harness.report.points import POINTS
 from harness.report.site import PAGES, write_site
 from harness.report.summary import lines
@@ -76,12 +76,13 @@ def test_links_stay_on_the_site_and_lead_somewhere(site: Path) -> None:
             assert target == "graphs.html" or not anchor or anchor in pages[target].ids, link
 
 
-def test_pages_load_nothing_from_elsewhere_and_only_the_charts_run_a_script(site: Path) -> None:
+def test_pages_load_nothing_from_elsewhere_and_only_the_charts_and_the_filter_run_a_script(site: Path) -> None:
     for name in PAGES:
         text = (site / name).read_text(encoding="utf-8")
         assert not re.search(r"@import|url\(|https?://(?!www\.w3\.org)", text), name
-        assert ("<script" in text) == (name == "charts.html")
-    assert [link for link in Links(site / "charts.html").links if link.endswith(".js")] == [PLOTLY, SCRIPT]
+        scripts = {"charts.html": [PLOTLY, SCRIPT], "index.html": [FILTER]}.get(name, [])
+        assert [link for link in Links(site / name).links if link.endswith(".js")] == scripts
+        assert text.count("<script") == len(scripts) + (name == "charts.html")  # and the points
     packed = re.search(r'atob\("([^"]+)"\)', (site / PLOTLY).read_text(encoding="utf-8"))
     assert packed
     assert b"MIT license" in gzip.decompress(base64.b64decode(packed[1]))[:500]
@@ -142,11 +143,23 @@ def test_the_front_page_has_the_newest_state_of_every_series_without_colour(site
     assert "Never compare its times with a phone's" not in text  # asv's own machine entry tells of no emulation
 
 
+def test_the_front_page_has_a_row_a_model_with_its_paths_side_by_side_and_what_is_bad_first(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "results")
+    cases = {model: [f"{model}-{path}-float32-untuned" for path in ("opencl", "texture")] for model in ("a", "b", "c")}
+    bad = {cases["b"][1]: Outcome.COMPILE_ERROR, cases["c"][0]: Outcome.WRONG_RESULT}
+    folder.commit({(case, "worked-round"): bad.get(case, 10.0) for both in cases.values() for case in both})
+    write_site(load(folder.path), tmp_path, "graphs.html")
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    rows = page[page.index("<tbody>") : page.index("</tbody>")].split("<tr>")[1:]
+    assert [re.findall(r'data-name="(\w+)"', row) for row in rows] == [["Model", "opencl", "texture"]] * 3
+    assert [state in row for row, state in zip(rows, ("✗ wrong", "■ broken", "✓ right"), strict=True)] == [True] * 3
+
+
 def test_text_from_others_is_no_markup(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "results")
     folder.commit(both("tiny<script>-texture-float32-untuned", 10.0, Outcome.WRONG_RESULT))
     write_site(load(folder.path), tmp_path, "graphs.html")
-    assert "<script" not in (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "tiny<script>" not in (tmp_path / "index.html").read_text(encoding="utf-8")
     assert "tiny<script>" not in (tmp_path / "charts.html").read_text(encoding="utf-8")
 
 
