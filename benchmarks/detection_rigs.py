@@ -23,6 +23,9 @@ class Rig(Protocol):
         """Samples in ms of the next session, with the case made slower by `step` (a fraction)."""
 
 
+RigMaker = Callable[[np.random.Generator], Rig]
+
+
 class Synthetic:
     """Sessions of synthetic noise: `within` makes the samples' log noise, `between` that of the n-th session."""
 
@@ -114,7 +117,16 @@ def mixed(generator: np.random.Generator) -> Rig:
     return gaussian(generator, float(4.0 ** generator.uniform(-1, 1)))
 
 
-RIGS: dict[str, Callable[[np.random.Generator], Rig]] = {
+def phone(generator: np.random.Generator, bias: float = 0.015) -> Rig:
+    """A phone that keeps its clocks: normal noise, sessions 1.5 % apart unless another `bias` is given."""
+    return Synthetic(
+        generator,
+        lambda count: WITHIN * generator.normal(size=count),
+        lambda taken: bias * float(generator.normal()),
+    )
+
+
+RIGS: dict[str, RigMaker] = {
     "gaussian": gaussian,
     "heavy-tailed": heavy_tailed,
     "autocorrelated": autocorrelated,
@@ -122,4 +134,5 @@ RIGS: dict[str, Callable[[np.random.Generator], Rig]] = {
     "slow drift": drifting,
     "session bias": biased,
     "mixed suite": mixed,
+    "phone, 1.5 %": phone,
 }

@@ -70,6 +70,10 @@ BaselinesFolder = Annotated[Path, typer.Option("--baselines", help=texts.BASELIN
 Relevant = Annotated[
     float, typer.Option("--relevant", metavar="PERCENT", min=0.1, max=1000, help="Smallest change worth a verdict.")
 ]
+RelevantKernels = Annotated[
+    float,
+    typer.Option("--relevant-kernels", metavar="PERCENT", min=0.1, max=1000, help="The same of the kernels alone."),
+]
 FloorMs = Annotated[float, typer.Option("--floor-ms", min=0, help="Smallest change worth a verdict, in ms.")]
 MostSessions = Annotated[
     int, typer.Option("--most-sessions", min=4, help="At most this many sessions in turns for the verdict on one case.")
@@ -175,6 +179,7 @@ class RuleOptions:
     """Which change of a latency matters."""
 
     relevant: Relevant = 3.0
+    relevant_kernels: RelevantKernels = 1.0
     floor_ms: FloorMs = 0.05
 
     @property
@@ -182,7 +187,7 @@ class RuleOptions:
         """As the statistics take it."""
         from harness.judge.stats.pair import Rules
 
-        return Rules(relevant=self.relevant / 100, floor_ms=self.floor_ms)
+        return Rules(self.relevant / 100, self.relevant_kernels / 100, self.floor_ms)
 
 
 @dataclass(frozen=True)

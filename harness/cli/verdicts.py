@@ -122,6 +122,7 @@ def _plain(comparison: Comparison) -> dict[str, Any]:
         "head": _plain_side(comparison.head, comparison.shown_ms("head")),
         **{name: _finite(getattr(change, name)) if change else None for name in numbers},
         "sessions": change.sessions if change else None,
+        "clock": change.clock if change else None,
         "more_sessions": change.more_sessions if change else None,
     }
 

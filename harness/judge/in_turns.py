@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Protocol
 
+from harness.judge.both_clocks import judge_both
 from harness.judge.clocks import Histogram, histogram_of, ran_apart
 from harness.judge.sides import Side, finding
-from harness.judge.stats.engine import Plan, judge_turns, turn_of
+from harness.judge.stats.engine import Plan, turns_of
 from harness.judge.stats.pair import Change
 from harness.judge.stats.session import Noise
 from harness.judge.stats.turns import BLOCK, Arm, Turn, order
@@ -54,6 +56,9 @@ class InTurns:
     begun: Sequence[tuple[Arm, Side]] = ()
     now: Clock = time.monotonic
     turns: list[Turn] = field(default_factory=list)
+    """By the wall clock."""
+    kernels: list[Turn] = field(default_factory=list)
+    """The same by the kernels' clock; fewer where a session has none."""
     change: Change = field(default_factory=lambda: Change(Verdict.INCONCLUSIVE))
     lost: Confirmation | None = None
     """What ended it before its time."""
@@ -65,10 +70,10 @@ class InTurns:
         self._clocks: dict[Arm, list[Histogram]] = {arm: [] for arm in Arm}
         for arm, side in self.begun:
             self._clocks[arm] += side.clocks
-            for samples_ms in side.sessions:
-                self._take(arm, samples_ms)
+            self.turns += turns_of([(arm, samples_ms) for samples_ms in side.sessions])
+            self.kernels += turns_of([(arm, samples_ms) for samples_ms in side.device_sessions])
         self._order: Iterator[Arm] = order(self.name, [turn.arm for turn in self.turns])
-        self.change = judge_turns(self.turns, self.plan, self.noise)
+        self.change = judge_both(self.turns, self.kernels, self.plan, self.noise)
 
     @property
     def open(self) -> bool:
@@ -87,26 +92,25 @@ class InTurns:
 
     def block(self) -> None:
         """Take the sessions up to the next look."""
-        while self.open:
-            self._session()
-            if self.lost or len(self.turns) % BLOCK == 0:
-                break
-        self.change = judge_turns(self.turns, self.plan, self.noise)
+        missing = BLOCK - len(self.turns) % BLOCK if self.open else 0
+        taken = list(islice(self._sessions(), missing))
+        self.turns += turns_of([(arm, record.wall_ms) for arm, record in taken])
+        self.kernels += turns_of([(arm, record.device_ms) for arm, record in taken if record.device_ms])
+        self.change = judge_both(self.turns, self.kernels, self.plan, self.noise)
 
-    def _session(self) -> None:
-        arm, began = next(self._order), self.now()
-        record = self.measure(arm)
-        self.spent_s, self.fresh = self.spent_s + self.now() - began, self.fresh + 1
-        if record.outcome is not Outcome.OK:
-            found = finding(record.outcome) if arm is Arm.HEAD else None
-            reason = f"{arm.value} again: {record.outcome.value}: {record.message}"
-            self.lost = Confirmation(found or Verdict.INCONCLUSIVE, (reason,))
-            return
-        self._clocks[arm].append(histogram_of(record.steadiness))
-        self._take(arm, record.wall_ms)
-
-    def _take(self, arm: Arm, samples_ms: Sequence[float]) -> None:
-        self.turns.append(turn_of(arm, samples_ms))
+    def _sessions(self) -> Iterator[tuple[Arm, Record]]:
+        """Fresh sessions for ever, until one does not end well."""
+        while True:
+            arm, began = next(self._order), self.now()
+            record = self.measure(arm)
+            self.spent_s, self.fresh = self.spent_s + self.now() - began, self.fresh + 1
+            if record.outcome is not Outcome.OK:
+                found = finding(record.outcome) if arm is Arm.HEAD else None
+                reason = f"{arm.value} again: {record.outcome.value}: {record.message}"
+                self.lost = Confirmation(found or Verdict.INCONCLUSIVE, (reason,))
+                return
+            self._clocks[arm].append(histogram_of(record.steadiness))
+            yield arm, record
 
     @property
     def found(self) -> Confirmation:

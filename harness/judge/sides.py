@@ -45,6 +45,8 @@ class Side:
     message: str = ""
     sessions: tuple[Samples, ...] = ()
     """Samples of `wall_ms`, one tuple for each session that was right."""
+    device_sessions: tuple[Samples, ...] = ()
+    """Samples of `device_ms`, the kernels alone, of those sessions that have them."""
     started: tuple[str, ...] = ()
     """When each of these sessions began; UTC, ISO 8601."""
     artifact: str = ""
@@ -125,6 +127,7 @@ def side_of(group: Sequence[Record]) -> Side:
         outcome=decides.outcome,
         message=decides.message,
         sessions=tuple(tuple(record.comparable_ms) for record in right if record.comparable_ms),
+        device_sessions=tuple(tuple(r.device_ms) for r in right if r.comparable_ms and r.device_ms),
         started=tuple(record.started_at for record in right if record.comparable_ms),
         artifact=decides.artifact,
         quirks=decides.quirks,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from collections import Counter
@@ -159,6 +160,38 @@ def test_a_suspicion_that_cannot_be_checked_stays_one_unless_nothing_was_compile
 
 
 OTHER = "tiny-texture-float32-untuned"
+
+
+def clocked(wall_sd: float, step: float) -> Comparison:
+    """A gate of a build whose kernels take longer by `step`, on a clock that is steady to 0.2 %."""
+    chance = random.Random(4)
+
+    def session(factor: float, **facts: object) -> Record:
+        wall, kernels = (10 * factor * math.exp(chance.gauss(0, sd)) for sd in (wall_sd, 0.002))
+        times = {"wall_ms": wall, "device_ms": 0.9 * kernels}
+        noisy = {name: [ms * chance.gauss(1, 0.004) for _ in range(10)] for name, ms in times.items()}
+        return a_record(**noisy, **facts)
+
+    head = session(1 + step, artifact="b", started_at=TODAY)
+    compared = compare_sides(sides_of([session(1)]), sides_of([head]), RULES)
+    return settled(compared, lambda arm: session(1 + step if arm is Arm.HEAD else 1))
+
+
+def test_a_change_of_the_kernels_too_small_for_the_wall_clock_is_found_by_theirs_which_is_named() -> None:
+    comparison = clocked(0.02, 0.015)
+    assert comparison.verdict is Verdict.SLOWER
+    assert comparison.change
+    assert comparison.change.clock == "device_ms"
+    assert comparison.change.relative == pytest.approx(0.015, abs=0.006)
+    assert "by the kernels' clock (device_ms)" in comparison.reasons
+    assert plain_result(Result([comparison]), [], [])["cases"][0]["clock"] == "device_ms"
+
+
+def test_what_is_the_same_by_both_clocks_is_the_same() -> None:
+    comparison = clocked(0.008, 0.0)
+    assert comparison.verdict is Verdict.SAME
+    assert comparison.change
+    assert comparison.change.clock == "wall_ms"
 
 
 def test_turns_in_which_the_clock_goes_with_the_build_decide_nothing() -> None:

@@ -18,8 +18,10 @@ class Rules:
 
     relevant: float = 0.03
     """Smallest relative change worth a verdict, as a fraction."""
+    relevant_kernels: float = 0.01
+    """The same of `device_ms`, the kernels alone."""
     floor_ms: float = 0.05
-    """Smallest absolute change worth a verdict."""
+    """Smallest absolute change worth a verdict, of `wall_ms`."""
     alpha: float = 0.005
     """Chance of `slower` for a series that did not change, over all looks; the same again of `faster`."""
     beta: float = 0.05
@@ -99,6 +101,9 @@ class Change:
     """The change that so many sessions of this noise find with 95 %."""
     more_sessions: int | None = None
     """How many more it takes until that is the relevant change; None where no number of them helps."""
+
+    clock: str = "wall_ms"
+    """By which clock it was decided."""
 
     @property
     def decided(self) -> bool:

@@ -1,0 +1,90 @@
+"""The gate as it ships, on a device that is simulated: nothing of its rule is copied, and nothing runs.
+
+`gated` blesses a build on one day, takes head's first session on another, and hands both to `harness.judge.gate.Gate`
+with a device that answers with samples of a rig (`benchmarks.detection_rigs`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.detection_rigs import Rig, RigMaker
+from device_runner.device import Identity
+from harness.judge.baseline import Baseline, BlessedSession
+from harness.judge.comparison import Comparison
+from harness.judge.gate import Gate
+from harness.judge.noise_model import NoiseModel, learn
+from harness.judge.sides import SeriesKey, Side
+from harness.judge.stats.pair import Rules
+from harness.judge.stats.turns import Arm
+from harness.run.outcome import Outcome
+from harness.run.record import Record
+
+CASE = "tiny-opencl-float32-untuned"
+IDENTITY = Identity("phone", "simulated")
+BLESSED_ON, GATED_ON = "2026-01-01T00:00:00.000+00:00", "2026-01-02T00:00:00.000+00:00"
+KEY = SeriesKey(IDENTITY.key, CASE)
+
+
+def gated(
+    make: RigMaker,
+    step: float,
+    seed: int,
+    *,
+    most_sessions: int = 32,
+    learned: int = 0,
+    rules: Rules | None = None,
+    day_sd: float = 0.02,
+) -> Comparison:
+    """What a gate says of a case whose head is slower by `step`, after so many sessions of the rig were `learned`.
+
+    Days of the rig lie `day_sd` apart.
+    """
+    generator = np.random.default_rng([seed, 7])
+    rig, day = make(generator), day_sd * float(generator.normal())
+    blessed = _baseline([BlessedSession(started_at=BLESSED_ON, wall_ms=rig.session(day))])
+    known = learn([_record(rig, "head", 0.0, BLESSED_ON) for _ in range(learned)]) if learned else NoiseModel({}, {})
+    gate = Gate([blessed], known, rules or Rules(), most_sessions)
+    head = Side(KEY, Outcome.OK, sessions=(tuple(rig.session(step)),), started=(GATED_ON,), artifact=f"head {seed}")
+
+    def measure(arm: Arm) -> Record:
+        return _record(rig, arm.value, step if arm is Arm.HEAD else 0.0, GATED_ON)
+
+    (case,) = gate.judged({KEY: head}, lambda _: measure).cases
+    return case
+
+
+def sessions_of(case: Comparison) -> int:
+    """How many sessions in turns it took, head's first one among them."""
+    return sum(case.change.sessions) if case.change else 0
+
+
+def _baseline(sessions: list[BlessedSession]) -> Baseline:
+    known: dict[str, Any] = {
+        "case": CASE,
+        "identity_key": IDENTITY.key,
+        "kind": "latency",
+        "emulated": (),
+        "artifact": "base",
+        "quirks": (),
+        "tvm": "",
+        "sessions": sessions,
+    }
+    return Baseline.model_construct(**known)
+
+
+_KNOWN: dict[str, Any] = {
+    "case": CASE,
+    "path": "opencl",
+    "identity": IDENTITY,
+    "identity_key": IDENTITY.key,
+    "emulated": (),
+    "outcome": Outcome.OK,
+}
+_TEMPLATE = Record.model_construct(**_KNOWN)
+
+
+def _record(rig: Rig, artifact: str, step: float, started_at: str) -> Record:
+    return _TEMPLATE.model_copy(update={"artifact": artifact, "wall_ms": rig.session(step), "started_at": started_at})

@@ -1,0 +1,28 @@
+"""The whole path of a gate on a device that is simulated: what it states it finds, and it does not cry wolf."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+
+import pytest
+
+from benchmarks.detection_rigs import phone
+from benchmarks.simulated_gate import gated
+from harness.judge.verdict import Verdict
+
+TRIALS = 100
+STATED = {0.01: 0.05, 0.015: 0.05, 0.02: 0.06}
+"""By the noise between sessions, the change that docs/power.md says a gate of 32 sessions finds."""
+
+
+@pytest.mark.parametrize("noise", STATED)
+def test_a_gate_finds_what_it_states_and_seldom_cries_wolf(noise: float) -> None:
+    rig = partial(phone, bias=noise)
+    stepped, still = (
+        Counter(gated(rig, step, seed).verdict for seed in range(TRIALS)) for step in (STATED[noise], 0.0)
+    )
+    assert stepped[Verdict.SLOWER] >= 91, "95 %; fewer would be chance once in 40"
+    assert stepped[Verdict.SAME] <= 2
+    assert still[Verdict.SLOWER] + still[Verdict.FASTER] <= 4, "1 % for both; five would be chance once in 250"
+    assert still[Verdict.SAME] >= 85
