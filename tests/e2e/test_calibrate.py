@@ -70,15 +70,12 @@ def test_a_gate_on_the_virtual_phone_confirms_a_kernel_slowed_by_a_third(
     (tmp_path / "base.jsonl").write_text("".join(record.line() + "\n" for record in blessed))
     assert command.bench(tmp_path, cache, "bless", "--records", "base.jsonl", "--emulated")[0] == ExitCode.GOOD
 
-    code, said = bench(tmp_path, cache, "gate", "--relevant", "0.1", "--floor-ms", "0", device="virtual", faults=faults)
-    assert code == ExitCode.USAGE
-    assert "by its noise profile" in said.splitlines()[-1]
-
     library = json.loads((cache / "artifacts" / now / MANIFEST).read_text())["sha256"]
     faults.write_text(json.dumps({**steady, "slow_kernels": [{"factor": 1.3, "library": f"{library}*"}]}))
     code, said = bench(tmp_path, cache, "gate", "--relevant", "10", device="virtual", faults=faults)
     assert code == ExitCode.SLOWER, said
-    assert f"{CASE}: slower: confirmed by" in said
+    assert f"{CASE}: slower: " in said
+    assert " sessions in turns" in said
 
 
 def another_build(cache: Path, artifact: str) -> None:

@@ -22,7 +22,6 @@ pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("war
 NET = 'models = ["net.onnx"]\npaths = ["opencl"]\nbudget_s = 0.1\nsamples = 10\n'
 SUITE = 'models = ["tiny"]\npaths = ["opencl", "texture"]\nbudget_s = 0.1\nsamples = 10\n'
 OPENCL, TEXTURE = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
-ATTEMPTS = 6
 
 
 def gates(folder: Path, cache: Path, *options: str) -> tuple[int, str]:
@@ -118,17 +117,12 @@ def test_a_suspicion_is_measured_again_in_turns_with_the_baselines_build(tmp_pat
     blessing.baseline.save(tmp_path / "baselines")
     model.producer_name = "another"
     onnx.save(model, tmp_path / "net.onnx")  # another file of the same network: another artifact with the same answers
-    for _ in range(ATTEMPTS):  # a session that was not steady is no ground for a suspicion
-        (tmp_path / "records.jsonl").unlink()
-        RecordFile(tmp_path / "records.jsonl").append(old)
-        code, said = bench(tmp_path, cache, "gate", "--most-sessions", "4", *local, suite=NET)
-        if "looked slower" in said:
-            break
+    code, said = bench(tmp_path, cache, "gate", "--most-sessions", "4", *local, suite=NET)
     _, seen, *again = [record.artifact for record in records(tmp_path)]
     assert seen != old.artifact
-    assert again == [old.artifact, seen, seen, old.artifact], said
+    assert sorted(again) == sorted([old.artifact, seen, old.artifact]), said
     assert code not in (ExitCode.SLOWER, ExitCode.WRONG_OR_BROKEN), said  # the rest is up to how busy this host is
-    assert "looked slower" in said
+    assert "4 sessions in turns" in said
 
 
 def varied(samples_ms: list[float]) -> list[float]:

@@ -170,7 +170,7 @@ def clocked(wall_sd: float, step: float) -> Comparison:
         wall, kernels = (10 * factor * math.exp(chance.gauss(0, sd)) for sd in (wall_sd, 0.002))
         times = {"wall_ms": wall, "device_ms": 0.9 * kernels}
         noisy = {name: [ms * chance.gauss(1, 0.004) for _ in range(10)] for name, ms in times.items()}
-        return a_record(**noisy, **facts)
+        return a_record().model_copy(update={**noisy, **facts})
 
     head = session(1 + step, artifact="b", started_at=TODAY)
     compared = compare_sides(sides_of([session(1)]), sides_of([head]), RULES)
