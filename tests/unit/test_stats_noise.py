@@ -133,6 +133,11 @@ def test_a_slowed_kernel_has_to_be_seen() -> None:
     assert gauge({}, {"head": Probe(reference, [math.nan] * 3, 1.3)}).fit is False
 
 
+def test_a_kernel_that_is_steady_on_a_coarse_clock_makes_no_run_unfit() -> None:
+    assert gauge({}, {"head": Probe([0.025] * 6, [0.032] * 6, 1.3)}).fit
+    assert gauge({}, {"head": Probe([0.025] * 6, [0.025] * 6, 1.3)}).fit is False, "the clock stands still"
+
+
 def test_samples_too_noisy_to_tell_do_not_prove_that_slowness_is_not_seen() -> None:
     chance = np.random.default_rng(0)
     reference, slowed = (list(ms * np.exp(0.5 * chance.normal(size=6))) for ms in (10.0, 10.5))

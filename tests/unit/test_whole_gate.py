@@ -20,7 +20,8 @@ STATED = {0.01: 0.05, 0.015: 0.05, 0.02: 0.06}
 def test_a_gate_finds_what_it_states_and_seldom_cries_wolf(noise: float) -> None:
     rig = partial(phone, bias=noise)
     stepped, still = (
-        Counter(gated(rig, step, seed).verdict for seed in range(TRIALS)) for step in (STATED[noise], 0.0)
+        Counter(gated(rig, step, round(1e6 * noise) + trial).verdict for trial in range(TRIALS))
+        for step in (STATED[noise], 0.0)
     )
     assert stepped[Verdict.SLOWER] >= 91, "95 %; fewer would be chance once in 40"
     assert stepped[Verdict.SAME] <= 2

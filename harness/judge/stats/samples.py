@@ -33,6 +33,8 @@ class Limits:
     modes_explain: float = 0.92
     """Share of the variance that two modes must explain; normal noise, split where it splits best, reaches 0.64."""
     fewest_in_mode: float = 0.2
+    steady: bool = False
+    """Whether samples that are all the same will do: where the clock is known to run, the kernel is steady."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ def invalid(values: list[float], limits: Limits) -> str:
     odd = [value for value in values if not is_time(value)]
     if odd:
         return f"{len(odd)} of {len(values)} samples are no times (the first: {odd[0]:g})"
-    if min(values) == max(values):
+    if min(values) == max(values) and not limits.steady:
         return f"all {len(values)} samples are {values[0]:g} ms: the clock is too coarse or stands still"
     return ""
 
@@ -96,7 +98,7 @@ def _valid(rows: Rows, limits: Limits) -> NDArray[np.bool_]:
     """Of which rows `invalid` has nothing to say."""
     times = ((rows >= SHORTEST_MS) & (rows <= LONGEST_MS)).all(axis=1)
     differ = rows.min(axis=1) != rows.max(axis=1)
-    valid: NDArray[np.bool_] = times & differ & (rows.shape[1] >= limits.fewest)
+    valid: NDArray[np.bool_] = times & (differ | limits.steady) & (rows.shape[1] >= limits.fewest)
     return valid
 
 
