@@ -29,7 +29,7 @@ def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     for name, value in {**settings, "ADB_USB": "0", "ADB_MDNS": "0", "ADB_EMU": "0"}.items():
         monkeypatch.setenv(name, value)
     yield port
-    subprocess.run([private_adb.adb_binary(), "kill-server"], capture_output=True, timeout=10, check=False)
+    subprocess.run([private_adb.adb_binary(), "kill-server"], capture_output=True, timeout=60, check=False)
 
 
 def server_on(port: int) -> int:
@@ -54,7 +54,7 @@ def test_a_dead_server_is_started_and_a_living_one_that_serves_nobody_else_is_re
 def test_a_server_that_others_use_is_left_alone(port: int, phone: VirtualPhone) -> None:
     adb_server.revive(PHONE)
     server = server_on(port)
-    Adb(phone.serial, port).find(timeout_s=5)
+    Adb(phone.serial, port).find(timeout_s=60)
     with pytest.raises(LinkFailure, match=f"serves other devices too .{phone.serial}."):
         adb_server.revive(PHONE)
     assert server_on(port) == server
@@ -71,11 +71,11 @@ def test_a_server_that_does_not_answer_is_left_to_its_owner(monkeypatch: pytest.
 
 def test_a_device_is_dropped_and_found_again(phone: VirtualPhone) -> None:
     adb = Adb(phone.serial, phone.adb_port)
-    adb.drop(timeout_s=5)
+    adb.drop(timeout_s=60)
     with pytest.raises(DeviceLost, match="not found"):
-        adb.shell(["true"], timeout_s=5)
-    adb.find(timeout_s=5)
-    assert adb.shell(["echo", "well"], timeout_s=5).stdout == "well\n"
+        adb.shell(["true"], timeout_s=60)
+    adb.find(timeout_s=60)
+    assert adb.shell(["echo", "well"], timeout_s=60).stdout == "well\n"
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from waiting import LONG_S
 from harness.run.outcome import Outcome
 from harness.run.record import RecordFile
 
-pytestmark = [pytest.mark.device, pytest.mark.slow]
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 
 SCRIPT = Path(__file__).parent / "two_hosts.sh"
 SUITE = 'models = ["tiny"]\npaths = ["opencl", "texture"]\nbudget_s = 0.1\nsamples = 10\n'

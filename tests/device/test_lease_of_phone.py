@@ -31,8 +31,8 @@ RUN = """
 
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     library, sha256, cache = Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3])
-    with open_device("virtual", cache) as device, device.session({}, timeout_s=30) as session:
-        program = session.load(Loadable(library, sha256, 1, "cpu"), timeout_s=20)
+    with open_device("virtual", cache) as device, device.session({}, timeout_s=60) as session:
+        program = session.load(Loadable(library, sha256, 1, "cpu"), timeout_s=60)
         print("running", flush=True)
         program.run([np.array([60_000_000, 0, 0], "int32")], timeout_s=60)
 """

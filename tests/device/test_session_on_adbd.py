@@ -61,21 +61,21 @@ def command(transport: AdbTransport, tmp_path: Path) -> list[str]:
     """The server's command on the device."""
     program = tmp_path / "server.py"
     program.write_text(SERVER)
-    pushed = transport.push(program, hashlib.sha256(program.read_bytes()).hexdigest(), timeout_s=20)
+    pushed = transport.push(program, hashlib.sha256(program.read_bytes()).hexdigest(), timeout_s=60)
     return [sys.executable, "-I", "-S", pushed.path]
 
 
 def running(transport: AdbTransport) -> bool:
     """Whether any process of a server is left on the device."""
     find = "grep -l -e '--port[-]end=' /proc/[0-9]*/cmdline 2>/dev/null"  # does not find itself
-    return bool(transport.shell(["sh", "-c", find], timeout_s=5).stdout)
+    return bool(transport.shell(["sh", "-c", find], timeout_s=60).stdout)
 
 
 def test_a_file_arrives_once(transport: AdbTransport, tmp_path: Path) -> None:
     file = tmp_path / "lib; x.so"
     file.write_bytes(os.urandom(300_000))
     sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
-    sent = [transport.push(file, sha256, timeout_s=20).sent_bytes for _ in range(2)]
+    sent = [transport.push(file, sha256, timeout_s=60).sent_bytes for _ in range(2)]
     assert sent == [300_000, 0]
 
 

@@ -173,7 +173,7 @@ class TestShell:
         with adb.open(f"shell,v2,pty,TERM=vt100:read line; {size}; echo $TERM", Deadline(20)) as stream:
             for kind, data in ((WINDOW_SIZE, b"37x91,0x0\0"), (STDIN, b"\n")):
                 stream.sendall(struct.pack("<BI", kind, len(data)) + data)
-            stream.settimeout(20)
+            stream.settimeout(60)
             said = b"".join(iter(lambda: stream.recv(4096), b""))
         assert b"37 91\r\n" in said
         assert b"vt100\r\n" in said
@@ -182,7 +182,7 @@ class TestShell:
         from adbutils import AdbClient
 
         def talk(thread: int) -> list[str]:
-            client = AdbClient("127.0.0.1", device.adb_port, socket_timeout=30)
+            client = AdbClient("127.0.0.1", device.adb_port, socket_timeout=60)
             phone = client.device(device.serial)
             return [phone.shell2(f"echo {thread}.{i}", v2=True, timeout=30).stdout for i in range(16)]
 
@@ -257,7 +257,7 @@ class TestFiles:
     def test_are_known_to_adbutils(self, device: Backend, folder: str, tmp_path: Path) -> None:
         from adbutils import AdbClient
 
-        sync = AdbClient("127.0.0.1", device.adb_port, socket_timeout=30).device(device.serial).sync
+        sync = AdbClient("127.0.0.1", device.adb_port, socket_timeout=60).device(device.serial).sync
         assert sync.push(b"hello", f"{folder}/hello", mode=0o644) == 5
         assert sync.read_text(f"{folder}/hello") == "hello"
         assert sync.exists(f"{folder}/hello")
@@ -303,7 +303,7 @@ class TestSyncRefusals:
             pytest.skip("in a plain folder the paths of a phone are others")
         with Adb(device.serial, device.adb_port).open("sync:", Deadline(20)) as stream:
             stream.sendall(said)
-            stream.settimeout(20)
+            stream.settimeout(60)
             heard = stream.recv(8, socket.MSG_WAITALL)
             assert heard[:4] == b"FAIL"
             text = stream.recv(int.from_bytes(heard[4:], "little"), socket.MSG_WAITALL)
@@ -315,7 +315,7 @@ class TestSyncRefusals:
     def test_a_mode_is_read_as_c_reads_numbers(self, device: Backend, folder: str, mode: str, seen: str) -> None:
         with Adb(device.serial, device.adb_port).open("sync:", Deadline(20)) as stream:
             stream.sendall(sync_request(b"SEND", f"{folder}/x,{mode}") + b"DONE\0\0\0\0")
-            stream.settimeout(20)
+            stream.settimeout(60)
             assert stream.recv(8, socket.MSG_WAITALL)[:4] == b"OKAY"
         assert device.shell(f"stat -c %a {folder}/x") == f"{seen}\n"
 
@@ -337,7 +337,7 @@ class TestSockets:
                     received += connection.recv(1 << 16)
                 sender.join()
             assert received == data
-            assert server.wait(20) == 0
+            assert server.wait(60) == 0
         device.adb("forward", "--remove", f"tcp:{local}")
 
     def test_forward_to_a_closed_port_ends_the_connection(self, device: Backend) -> None:
@@ -370,10 +370,10 @@ class TestSockets:
                 device.command("shell", f"{device.python} -I -c '{SAY}' {remote} hello"),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
-                timeout=20,
+                timeout=60,
                 check=False,
             )
-            thread.join(20)
+            thread.join(60)
         device.adb("reverse", "--remove-all")
         assert said.stdout == b"HELLO\n"
 

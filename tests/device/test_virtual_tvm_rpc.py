@@ -66,7 +66,7 @@ def server(folder: Path, *flags: str, env: dict[str, str] | None = None) -> Iter
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait(10)
+        process.wait(LONG_S)
         reader.join(10)
 
 
@@ -213,7 +213,7 @@ class TestServer:
             assert eventually(lambda: bool(psutil.Process(running.process.pid).children()))
             worker = psutil.Process(running.process.pid).children()[0]
             running.process.kill()
-            running.process.wait(20)
+            running.process.wait(LONG_S)
             assert not eventually(lambda: not worker.is_running(), 0.3)
             worker.kill()
             connection.close()

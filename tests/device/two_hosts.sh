@@ -8,7 +8,7 @@ python=$1
 cd "$2"
 bench() { "$python" -c 'from harness.cli import main; main()' "$@"; }
 bench_there() { nsenter --target "$peer" --net --uts -- "$python" -c 'from harness.cli import main; main()' "$@"; }
-wait_for() { for _ in $(seq 600); do if "$@"; then return; fi; sleep 0.1; done; echo "never: $*"; return 1; }
+wait_for() { for _ in $(seq 3000); do if "$@"; then return; fi; sleep 0.1; done; echo "never: $*"; return 1; }
 
 hostname here
 ip link set lo up

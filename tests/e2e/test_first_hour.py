@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from waiting import LONG_S
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.device, pytest.mark.usefixtures("warm_driver")]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "first-hour.md").read_text(encoding="utf-8")
 RUN_HERE, _, _ = PAGE.partition("## 7. The history")

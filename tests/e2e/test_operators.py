@@ -11,7 +11,7 @@ from command import bench
 from harness.models.graph_images import ImageGraph
 from harness.run.outcome import ExitCode
 
-pytestmark = [pytest.mark.device, pytest.mark.slow]
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 
 
 def test_the_store_into_images_is_wrong_as_shipped_and_right_when_worked_round(tmp_path: Path, cache: Path) -> None:

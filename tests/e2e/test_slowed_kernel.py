@@ -66,9 +66,9 @@ def test_a_slowed_kernel_is_slower_and_any_other_is_not(
         assert "inference time" in record.emulated
 
 
-def test_any_command_can_be_tried_under_faults(tmp_path: Path, cache: Path) -> None:
+def test_any_command_can_be_tried_under_faults(tmp_path: Path, cache: Path, warm_driver: dict[str, bool]) -> None:
     (tmp_path / "my.toml").write_text(SUITE)
-    (tmp_path / "faults.json").write_text(json.dumps({"simulate_inference_s": 0.01}))
+    (tmp_path / "faults.json").write_text(json.dumps({**warm_driver, "simulate_inference_s": 0.01}))
     code, out, err = bench(tmp_path, cache, "run", "--suite=my.toml", **{faults.FAULTS_VARIABLE: "faults.json"})
     assert code == ExitCode.GOOD, err
     (record,) = RecordFile(tmp_path / "records.jsonl").load().records

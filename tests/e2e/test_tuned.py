@@ -26,7 +26,7 @@ SUITE = Suite(models=["tiny", "squeezenet1_1"], paths=["clml"], budget_s=0.5)
 
 
 @pytest.fixture(scope="module")
-def device(cache: Path):  # type: ignore[no-untyped-def]
+def device(cache: Path, warm_driver: dict[str, bool]):  # type: ignore[no-untyped-def]
     with open_device("virtual", cache) as opened:
         yield opened
 

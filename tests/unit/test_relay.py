@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 from fake_adb import read
+from waiting import LONG_S
 
 from device_runner.session.relay import Relay
 
@@ -18,13 +19,13 @@ from device_runner.session.relay import Relay
 @pytest.fixture
 def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
     ours, theirs = socket.socketpair()
-    ours.settimeout(5)
+    ours.settimeout(LONG_S)
     with ours, theirs:
         yield ours, theirs
 
 
 def client_of(relay: Relay) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", relay.port), timeout=5)
+    return socket.create_connection(("127.0.0.1", relay.port), timeout=LONG_S)
 
 
 def test_bytes_pass_in_both_directions(ends: tuple[socket.socket, socket.socket]) -> None:
@@ -49,10 +50,10 @@ def test_a_deadline_cuts_both_sides_and_says_so(ends: tuple[socket.socket, socke
 def test_a_call_that_ends_in_time_leaves_the_stream_open(ends: tuple[socket.socket, socket.socket]) -> None:
     device, stream = ends
     with Relay(stream) as relay, client_of(relay) as client:
-        with relay.deadline(0.2):
+        with relay.deadline(2.0):
             client.sendall(b"a")
             assert read(device, 1) == b"a"
-        client.settimeout(0.4)
+        client.settimeout(2.2)
         with pytest.raises(TimeoutError):
             client.recv(1)
         assert relay.open
@@ -120,4 +121,4 @@ def test_the_relay_ends_with_its_owner(sign: signal.Signals) -> None:
         assert owner.stdout
         relay = psutil.Process(int(owner.stdout.readline()))
         owner.send_signal(sign)
-    relay.wait(5)
+    relay.wait(LONG_S)
