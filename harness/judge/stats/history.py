@@ -43,7 +43,7 @@ OUTLIER = 4.0
 """Standard deviations from its neighbours' median that make a point an outlier."""
 SHORTEST = 6
 """Points of the shortest stretches in which steps are sought."""
-GROWTH = math.sqrt(2)
+GROWTH = 2
 """Of the stretches' length, from one to the next."""
 
 Array = NDArray[np.float64]
@@ -150,19 +150,18 @@ def _proposed(logs: Array, spread: float) -> list[int]:
 
 def _candidates(logs: Array, least: float) -> Iterator[tuple[float, int, int, int]]:
     """The best cut of each stretch that explains at least so much of the squares: explained, begin, end and cut."""
-    lengths = {len(logs)}
-    length = float(SHORTEST)
+    lengths, length = [len(logs)], SHORTEST
     while length < len(logs):
-        lengths.add(int(length))
+        lengths.append(length)
         length *= GROWTH
     for count in lengths:
         begins = np.unique(np.append(np.arange(0, len(logs) - count, max(1, count // 3)), len(logs) - count))
-        rows = sliding_window_view(logs, count)[begins]
+        rows = logs[begins[:, None] + np.arange(count)]
         left = np.arange(1, count)
         sums = np.cumsum(rows - rows.mean(axis=1, keepdims=True), axis=1)[:, :-1]
         explained = (sums**2 * (count / (left * (count - left))))[:, FEWEST_A_SIDE - 1 : count - FEWEST_A_SIDE]
         best = explained.argmax(axis=1)
-        most = np.take_along_axis(explained, best[:, None], axis=1)[:, 0]
+        most = explained[np.arange(len(begins)), best]
         for place in np.flatnonzero(most > least).tolist():
             begin = int(begins[place])
             yield float(most[place]), begin, begin + count, begin + FEWEST_A_SIDE + int(best[place])
