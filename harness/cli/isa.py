@@ -66,7 +66,7 @@ def isa(
     """Compile the kernels of the cases for Adreno GPUs with Mesa's open compiler, and count what it makes of them.
 
     Nothing is executed, and the numbers are no times: docs/isa.md says what they mean. The device is asked for its
-    image limits, as by `build`. Exit code 3 if the compiler refuses a kernel.
+    image limits, as by `build`. Exit code 3 if a case is not built, or the compiler refuses a kernel.
     """
     from harness.cli import isa_sides, isa_text
     from harness.cli.screen import out_json, out_whole
@@ -86,13 +86,13 @@ def isa(
     if asm:
         out_whole(isa_text.assembly(sides, asm))
     elif as_json:
-        out_json(isa_text.plain(toolchain, sides))
+        out_json(isa_text.plain(toolchain, sides, remarks))
     else:
         isa_text.show(toolchain, sides, remarks)
+    if remarks or any(side.head.refused for side in sides):
+        raise typer.Exit(ExitCode.WRONG_OR_BROKEN)
     if not sides:
         raise typer.Exit(ExitCode.NOTHING_MEASURED)
-    if any(side.head.refused for side in sides):
-        raise typer.Exit(ExitCode.WRONG_OR_BROKEN)
 
 
 def _set_up(mirror: str, as_json: bool) -> None:

@@ -30,10 +30,11 @@ class Side:
     """What to call the base."""
 
 
-def plain(toolchain: Toolchain, sides: Sequence[Side]) -> dict[str, Any]:
+def plain(toolchain: Toolchain, sides: Sequence[Side], not_built: Sequence[str]) -> dict[str, Any]:
     """All of it, for programs."""
     told: dict[str, Any] = {"mesa": toolchain.mesa, "llvm": toolchain.llvm}
     told["cases"] = [side.head.to_json() for side in sides]
+    told["not_built"] = list(not_built)
     told["differences"] = [
         {
             "case": side.head.case,

@@ -286,7 +286,7 @@ def test_what_is_printed_fits_a_terminal_and_names_what_changed(
 
 def test_programs_get_every_number(toolchain: Toolchain, tmp_path: Path) -> None:
     base, head = networks(toolchain, tmp_path)
-    told = isa_text.plain(toolchain, [isa_text.Side(with_kernel(head, "array", waves=2), base, "0.26.0")])
+    told = isa_text.plain(toolchain, [isa_text.Side(with_kernel(head, "array", waves=2), base, "0.26.0")], [])
     assert json.loads(json.dumps(told, allow_nan=False)) == told
     kernels = {kernel["name"]: kernel for kernel in told["cases"][0]["kernels"]}
     assert kernels["array"]["statistics"]["waves"] == 2
