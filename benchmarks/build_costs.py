@@ -1,22 +1,22 @@
-"""What building a network costs, step by step, in seconds of processor time.
+"""What building a network costs, step by step and pass by pass, in seconds of processor time.
 
 python -m benchmarks.build_costs [MODEL] [PATH]
 """
 
 from __future__ import annotations
 
-import cProfile
 import os
-import pstats
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from harness.build.compile import import_model
 from harness.cases.case import Precision
+from harness.compiler import running
 from harness.models.sources import model_source
 from harness.paths import PATHS
 from harness.paths.base import ImageLimits
@@ -24,45 +24,55 @@ from harness.paths.lowered import add_host_entry
 from harness.paths.workaround import edit_model
 from harness.quirks import quirks_for
 
+MOST_PASSES = 5
+
 
 def main(name: str = "resnet50", path_name: str = "opencl") -> None:
-    """Print each step's share, and of ours the functions that cost most."""
-    path, costs = PATHS[path_name], dict[str, float]()
+    """Print what each step takes, and the passes that take most."""
+    path, steps, passes = PATHS[path_name], dict[str, float](), dict[str, float]()
     quirks = quirks_for(path_name, Precision.FLOAT32, as_shipped=False)
     target = path.target(ImageLimits(), None)
-    profile = cProfile.Profile()
-    with tempfile.TemporaryDirectory() as folder:
-        with _timed("draw", costs):
+    with tempfile.TemporaryDirectory() as folder, _passes_timed(passes):
+        with _timed("draw", steps):
             file = model_source(name).onnx_file(Path(folder))
-        profile.enable()
-        with _timed("import", costs):
+        with _timed("import", steps):
             module: Any = edit_model(import_model(file)[0], quirks)
-        with _timed("lower", costs):
+        with _timed("lower", steps):
             lowered = path.lower(module, target, quirks)
-            entries = add_host_entry(lowered)
-        with _timed("build", costs):
+        entries = add_host_entry(lowered)
+        with _timed("build", steps):
             executable = path.build(entries, target, quirks)
-        with _timed("link", costs):
+        with _timed("link", steps):
             executable.export_library(str(Path(folder) / "lib.so"))
-        profile.disable()
-    total = sum(costs.values())
-    for step, seconds in sorted(costs.items(), key=lambda one: -one[1]):
-        print(f"{step:8} {seconds:6.2f} s  {seconds / total:4.0%}")
-    pstats.Stats(profile).sort_stats("cumulative").print_stats("harness|onnx", 25)
+    _print(steps)
+    print()
+    _print(dict(sorted(passes.items(), key=lambda one: -one[1])[:MOST_PASSES]))
+
+
+@contextmanager
+def _passes_timed(costs: dict[str, float]) -> Iterator[None]:
+    """Time each of TVM's passes."""
+    run = running.run_step
+
+    def timed(name: str, step: Callable[[Any], Any], mod: Any) -> Any:
+        with _timed(name, costs):
+            return run(name, step, mod)
+
+    with mock.patch.object(running, "run_step", timed):
+        yield
 
 
 @contextmanager
 def _timed(step: str, costs: dict[str, float]) -> Iterator[None]:
     """Of this process and of those that it waited for."""
-    began = sum(_used())
+    began = sum(os.times()[:4])
     yield
-    costs[step] = sum(_used()) - began
+    costs[step] = costs.get(step, 0.0) + sum(os.times()[:4]) - began
 
 
-def _used() -> tuple[float, float]:
-
-    times = os.times()
-    return times.user + times.children_user, times.system + times.children_system
+def _print(costs: Mapping[str, float]) -> None:
+    for what, seconds in sorted(costs.items(), key=lambda one: -one[1]):
+        print(f"{seconds:6.2f} s  {what}")
 
 
 if __name__ == "__main__":

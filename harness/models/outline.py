@@ -63,6 +63,13 @@ def check(file: Path, model: Any) -> None:
     """Raise `ModelError` unless the network is valid ONNX: no cycle, no name twice, every operator well formed."""
     import onnx
 
+    newest = int(onnx.defs.onnx_opset_version())
+    for own in model.opset_import:
+        if own.domain in ("", "ai.onnx") and own.version > newest:  # which the checker takes for good
+            raise ModelError(
+                f"{file} is in operator set {own.version}, and onnx {onnx.__version__} knows them up to {newest}",
+                hint="export it with an older one, or install a newer onnx",
+            )
     try:
         onnx.checker.check_model(outline(model))
     except (onnx.checker.ValidationError, ValueError, TypeError) as error:

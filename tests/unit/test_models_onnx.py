@@ -184,6 +184,13 @@ def test_a_cycle_and_a_name_that_is_there_twice_are_refused(tmp_path: Path) -> N
             load(saved(tmp_path, model))
 
 
+def test_an_operator_set_of_the_future_is_refused(tmp_path: Path) -> None:
+    model = relu_model()
+    model.opset_import[0].version = 999
+    with pytest.raises(ModelError, match=r"is in operator set 999, and onnx .* knows them up to"):
+        load(saved(tmp_path, model))
+
+
 def mutated(draw: st.DrawFn) -> bytes:
     """A network's bytes with some of them changed, cut out or doubled."""
     data = bytearray(relu_model().SerializeToString())
