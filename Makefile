@@ -31,7 +31,7 @@ test-zoo: $(INSTALLED) ## what LLVM makes of each network of the zoo, against ON
 test-light: $(INSTALLED) system userland ## the nine light models of the onnx package on opencl and texture: an hour
 	ADRENO_BENCH_TEST_LIGHT=all $(BIN)/python -m pytest tests/e2e/test_light_models.py
 
-test-isa: $(INSTALLED) system ## Mesa's compiler for Adreno: downloads 90 MB the first time, then half a minute
+test-isa: $(INSTALLED) system ## Mesa's compiler for Adreno: downloads 90 MB the first time, then two minutes on two busy cores
 	ADRENO_BENCH_TEST_ISA=1 $(BIN)/python -m pytest tests/e2e/test_isa.py
 
 lint: $(INSTALLED) ## style, imports and types
