@@ -32,7 +32,7 @@ test-light: $(INSTALLED) system userland ## the nine light models of the onnx pa
 	ADRENO_BENCH_TEST_LIGHT=all $(BIN)/python -m pytest tests/e2e/test_light_models.py
 
 test-isa: $(INSTALLED) system ## Mesa's compiler for Adreno: downloads 90 MB the first time, then two minutes on two busy cores
-	ADRENO_BENCH_TEST_ISA=1 $(BIN)/python -m pytest tests/e2e/test_isa.py
+	ADRENO_BENCH_TEST_ISA=1 $(BIN)/python -m pytest tests/e2e/test_isa_compiler.py
 
 lint: $(INSTALLED) ## style, imports and types
 	$(BIN)/ruff check .
