@@ -19,6 +19,7 @@ LONGEST_FIRST = (
     "test_history.py",
     "test_paths.py",
     "test_run.py",
+    "test_first_hour.py",
     "test_gate.py",
     "test_calibrate.py",
     "test_fleet.py",
