@@ -180,7 +180,7 @@ def test_thousands_of_series_are_judged_by_their_reference_kernels_too() -> None
     assert "the reference kernel moved by +20.0%" in result.fitness.reasons[0]
 
 
-@pytest.mark.parametrize("times", [[], [math.nan] * 5, [0.0] * 5, [-1.0] * 5, [math.inf] * 5, [5.0] * 5, [1e300] * 5])
+@pytest.mark.parametrize("times", [[], [math.nan] * 5, [0.0] * 5, [-1.0] * 5, [math.inf] * 5, [1e300] * 5])
 def test_reference_times_that_are_none_make_a_run_unfit_and_raise_nothing(times: list[float]) -> None:
     head = [r.model_copy(update={"reference_ms": times}) for r in probed(sessions(13, seed=1, artifact="b"), 5)]
     result = compare(probed(sessions(10), 5), head)
