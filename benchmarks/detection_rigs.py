@@ -1,8 +1,8 @@
-"""Where the sessions of benchmarks/detection.py come from: noise of known kinds, or recorded sessions played back."""
+"""Where the sessions of benchmarks/detection.py come from: noise of known kinds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -39,19 +39,6 @@ class Synthetic:
         log = self._between(self._taken) + self._within(SAMPLES) + np.log1p(step)
         self._taken += 1
         return [float(value) for value in BASE_MS * np.exp(log)]
-
-
-class Recorded:
-    """Recorded sessions of one artifact, in random order without repeats until all have been played."""
-
-    def __init__(self, sessions: Sequence[Sequence[float]], generator: np.random.Generator) -> None:
-        self._generator, self._sessions, self._deck = generator, sessions, list[int]()
-
-    def session(self, step: float = 0.0) -> list[float]:
-        """See Rig."""
-        if not self._deck:
-            self._deck = [int(index) for index in self._generator.permutation(len(self._sessions))]
-        return [value * (1 + step) for value in self._sessions[self._deck.pop()]]
 
 
 def gaussian(generator: np.random.Generator, scale: float = 1.0) -> Rig:

@@ -2,15 +2,21 @@
 
 `gated` blesses a build on one day, takes head's first session on another, and hands both to `harness.judge.gate.Gate`
 with a device that answers with samples of a rig (`benchmarks.detection_rigs`).
+
+    python -m benchmarks.simulated_gate
+
+prints what it says of phones whose sessions lie 1, 1.5 and 2 % apart.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks.detection_rigs import Rig, RigMaker
+from benchmarks.detection_rigs import Rig, RigMaker, phone
 from device_runner.device import Identity
 from harness.judge.baseline import Baseline, BlessedSession
 from harness.judge.comparison import Comparison
@@ -47,7 +53,9 @@ def gated(
     blessed = _baseline([BlessedSession(started_at=BLESSED_ON, wall_ms=rig.session(day))])
     known = learn([_record(rig, "head", 0.0, BLESSED_ON) for _ in range(learned)]) if learned else NoiseModel({}, {})
     gate = Gate([blessed], known, rules or Rules(), most_sessions)
-    head = Side(KEY, Outcome.OK, sessions=(tuple(rig.session(step)),), started=(GATED_ON,), artifact=f"head {seed}")
+    taken = (tuple(rig.session(step)),)
+    kernels = (tuple(_kernels(rig)),) if _kernels(rig) else ()
+    head = Side(KEY, Outcome.OK, sessions=taken, device_sessions=kernels, started=(GATED_ON,), artifact=f"head {seed}")
 
     def measure(arm: Arm) -> Record:
         return _record(rig, arm.value, step if arm is Arm.HEAD else 0.0, GATED_ON)
@@ -87,4 +95,28 @@ _TEMPLATE = Record.model_construct(**_KNOWN)
 
 
 def _record(rig: Rig, artifact: str, step: float, started_at: str) -> Record:
-    return _TEMPLATE.model_copy(update={"artifact": artifact, "wall_ms": rig.session(step), "started_at": started_at})
+    wall_ms = rig.session(step)
+    times = {"wall_ms": wall_ms, "device_ms": _kernels(rig)}
+    return _TEMPLATE.model_copy(update={"artifact": artifact, "started_at": started_at, **times})
+
+
+def _kernels(rig: Rig) -> list[float]:
+    """What the kernels' clock of a rig made of its last session; nothing if it has none."""
+    return list(getattr(rig, "device_ms", ()))
+
+
+def main() -> None:
+    """Print the gate's own table: head 5 % slower, then unchanged, at three noises."""
+    from harness.cli.verdicts import verdict_table
+
+    shown = []
+    for step, seed in ((0.05, 1), (0.0, 2)):
+        for noise in (0.01, 0.015, 0.02):
+            case = gated(partial(phone, bias=noise), step, seed)
+            named = f"{noise:.1%} noise, head {step:+.0%}"
+            shown.append(replace(case, key=SeriesKey(IDENTITY.key, named)))
+    print(verdict_table(shown))
+
+
+if __name__ == "__main__":
+    main()
