@@ -1,4 +1,4 @@
-"""Steps of a history: false alarms, power and time. Run: python -m benchmarks.history_steps [TRIALS]
+"""Steps of a history: false alarms, power and time. Run: python -m benchmarks.history_steps [TRIALS] [SEED]
 
 `harness.judge.stats.history.segment` looks at each series after every one of the twelve commits that follow its step of
 5 %, or no step at all. An alarm is any step in a series that has none; a step is found if one is told within three
@@ -30,16 +30,16 @@ COUNT = BEFORE + AFTER
 
 def main() -> None:
     """Print both tables."""
-    trials = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    rows = [(name, *_study(noise, trials)) for name, noise in NOISES.items()]
+    trials, seed = (int(word) for word in (*sys.argv[1:], *("1000", "7")[len(sys.argv) - 1 :]))
+    rows = [(name, *_study(noise, trials, seed)) for name, noise in NOISES.items()]
     print(table(rows, ("noise", "false alarms", f"{STEP:.0%} found"), right=("false alarms", f"{STEP:.0%} found")))
     print()
     times = [(count, *(f"{_ms(count, drift):.1f} ms" for drift in (0.0, 0.0002))) for count in (500, 1000, 2000, 4000)]
     print(table(times, ("commits", "a series, one in ten with a step", "drifting")))
 
 
-def _study(noise: Noise, trials: int) -> tuple[str, str]:
-    generator = np.random.default_rng(7)
+def _study(noise: Noise, trials: int, seed: int) -> tuple[str, str]:
+    generator = np.random.default_rng(seed)
     alarms = sum(any(_looks(np.exp(noise(generator)), lambda _: True)) for _ in range(trials))
     step = np.where(np.arange(COUNT) >= BEFORE, 1 + STEP, 1.0)
     found = sum(
