@@ -18,11 +18,13 @@ from onnx import TensorProto, helper
 from device_runner.runtimes import opencl as opencl_runtime
 from harness.build.artifact import Compiled
 from harness.build.compile import compile_model
+from harness.cases.suite import load_suite
 from harness.models.graph_images import ImageGraph
 from harness.models.spec import InputSpec, seeded_inputs
-from harness.models.zoo import ZOO
 
 pytestmark = pytest.mark.device
+
+DEFAULT_SUITE = Path(__file__).parents[2] / "adreno-bench.toml"
 
 Answers = list[np.ndarray[Any, Any]]
 Answer = Callable[..., Answers]
@@ -179,8 +181,8 @@ def test_names_and_operators_of_caffe2_are_right(answer: Answer, path: str) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [model.name for model in ZOO if model.name != "tiny"])
-def test_zoo_is_right_on_every_path(zoo_answer: Answer, name: str) -> None:
+@pytest.mark.parametrize("name", load_suite(DEFAULT_SUITE).models)
+def test_the_default_suite_is_right_on_every_path(zoo_answer: Answer, name: str) -> None:
     (right,) = zoo_answer(name, "cpu")
     for path in ("opencl", "texture"):
         (got,) = zoo_answer(name, path)
