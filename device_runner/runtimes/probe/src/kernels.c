@@ -64,9 +64,9 @@ static cl_int watching_launch(cl_command_queue queue, cl_kernel kernel, cl_uint 
   const EnqueueNDRangeKernel real = (EnqueueNDRangeKernel)hook.real;
   const cl_int code = real(queue, kernel, dimensions, offset, global, local, waits, wait_list, &launch.event);
   if (code != CL_SUCCESS) return code;
-  for (cl_uint i = 0; i < dimensions && i < DIMENSIONS; ++i) {
-    launch.global[i] = global[i];
-    launch.local[i] = local == NULL ? 0 : local[i];
+  for (cl_uint i = 0; i < DIMENSIONS; ++i) {
+    if (i < dimensions) launch.global[i] = global[i];
+    if (local != NULL) launch.local[i] = i < dimensions ? local[i] : 1;
   }
   if (event != NULL) {
     *event = launch.event;
