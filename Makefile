@@ -6,7 +6,7 @@ INSTALLED := $(VENV)/.installed
 PHONES := $(VENV)/.phones
 FP16 := $(VENV)/.fp16
 
-.PHONY: demo test test-stock test-arm64 test-light test-zoo test-isa benchmarks lint format lock phones fp16 system browser userland clean
+.PHONY: demo test test-stock test-arm64 test-long test-light test-zoo test-isa benchmarks lint format lock phones fp16 system browser userland clean
 
 demo: $(INSTALLED) system userland ## a first look: the default suite on the virtual device, few samples of each case
 	$(BIN)/adreno-bench run --quick --findings-are-fine
@@ -27,6 +27,9 @@ test-stock: $(INSTALLED) phones system userland ## the device tests on a Linux b
 
 test-zoo: $(INSTALLED) ## what LLVM makes of each network of the zoo, against ONNX's definition: half an hour
 	ADRENO_BENCH_TEST_ZOO=all $(BIN)/python -m pytest tests/e2e/test_zoo.py
+
+test-long: $(INSTALLED) phones system browser userland ## the tests that `make test` leaves out for their length: ten minutes
+	ADRENO_BENCH_TEST_LONG=1 $(BIN)/python -m pytest -m long
 
 test-light: $(INSTALLED) system userland ## the nine light models of the onnx package on opencl and texture: an hour
 	ADRENO_BENCH_TEST_LIGHT=all $(BIN)/python -m pytest tests/e2e/test_light_models.py

@@ -51,8 +51,16 @@ settings.load_profile("same")
 what is red is red again. `--hypothesis-profile=explore` draws new ones."""
 
 
+LONG = "ADRENO_BENCH_TEST_LONG"
+"""Environment: whether tests marked `long` run as well."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest files first; the order is the same in every run."""
+    """Leave long tests out unless they are wished, and put the longest files first, in the same order in every run."""
+    if not os.environ.get(LONG):
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="run by `make test-long`"))
     place = {name: number for number, name in enumerate(LONGEST_FIRST)}
     items.sort(key=lambda item: place.get(item.path.name, len(place)))
 

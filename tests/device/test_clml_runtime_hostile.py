@@ -241,7 +241,7 @@ def test_a_damaged_graph_runs_or_is_an_error(module: dict[str, Any], create: Cal
         made[SYMBOL](*(tvm.runtime.tensor(values) for values in (*random_tensors(graph, "input"), *outputs)))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_address_sanitizer_finds_nothing(sidecar_cache: Path) -> None:
     library = clml_runtime.library(
         sidecar_cache, extra_flags=["-fsanitize=address,undefined", "-fno-sanitize-recover", "-O0"]

@@ -65,6 +65,7 @@ def test_it_builds_and_works_with_other_releases(release: Path) -> None:
     assert passed(run_tests(*selected, PYTHONPATH=str(release), TVM_USE_RUNTIME_LIB="1")) > 30
 
 
+@pytest.mark.long
 def test_address_sanitizer_finds_nothing(pytestconfig: pytest.Config) -> None:
     library = sidecar(pytestconfig.cache.mkdir("sidecar"), extra_flags=["-fsanitize=address", "-O0"])
     assert b"__asan_report" in library.read_bytes()

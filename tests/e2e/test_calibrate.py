@@ -39,6 +39,7 @@ def sessions(folder: Path) -> list[Record]:
     return RecordFile(folder / "calibration.jsonl").load().records
 
 
+@pytest.mark.long
 def test_the_same_artifact_ten_times_in_a_row_raises_no_alarm(tmp_path: Path, cache: Path) -> None:
     code, said = bench(tmp_path, cache, "calibrate", "--sessions", "20", "--json", device="local")
     taken = sessions(tmp_path)

@@ -47,6 +47,7 @@ def words(text: str) -> set[str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
+@pytest.mark.long
 def test_its_commands_print_what_it_shows_and_end_as_it_says(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "mine.py").write_text(blocks("python")[0], encoding="utf-8")
     subprocess.run([sys.executable, "mine.py"], cwd=tmp_path, check=True)

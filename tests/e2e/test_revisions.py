@@ -98,6 +98,7 @@ def test_bisecting_the_releases_names_0_26_and_shows_what_changed(home: Path, ca
     assert (Path(said["folder"]) / "records.jsonl").read_text() == sessions, "what is known was measured again"
 
 
+@pytest.mark.long
 def test_a_commit_that_does_not_build_stays_a_candidate(home: Path, cache: Path) -> None:
     repo, commits = home / "tvm", []
     repo.mkdir()
