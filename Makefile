@@ -11,8 +11,8 @@ FP16 := $(VENV)/.fp16
 demo: $(INSTALLED) system userland ## a first look: the default suite on the virtual device, few samples of each case
 	$(BIN)/adreno-bench run --quick --findings-are-fine
 
-test: $(INSTALLED) phones system browser userland ## run all tests, four files at a time: half of their time is waiting
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+test: $(INSTALLED) phones system browser userland ## run all tests but the long ones, three files at a time: half of their time is waiting
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 benchmarks: $(INSTALLED) system userland ## how fast the host's own steps are, as ratios
 	mkdir -p .benchmarks
