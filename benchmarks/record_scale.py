@@ -43,7 +43,7 @@ file, identity, plans = Path(sys.argv[1]), sys.argv[2], []
 for line in sys.stdin:
     case, artifact = line.split()
     plans.append(Facts(case=Facts(id=case), compile=Facts(key=artifact), budget=Facts(quick=False)))
-origin = Facts(identity=Facts(key=identity), as_shipped=False)
+origin = Facts(identity=Facts(key=identity, runtime=""), as_shipped=False)
 try:
     from harness.run.record_index import RecordIndex
 except ImportError:
