@@ -89,7 +89,20 @@ def plan_case(
         changes=source.changes(cache / MODELS),
         thermal_limits=suite.steady.thermal_limits(identity.serial),
         reference=None if quick or sustain_s else reference_job(request),
+        unsupported=unsupported(case, identity),
     )
+
+
+def no_half(identity: Identity) -> str:
+    """That a device lacks half precision; empty if it has it, or does not say."""
+    if identity.fp16 is not False:
+        return ""
+    return f"{identity.gpu or identity.serial} cannot compute in half precision (no cl_khr_fp16)"
+
+
+def unsupported(case: Case, identity: Identity) -> str:
+    """Why a device cannot run a case, as far as its identity alone says so; empty if it may."""
+    return no_half(identity) if case.precision is not Precision.FLOAT32 else ""
 
 
 def plan_oracle(suite: Suite, model: str, cache: Path) -> Job:

@@ -54,8 +54,12 @@ class Plan:
     """Measures how large the network's numbers become; only in half precision, whose range they may leave."""
     reference: Job | None = None
     """Makes the reference kernel that is timed in the same session."""
+    unsupported: str = ""
+    """Why this device cannot run it, where its identity alone says so: then nothing is built for it."""
 
     @property
     def jobs(self) -> tuple[Job, ...]:
         """All that has to be made before it can be run and timed."""
+        if self.unsupported:
+            return ()
         return (self.compile, self.oracle, *(job for job in (self.range, self.reference) if job))

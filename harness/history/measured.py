@@ -15,10 +15,11 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from device_runner.device import Device, Identity
-from device_runner.failures import DeviceLost, Failure
+from device_runner.failures import DeviceLost, Failure, Unsupported
 from device_runner.files import write_whole
 from device_runner.lifetime import die_with_parent
 from device_runner.registry import tell
+from harness.build.planner import unsupported
 from harness.cases.case import Case
 from harness.cases.request import QuirkPolicy
 from harness.cases.suite import Suite, load_suite
@@ -80,6 +81,7 @@ def _measured(request: Request) -> Record:
     end_with_asv()
     name = os.environ.get(environment.DEVICE) or "virtual"
     try:
+        _require_support(request)
         with open_workbench(request, name, _told(request, name)) as bench:
             _require_expected(bench.device)
             (record,) = run_suite(bench.plans, bench.run, bench.builder, progress=_told(request, bench.device.name))
@@ -88,6 +90,13 @@ def _measured(request: Request) -> Record:
     if file := _records():
         file.append(record)
     return record
+
+
+def _require_support(request: Request) -> None:
+    """Raise Unsupported of what the device's identity says that it cannot run: then it need not be opened."""
+    identity = _expected()
+    if identity and (why := unsupported(request.cases[0], identity)):
+        raise Unsupported(why)
 
 
 def _told(request: Request, device: str) -> Progress:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-from device_runner.failures import Failure
+from device_runner.failures import Failure, Unsupported
 from harness.build.artifact import INPUTS, OUTPUTS, Answers, Artifact
 from harness.build.oracle import load_arrays
 from harness.compiler.installed import tvm_version
@@ -42,6 +42,8 @@ def watch(bench: Workbench, repeat: int, peaks: Peaks, progress: Progress) -> li
 
 
 def _watch(plan: Plan, built: Built, bench: Workbench, repeat: int, peaks: Peaks, progress: Progress) -> Watched:
+    if plan.unsupported:
+        raise Unsupported(plan.unsupported)
     artifact, answers = built[plan.compile.key], built[plan.oracle.key]
     for made in (artifact, answers):
         if isinstance(made, Failure):

@@ -12,9 +12,9 @@ from device_runner.device import Identity, Program, Session, Steadiness
 from device_runner.failures import Failure, Unsupported
 from harness.build.artifact import INPUTS, LABELLED, OTHER_OUTPUTS, OUTPUTS, RANGE, Answers, Artifact
 from harness.build.oracle import load_arrays
+from harness.build.planner import no_half
 from harness.build.pool import Builder
 from harness.build.value_range import beyond_half
-from harness.cases.case import Precision
 from harness.cases.plan import Plan
 from harness.run.context import Built, Origin, Run
 from harness.run.correctness import judge
@@ -103,9 +103,11 @@ def run_case(plan: Plan, built: Built, run: Run, progress: Progress) -> Record:
 def _attempt(plan: Plan, built: Built, run: Run, progress: Progress) -> Recording:
     case, timeout_s = plan.case, plan.budget.timeout_s
     with Recording.of(plan, run.origin) as recording:
+        if plan.unsupported:
+            raise Unsupported(plan.unsupported)
         artifact = recording.built(_expect(built[plan.compile.key], Artifact))
         answers = _expect(built[plan.oracle.key], Answers)
-        _require_support(plan, artifact, run.device.identity)
+        _require_support(artifact, run.device.identity)
         _require_room(artifact, run.device.identity)
         run.recovery.admit(run.rungs)
         inputs, expected, other = (load_arrays(answers.folder / name) for name in (INPUTS, OUTPUTS, OTHER_OUTPUTS))
@@ -168,17 +170,16 @@ def _expect(built: Artifact | Answers | Failure, kind: type[T]) -> T:
     return built
 
 
-def _require_support(plan: Plan, artifact: Artifact, identity: Identity) -> None:
-    """Raise Unsupported if the device lacks what the library needs: by what was built, not by the case's name alone.
+def _require_support(artifact: Artifact, identity: Identity) -> None:
+    """Raise Unsupported if the device lacks what the library of a model in half precision needs.
 
-    A device that does not say whether it has it is given the library to try.
+    Cases in half precision were refused before they were built (`Plan.unsupported`). A device that does not say whether
+    it has it is given the library to try.
     """
-    kernels, asked = artifact.compiled.facts.get("half_kernels", 0), plan.case.precision is not Precision.FLOAT32
+    kernels = artifact.compiled.facts.get("half_kernels", 0)
     own = bool(kernels) or any(dtype == "float16" for _, _, dtype in artifact.compiled.inputs)
-    if identity.fp16 is not False or not (own or asked):
-        return
-    why = "" if asked else f", and the model itself is in half precision ({kernels} of its kernels)"
-    raise Unsupported(f"{identity.gpu or identity.serial} cannot compute in half precision (no cl_khr_fp16){why}")
+    if own and (why := no_half(identity)):
+        raise Unsupported(f"{why}, and the model itself is in half precision ({kernels} of its kernels)")
 
 
 def _require_room(artifact: Artifact, identity: Identity) -> None:

@@ -14,7 +14,7 @@ from history_results import Folder, a_record, both
 from device_runner.device import Identity
 from device_runner.failures import DeviceLost, RigFailure
 from device_runner.lease import lease, tell
-from harness.cases.case import Case
+from harness.cases.case import Case, Precision
 from harness.cases.suite import Suite
 from harness.failures import UsageError
 from harness.history import environment, measured, releases, runs
@@ -189,6 +189,18 @@ def test_without_its_device_a_case_is_lost_and_the_record_is_filed_under_the_exp
 
 
 PHONE_JSON = measured.identity_to(PHONE)
+
+
+def test_a_device_that_is_known_to_lack_half_precision_is_not_opened_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    identity = Identity("phone", "abc", gpu="Adreno 750", extensions=("cl_khr_icd",))
+    monkeypatch.setattr(measured, "end_with_asv", lambda: None)
+    monkeypatch.setenv(environment.IDENTITY, measured.identity_to(identity))
+    monkeypatch.setenv(environment.DEVICE, "there-is-none-of-this-name")
+    suite = Suite(models=["tiny"], paths=["opencl"], precisions=[Precision.FLOAT16])
+    record = measured.record_of(suite, suite.cases[0].id, "as-shipped", tmp_path)
+    assert (record.outcome, record.identity) == (Outcome.UNSUPPORTED, identity)
 
 
 def test_a_silence_of_asv_is_broken_by_what_its_benchmarks_are_at(

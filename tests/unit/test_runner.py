@@ -19,6 +19,7 @@ from device_runner.device import Identity, Rung, Steadiness
 from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, KernelBuildFailure, RigFailure
 from harness.build.artifact import LABELLED, OTHER_OUTPUTS, RANGE, Answers, Artifact
 from harness.build.oracle import save_arrays
+from harness.build.planner import unsupported
 from harness.build.pool import Builder
 from harness.cases.case import Case, Precision
 from harness.cases.plan import Job, Plan
@@ -159,11 +160,32 @@ def test_a_compiler_crash_is_the_cases_outcome_and_the_device_is_left_alone(
     assert device.steps == []
 
 
-def test_half_precision_needs_a_device_that_has_it(built: Built) -> None:
-    plan = replace(a_plan(), case=Case("tiny", "opencl", Precision.FLOAT16))
-    record = run(FakeDevice(), built, plan)
-    assert record.outcome is Outcome.UNSUPPORTED
-    assert "cl_khr_fp16" in record.message
+def test_what_a_device_is_known_not_to_run_is_not_built_and_not_tried() -> None:
+    plan = replace(a_plan(), case=Case("tiny", "opencl", Precision.FLOAT16), unsupported="no cl_khr_fp16")
+    assert plan.jobs == ()
+    device = FakeDevice()
+    record = run(device, {}, plan)
+    assert (record.outcome, record.message) == (Outcome.UNSUPPORTED, "no cl_khr_fp16")
+    assert record.artifact == plan.compile.key
+    assert device.steps == []
+
+
+@pytest.mark.parametrize(
+    ("precision", "extensions", "lacks"),
+    [
+        (Precision.FLOAT32, ("cl_khr_icd",), False),
+        (Precision.FLOAT16, ("cl_khr_icd",), True),
+        (Precision.FLOAT16_ACC32, ("cl_khr_icd",), True),
+        (Precision.FLOAT16, ("cl_khr_fp16",), False),
+        (Precision.FLOAT16, (), False),  # it does not say
+    ],
+)
+def test_only_a_device_that_says_it_has_no_half_precision_is_refused_it(
+    precision: Precision, extensions: tuple[str, ...], lacks: bool
+) -> None:
+    why = unsupported(Case("tiny", "opencl", precision), Identity("phone", "fake", gpu="G", extensions=extensions))
+    assert ("G cannot compute in half precision (no cl_khr_fp16)" in why) is lacks
+    assert bool(why) is lacks
 
 
 def test_half_precision_is_tried_on_a_device_that_does_not_say_whether_it_has_it(built: Built) -> None:
