@@ -26,9 +26,8 @@ from harness.judge.stats.step import (
     Fit,
     best_step,
     centred,
-    detrended,
-    inflation,
-    p_shuffled,
+    p_drawn,
+    resemblance,
     tick_of,
 )
 
@@ -118,7 +117,7 @@ def _jumps(logs: Array, valid: Sequence[int], alpha: float, relevant: float, noi
     for place, jump in enumerate(np.diff(logs).tolist(), 1):
         p = min(1.0, 2 * float(stdtr(noise.df, -abs(jump) / error)) * (len(logs) - 1))
         if p <= alpha and abs(jump) > relevant:
-            fit = Fit(place, jump, error, noise.df, float(logs[place - 1]), p, trend=False, alike=1.0)
+            fit = Fit(place, jump, error, noise.df, float(logs[place - 1]), p, trend=False, alike=0.0)
             yield _step(fit, p, valid[place])
 
 
@@ -172,14 +171,15 @@ class _Search:
 
     def __init__(self, logs: Array, alpha: float, relevant: float) -> None:
         self._logs, self._alpha, self._relevant = logs, alpha, relevant
-        self._alike = 1.0
+        self._alike = 0.0
 
     def certain(self, proposed: Sequence[int]) -> list[tuple[int, Fit, float]]:
         """Cuts with their fit and p-value; what is left of them is also looked at as parts of one series."""
         cuts = [0, *proposed, len(self._logs)]
+        self._alike = self._resemblance(cuts)
         looked = self._merged(cuts)
         if looked:
-            self._alike = self._resemblance(cuts, trend=any(fit.trend for fit, _ in looked))
+            self._alike = self._resemblance(cuts)
             looked = self._merged(cuts)
         return [(cut, *look) for cut, look in zip(cuts[1:-1], looked, strict=True)]
 
@@ -197,10 +197,14 @@ class _Search:
                     looked[number - 1] = self._look(cuts, number)
         return looked
 
-    def _resemblance(self, cuts: list[int], *, trend: bool) -> float:
-        """How many neighbouring points are worth one, by what all of the series leaves."""
-        parts = [detrended(self._logs[a:b]) if trend else centred(self._logs[a:b]) for a, b in pairwise(cuts)]
-        return inflation(np.concatenate(parts), len(parts) * (1 + trend))
+    def _resemblance(self, cuts: list[int]) -> float:
+        """How much neighbouring points resemble each other, by what cuts and a line leave of the series."""
+        logs, times = (
+            np.concatenate([centred(values[a:b]) for a, b in pairwise(cuts)])
+            for values in (self._logs, np.arange(float(len(self._logs))))
+        )
+        left = logs - times * (times @ logs) / max(float(times @ times), 1.0)
+        return float(resemblance(left[None], 2 * len(cuts) - 2)[0, 0])
 
     def _weakness(self, fit: Fit, p: float) -> tuple[bool, float]:
         return abs(fit.shift) < self._relevant, p
@@ -212,7 +216,7 @@ class _Search:
         fit = best_step(between, self._alike)
         cuts[number] = begin + fit.cut
         share = (end - begin) / len(self._logs)
-        p = fit.p if fit.p > self._alpha * share else max(fit.p, p_shuffled(between, fit))
+        p = fit.p if fit.p > self._alpha * share else max(fit.p, p_drawn(between, fit))
         return fit, min(1.0, p / share)
 
 
