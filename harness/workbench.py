@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from harness.build.pool import Builder
     from harness.cases.plan import Job, Plan
     from harness.run.context import Run
+    from harness.run.machine_code import Built
     from harness.run.progress import Progress
 
 
@@ -122,6 +123,15 @@ class Workbench:
         return self.run.device
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """A request planned for a device on which nothing will be run."""
+
+    identity: Identity
+    plans: list[Plan]
+    builder: Builder
+
+
 def make_ready(paths: Collection[str], cache: Path) -> None:
     """Make what the compile workers need for these paths, once, before the first of them wants it."""
     from device_runner.runtimes import clml as clml_runtime
@@ -159,6 +169,44 @@ def open_workbench(
         tunings, as_shipped = TuningStore(cache), request.quirks.as_shipped
         run = Run(device, tunings, as_shipped, timed=timed, allowed=allowed)
         yield Workbench(request, run, request.plans(device.identity), builder)
+
+
+@contextlib.contextmanager
+def open_to_build(request: Request, words: str, progress: Progress) -> Iterator[Drawn]:
+    """Plan the request for a device of which nothing but its image limits is wanted, or for none (`NO_DEVICE`).
+
+    Raises what opening a device raises.
+    """
+    from harness.run.record import NO_DEVICE
+
+    if words != NO_DEVICE:
+        with open_workbench(request, request.one_device(words, progress), progress, timed=False) as bench:
+            yield Drawn(bench.device.identity, bench.plans, bench.builder)
+        return
+    make_ready(request.paths, request.cache)
+    identity = no_device()
+    with request.builder(progress) as builder:
+        yield Drawn(identity, request.plans(identity), builder)
+
+
+def build_only(request: Request, words: str, progress: Progress) -> list[Built]:
+    """What TVM makes of each case of the request, for a device that is only asked for its limits, or for none."""
+    from device_runner.failures import Failure
+    from harness.build.artifact import Artifact
+    from harness.run.machine_code import Built
+
+    with open_to_build(request, words, progress) as drawn:
+        results = drawn.builder.build(plan.compile for plan in drawn.plans)
+    found = [(plan, results[plan.compile.key]) for plan in drawn.plans]
+    return [Built(plan.case, made, plan.quirks) for plan, made in found if isinstance(made, (Artifact, Failure))]
+
+
+def no_device() -> Identity:
+    """What is built for where there is no device: the image limits that every Adreno since the 5xx tells."""
+    from device_runner.device import Identity
+    from harness.run.record import NO_DEVICE
+
+    return Identity(NO_DEVICE, NO_DEVICE)
 
 
 @contextlib.contextmanager

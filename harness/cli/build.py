@@ -14,7 +14,7 @@ from harness.run.outcome import ExitCode, Outcome, exit_code
 if TYPE_CHECKING:
     from harness.build.artifact import Answers, Artifact
     from harness.cases.plan import Plan
-    from harness.workbench import Workbench
+    from harness.workbench import Drawn
 
 HEADERS = ("case", "built", "library", "quirks", "what it is made of")
 
@@ -24,12 +24,13 @@ def build(what: ModelOptions, device: DeviceName = DEFAULT_DEVICE, as_json: AsJs
     """Compile the cases for a device and show what the compiler made of them.
 
     The device is asked for its image limits, because they decide which tensors may be textures; nothing is run on it.
+    `--device none` takes those that every Adreno has.
     """
     from harness.cli.screen import Screen, out, out_json
-    from harness.workbench import open_workbench
+    from harness.workbench import open_to_build
 
     request = what.request()
-    with Screen() as screen, open_workbench(request, request.one_device(device, screen), screen) as bench:
+    with Screen() as screen, open_to_build(request, device, screen) as bench:
         built = bench.builder.build(plan.compile for plan in bench.plans)
     outcomes = [_outcome(built[plan.compile.key]) for plan in bench.plans]
     if as_json:
@@ -63,7 +64,7 @@ def _table(plans: Sequence[Plan], built: Mapping[str, Artifact | Answers | Failu
     return f"{drawn}\n\nquirks are worked around: --json names those of each case, `adreno-bench quirks` explains them"
 
 
-def _plain(bench: Workbench, built: Mapping[str, Artifact | Answers | Failure]) -> dict[str, object]:
+def _plain(bench: Drawn, built: Mapping[str, Artifact | Answers | Failure]) -> dict[str, object]:
     """`library` is the library's SHA-256: equal where the compiler made the same of a case, whatever it is called."""
     from harness.build.artifact import Artifact
 
@@ -80,4 +81,4 @@ def _plain(bench: Workbench, built: Mapping[str, Artifact | Answers | Failure]) 
             "quirks": plan.quirks,
         }
 
-    return {"identity": bench.device.identity.key, "cases": [of(plan) for plan in bench.plans]}
+    return {"identity": bench.identity.key, "cases": [of(plan) for plan in bench.plans]}

@@ -117,17 +117,20 @@ def summary(
     """Say how the newest commit did on each device, and what moved there."""
     from harness.cli.screen import out, out_json, out_whole
     from harness.failures import UsageError
+    from harness.history.code_results import load_codes
     from harness.history.results import load
     from harness.history.runs import load_project
     from harness.report.summary import facts, lines
 
     if as_json and markdown:
         raise UsageError("--json and --markdown exclude each other", hint="choose one")
-    found = load(load_project(config).results)
+    results = load_project(config).results
+    found = load(results)
+    codes = load_codes(results, found.commits)
     if as_json:
-        out_json(facts(found))
+        out_json(facts(found, codes))
     else:
-        (out_whole if markdown else out)("\n".join(lines(found, markdown=markdown)))
+        (out_whole if markdown else out)("\n".join(lines(found, markdown=markdown, codes=codes)))
     if not found.series:
         raise typer.Exit(ExitCode.NOTHING_MEASURED)
     _name_skipped(found.skipped)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +11,6 @@ import typer
 
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
-    DEFAULT_DEVICE,
     AsJson,
     CaseOptions,
     CompilerConfig,
@@ -20,18 +20,25 @@ from harness.cli.options import (
 from harness.run.outcome import ExitCode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from harness.cli.isa_sides import Opposite
     from harness.cli.isa_text import Side
+    from harness.isa.network import Network
     from harness.isa.toolchain import Toolchain
+    from harness.run.machine_code import Built
 
 DEFAULT_GPU = "a740"
+NO_DEVICE = "none"
+BASELINE = "baselines/isa.jsonl"
+"""What `isa gate` compares with unless it is told."""
 
 
 class Action(str, Enum):
-    """What may be done instead of compiling."""
+    """What may be done instead of showing the numbers."""
 
     SETUP = "setup"
+    GATE = "gate"
 
 
 @grouped
@@ -39,18 +46,36 @@ def isa(
     what: CaseOptions,
     action: Annotated[
         Action | None,
-        typer.Argument(metavar="[setup]", help="Download the compiler into the cache, instead of running it."),
+        typer.Argument(
+            metavar="[setup|gate]",
+            help="Download the compiler into the cache; or end with 1 if a case got heavier, 3 if a kernel is refused.",
+        ),
     ] = None,
     gpu: Annotated[
         str, typer.Option("--gpu", metavar="NAMES", help="Adreno GPUs, such as a630,a740,a750.")
     ] = DEFAULT_GPU,
+    release: Annotated[
+        str | None,
+        typer.Option("--of", metavar="RELEASE", help="Build with this release of TVM instead of the installed one."),
+    ] = None,
     against: Annotated[
         str | None,
         typer.Option(
             "--against",
             metavar="WHAT",
             help="What to compare with: another case, a release of TVM, or a file of records.",
+            show_default=f"with gate, {BASELINE}",
         ),
+    ] = None,
+    tolerance: Annotated[
+        float,
+        typer.Option(
+            "--tolerance", metavar="PERCENT", min=0, max=1000, help="With gate: how far instructions may move."
+        ),
+    ] = 0.0,
+    records: Annotated[
+        Path | None,
+        typer.Option("--records", metavar="FILE", help="Add a record of each case to this file (JSON lines)."),
     ] = None,
     asm: Annotated[
         str | None,
@@ -59,19 +84,21 @@ def isa(
     mirror: Annotated[
         str, typer.Option("--mirror", metavar="URL", help="With setup: Debian's archive, if apt here has another.")
     ] = "",
-    device: DeviceName = DEFAULT_DEVICE,
+    device: DeviceName = NO_DEVICE,
     config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
     as_json: AsJson = False,
 ) -> None:
     """Compile the kernels of the cases for Adreno GPUs with Mesa's open compiler, and count what it makes of them.
 
-    Nothing is executed, and the numbers are no times: docs/isa.md says what they mean. The device is asked for its
-    image limits, as by `build`. Exit code 3 if a case is not built, or the compiler refuses a kernel.
+    Nothing is executed, and the numbers are no times: docs/isa.md says what they mean. No device is needed; one that is
+    named is asked for its image limits, as by `build`. Exit code 3 if a case is not built, or the compiler refuses a
+    kernel.
     """
     from harness.cli import isa_sides, isa_text
     from harness.cli.screen import out_json, out_whole
     from harness.isa.compiled import check_gpus
     from harness.isa.toolchain import need
+    from harness.run.record import RecordFile
     from harness.store import cache_root
 
     if action is Action.SETUP:
@@ -79,11 +106,16 @@ def isa(
         return
     gpus = list(dict.fromkeys(name.strip() for name in gpu.split(",")))
     check_gpus(gpus)
-    if against:
-        isa_sides.check(against)
+    base = against or (BASELINE if action is Action.GATE else None)
+    if base:
+        isa_sides.check(base)
+    if records:
+        RecordFile(records).require_writable()
     toolchain = need(cache_root())
-    sides, remarks = _sides(toolchain, what, gpus, against, device, config)
-    if asm:
+    sides, remarks = _sides(toolchain, _Asked(what, gpus, release, base, records), device, config)
+    if action is Action.GATE:
+        _gate(toolchain, sides, remarks, tolerance / 100, as_json)
+    elif asm:
         out_whole(isa_text.assembly(sides, asm))
     elif as_json:
         out_json(isa_text.plain(toolchain, sides, remarks))
@@ -108,20 +140,72 @@ def _set_up(mirror: str, as_json: bool) -> None:
         out(f"{toolchain.identity}, in {toolchain.root}, runs in a sandbox by {toolchain.sandbox}")
 
 
-def _sides(
-    toolchain: Toolchain, what: CaseOptions, gpus: Sequence[str], against: str | None, device: str, config: Path
-) -> tuple[list[Side], list[str]]:
+def _gate(toolchain: Toolchain, sides: Sequence[Side], remarks: Sequence[str], tolerance: float, as_json: bool) -> None:
+    from harness.cli import isa_text
+    from harness.cli.screen import out_json
+    from harness.judge.machine_code import exit_code, judge_code
+
+    found = [judge_code(side.head.case, side.bases, side.code, tolerance) for side in sides]
+    if as_json:
+        out_json(isa_text.plain_verdicts(toolchain, found, remarks))
+    else:
+        isa_text.show_verdicts(toolchain, found, remarks)
+    raise typer.Exit(ExitCode.WRONG_OR_BROKEN if remarks else exit_code(found))
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is to be compiled, and compared with what."""
+
+    what: CaseOptions
+    gpus: Sequence[str]
+    release: str | None
+    against: str | None
+    records: Path | None
+
+
+def _sides(toolchain: Toolchain, asked: _Asked, device: str, config: Path) -> tuple[list[Side], list[str]]:
     """The cases on each GPU, each with what it is compared with; and why the others were not built."""
-    from harness.cli.isa_sides import artifacts, opposite
+    from harness.cli.isa_sides import Opposite, Source, opposite
     from harness.cli.isa_text import Side
     from harness.cli.screen import Screen
     from harness.isa.built import networks
+    from harness.isa.code import code_of
 
     with Screen() as screen:
-        built, remarks = artifacts(what, device, screen)
-        other = opposite(against, built, what, device, config, screen) if against and built else {}
-        heads = networks(toolchain, {case: key for case, key in built.items() if not against or case in other}, gpus)
-        bases = networks(toolchain, {case: one.artifact for case, one in other.items()}, gpus)
-    by_name = {(base.case, base.gpu): base for base in bases}
-    titles = {case: one.title for case, one in other.items()}
-    return [Side(head, by_name.get((head.case, head.gpu)), titles.get(head.case, "")) for head in heads], remarks
+        source = Source(asked.what, device, config, screen)
+        made = source.made(asked.release)
+        keys = {one.case.id: one.artifact for one in made if one.artifact}
+        other = opposite(asked.against, list(keys), source) if asked.against and keys else {}
+        heads = networks(toolchain, keys, asked.gpus)
+        bases = networks(toolchain, _compiled_again(other), asked.gpus)
+    if asked.records:
+        _keep(asked, made, heads, toolchain.identity)
+    sides = []
+    for head in heads:
+        against = other.get(head.case, Opposite(f"{asked.against}" if asked.against else ""))
+        base = next((base for base in bases if (base.case, base.gpu) == (head.case, head.gpu)), None)
+        known = (*against.codes, *([code_of(base, toolchain.identity)] if base else []))
+        sides.append(Side(head, code_of(head, toolchain.identity), against.title, base, known))
+    return sides, [f"{one.case.id}: {one.result}" for one in made if not one.artifact]
+
+
+def _compiled_again(other: Mapping[str, Opposite]) -> dict[str, str]:
+    """Keys of those artifacts of which there are no numbers, or that are to be had without building them."""
+    from harness.store import Store, cache_root
+
+    there = Store(cache_root(), "artifacts").find
+    keys = {case: one.artifact for case, one in other.items() if one.artifact}
+    return {case: key for case, key in keys.items() if not other[case].codes or there(key)}
+
+
+def _keep(asked: _Asked, made: Sequence[Built], heads: Sequence[Network], compiler: str) -> None:
+    from harness.run.context import new_id
+    from harness.run.machine_code import code_record
+    from harness.run.record import RecordFile
+
+    assert asked.records
+    run, as_shipped = new_id(), asked.what.quirks.as_shipped
+    for one in made:
+        mine = [head for head in heads if head.case == one.case.id]
+        RecordFile(asked.records).append(code_record(one, mine, compiler, as_shipped=as_shipped, run=run))

@@ -1,8 +1,8 @@
-"""Which artifacts `adreno-bench isa` looks at, and which it compares them with."""
+"""Which artifacts `adreno-bench isa` looks at, and what it compares them with."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +12,8 @@ from harness.failures import UsageError
 if TYPE_CHECKING:
     from harness.cli.options import CaseOptions
     from harness.cli.screen import Screen
-    from harness.workbench import Request
+    from harness.isa.code import MachineCode
+    from harness.run.machine_code import Built
 
 
 @dataclass(frozen=True)
@@ -20,95 +21,109 @@ class Opposite:
     """What a case is compared with."""
 
     title: str
-    artifact: str
+    artifact: str = ""
+    """Key of what was built; empty if only its numbers are known."""
+    codes: tuple[MachineCode, ...] = ()
+    """Numbers that were kept of it."""
 
 
-def artifacts(what: CaseOptions, device: str, screen: Screen) -> tuple[dict[str, str], list[str]]:
-    """Keys of the artifacts of the chosen cases, built if they are not there; and what is to be said of the others."""
-    return _built(what.request(), device, screen)
+@dataclass(frozen=True)
+class Source:
+    """Where what is compared comes from."""
+
+    what: CaseOptions
+    device: str
+    config: Path
+    """asv's configuration of a compiler's repository."""
+    screen: Screen
+
+    def made(self, release: str | None = None) -> list[Built]:
+        """What TVM makes of the chosen cases, of another release if one is named; built if it is not there."""
+        if release:
+            return _of_revision(release, self.what.ids, self)
+        from harness.workbench import build_only
+
+        return build_only(self.what.request(), self.device, self.screen)
 
 
 def check(against: str) -> None:
     """Raise UsageError for what cannot be compared with, before anything is built."""
     from harness.compiler.releases import RELEASES
 
+    if Path(against).suffix == ".jsonl" and not Path(against).is_file():
+        raise UsageError(f"there is no {against}", hint=f"`adreno-bench isa --records {against}` makes it")
     if not (Path(against).is_file() or "-" in against or against[:1].isdigit()):
         what = "no file of records, no case and no release of TVM"
         raise UsageError(f"{against} is {what}", hint=f"known releases are {', '.join(RELEASES)}")
 
 
-def opposite(
-    against: str, built: Mapping[str, str], what: CaseOptions, device: str, config: Path, screen: Screen
-) -> dict[str, Opposite]:
+def opposite(against: str, cases: Sequence[str], source: Source) -> dict[str, Opposite]:
     """What each case is compared with, by case. Raises UsageError if there is nothing."""
     if Path(against).is_file():
-        found = _of_records(Path(against), built)
+        found = _of_records(Path(against), cases)
     elif "-" in against:
-        found = _of_cases(against, built, what, device, screen)
+        found = _of_cases(against, cases, source)
     else:
-        found = _of_release(against, built, what, device, config, screen)
+        made = _of_revision(against, cases, source)
+        found = {one.case.id: Opposite(f"{one.case.id} of {against}", one.artifact) for one in made if one.artifact}
     if not found:
-        raise UsageError(f"{against} has nothing to compare {', '.join(built)} with", hint="choose other cases")
+        raise UsageError(f"{against} has nothing to compare {', '.join(cases)} with", hint="choose other cases")
     return found
 
 
-def _built(request: Request, device: str, screen: Screen) -> tuple[dict[str, str], list[str]]:
-    from harness.build.artifact import Artifact
-    from harness.workbench import open_workbench
-
-    with open_workbench(request, request.one_device(device, screen), screen, timed=False) as bench:
-        results = bench.builder.build(plan.compile for plan in bench.plans)
-    keys, remarks = {}, []
-    for plan in bench.plans:
-        result = results[plan.compile.key]
-        if isinstance(result, Artifact):
-            keys[plan.case.id] = result.key
-        else:
-            remarks.append(f"{plan.case.id}: {result}")
-    return keys, remarks
-
-
-def _of_records(file: Path, built: Mapping[str, str]) -> dict[str, Opposite]:
+def _of_records(file: Path, cases: Sequence[str]) -> dict[str, Opposite]:
+    """What the newest records say: their numbers, and the artifact for what has none."""
     from harness.cli.record_filter import open_index
 
     with open_index(file) as index:
-        newest = [record for record in index.newest(lambda case: case in built) if record.artifact]
-    return {record.case: Opposite(f"{record.case} of {file}", record.artifact) for record in newest}
+        records = index.every(lambda case: case in cases)
+    codes: dict[str, dict[tuple[str, str], MachineCode]] = {}
+    for record in records:
+        codes.setdefault(record.case, {}).update((code.series, code) for code in record.isa)
+    newest = {record.case: record.artifact for record in records}
+    return {case: Opposite(f"{case} of {file}", key, tuple(codes[case].values())) for case, key in newest.items()}
 
 
-def _of_cases(
-    glob: str, built: Mapping[str, str], what: CaseOptions, device: str, screen: Screen
-) -> dict[str, Opposite]:
+def _of_cases(glob: str, cases: Sequence[str], source: Source) -> dict[str, Opposite]:
     """For each case the one of those that match which has the same model, and as much else of it as possible."""
     from harness.cases.case import Case
-    from harness.workbench import Request
+    from harness.workbench import Request, build_only
 
-    request = Request.read(what.suite, [glob], what.quirks)
-    keys, _ = _built(request, device, screen)
+    request = Request.read(source.what.suite, [glob], source.what.quirks)
+    keys = {one.case: one.artifact for one in build_only(request, source.device, source.screen) if one.artifact}
 
     def shared(one: Case, other: Case) -> int:
         return (one.precision == other.precision) + (one.tuning == other.tuning)
 
     found = {}
-    for name in built:
-        case = Case.parse(name)
-        others = [other for other in map(Case.parse, keys) if other.model == case.model and other != case]
+    for case in map(Case.parse, cases):
+        others = [other for other in keys if other.model == case.model and other != case]
         if others:
-            chosen = max(others, key=lambda other: shared(case, other)).id
-            found[name] = Opposite(chosen, keys[chosen])
+            chosen = max(others, key=lambda other: shared(case, other))
+            found[case.id] = Opposite(chosen.id, keys[chosen])
     return found
 
 
-def _of_release(
-    word: str, built: Mapping[str, str], what: CaseOptions, device: str, config: Path, screen: Screen
-) -> dict[str, Opposite]:
+def _of_revision(word: str, cases: Sequence[str], source: Source) -> list[Built]:
+    """What another release, or a commit, makes of the cases, in an environment of its own."""
+    from harness.build.pool import stored
+    from harness.cases.case import Case
+    from harness.compiler.releases import RELEASES
+    from harness.failures import CompileFailure, CompilerCrash, CompileTimeout
     from harness.revisions.sources import revision
     from harness.revisions.toolchain import RunOptions, Toolchain
+    from harness.run.machine_code import Built
+    from harness.run.record import Releases
     from harness.store import cache_root
 
-    cache = cache_root()
-    toolchain = Toolchain.of(
-        revision(word, config, cache), cache, RunOptions(what.suite, device, what.quirks), screen.say
-    )
-    made = toolchain.build(list(built))
-    return {case: Opposite(f"{case} of {word}", build.artifact) for case, build in made.items() if build.library}
+    cache, options = cache_root(), RunOptions(source.what.suite, source.device, source.what.quirks)
+    toolchain = Toolchain.of(revision(word, source.config, cache), cache, options, source.screen.say)
+    kinds = {kind.outcome: kind for kind in (CompilerCrash, CompileTimeout)}
+    known = RELEASES.get(word)
+    by = Releases(tvm=known.tvm, ffi=known.ffi[0]) if known else None
+    found = []
+    for case, made in toolchain.build(cases).items():
+        failure = kinds.get(made.outcome.value, CompileFailure)(made.message or f"{word} made no library of it")
+        result = stored(cache, made.artifact) if made.library else None
+        found.append(Built(Case.parse(case), result or failure, made.quirks, by))
+    return found

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cli.screen import out
 from harness.failures import UsageError
-from harness.isa.diff import KernelDiff, compare
-from harness.isa.network import Network, NetworkKernel
+from harness.isa.code import KernelCode, MachineCode, matching
+from harness.isa.diff import Change, KernelDiff, compare
+from harness.isa.network import Network
+from harness.judge.machine_code import CodeVerdict, judge_code, percent
 from harness.tables import table
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 _NETWORKS = ("case", "GPU", "kernels", "raw M", "weighted M", "flops/byte", "fewest waves", "spilling", "refused")
 _KERNELS = ("kernel", "threads", "raw", "weighted", "M per inference", "waves", "registers", "spills", "textures")
+_VERDICTS = ("case", "GPU", "verdict", "instructions", "why")
 _DIFFS = ("kernel", "change", "M before", "M now", "waves", "spills")
 
 
@@ -25,9 +28,18 @@ class Side:
     """One case on one GPU, and what it is compared with."""
 
     head: Network
-    base: Network | None
-    title: str
+    code: MachineCode
+    title: str = ""
     """What to call the base."""
+    base: Network | None = None
+    """None if there is nothing to compare with, or nothing but numbers."""
+    bases: tuple[MachineCode, ...] = ()
+    """What is known of the base; only what shares GPU and compiler with the head is compared."""
+
+    @property
+    def before(self) -> MachineCode | None:
+        """The base's numbers, if they may be compared."""
+        return matching(self.bases, self.code)
 
 
 def plain(toolchain: Toolchain, sides: Sequence[Side], not_built: Sequence[str]) -> dict[str, Any]:
@@ -40,10 +52,10 @@ def plain(toolchain: Toolchain, sides: Sequence[Side], not_built: Sequence[str])
             "case": side.head.case,
             "gpu": side.head.gpu,
             "against": side.title,
-            "kernels": [one.to_json() for one in compare(side.base, side.head)],
+            "kernels": [one.to_json() for one in compare(side.before, side.code)],
         }
         for side in sides
-        if side.base
+        if side.before
     ]
     return told
 
@@ -52,13 +64,44 @@ def show(toolchain: Toolchain, sides: Sequence[Side], remarks: Sequence[str]) ->
     """Print what a person wants to see: the networks, and the kernels of one, or what differs."""
     heads = [side.head for side in sides]
     parts = [_networks(sides)] if sides else []
-    parts += [_differences(side, side.base) for side in sides if side.base]
-    if not any(side.base for side in sides) and len({network.case for network in heads}) == 1:
+    parts += [_differences(side, side.before) for side in sides if side.before]
+    parts += [f"{side.head.case} on {side.head.gpu}: {_not_compared(side)}" for side in sides if _not_compared(side)]
+    if not any(side.title for side in sides) and len({network.case for network in heads}) == 1:
         parts += [f"{network.gpu}\n\n{_kernels(network)}" for network in heads]
     parts += [_refusals(network) for network in heads if network.refused]
     parts += remarks
-    parts.append(f"{toolchain.identity}: an open compiler, not Qualcomm's; counts, no times (docs/isa.md)")
+    parts.append(_closing(toolchain))
     out("\n\n".join(parts))
+
+
+def show_verdicts(toolchain: Toolchain, found: Sequence[CodeVerdict], remarks: Sequence[str]) -> None:
+    """Print what a gate found."""
+    rows = [
+        (one.case, one.gpu, one.verdict.value, "-" if one.change is None else percent(one.change), one.why)
+        for one in found
+    ]
+    drawn = [table(rows, _VERDICTS, right=("instructions",), prose=("why",))] if rows else []
+    out("\n\n".join([*drawn, *remarks, _closing(toolchain)]))
+
+
+def plain_verdicts(toolchain: Toolchain, found: Sequence[CodeVerdict], not_built: Sequence[str]) -> dict[str, Any]:
+    """The same for programs."""
+    verdicts = [
+        {
+            "case": one.case,
+            "gpu": one.gpu,
+            "verdict": one.verdict.value,
+            "why": one.why,
+            "instructions_run_per_inference": {"base": one.base, "head": one.head},
+            "kernels": [kernel.to_json() for kernel in one.kernels],
+        }
+        for one in found
+    ]
+    return {"mesa": toolchain.mesa, "llvm": toolchain.llvm, "verdicts": verdicts, "not_built": list(not_built)}
+
+
+def _closing(toolchain: Toolchain) -> str:
+    return f"{toolchain.identity}: an open compiler, not Qualcomm's; counts, no times (docs/isa.md)"
 
 
 def assembly(sides: Sequence[Side], name: str) -> str:
@@ -87,8 +130,8 @@ def _code(network: Network, name: str) -> list[str] | None:
 
 
 def _networks(sides: Sequence[Side]) -> str:
-    named = [(side.head.case, side.head) for side in sides]
-    named += [(side.title, side.base) for side in sides if side.base]
+    named = [(side.head.case, side.code) for side in sides]
+    named += [(side.title, side.before) for side in sides if side.before]
     rows = [
         (
             name,
@@ -96,7 +139,7 @@ def _networks(sides: Sequence[Side]) -> str:
             len(one.kernels),
             _millions(one.per_inference("instructions")),
             _millions(one.per_inference("instructions_run")),
-            "?" if one.intensity is None else f"{one.intensity:.2f}",
+            "?" if one.flops_per_byte is None else f"{one.flops_per_byte:.2f}",
             "-" if one.fewest_waves is None else one.fewest_waves,
             len(one.spilling) or "-",
             len(one.refused) or "-",
@@ -104,6 +147,11 @@ def _networks(sides: Sequence[Side]) -> str:
         for name, one in named
     ]
     return table(rows, _NETWORKS, right=_NETWORKS[2:], spare=("flops/byte", "raw M", "kernels"))
+
+
+def _not_compared(side: Side) -> str:
+    """Why a side with a base is not compared with it; empty if it is, or if it has none."""
+    return judge_code(side.head.case, side.bases, side.code).why if side.title and not side.before else ""
 
 
 def _kernels(network: Network) -> str:
@@ -121,13 +169,16 @@ def _kernels(network: Network) -> str:
     return table(rows, _KERNELS, right=_KERNELS[1:], spare=("textures", "registers", "raw", "threads"))
 
 
-def _differences(side: Side, base: Network) -> str:
-    found = compare(base, side.head)
+def _differences(side: Side, base: MachineCode) -> str:
+    found = compare(base, side.code)
     title = f"{side.head.case} on {side.head.gpu}, against {side.title}"
     if not found:
         return f"{title}: every kernel is the same, instruction by instruction"
-    rows = [(one.name, one.change.value, *_side_by_side(one)) for one in found]
-    return f"{title}\n\n{table(rows, _DIFFS, right=_DIFFS[2:])}"
+    rows = [(one.name, one.change.value, *_side_by_side(one)) for one in found if one.change is not Change.OTHER]
+    others = len(found) - len(rows)
+    parts = [title, *([table(rows, _DIFFS, right=_DIFFS[2:])] if rows else [])]
+    parts += [f"{others} more have other code that counts the same (--json names them)"] if others else []
+    return "\n\n".join(parts)
 
 
 def _side_by_side(one: KernelDiff) -> tuple[str, ...]:
@@ -135,12 +186,13 @@ def _side_by_side(one: KernelDiff) -> tuple[str, ...]:
         values = [_field(side, field) for side in (one.base, one.head)]
         return values[0] if values[0] == values[1] else " → ".join(values)
 
-    runs = [_millions(side.per_inference("instructions_run")) if side else "-" for side in (one.base, one.head)]
+    runs = [_millions(side.instructions_run_per_inference) if side else "-" for side in (one.base, one.head)]
     return (*runs, both("waves"), both("spills"))
 
 
-def _field(kernel: NetworkKernel | None, field: str) -> str:
-    return str(getattr(kernel.statistics, field)) if kernel and kernel.statistics else "-"
+def _field(kernel: KernelCode | None, field: str) -> str:
+    value = getattr(kernel, field) if kernel else None
+    return "-" if value is None else str(value)
 
 
 def _refusals(network: Network) -> str:

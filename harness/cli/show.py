@@ -114,8 +114,12 @@ def _chosen(
     if builds:
         return [record for build in index.newest_builds(asked_for) for record in build]
     if every:
-        return [record for record in index.every(asked_for) if bool(record.sustained) is sustained]
-    return list(index.newest(asked_for, sustained=sustained))
+        return [
+            record
+            for record in index.every(asked_for)
+            if record.apart is sustained and bool(record.sustained) is sustained
+        ]
+    return [record for record in index.newest(asked_for, sustained=sustained) if bool(record.sustained) is sustained]
 
 
 def _nothing_found(glob: str | None, records: Path, index: RecordIndex, sustained: bool) -> UsageError:
@@ -128,7 +132,8 @@ def _nothing_found(glob: str | None, records: Path, index: RecordIndex, sustaine
     if sustained:
         return UsageError(f"no sustained run in {records}", hint="`adreno-bench run --sustain 600` makes one")
     if known:
-        return UsageError(f"only sustained runs in {records}", hint="`adreno-bench show --sustained` shows them")
+        others = "`adreno-bench show --sustained` and `adreno-bench isa --against` read these"
+        return UsageError(f"only sustained runs, or machine code of no run, in {records}", hint=others)
     return UsageError(f"there are no records in {records}", hint="`adreno-bench run` makes some")
 
 

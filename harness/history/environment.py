@@ -12,5 +12,8 @@ RECORDS = "ADRENO_BENCH_RECORDS"
 IDENTITY = "ADRENO_BENCH_IDENTITY"
 """The identity that the results are filed under, as JSON. Another one that answers is not measured."""
 
+ISA_GPUS = "ADRENO_BENCH_ISA_GPUS"
+"""Adreno GPUs that kernels are compiled for, between commas, if not those of `harness.history.machine_code`."""
+
 REUSE = "ADRENO_BENCH_REUSE"
 """Not empty: a kept record that settles a case is taken instead of measuring again."""

@@ -19,6 +19,7 @@ from device_runner.registry import in_use
 from harness.cases.suite import load_suite
 from harness.history import environment
 from harness.history.machine import register
+from harness.history.machine_code import ENDING
 from harness.history.measured import QUIRKS, identity_to
 from harness.history.results import latest, record_files, state_of_quirks
 from harness.process import Listener, bound, end_family
@@ -112,7 +113,8 @@ def added(folder: Path, before: Mapping[Path, int]) -> list[Record]:
 
 def _without_records(folder: Path) -> list[str]:
     """Commits of which asv has a file and we have none: no process of theirs ever ran."""
-    files = [file for file in sorted(folder.glob("*-*.json")) if not file.with_suffix(".jsonl").exists()]
+    ours = (".jsonl", ENDING)
+    files = [file for file in sorted(folder.glob("*-*.json")) if not any(file.with_suffix(e).exists() for e in ours)]
     return [file.name.split("-", 1)[0] for file in files]
 
 

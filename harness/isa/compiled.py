@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +24,10 @@ from harness.isa.toolchain import Toolchain
 from harness.store import key_of, sha256_of
 
 KIND = "isa_kernels"
-MOST_PROCESSES = 2
+MOST_PROCESSES = max(1, min(3, os.cpu_count() or 1))
+"""GPUs that are compiled for at a time, each in a process of its own."""
+_READERS = ("assembly", "compiled", "output", "source", "statistics", "trips")
+"""Modules of this folder that decide what is kept of a kernel."""
 _PLACE = re.compile(r"(?:^|[/\s])[\w.<>-]*:(\d+):(\d+): ((?:fatal )?error: .*)", re.MULTILINE)
 
 
@@ -68,7 +72,7 @@ def _for_gpu(toolchain: Toolchain, cache: Path, kernels: Sequence[KernelSource],
 
 def _folder(toolchain: Toolchain, cache: Path, gpu: str) -> Path:
     """Where results are kept: all of one GPU, one version of the compiler, and one of what reads its output."""
-    reader = {file.name: sha256_of(file) for file in sorted(Path(__file__).parent.glob("*.py"))}
+    reader = {name: sha256_of(Path(__file__).with_name(f"{name}.py")) for name in _READERS}
     folder = cache / KIND / key_of({"compiler": toolchain.identity, "gpu": gpu, "reader": reader})
     write_whole(folder / "title", f"kernels for {gpu}, by {toolchain.identity}\n")  # used now, by the folder's time
     return folder

@@ -1,13 +1,13 @@
-"""Two builds of a network on one GPU, kernel by kernel: exact numbers, so any difference is one."""
+"""Two builds of a network for one GPU, kernel by kernel: exact numbers, so any difference is one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import Enum
 from typing import Any
 
-from harness.isa.network import Network, NetworkKernel
+from harness.isa.code import KernelCode, MachineCode
 
 
 class Change(str, Enum):
@@ -33,8 +33,8 @@ class Change(str, Enum):
 class KernelDiff:
     """One kernel that is not the same on both sides."""
 
-    base: NetworkKernel | None
-    head: NetworkKernel | None
+    base: KernelCode | None
+    head: KernelCode | None
     change: Change
 
     @property
@@ -51,10 +51,11 @@ class KernelDiff:
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
-        return {"name": self.name, "change": self.change.value, "base": _plain(self.base), "head": _plain(self.head)}
+        sides = {side: asdict(one) if one else None for side, one in (("base", self.base), ("head", self.head))}
+        return {"name": self.name, "change": self.change.value, **sides}
 
 
-def compare(base: Network, head: Network) -> list[KernelDiff]:
+def compare(base: MachineCode, head: MachineCode) -> list[KernelDiff]:
     """The kernels that differ, those that differ most first. Kernels are aligned by name, then by their source."""
     pairs = _aligned(base.kernels, head.kernels)
     found = [KernelDiff(old, new, change) for old, new in pairs if (change := _change(old, new))]
@@ -62,58 +63,47 @@ def compare(base: Network, head: Network) -> list[KernelDiff]:
 
 
 def _aligned(
-    base: Sequence[NetworkKernel], head: Sequence[NetworkKernel]
-) -> list[tuple[NetworkKernel | None, NetworkKernel | None]]:
+    base: Sequence[KernelCode], head: Sequence[KernelCode]
+) -> list[tuple[KernelCode | None, KernelCode | None]]:
     old, new = {kernel.name: kernel for kernel in base}, {kernel.name: kernel for kernel in head}
-    pairs: list[tuple[NetworkKernel | None, NetworkKernel | None]] = [
+    pairs: list[tuple[KernelCode | None, KernelCode | None]] = [
         (old.pop(name), new.pop(name)) for name in list(new) if name in old
     ]
-    by_code = {_unnamed(kernel): name for name, kernel in old.items()}
+    by_source = {kernel.source: name for name, kernel in old.items()}
     for kernel in new.values():
-        same = by_code.pop(_unnamed(kernel), None)
+        same = by_source.pop(kernel.source, None)
         pairs.append((old.pop(same) if same else None, kernel))
     return [*pairs, *((kernel, None) for kernel in old.values())]
 
 
-def _unnamed(kernel: NetworkKernel) -> str:
-    return kernel.compiled.source.text.replace(kernel.name, "kernel")
-
-
-def _change(base: NetworkKernel | None, head: NetworkKernel | None) -> Change | None:
+def _change(base: KernelCode | None, head: KernelCode | None) -> Change | None:
     """None if nothing changed."""
     if base is None:
         return Change.ADDED
     if head is None:
         return Change.REMOVED
-    if base.statistics is None or head.statistics is None:
-        was, now = base.statistics is None, head.statistics is None
-        return None if was and now else Change.BROKEN if now else Change.FIXED
-    old, new = base.per_inference("instructions_run"), head.per_inference("instructions_run")
-    if old is None or new is None:
-        return Change.UNKNOWN if base.statistics != head.statistics else None
-    signs = {
-        _sign(new - old),
-        _sign(base.statistics.waves - head.statistics.waves),
-        _sign(head.statistics.spills - base.statistics.spills),
-    } - {0}
+    if base.message or head.message:
+        return None if base.message and head.message else Change.BROKEN if head.message else Change.FIXED
+    signs = _signs(base, head)
+    if signs is None:
+        return None if replace(base, name=head.name, source=head.source) == head else Change.UNKNOWN
     if not signs:
-        return Change.OTHER if base.compiled.assembly != head.compiled.assembly else None
+        return Change.OTHER if base.code != head.code else None
     return Change.MIXED if len(signs) > 1 else Change.HEAVIER if signs == {1} else Change.LIGHTER
+
+
+def _signs(base: KernelCode, head: KernelCode) -> set[int] | None:
+    """1 if something is worse in head, -1 if something is better; None if the instructions are not known."""
+    old, new = base.instructions_run_per_inference, head.instructions_run_per_inference
+    if old is None or new is None:
+        return None
+    waves, spills = (base.waves or 0) - (head.waves or 0), (head.spills or 0) - (base.spills or 0)
+    return {_sign(new - old), _sign(waves), _sign(spills)} - {0}
 
 
 def _sign(number: int) -> int:
     return (number > 0) - (number < 0)
 
 
-def _run(kernel: NetworkKernel | None) -> int:
-    return (kernel.per_inference("instructions_run") or 0) if kernel else 0
-
-
-def _plain(kernel: NetworkKernel | None) -> dict[str, Any] | None:
-    if kernel is None:
-        return None
-    told: dict[str, Any] = {"name": kernel.name, "source": kernel.compiled.source.digest}
-    told["instructions_run_per_inference"] = kernel.per_inference("instructions_run")
-    if kernel.statistics:
-        told |= {field: getattr(kernel.statistics, field) for field in ("instructions", "waves", "spills")}
-    return told
+def _run(kernel: KernelCode | None) -> int:
+    return (kernel.instructions_run_per_inference or 0) if kernel else 0

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from device_runner.failures import RigFailure, SetupMissing
 from harness.failures import UsageError
+from harness.history.code_results import load_codes
 from harness.history.results import BENCHMARKS_FILE, load
 from harness.history.runs import Project, asv
 
@@ -40,7 +41,8 @@ def publish(project: Project) -> Published:
         raise RigFailure(message, hint="mend or remove the file that it names", evidence="\n".join(said))
     history = load(project.results, _order(project.html))
     _make_room(project.html)
-    pages = write_site(history, project.html, GRAPHS)
+    codes = load_codes(project.results, history.commits)
+    pages = write_site(history, project.html, GRAPHS, codes)
     return Published(project.html / "index.html", pages, history.skipped)
 
 

@@ -6,13 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from harness.history.code_results import Codes, CodeState
 from harness.history.events import WORST_FIRST, CaseState, Event, change, events, recent, state_of, vanished
+from harness.history.measured import WITH_WORKAROUNDS
 from harness.history.results import LATENCY, History, Point, Series
 from harness.judge.verdict import Verdict
 from harness.report import words
@@ -82,7 +85,7 @@ class Installation:
     quirks: list[str]
 
 
-def write_site(history: History, folder: Path, graphs: str) -> int:
+def write_site(history: History, folder: Path, graphs: str, codes: Codes = MappingProxyType({})) -> int:
     """Write all pages and return how many. `graphs` is the name of asv's own page."""
     environment = Environment(
         loader=PackageLoader("harness.report"),
@@ -94,6 +97,7 @@ def write_site(history: History, folder: Path, graphs: str) -> int:
     environment.globals.update(
         zip=zip, words=words, change=change, anchor=anchor, graph=lambda series: _graph(graphs, series)
     )
+    environment.globals["codes"] = lambda series: _codes(codes, series)
     moved = events(history)
     facts = {
         "pages": {name: title for name, (_, title) in PAGES.items()},
@@ -166,6 +170,11 @@ def _installed(history: History) -> Iterable[Installation]:
         for points in reversed(by_commit.values()):
             known = next((point for point in points if point.tvm), points[0])
             yield Installation(machine, known, sorted({quirk for point in points for quirk in point.quirks}))
+
+
+def _codes(codes: Codes, series: Series) -> Sequence[CodeState]:
+    """The machine code of a case, beside the series with workarounds, as which it was compiled."""
+    return codes.get((series.machine, series.case.id), ()) if series.quirks == WITH_WORKAROUNDS else ()
 
 
 def _graph(graphs: str, series: Series) -> str:

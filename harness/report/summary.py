@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from types import MappingProxyType
 from typing import Any
 
+from harness.history.code_results import Codes, CodeState
 from harness.history.events import WORST_FIRST, Event, change, events, recent, state_of, vanished
 from harness.history.results import History, Series
 from harness.report import words
@@ -14,18 +16,32 @@ from harness.tables import markdown_table, table
 MOST_ROWS = 200
 
 
-def lines(history: History, *, markdown: bool) -> Iterator[str]:
+def lines(history: History, *, markdown: bool, codes: Codes = MappingProxyType({})) -> Iterator[str]:
     """The report, line by line."""
     if not history.series:
         yield "Nothing was measured."
     for machine in sorted(history.commits):
         if any(one.machine == machine for one in history.series):
             yield from _machine(history, machine, markdown)
+    yield from _codes(codes, markdown)
     for problem in history.skipped:
         yield f"- could not be read: {_plain(problem)}"
 
 
-def facts(history: History) -> dict[str, Any]:
+def _codes(codes: Codes, markdown: bool) -> Iterator[str]:
+    """The machine code that changed lately, and how much was looked at."""
+    states = [(machine, state) for (machine, _), known in codes.items() for state in known]
+    for machine, state in states:
+        if state.moved:
+            what = _bold(state.moved.verdict.value, markdown)
+            yield f"- {what} {state.case} for {state.code.gpu} ({machine}): {_plain(words.code_moved(state))}"
+    if states:
+        compilers = ", ".join(sorted({state.code.compiler for _, state in states}))
+        yield f"Machine code of {len(states)} cases and GPUs by {compilers}: counts, no times."
+        yield ""
+
+
+def facts(history: History, codes: Codes = MappingProxyType({})) -> dict[str, Any]:
     """The same for programs. Latencies in ms; what is not known is null."""
     return {
         "machines": [
@@ -38,6 +54,7 @@ def facts(history: History) -> dict[str, Any]:
             }
             for machine in sorted(history.commits)
         ],
+        "machine_code": [_code(machine, state) for (machine, _), known in codes.items() for state in known],
         "skipped": history.skipped,
     }
 
@@ -49,6 +66,23 @@ def _at_newest(history: History, machine: str) -> list[Series]:
 
 def _moved(history: History, machine: str) -> list[Event]:
     return [e for e in events(history) if e.series.machine == machine and recent(e, history)]
+
+
+def _code(machine: str, state: CodeState) -> dict[str, Any]:
+    moved = state.moved
+    told = (
+        {"verdict": moved.verdict.value, "why": moved.why, "since": state.before, "at": state.after} if moved else None
+    )
+    return {
+        "machine": machine,
+        "case": state.case,
+        "gpu": state.code.gpu,
+        "compiler": state.code.compiler,
+        "commit": state.commit,
+        "instructions_run_per_inference": state.code.per_inference("instructions_run"),
+        "fewest_waves": state.code.fewest_waves,
+        "moved": told,
+    }
 
 
 def _named(series: Series) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import functools
 from datetime import datetime, timezone
 
 from harness.compiler.installed import release
+from harness.history.code_results import CodeState
 from harness.history.events import CaseState, Event, state_of
 from harness.history.measured import WITH_WORKAROUNDS
 from harness.history.results import Point, Series
@@ -40,6 +41,27 @@ def latency(ms: float | None) -> str:
     if ms is None:
         return "-"
     return f"{ms:.0f} ms" if ms >= 1000 else f"{ms:.4g} ms"
+
+
+def code_text(state: CodeState) -> str:
+    """The machine code of a case for one GPU: `a740: 111,430 M instructions, 8 waves`."""
+    run, waves, refused = state.code.per_inference("instructions_run"), state.code.fewest_waves, state.code.refused
+    parts = ["? instructions" if run is None else f"{run / 1e6:,.0f} M instructions"]
+    parts += [] if waves is None else [f"{waves} waves"]
+    parts += [f"{len(refused)} kernels refused"] if refused else []
+    return f"{state.code.gpu}: {', '.join(parts)}"
+
+
+def code_moved(state: CodeState) -> str:
+    """What changed the machine code, and between which commits."""
+    if state.moved is None:
+        return ""
+    return f"{state.moved.why}; between {state.before[:HASH_LENGTH]} and {state.after[:HASH_LENGTH]}"
+
+
+def colour_of(verdict: Verdict) -> str:
+    """The style of a verdict on machine code, which is that of the like verdict on a latency."""
+    return {Verdict.HEAVIER: Verdict.SLOWER, Verdict.LIGHTER: Verdict.FASTER}.get(verdict, verdict).value
 
 
 def percent(share: float | None) -> str:

@@ -64,6 +64,7 @@ class SeriesRow(NamedTuple):
     identity: str
     as_shipped: bool
     sustained: bool
+    """Or of no run at all (`Record.apart`)."""
     device: str
     phone: str
     """Its own serial, whatever was typed after `--device`."""
@@ -86,7 +87,7 @@ class LineRow(NamedTuple):
 
 def series_of(record: Record) -> SeriesRow:
     """That of a record."""
-    kind = record.as_shipped, record.sustained is not None
+    kind = record.as_shipped, record.apart
     return SeriesRow(record.case, record.identity_key, *kind, record.device, record.identity.serial)
 
 

@@ -23,12 +23,17 @@ from device_runner.failures import RigFailure
 from device_runner.files import what_else
 from device_runner.recovery import RecoveryStep
 from harness.failures import UsageError
+from harness.isa.code import MachineCode
 from harness.run.correctness import Accuracy
 from harness.run.outcome import Outcome
 from harness.run.sustained import Sustained
 from harness.run.top_one import TopOne
 
 SCHEMA: Literal[1] = 1
+NO_DEVICE = "none"
+"""What stands for a device where nothing is run."""
+NOT_RUN = "compiler"
+"""Kind of the identity in a record that no device has to do with (`adreno-bench isa --records`)."""
 LONGEST_LINE_BYTES = 4 << 20
 BUFFER_BYTES = 1 << 16
 """Some lines: reading them takes half the time that it takes with Python's own choice."""
@@ -117,6 +122,8 @@ class Record(BaseModel):
     """Noise-free numbers of the build: kernels, source bytes, texture tensors..."""
     offload: dict[str, Any] | None = None
     """What went to CLML and what stayed outside, and why; only on the path that offloads."""
+    isa: tuple[MachineCode, ...] = ()
+    """What an open compiler makes of its kernels, one for each GPU (docs/isa.md): exact counts, and no times."""
     proofs: dict[str, Any] = {}
     """What the run's own process said of itself: programs built from binary or source, CLML's cache hits and misses."""
     reused: bool | None = None
@@ -145,6 +152,11 @@ class Record(BaseModel):
     def build(self) -> tuple[str, str]:
         """What ran: the artifact, and the runtime that was brought to the device for it, empty if none was."""
         return self.artifact, self.identity.runtime
+
+    @property
+    def apart(self) -> bool:
+        """Whether it makes a series of its own, which only who asks for it sees: of a sustained run, or of no run."""
+        return self.sustained is not None or self.identity.kind == NOT_RUN
 
     @property
     def comparable_ms(self) -> list[float]:

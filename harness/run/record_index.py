@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from device_runner.failures import RigFailure
 from harness.run.health import Counted
 from harness.run.index_database import IndexDatabase, LineRow, SeriesRow, facts_of, series_of
-from harness.run.record import LONGEST_LINE_BYTES, NotARecord, Record, RecordFile, ResumeKey, parse
+from harness.run.record import LONGEST_LINE_BYTES, NO_DEVICE, NotARecord, Record, RecordFile, ResumeKey, parse
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -52,7 +52,7 @@ class RecordIndex:
     `say` hears how far the making of an index has come. Opening raises UsageError for what is no file, RigFailure for
     one that cannot be read, and so does every question. A series is a case on an identity, as shipped or not; series
     come in the order in which their first records lie in the file, and the records of each likewise. Sustained runs
-    make series of their own, which only `every` and whoever asks for them sees.
+    and records of no run (`Record.apart`) make series of their own, which only `every` and whoever asks for them sees.
     """
 
     def __init__(self, path: Path, say: Callable[[str], None] = lambda _: None) -> None:
@@ -78,7 +78,8 @@ class RecordIndex:
     @property
     def devices(self) -> list[str]:
         """What was typed after `--device`, in the order of first use."""
-        return [name for (name,) in self._rows("SELECT device FROM series GROUP BY device ORDER BY min(id)")]
+        devices = "SELECT device FROM series WHERE device <> :none GROUP BY device ORDER BY min(id)"
+        return [name for (name,) in self._rows(devices, none=NO_DEVICE)]
 
     @property
     def cases(self) -> list[str]:

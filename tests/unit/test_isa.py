@@ -22,6 +22,7 @@ from harness import tables
 from harness.cli import app, isa_sides, isa_text
 from harness.failures import UsageError
 from harness.isa import apt, compiled, pinned, runner, sandbox
+from harness.isa.code import MachineCode, code_of
 from harness.isa.compiled import CompiledKernel, compile_kernels
 from harness.isa.diff import Change, compare
 from harness.isa.failures import KernelCrash, KernelHang, KernelRefused, NoToolchain, UnknownOutput
@@ -217,6 +218,14 @@ def networks(toolchain: Toolchain, cache: Path) -> tuple[Network, Network]:
     return one, one
 
 
+def code(network: Network, compiler: str = "Mesa 1, LLVM 2") -> MachineCode:
+    return code_of(network, compiler)
+
+
+def side(head: Network, base: Network | None = None) -> isa_text.Side:
+    return isa_text.Side(head, code(head), "0.26.0" if base else "", base, (code(base),) if base else ())
+
+
 def with_kernel(whole: Network, name: str, **changes: Any) -> Network:
     """The network with other statistics of one kernel."""
 
@@ -244,8 +253,8 @@ def test_a_kernel_that_changed_is_named(
     toolchain: Toolchain, tmp_path: Path, changes: dict[str, Any], change: Change
 ) -> None:
     base, head = networks(toolchain, tmp_path)
-    assert compare(base, head) == []
-    found = compare(base, with_kernel(head, "nested_loops", **changes))
+    assert compare(code(base), code(head)) == []
+    found = compare(code(base), code(with_kernel(head, "nested_loops", **changes)))
     assert [(one.name, one.change) for one in found] == [("nested_loops", change)]
 
 
@@ -254,7 +263,7 @@ def test_a_renamed_kernel_is_found_by_its_source(toolchain: Toolchain, tmp_path:
     kernel = head.kernels[0]
     source = KernelSource("renamed", kernel.compiled.source.text.replace("nested_loops", "renamed"), "")
     renamed = dataclasses.replace(kernel, compiled=dataclasses.replace(kernel.compiled, source=source))
-    assert compare(base, dataclasses.replace(head, kernels=(renamed, *head.kernels[1:]))) == []
+    assert compare(code(base), code(dataclasses.replace(head, kernels=(renamed, *head.kernels[1:])))) == []
 
 
 def test_an_inference_is_known_if_every_kernel_is(toolchain: Toolchain, tmp_path: Path) -> None:
@@ -273,8 +282,8 @@ def test_what_is_printed_fits_a_terminal_and_names_what_changed(
     monkeypatch.setattr(tables, "terminal_width", lambda *_: 80)
     base, head = networks(toolchain, tmp_path)
     heavier = with_kernel(head, "nested_loops", spills=3)
-    isa_text.show(toolchain, [isa_text.Side(heavier, base, "0.26.0")], [])
-    isa_text.show(toolchain, [isa_text.Side(head, None, "")], [])
+    isa_text.show(toolchain, [side(heavier, base)], [])
+    isa_text.show(toolchain, [side(head)], [])
     shown = capsys.readouterr().out
     assert [line for line in shown.splitlines() if len(line) > 80] == []
     words = " ".join(shown.split())
@@ -286,7 +295,7 @@ def test_what_is_printed_fits_a_terminal_and_names_what_changed(
 
 def test_programs_get_every_number(toolchain: Toolchain, tmp_path: Path) -> None:
     base, head = networks(toolchain, tmp_path)
-    told = isa_text.plain(toolchain, [isa_text.Side(with_kernel(head, "array", waves=2), base, "0.26.0")], [])
+    told = isa_text.plain(toolchain, [side(with_kernel(head, "array", waves=2), base)], [])
     assert json.loads(json.dumps(told, allow_nan=False)) == told
     kernels = {kernel["name"]: kernel for kernel in told["cases"][0]["kernels"]}
     assert kernels["array"]["statistics"]["waves"] == 2
@@ -297,12 +306,12 @@ def test_programs_get_every_number(toolchain: Toolchain, tmp_path: Path) -> None
 
 def test_machine_code_is_shown_of_both_sides(toolchain: Toolchain, tmp_path: Path) -> None:
     base, head = networks(toolchain, tmp_path)
-    alone = isa_text.assembly([isa_text.Side(head, None, "")], "array")
+    alone = isa_text.assembly([side(head)], "array")
     assert "; array of case for a740" in alone
     assert "stp.u32" in alone
-    assert "the same on both sides" in isa_text.assembly([isa_text.Side(head, base, "0.26.0")], "array")
+    assert "the same on both sides" in isa_text.assembly([side(head, base)], "array")
     with pytest.raises(UsageError, match="array"):
-        isa_text.assembly([isa_text.Side(head, None, "")], "arra")
+        isa_text.assembly([side(head)], "arra")
 
 
 def test_what_cannot_be_compared_with_is_refused_at_once() -> None:

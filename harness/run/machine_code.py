@@ -1,0 +1,56 @@
+"""The record of a case that was compiled for Adreno GPUs and not run: its machine code, and no time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from device_runner.device import Identity
+from device_runner.failures import Failure
+from harness.build.artifact import Artifact
+from harness.cases.case import Case
+from harness.isa.code import code_of
+from harness.isa.network import Network
+from harness.run.context import Origin
+from harness.run.record import NO_DEVICE, NOT_RUN, Record, Releases
+from harness.run.recording import Recording
+
+
+def identity_of(compiler: str) -> Identity:
+    """Who such records are of: a version of the compiler, so that another one starts another series."""
+    return Identity(NOT_RUN, "mesa", driver=compiler)
+
+
+@dataclass(frozen=True)
+class Built:
+    """What TVM made of a case."""
+
+    case: Case
+    result: Artifact | Failure
+    quirks: tuple[str, ...] = ()
+    """Upstream defects that were worked around."""
+    compiled_with: Releases | None = None
+    """None for the TVM that is installed here."""
+
+    @property
+    def artifact(self) -> str:
+        """Its key; empty if there is none."""
+        return "" if isinstance(self.result, Failure) else self.result.key
+
+
+def code_record(built: Built, networks: Sequence[Network], compiler: str, *, as_shipped: bool, run: str) -> Record:
+    """The record of one case: `networks` are what the compiler of this version made of it, one for each GPU.
+
+    `ok` says that every kernel was compiled; nothing is said of its answer.
+    """
+    origin = Origin(NO_DEVICE, identity_of(compiler), as_shipped, run)
+    with Recording(built.case, origin, artifact=built.artifact, quirks=built.quirks) as recording:
+        recording.note(compiled_with=built.compiled_with)
+        if isinstance(built.result, Failure):
+            raise built.result
+        recording.built(built.result)
+        recording.note(isa=tuple(code_of(network, compiler) for network in networks))
+        refused = [kernel.compiled.failure for network in networks for kernel in network.refused]
+        if refused and refused[0]:
+            raise refused[0]
+    return recording.record
