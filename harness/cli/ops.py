@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cases.case import Precision
-from harness.cli.options import DEFAULT_DEVICE, AsJson, DeviceName, FindingsAreFine
+from harness.cli.options import (
+    DEFAULT_COMPILER_CONFIG,
+    DEFAULT_DEVICE,
+    AsJson,
+    CompilerConfig,
+    DeviceName,
+    FindingsAreFine,
+)
 from harness.run.outcome import Outcome, exit_code, without_findings
 
 if TYPE_CHECKING:
@@ -43,6 +51,15 @@ OperatorGlob = Annotated[
 PathNames = Annotated[
     list[str] | None, typer.Option("--path", help="opencl, texture or clml; all of them by default. Repeatable.")
 ]
+Releases = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--release",
+        metavar="RELEASE",
+        help="A release of TVM, or a commit, to build and run with, in an environment of its own; by default, what is "
+        "installed. Repeatable: they stand side by side.",
+    ),
+]
 From = Annotated[
     list[Path] | None,
     typer.Option("--from", help="Run nothing: show what --json printed, of several releases of TVM too. Repeatable."),
@@ -57,6 +74,8 @@ def ops(
         Mode, typer.Option("--mode", help="With the known defects of TVM worked around, as shipped, or both.")
     ] = Mode.BOTH,
     precision: Annotated[Precision, typer.Option("--precision", help="To compile in.")] = Precision.FLOAT32,
+    release: Releases = None,
+    config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
     device: DeviceName = DEFAULT_DEVICE,
     from_files: From = None,
     html: Annotated[Path | None, typer.Option("--html", help="Also write a page to this file.")] = None,
@@ -74,8 +93,8 @@ def ops(
     if from_files:
         cells = [cell for file in from_files for cell in _read(file)]
     else:
-        sets = ("sweep", "onnx") if of is SetName.ALL else (of.value,)
-        cells = _run(sets, op, _paths(path), MODES[mode], precision, device)
+        asked = _Asked(of, op or (), _paths(path), mode, precision, device)
+        cells = _of_releases(asked, release, config) if release else _run(asked)
     coverage = Coverage(cells)
     if html:
         _write(html, coverage.html(_facts(cells)))
@@ -99,14 +118,44 @@ def _paths(wanted: Sequence[str] | None) -> Sequence[str]:
     return wanted or PATHS
 
 
-def _run(
-    sets: Sequence[str],
-    globs: Sequence[str] | None,
-    paths: Sequence[str],
-    modes: Sequence[bool],
-    precision: Precision,
-    device: str,
-) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class _Asked:
+    """Which cells."""
+
+    of: SetName
+    globs: Sequence[str]
+    paths: Sequence[str]
+    mode: Mode
+    precision: Precision
+    device: str
+
+    @property
+    def words(self) -> list[str]:
+        """As the command line takes it."""
+        repeated = [*(("--op", glob) for glob in self.globs), *(("--path", path) for path in self.paths)]
+        one = {"--set": self.of, "--mode": self.mode, "--precision": self.precision}
+        told = [word for name, value in one.items() for word in (name, value.value)]
+        return [*(word for pair in repeated for word in pair), *told, "--device", self.device]
+
+
+def _of_releases(asked: _Asked, releases: Sequence[str], config: Path) -> list[dict[str, Any]]:
+    """The cells of each release, each in its own environment, but for what is installed here."""
+    from harness.cli.screen import Screen
+    from harness.compiler.installed import versions
+    from harness.ops.release import cells_of
+    from harness.store import cache_root
+
+    cells = []
+    for release in releases:
+        if release == versions()["tvm"]:
+            cells += _run(asked)
+        else:
+            with Screen() as screen:
+                cells += cells_of(release, asked.words, config, cache_root(), screen.say)
+    return cells
+
+
+def _run(asked: _Asked) -> list[dict[str, Any]]:
     """Every cell, as plain values."""
     from device_runner.fleet.select import select_one
     from harness.cli.screen import Screen
@@ -117,9 +166,11 @@ def _run(
 
     require_working_pair(versions())
     cache = cache_root()
+    sets = ("sweep", "onnx") if asked.of is SetName.ALL else (asked.of.value,)
     with Screen() as screen:
-        name = select_one(device, cache, screen.say)
-        found = operators(sets, globs, paths, modes, precision, name, cache, screen.say)
+        name = select_one(asked.device, cache, screen.say)
+        options = (asked.paths, MODES[asked.mode], asked.precision, name)
+        found = operators(sets, asked.globs, *options, cache, screen.say)
         return [{**one.plain, **versions(), "device": name} for one in found]
 
 
@@ -132,7 +183,7 @@ def _read(file: Path) -> list[dict[str, Any]]:
 
     try:
         cells: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
-        Coverage(cells).rows()
+        Coverage(cells).grids()
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(
             f"{file} is not what `adreno-bench ops --json` prints ({type(error).__name__}: {error})",

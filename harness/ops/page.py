@@ -47,67 +47,105 @@ class Column:
         return cls(cell["tvm"], cell["path"], cell["as_shipped"])
 
 
+@dataclass(frozen=True)
+class Grid:
+    """One table: a row for each operator and number format, and last the sum."""
+
+    title: str
+    """Empty where there is only one."""
+    headers: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+
 class Coverage:
-    """Cells, counted for people."""
+    """Cells, counted for people. Several releases of TVM stand side by side in a table for each path."""
 
     def __init__(self, cells: Sequence[Plain]) -> None:
         self.cells = cells
         self.columns = list(dict.fromkeys(map(Column.of, cells)))
-        self._several = len({column.tvm for column in self.columns}) > 1
+        self._releases = list(dict.fromkeys(column.tvm for column in self.columns))
+        self._counted = self._count()
 
-    def heading(self, column: Column) -> str:
-        """What stands above a column; the release only where there are several."""
-        release = f"{column.tvm} " if self._several else ""
-        return f"{release}{column.path}, {MODES[column.as_shipped]}"
+    def grids(self) -> list[Grid]:
+        """The tables."""
+        if len(self._releases) == 1:
+            return [self._grid("", self.columns, [f"{one.path}, {MODES[one.as_shipped]}" for one in self.columns])]
+        made = []
+        for path in dict.fromkeys(column.path for column in self.columns):
+            of_path = sorted((one for one in self.columns if one.path == path), key=self._place)
+            headers = [f"{one.tvm}, {MODES[one.as_shipped]}" for one in of_path]
+            made.append(self._grid(f"Path {path}", of_path, headers))
+        return made
 
-    def rows(self) -> list[tuple[str, ...]]:
-        """One for each operator and number format, and last the sum."""
+    def _place(self, column: Column) -> tuple[bool, int]:
+        return column.as_shipped, self._releases.index(column.tvm)
+
+    def _count(self) -> dict[tuple[str, str], dict[Column, Counter[Verdict]]]:
         counted: dict[tuple[str, str], dict[Column, Counter[Verdict]]] = {}
-        total: dict[Column, Counter[Verdict]] = {column: Counter() for column in self.columns}
         for cell in self.cells:
             row = counted.setdefault((cell["operator"], cell["dtype"]), {})
-            verdict, column = Verdict(cell["verdict"]), Column.of(cell)
-            row.setdefault(column, Counter())[verdict] += 1
-            total[column][verdict] += 1
-        listed = [(*name, *self._marks(row)) for name, row in sorted(counted.items())]
-        return [*listed, ("all", "", *self._marks(total))]
+            row.setdefault(Column.of(cell), Counter())[Verdict(cell["verdict"])] += 1
+        return dict(sorted(counted.items()))
 
-    def _marks(self, row: Mapping[Column, Counter[Verdict]]) -> Iterator[str]:
-        for column in self.columns:
-            found = row.get(column, Counter())
-            yield " ".join(f"{mark}{found[verdict]}" for verdict, mark in MARKS.items() if found[verdict]) or "-"
+    def _grid(self, title: str, columns: Sequence[Column], headings: Sequence[str]) -> Grid:
+        rows = [(*name, *_marks(row, columns)) for name, row in self._counted.items()]
+        total: dict[Column, Counter[Verdict]] = {column: Counter() for column in columns}
+        for row in self._counted.values():
+            for column in columns:
+                total[column].update(row.get(column, Counter()))
+        return Grid(title, ("operator", "dtype", *headings), [*rows, ("all", "", *_marks(total, columns))])
 
     def findings(self) -> list[tuple[str, ...]]:
-        """What is not right, grouped by what is said of it: verdict, column, how many cases, which, why."""
-        groups: dict[tuple[Verdict, Column, str], list[Plain]] = {}
+        """What is not right, grouped by what is said of it: verdict, path, releases if several, cases, which, why."""
+        groups: dict[tuple[Verdict, str, bool, str], list[Plain]] = {}
         for cell in self.cells:
             verdict = Verdict(cell["verdict"])
             if verdict in BAD:
                 about = cell["operator"] if verdict is Verdict.WRONG else _pattern(cell["message"])
-                groups.setdefault((verdict, Column.of(cell), about), []).append(cell)
-        order = sorted(groups.items(), key=lambda item: (BAD.index(item[0][0]), self.columns.index(item[0][1])))
+                groups.setdefault((verdict, cell["path"], cell["as_shipped"], about), []).append(cell)
+        paths = list(dict.fromkeys(column.path for column in self.columns))
+        order = sorted(groups.items(), key=lambda item: (BAD.index(item[0][0]), item[0][2], paths.index(item[0][1])))
         return [
-            (verdict.value, self.heading(column), str(len(cells)), _names(cells), _why(cells[0]["message"]))
-            for (verdict, column, _), cells in order
+            (
+                verdict.value,
+                f"{path}, {MODES[as_shipped]}",
+                *self._in_releases(cells),
+                str(len({(cell["name"], cell["dtype"]) for cell in cells})),
+                _names(cells),
+                _why(cells[0]["message"]),
+            )
+            for (verdict, path, as_shipped, _), cells in order
         ]
 
-    HEADERS = ("operator", "dtype")
-    FINDINGS = ("verdict", "path", "cases", "such as", "why")
+    def _in_releases(self, cells: Sequence[Plain]) -> tuple[str, ...]:
+        if len(self._releases) == 1:
+            return ()
+        found = [release for release in self._releases if any(cell["tvm"] == release for cell in cells)]
+        return ("all" if found == self._releases else ", ".join(found),)
+
+    @property
+    def finding_headers(self) -> tuple[str, ...]:
+        """Of `findings`."""
+        return ("verdict", "path", *(("TVM",) if len(self._releases) > 1 else ()), "cases", "such as", "why")
 
     def text(self) -> str:
         """For a terminal."""
-        headers = (*self.HEADERS, *map(self.heading, self.columns))
-        parts = [table(self.rows(), headers, alike=("dtype",)), LEGEND]
+        grids = [table(grid.rows, grid.headers, alike=("dtype",)) for grid in self.grids()]
+        titles = [f"{grid.title}\n\n" if grid.title else "" for grid in self.grids()]
+        parts = [*(title + drawn for title, drawn in zip(titles, grids, strict=True)), LEGEND]
         if found := self.findings():
-            parts.append(table(found, self.FINDINGS, prose=("such as", "why"), right=("cases",)))
+            parts.append(table(found, self.finding_headers, prose=("such as", "why"), right=("cases",)))
         return "\n\n".join(parts)
 
     def markdown(self) -> str:
         """For a page that GitHub draws."""
-        headers = (*self.HEADERS, *map(self.heading, self.columns))
-        parts = [LEGEND, markdown_table(self.rows(), headers)]
+        parts = [LEGEND]
+        for grid in self.grids():
+            parts += [f"## {grid.title}"] if grid.title else []
+            parts.append(markdown_table(grid.rows, grid.headers))
         if found := self.findings():
-            parts.append(markdown_table([[cell.replace("|", "\\|") for cell in row] for row in found], self.FINDINGS))
+            escaped = [[_as_markdown(cell) for cell in row] for row in found]
+            parts += ["## What is not right", markdown_table(escaped, self.finding_headers)]
         return "\n\n".join(parts)
 
     def html(self, facts: Mapping[str, str]) -> str:
@@ -126,11 +164,21 @@ class Coverage:
         return environment.get_template("operators.html.j2").render(
             facts=facts,
             legend=LEGEND,
-            headers=(*self.HEADERS, *map(self.heading, self.columns)),
-            rows=self.rows(),
-            finding_headers=self.FINDINGS,
+            grids=self.grids(),
+            finding_headers=self.finding_headers,
             findings=self.findings(),
         )
+
+
+def _marks(row: Mapping[Column, Counter[Verdict]], columns: Sequence[Column]) -> Iterator[str]:
+    for column in columns:
+        found = row.get(column, Counter())
+        yield " ".join(f"{mark}{found[verdict]}" for verdict, mark in MARKS.items() if found[verdict]) or "-"
+
+
+def _as_markdown(text: str) -> str:
+    """So that nothing in a message is taken for markup."""
+    return re.sub(r"([|<>*_`])", r"\\\1", text)
 
 
 def _names(cells: Sequence[Plain]) -> str:

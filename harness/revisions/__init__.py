@@ -7,7 +7,8 @@ git.py          git, called with a deadline
 environment.py  the environment that holds one, made once and kept
 install.py      asv makes it; runs in a process of its own
 snapshot.py     a copy of this harness, which runs in all of them
-toolchain.py    build and run cases with one revision, each time in a fresh process
+command_line.py  our commands with one revision, each time in a fresh process
+toolchain.py    build and run cases with one revision
 compare.py      two revisions, compared: built, screened, then measured in turns
 bisect/         which of many revisions did it
 """

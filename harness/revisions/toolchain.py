@@ -6,9 +6,6 @@ So every session is a fresh process, server and connection, whichever revision's
 from __future__ import annotations
 
 import json
-import os
-import re
-import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,25 +16,14 @@ from device_runner.failures import RigFailure
 from harness.build.artifact import KERNELS
 from harness.cases.request import WORKED_AROUND, QuirkPolicy
 from harness.cases.suite import load_suite
-from harness.failures import UsageError
-from harness.process import Listener, bound, end
-from harness.revisions.environment import environment
-from harness.revisions.snapshot import snapshot
+from harness.revisions.command_line import OPENING_S, CommandLine
 from harness.revisions.sources import Revision
-from harness.run.outcome import ExitCode, Outcome
-from harness.run.pace import STILL
+from harness.run.outcome import Outcome
 from harness.run.record import Record, RecordFile
 from harness.store import Store
 
 ATTEMPTS = 3
 """Sessions that a case may take until the device or the rig is not to blame for what came of it."""
-OPENING_S = 900.0
-"""For opening a device: the first time with a release of TVM, this compiles the runtimes that its wheel lacks."""
-LISTEN_S = 5.0
-"""For the end of an error stream that something may still hold open."""
-_CODE = "from harness.cli import main; main()"
-_CLOCK = re.compile(r"^\[ *[\d.]+ s\] ")
-_NOT_PASSED_ON = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
 
 
 @dataclass(frozen=True)
@@ -86,8 +72,8 @@ class Toolchain:
     @classmethod
     def of(cls, revision: Revision, cache: Path, options: RunOptions, say: Callable[[str], None]) -> Toolchain:
         """Install the revision if it is not there. Raises NotInstallable."""
-        copied = snapshot(cache)  # it may refuse, which installing takes minutes to come to
-        return cls(revision, environment(revision, cache, say), copied, cache, options, say)
+        line = CommandLine.of(revision, cache, say)
+        return cls(revision, line.python, line.harness, cache, options, say)
 
     def build(self, cases: Sequence[str]) -> dict[str, Build]:
         """Compile cases; run nothing. Raises UsageError, RigFailure."""
@@ -131,40 +117,8 @@ class Toolchain:
         """Exit code, standard output, and the last line of the error stream. Raises UsageError for what is ours."""
         globs = [part for case in cases for part in ("--case", case)]
         deadline_s = OPENING_S + len(cases) * load_suite(self.options.suite).longest_case_s
-        with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
-            process = subprocess.Popen(
-                [str(self.python), *bound(_CODE), *command, *self.options.words, *globs],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.PIPE,
-                env=self._environment(),
-                start_new_session=True,
-                text=True,
-            )
-            assert process.stderr
-            heard = Listener(process.stderr, self._report)
-            try:
-                code = process.wait(deadline_s)
-            except subprocess.TimeoutExpired:
-                why = f"{self.revision} did not end within {deadline_s:.0f} s"
-                raise RigFailure(why, hint="run it again", evidence=heard.last) from None
-            finally:
-                end(process)
-                heard.join(LISTEN_S)
-            output.seek(0)
-            if code == ExitCode.USAGE:
-                raise UsageError(heard.last.removeprefix("adreno-bench: "))
-            return code, output.read(), heard.last
-
-    def _report(self, line: str) -> None:
-        """What it says of itself, less its own clock and what it says each time."""
-        text = _CLOCK.sub("", line.strip()).removeprefix(STILL)
-        if text and not text.startswith("opening "):
-            self.say(f"{self.revision}: {text}")
-
-    def _environment(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED_ON}
-        return {**kept, "PYTHONPATH": str(self.harness), "ADRENO_BENCH_CACHE": str(self.cache)}
+        line = CommandLine(self.revision, self.python, self.harness, self.cache, self.say)
+        return line.call([*command, *self.options.words, *globs], deadline_s)
 
 
 def kernels(cache: Path, artifact: str) -> str:

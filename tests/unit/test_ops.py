@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,14 +14,16 @@ import onnx
 import pytest
 from fake_device import ANSWER, FakeDevice, things
 from onnx import helper
+from typer.testing import CliRunner
 
-from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang
+from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, RigFailure
 from harness.build.artifact import Artifact
 from harness.build.pool import Builder
 from harness.cases.case import Precision
 from harness.cases.plan import Job
+from harness.cli import app
 from harness.failures import CompileFailure, CompilerCrash, UsageError
-from harness.ops import onnx_tests, sweep
+from harness.ops import onnx_tests, release, sweep
 from harness.ops.catalogue import INPUTS, MODEL, OUTPUTS, Catalogue, OperatorCase, catalogue, choose
 from harness.ops.network import OperatorNetwork
 from harness.ops.page import Coverage
@@ -28,6 +31,7 @@ from harness.ops.plan import Cell
 from harness.ops.result import Results, Verdict
 from harness.ops.run import Found, Operators
 from harness.ops.sweep_table import ENTRIES
+from harness.revisions.sources import Revision
 from harness.run.outcome import Outcome
 
 
@@ -252,7 +256,9 @@ CELLS = [
 
 
 def test_the_table_counts_verdicts_by_operator_and_path() -> None:
-    assert Coverage(CELLS).rows() == [
+    (grid,) = Coverage(CELLS).grids()
+    assert grid.headers == ("operator", "dtype", "opencl, worked round", "texture, worked round")
+    assert grid.rows == [
         ("Add", "float32", "-", "■1"),
         ("Conv", "float32", "✓2", "=1 ✗1"),
         ("Relu", "float32", "-", "■1"),
@@ -268,17 +274,60 @@ def test_what_is_said_alike_of_several_operators_is_said_once() -> None:
     ]
 
 
-def test_releases_of_tvm_stand_side_by_side() -> None:
-    other = cell("Conv", "opencl", Verdict.CRASH, tvm="0.25")
-    coverage = Coverage([*CELLS, other])
-    assert [coverage.heading(column) for column in coverage.columns] == [
-        "0.27 opencl, worked round",
-        "0.27 texture, worked round",
-        "0.25 opencl, worked round",
-    ]
+def test_releases_of_tvm_stand_side_by_side_in_a_table_for_each_path() -> None:
+    others = [cell("Conv", "opencl", Verdict.CRASH, tvm="0.25", as_shipped=shipped) for shipped in (True, False)]
+    opencl, texture = Coverage([*CELLS, *others]).grids()
+    assert (opencl.title, texture.title) == ("Path opencl", "Path texture")
+    assert opencl.headers[2:] == ("0.27, worked round", "0.25, worked round", "0.25, as shipped")
+    assert opencl.rows[-1] == ("all", "", "✓2", "†1", "†1")
+    assert texture.headers[2:] == ("0.27, worked round",)
+
+
+def test_what_several_releases_have_in_common_is_said_once() -> None:
+    relu = [cell("Relu", "texture", Verdict.NOT_BUILT, f"no layout {n}", tvm=tvm) for n, tvm in enumerate(("1", "2"))]
+    add = cell("Add", "texture", Verdict.NOT_BUILT, "no schedule", tvm="2")
+    coverage = Coverage([*relu, add])
+    assert coverage.finding_headers[2:4] == ("TVM", "cases")
+    assert [(row[2], row[3], row[4]) for row in coverage.findings()] == [("all", "1", "relu"), ("2", "1", "add")]
+
+
+def test_nothing_in_a_message_is_taken_for_markup() -> None:
+    text = Coverage([cell("Conv", "opencl", Verdict.CRASH, "a|b <c> `d` *e*")]).markdown()
+    assert r"a\|b \<c\> \`d\` \*e\*" in text
 
 
 def test_the_page_shows_what_the_table_shows_and_obeys_nothing_in_it() -> None:
     page = Coverage([*CELLS, cell("Conv", "opencl", Verdict.CRASH, "<script>")]).html({"TVM": "0.27"})
     assert "✓2 †1" in page
     assert "<script>" not in page
+
+
+def test_another_release_is_asked_the_same_in_its_own_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[list[str]] = []
+
+    class Line:
+        said = json.dumps(CELLS)
+
+        @classmethod
+        def of(cls, found: Revision, *_: object) -> Line:
+            assert found.name == "0.26.0"
+            return cls()
+
+        def call(self, words: list[str], _deadline_s: float) -> tuple[int, str, str]:
+            heard.append(words)
+            return 3, self.said, "the last line"
+
+    monkeypatch.setattr(release, "CommandLine", Line)
+    monkeypatch.setattr("harness.ops.release.revision", lambda word, *_: SimpleNamespace(name=word))
+    monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path))
+    asked = ["--op", "conv*", "--path", "clml", "--mode", "as-shipped", "--device", "local"]
+    done = CliRunner().invoke(app, ["ops", "--release", "0.26.0", *asked, "--json"])
+    assert json.loads(done.stdout) == CELLS
+    command, as_json, *words = heard[0]
+    assert (command, as_json) == ("ops", "--json")
+    assert {*asked} <= {*words}
+    Line.said = ""
+    with pytest.raises(RigFailure, match=r"0\.26\.0 ended with code 3: the last line"):
+        release.cells_of("0.26.0", [], tmp_path, tmp_path, lambda _: None)
