@@ -133,9 +133,8 @@ class _Asked:
     def words(self) -> list[str]:
         """As the command line takes it."""
         repeated = [*(("--op", glob) for glob in self.globs), *(("--path", path) for path in self.paths)]
-        one = {"--set": self.of, "--mode": self.mode, "--precision": self.precision}
-        told = [word for name, value in one.items() for word in (name, value.value)]
-        return [*(word for pair in repeated for word in pair), *told, "--device", self.device]
+        once = [("--set", self.of.value), ("--mode", self.mode.value), ("--precision", self.precision.value)]
+        return [word for pair in (*repeated, *once, ("--device", self.device)) for word in pair]
 
 
 def _of_releases(asked: _Asked, releases: Sequence[str], config: Path) -> list[dict[str, Any]]:
