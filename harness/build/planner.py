@@ -20,7 +20,7 @@ from harness.cases.plan import Budget, Job, Plan
 from harness.cases.request import WORKED_AROUND, CompileRequest, QuirkPolicy
 from harness.cases.suite import Suite
 from harness.failures import UsageError
-from harness.models.sources import model_source
+from harness.models.sources import MODELS, model_source
 from harness.models.spec import ModelSource
 from harness.paths import PATHS
 from harness.quirks import quirks_for
@@ -31,9 +31,6 @@ CONTESTANTS = sorted(set(PATHS) - {"cpu"})
 
 SEED = 20_260
 """Of the inputs. A constant, so that answers can be kept and records compared."""
-
-MODELS = "models"
-"""Folder of the cache in which models are made."""
 
 
 def check(suite: Suite, cases: Sequence[Case], cache: Path) -> None:
@@ -153,7 +150,13 @@ def _source(suite: Suite, name: str) -> ModelSource:
         return model_source(name)
     inputs = model.inputs if isinstance(model.inputs, Path) else model.drawn
     return model_source(
-        name, onnx=model.onnx, shapes=model.shapes, inputs=inputs, clean=model.clean, labelled=model.labelled
+        name,
+        onnx=model.onnx,
+        shapes=model.shapes,
+        inputs=inputs,
+        clean=model.clean,
+        labelled=model.labelled,
+        trust=model.trust,
     )
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, field_validator
 from harness.cases.distribution import Distribution
 from harness.failures import UsageError
 
-SUFFIXES = (".onnx",)
+SUFFIXES = (".onnx", ".pt2")
 """Of a file of a person's own; any other name is one of the zoo."""
 
 
@@ -29,6 +29,8 @@ class OnnxModel(BaseModel):
     """An `.npz` file of what it is run on, by input name, or how some are drawn: `{ tokens = "integers(0, 9)" }`."""
     labelled: Path | None = None
     """An `.npz` file of labelled inputs: how many of them it gets right is kept, and judged."""
+    trust: bool = False
+    """Whether torch may execute what a `.pt2` file holds beside numbers and ATen's operators."""
     clean: bool = True
     """Whether what an exporter leaves and inference does not need is taken out (`harness.models.cleanup`)."""
 
@@ -66,8 +68,10 @@ def anchored(model: str | OnnxModel, folder: Path) -> str | OnnxModel:
     return OnnxModel(onnx=folder / model) if model.endswith(SUFFIXES) else model
 
 
-def models_given(models: Sequence[str], shapes: Sequence[str], inputs: Sequence[str]) -> list[str | OnnxModel]:
-    """The models of a command line: `--model`, with `--shape` and `--input` for each that is a file.
+def models_given(
+    models: Sequence[str], shapes: Sequence[str], inputs: Sequence[str], *, trust: bool = False
+) -> list[str | OnnxModel]:
+    """The models of a command line: `--model`, with `--shape`, `--input` and `--trust` for each that is a file.
 
     Raises UsageError for what cannot be read.
     """
@@ -75,7 +79,7 @@ def models_given(models: Sequence[str], shapes: Sequence[str], inputs: Sequence[
     if (shapes or inputs) and not files:
         wrong = "--shape" if shapes else "--input"
         raise UsageError(f"{wrong} is for a file of your own", hint="name it with --model FILE.onnx")
-    keys: dict[str, Any] = {"shapes": shapes_given(shapes), "inputs": _inputs(inputs)}
+    keys: dict[str, Any] = {"shapes": shapes_given(shapes), "inputs": _inputs(inputs), "trust": trust}
     return [OnnxModel(onnx=Path(model), **keys) if model in files else model for model in models]
 
 

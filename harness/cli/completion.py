@@ -68,11 +68,13 @@ def devices(_given: dict[str, Any]) -> Iterable[str]:
 
 @_offered
 def models(_given: dict[str, Any]) -> Iterable[str]:
-    """Networks of the zoo, and ONNX files below this folder's first level."""
+    """Networks of the zoo, and files of networks in this folder and its folders."""
+    from harness.cases.model import SUFFIXES
     from harness.models.zoo import ZOO
 
     here = Path()
-    return [*(model.name for model in ZOO), *sorted(map(str, [*here.glob("*.onnx"), *here.glob("*/*.onnx")]))]
+    files = [str(file) for suffix in SUFFIXES for folder in ("", "*/") for file in here.glob(f"{folder}*{suffix}")]
+    return [*(model.name for model in ZOO), *sorted(files)]
 
 
 @_offered

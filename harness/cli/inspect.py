@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli import completion
-from harness.cli.options import AsJson, Shapes
+from harness.cli.options import AsJson, Shapes, Trust
 from harness.run.outcome import ExitCode
 
 if TYPE_CHECKING:
@@ -27,11 +27,12 @@ def inspect(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="An .onnx file of your own, or a network of the zoo.",
+            help="An .onnx or .pt2 file of your own, or a network of the zoo.",
             autocompletion=completion.models,
         ),
     ],
     shape: Shapes = None,
+    trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
     """Say what a network is made of, and which path can take what, before anything is built.
@@ -46,7 +47,7 @@ def inspect(
     from harness.models.sources import look
     from harness.models.summary import summarize
 
-    seen, changes = look(model, shapes_given(shape or ()))
+    seen, changes = look(model, shapes_given(shape or ()), trust=trust)
     summary, known = summarize(seen), onnx_operators()
     lacking = unknown(seen, known)
     if as_json:

@@ -92,7 +92,7 @@ Models = Annotated[
     typer.Option(
         "--model",
         metavar="MODEL",
-        help="An .onnx file of your own, or a network of the zoo, in place of the suite's models. Repeatable.",
+        help="An .onnx or .pt2 file of your own, or a network of the zoo, in place of the suite's models. Repeatable.",
         autocompletion=completion.models,
     ),
 ]
@@ -111,6 +111,11 @@ Inputs = Annotated[
         metavar="INPUT",
         help="What it is run on: an .npz file, or how an input is drawn, as in 'tokens=integers(0, 9)'. Repeatable.",
     ),
+]
+
+Trust = Annotated[
+    bool,
+    typer.Option("--trust", help="Let torch execute what is in a .pt2 file: it is yours, or of somebody you trust."),
 ]
 
 
@@ -164,13 +169,14 @@ class ModelOptions(CaseOptions):
     model: Models = None
     shape: Shapes = None
     input: Inputs = None
+    trust: Trust = False
 
     def request(self, *, quick: bool = False, sustain_s: float = 0.0) -> Request:
         """All of it, read and checked. Raises UsageError, SetupMissing."""
         from harness.cases.model import models_given
         from harness.workbench import Request
 
-        models = models_given(self.model or (), self.shape or (), self.input or ())
+        models = models_given(self.model or (), self.shape or (), self.input or (), trust=self.trust)
         return Request.read(self.suite, self.case, self.quirks, models=models, quick=quick, sustain_s=sustain_s)
 
 

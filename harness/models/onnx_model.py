@@ -1,4 +1,4 @@
-"""A user's own `.onnx` file, made into one self-contained file with static shapes, without an exporter's remains."""
+"""A user's own file, made into one self-contained `.onnx` file with static shapes, without an exporter's remains."""
 
 from __future__ import annotations
 
@@ -18,9 +18,17 @@ from harness.models.onnx_inputs import Shapes, fix_shapes, input_specs
 from harness.models.onnx_read import bring_in_external_data, parse, require_numbers
 from harness.models.outline import check
 from harness.models.spec import Inputs, InputSpec, require_drawable
+from harness.models.torch_archive import SUFFIX as PROGRAM
+from harness.models.torch_program import as_onnx
 
-_Fixed = tuple[tuple[str, Sequence[int] | int], ...]
-"""Shapes as the key of a cache."""
+
+@dataclass(frozen=True)
+class _Options:
+    """How a file is to be prepared, as the key of a cache."""
+
+    shapes: tuple[tuple[str, Sequence[int] | int], ...]
+    clean: bool
+    trust: bool
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,8 @@ class OnnxFile:
     """Whether an exporter's remains are taken out."""
     labelled: Path | None = None
     """File of labelled data that it is asked about."""
+    trust: bool = False
+    """Whether torch may execute what a `.pt2` file holds."""
 
     def onnx_file(self, cache_dir: Path) -> Path:
         """The file itself, or its prepared copy in `cache_dir`. Raises `ModelError`."""
@@ -59,7 +69,8 @@ class OnnxFile:
     def prepared(self, cache_dir: Path) -> Prepared:
         """What is compiled. Raises `ModelError`."""
         given = tuple(sorted((name, _frozen(shape)) for name, shape in self.shapes.items()))
-        found = _prepare(self.name, self.file, _stamp(self.file), given, self.clean, cache_dir)
+        options = _Options(given, self.clean, self.trust)
+        found = _prepare(self.name, self.file, _stamp(self.file), options, cache_dir)
         if isinstance(self.inputs, Path):
             load_inputs(self.inputs, found.inputs)
         else:
@@ -83,9 +94,10 @@ def _stamp(file: Path) -> tuple[int, int]:
 
 
 @functools.lru_cache(maxsize=64)
-def _prepare(name: str, file: Path, _changed: tuple[int, int], given: _Fixed, clean: bool, cache: Path) -> Prepared:
+def _prepare(name: str, file: Path, _changed: tuple[int, int], options: _Options, cache: Path) -> Prepared:
     """Read a file once, however many cases ask for it."""
-    model, changes = read_and_prepare(file, dict(given), clean=clean)
+    shapes = dict(options.shapes)
+    model, changes = read_and_prepare(file, shapes, cache, clean=options.clean, trust=options.trust)
     specs = input_specs(model)
     require_numbers(model, file)
     if not changes:
@@ -99,16 +111,19 @@ def _prepare(name: str, file: Path, _changed: tuple[int, int], given: _Fixed, cl
 
 
 def read_and_prepare(
-    file: Path, shapes: Shapes, *, clean: bool = True, may_stay_open: bool = False
+    file: Path, shapes: Shapes, cache: Path, *, clean: bool = True, may_stay_open: bool = False, trust: bool = False
 ) -> tuple[Any, list[str]]:
-    """The network as it is compiled, and what was changed in it. Raises `ModelError`.
+    """The network as it is compiled, and what was changed in it; what torch has to convert is kept in `cache`.
 
-    Inputs whose shape is not fixed are an error, unless they `may_stay_open`.
+    Inputs whose shape is not fixed are an error, unless they `may_stay_open`. Raises `ModelError`, SetupMissing.
     """
+    program = file.suffix == PROGRAM
+    given, file = file, as_onnx(file, cache, trust=trust) if program else file
     model = parse(file)
     external = bring_in_external_data(model, file)
     check(file, model)
-    changes = [f"brought in {external} tensors from other files"] if external else []
+    changes = [f"converted {given.name} from a torch.export program"] if program else []
+    changes += [f"brought in {external} tensors from other files"] if external else []
     if shapes or not may_stay_open:
         fixed = fix_shapes(model, input_specs(model, shapes))
         changes += [f"fixed {', '.join(fixed)}"] if fixed else []

@@ -11,18 +11,22 @@ from harness.failures import UsageError
 from harness.models.onnx_inputs import Shapes
 from harness.models.onnx_model import OnnxFile, read_and_prepare
 from harness.models.spec import Inputs, ModelSource
+from harness.store import cache_root
 
 if TYPE_CHECKING:
     from harness.models.zoo import ZooModel
 
+MODELS = "models"
+"""Folder of the cache in which models are made."""
 
-def look(name: str, shapes: Shapes) -> tuple[Any, list[str]]:
+
+def look(name: str, shapes: Shapes, *, trust: bool = False) -> tuple[Any, list[str]]:
     """A file of a person's own, or a network of the zoo, to be looked at as it is compiled, and what was changed in it.
 
     Raises UsageError.
     """
     if name.endswith(SUFFIXES):
-        return read_and_prepare(Path(name), shapes, may_stay_open=True)
+        return read_and_prepare(Path(name), shapes, cache_root() / MODELS, may_stay_open=True, trust=trust)
     return _of_the_zoo(name).outline(), []
 
 
@@ -34,10 +38,11 @@ def model_source(
     inputs: Path | Inputs | None = None,
     clean: bool = True,
     labelled: Path | None = None,
+    trust: bool = False,
 ) -> ModelSource:
     """Where the model comes from. Raises UsageError, with the nearest known name, if there is none."""
     if onnx is not None:
-        return OnnxFile(name, onnx, shapes or {}, inputs or {}, clean, labelled)
+        return OnnxFile(name, onnx, shapes or {}, inputs or {}, clean, labelled, trust)
     return _of_the_zoo(name)
 
 
@@ -47,5 +52,5 @@ def _of_the_zoo(name: str) -> ZooModel:
     known = {model.name: model for model in ZOO}
     if name not in known:
         hint = suggestion(name, known, otherwise="the zoo has")
-        raise UsageError(f"there is no model {name!r}", hint=f"{hint} A file of your own ends in .onnx")
+        raise UsageError(f"there is no model {name!r}", hint=f"{hint} A file of your own ends in .onnx or .pt2")
     return known[name]
