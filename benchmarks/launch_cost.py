@@ -25,7 +25,7 @@ SOURCE = Path(__file__).with_suffix(".cc")
 def compiled(library: Path, folder: Path) -> Path:
     """The program that measures, linked to the sidecar."""
     toolchain, program = CppToolchain.found(), folder / "launch_cost"
-    includes = [f"-isystem{package / 'include'}" for package in (toolchain.tvm, toolchain.ffi)]
+    includes = [f"-isystem{folder}" for folder in toolchain.includes]
     folders = [flag for found in toolchain.libraries for flag in (f"-L{found}", f"-Wl,-rpath,{found}")]
     command = [toolchain.compiler, "-std=c++17", "-O2", *includes, f"-I{OPENCL.sources}", "-idirafter", str(SHIM)]
     libraries = [str(library), f"-Wl,-rpath,{library.parent}", *folders, "-ltvm_runtime", "-ltvm_ffi", "-lOpenCL"]

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 
+from device_runner import installed_tvm
 from device_runner.adb_device import AdbDevice, abi_of
 from device_runner.deadline import Deadline
 from device_runner.device import Rung
@@ -145,8 +145,8 @@ def _program(grant: Grant, transport: RemoteTransport, cache: Path) -> tuple[Seq
     if grant.offer.identity.kind != "virtual":
         runtime = RuntimeStore(cache).runtime_for(abi_of(transport))
         return install(transport, runtime.folder, runtime.preload), runtime.digest
-    if grant.tvm != version("apache-tvm"):
-        message = f"{grant.offer.name} is a virtual device with TVM {grant.tvm}, here is {version('apache-tvm')}"
+    if grant.tvm != (here := installed_tvm.stated_version("tvm")):
+        message = f"{grant.offer.name} is a virtual device with TVM {grant.tvm}, here is {here}"
         raise RigFailure(message, hint="install the same on both hosts")
     return ["tvm_rpc"], ""
 

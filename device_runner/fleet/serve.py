@@ -16,8 +16,8 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 
+from device_runner import installed_tvm
 from device_runner.adb_device import AdbDevice
 from device_runner.deadline import Deadline
 from device_runner.failures import DeviceLost, Failure
@@ -154,7 +154,7 @@ class _Lending:
                 raise handshake.Unwelcome("it names another key")
             handshake.welcome(connection, self._offer.key)
             serial, root = self._transport.serial, self._transport.root
-            grant = Grant(self._offer, serial, root, self._token, version("apache-tvm"))
+            grant = Grant(self._offer, serial, root, self._token, installed_tvm.stated_version("tvm"))
             send_json(connection, plain(grant), Deadline(LOOK_TIMEOUT_S))
         except (OSError, handshake.Unwelcome) as error:
             log.warning("%s: a connection was refused: %s", self._offer.name, error)

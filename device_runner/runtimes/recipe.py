@@ -8,8 +8,6 @@ of a session start without the Python package.
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
-import importlib.util
 import os
 import re
 import shutil
@@ -19,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from device_runner import installed_tvm
 from device_runner.disk import disk_full, nearly_full, writing
 from device_runner.failures import RigFailure, SetupMissing
 
@@ -51,10 +50,10 @@ class Recipe:
 class CppToolchain:
     """What a library is made with, beyond our own sources."""
 
-    tvm: Path
-    """Folder of the package `tvm`: headers under `include`, libraries under `lib`."""
-    ffi: Path
-    """Folder of the package `tvm_ffi`."""
+    includes: tuple[Path, ...]
+    """Folders of the C++ headers of TVM and tvm-ffi."""
+    libraries: tuple[Path, ...]
+    """Folders in which a library finds what it is linked to."""
     versions: str
     """TVM's and tvm-ffi's versions."""
     compiler: str
@@ -66,24 +65,16 @@ class CppToolchain:
         compiler = shutil.which(os.environ.get("CXX") or "g++")
         if compiler is None:
             raise SetupMissing("there is no C++ compiler to build the device's runtime with", hint=APT_HINT)
-        versions = " ".join(f"{name} {_version(name)}" for name in ("apache-tvm", "apache-tvm-ffi"))
+        packages = ("tvm", "tvm_ffi")
+        versions = " ".join(f"{package} {installed_tvm.version(package)}" for package in packages)
         shown = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=30, check=False)
         return cls(
-            package_folder("tvm"), package_folder("tvm_ffi"), versions, compiler, shown.stdout.partition("\n")[0]
+            tuple(folder for package in packages for folder in installed_tvm.include_folders(package)),
+            tuple(folder for package in packages for folder in installed_tvm.library_folders(package)),
+            versions,
+            compiler,
+            shown.stdout.partition("\n")[0],
         )
-
-    @property
-    def libraries(self) -> tuple[Path, Path]:
-        """The folders in which a library finds what it is linked to."""
-        return self.tvm / "lib", self.ffi / "lib"
-
-
-def package_folder(package: str) -> Path:
-    """Where a package is installed, without importing it. Raises SetupMissing."""
-    spec = importlib.util.find_spec(package)
-    if spec is None or not spec.submodule_search_locations:
-        raise SetupMissing(f"the Python package {package} is not installed", hint="pip install -r requirements.lock")
-    return Path(next(iter(spec.submodule_search_locations)))
 
 
 def built(recipe: Recipe, cache_dir: Path, *, extra_flags: Sequence[str] = ()) -> Path:
@@ -113,22 +104,15 @@ def _place(toolchain: CppToolchain, recipe: Recipe, cache_dir: Path, extra_flags
     return cache_dir / _key(toolchain, recipe, extra_flags) / recipe.name
 
 
-def _version(distribution: str) -> str:
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return "unknown"  # a TVM built from source; the hash of its headers' folder still tells it apart
-
-
 def _key(toolchain: CppToolchain, recipe: Recipe, extra_flags: Sequence[str]) -> str:
     """Of a library: it finds TVM's own libraries where they are installed."""
-    installed = (toolchain.versions, str(toolchain.tvm), str(toolchain.ffi))
+    installed = (toolchain.versions, *map(str, toolchain.libraries))
     return digest_of((*recipe.links, *installed, _code_key(toolchain, recipe, extra_flags)), ())
 
 
 def _code_key(toolchain: CppToolchain, recipe: Recipe, extra_flags: Sequence[str]) -> str:
     """Of the code before it is linked: every TVM with the same headers shares it, wherever it is installed."""
-    folders = (*_includes(toolchain), recipe.missing_headers, recipe.sources)
+    folders = (*toolchain.includes, recipe.missing_headers, recipe.sources)
     return digest_of((*FLAGS, *recipe.flags, *extra_flags, toolchain.compiler_version), filter(None, folders))
 
 
@@ -142,10 +126,6 @@ def digest_of(words: Sequence[str], folders: Iterable[Path]) -> str:
             if file.is_file():
                 digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes())
     return digest.hexdigest()[:16]
-
-
-def _includes(toolchain: CppToolchain) -> list[Path]:
-    return [package / "include" for package in (toolchain.tvm, toolchain.ffi)]
 
 
 def _compiled(toolchain: CppToolchain, recipe: Recipe, cache_dir: Path, extra_flags: Sequence[str]) -> Path:
@@ -168,7 +148,7 @@ def build(toolchain: CppToolchain, recipe: Recipe, library: Path, extra_flags: S
 
 def _compile(toolchain: CppToolchain, recipe: Recipe, code: Path, extra_flags: Sequence[str]) -> None:
     """Compile the sources as one: most of the time goes into TVM's headers, which are then read once."""
-    includes = [f"-isystem{folder}" for folder in _includes(toolchain)]
+    includes = [f"-isystem{folder}" for folder in toolchain.includes]
     missing = ["-idirafter", str(recipe.missing_headers)] if recipe.missing_headers else []
     with scratch(code) as folder:
         sources, made = folder / "all.cc", folder / code.name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import json
+import os
 import secrets
 import select
 import subprocess
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import device_runner
+from device_runner import installed_tvm
 from device_runner.failures import RigFailure
 from device_runner.rpc_server.tvm_rpc.runtime import EXTRA_LIBRARIES
 from device_runner.runtimes.phone import PhoneRuntime, started_in
@@ -184,13 +186,15 @@ def _environment(root: Path, stock: bool, runtimes: Sequence[Path], driver_keeps
         "COMPILER_PATH": userland.HOST_PATH,
         processes.PHONE_ID: secrets.token_hex(8),
         EXTRA_LIBRARIES: ":".join(map(str, runtimes)),
+        **{name: os.environ[name] for name in (installed_tvm.LIBRARY_PATH,) if os.environ.get(name)},
     }
 
 
 def _ours() -> list[Path]:
     """Host folders that the phone's programs are made of: Python, its packages, ours."""
     interpreter = Path(sys.executable).resolve().parent.parent
-    return [Path(sys.prefix), Path(sys.base_prefix), interpreter, *_package_folders(), _OURS]
+    libraries = (folder for package in ("tvm", "tvm_ffi") for folder in installed_tvm.library_folders(package))
+    return [Path(sys.prefix), Path(sys.base_prefix), interpreter, *_package_folders(), *libraries, _OURS]
 
 
 def _package_folders() -> set[Path]:

@@ -8,6 +8,7 @@ import re
 import sys
 from pathlib import Path
 
+from device_runner import installed_tvm
 from device_runner.failures import SetupMissing
 
 REVISION_MARK = "adreno-bench-revision"
@@ -33,21 +34,15 @@ def harness_version() -> str:
 @functools.cache
 def versions() -> dict[str, str]:
     """Installed releases of TVM and tvm-ffi, as `tvm` and `ffi`. Raises SetupMissing."""
-    try:
-        return {"tvm": tvm_version(), "ffi": importlib.metadata.version("apache-tvm-ffi")}
-    except importlib.metadata.PackageNotFoundError as error:
-        missing = "apache-tvm" if error.name == "tvm" else error.name
-        raise SetupMissing(f"{missing} is not installed", hint="install the pair of requirements.lock") from None
+    return {"tvm": tvm_version(), "ffi": installed_tvm.version("tvm_ffi")}
 
 
 def tvm_version() -> str:
-    """Version of the installed TVM, be it built from a checkout (`tvm`) or a wheel (`apache-tvm`)."""
-    try:
-        installed = importlib.metadata.version("apache-tvm")
-    except importlib.metadata.PackageNotFoundError:
-        installed = importlib.metadata.version("tvm")
+    """Version of the installed TVM; of one that is no release with its commit or a hash. Raises SetupMissing."""
     mark = Path(sys.prefix) / REVISION_MARK
-    return f"{installed}+g{mark.read_text(encoding='utf-8')[:10]}" if mark.exists() else installed
+    if mark.exists():
+        return f"{installed_tvm.stated_version('tvm')}+g{mark.read_text(encoding='utf-8')[:10]}"
+    return installed_tvm.version("tvm")
 
 
 @functools.lru_cache(1024)

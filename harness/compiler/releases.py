@@ -39,10 +39,10 @@ RELEASES: Mapping[str, Release] = MappingProxyType({release.tvm: release for rel
 
 
 def require_working_pair(installed: Mapping[str, str]) -> None:
-    """Raise SetupMissing for releases `tvm` and `ffi` that are known not to work together. An untried TVM passes."""
+    """Raise SetupMissing for releases `tvm` and `ffi` known not to work together. An untried TVM passes."""
     tvm, ffi = installed["tvm"], installed["ffi"]
     release = RELEASES.get(tvm)
-    if release and ffi not in release.ffi:
+    if release and ffi.partition("+")[0] not in release.ffi:
         raise SetupMissing(
             f"apache-tvm {tvm} does not work with apache-tvm-ffi {ffi}",
             hint=f"pip install apache-tvm-ffi=={release.ffi[0]}",

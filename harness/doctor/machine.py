@@ -39,11 +39,12 @@ def _harness(_: Path) -> Iterator[Finding]:
 
 
 def _tvm(_: Path) -> Iterator[Finding]:
+    from device_runner import installed_tvm
     from harness.compiler.installed import versions
-    from harness.compiler.releases import require_working_pair
+    from harness.compiler.releases import RELEASES, require_working_pair
 
     installed = versions()
-    seen = f"apache-tvm {installed['tvm']} with apache-tvm-ffi {installed['ffi']}"
+    seen = f"TVM {installed['tvm']} with tvm-ffi {installed['ffi']}, from {installed_tvm.package_folder('tvm')}"
     require_working_pair(installed)
     done = subprocess.run(
         [sys.executable, "-c", "import tvm, tvm.relax"],
@@ -56,6 +57,9 @@ def _tvm(_: Path) -> Iterator[Finding]:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         fix = "install the pair of requirements.lock"
         yield Finding("tvm", Condition.MISSING, f"{seen} cannot be imported: {last}", fix)
+    elif installed["tvm"] not in RELEASES:
+        fix = f"nothing, if you built it: what it lacks is named when it is met; tried were {', '.join(RELEASES)}"
+        yield Finding("tvm", Condition.NOTE, f"{seen}; not a release that was tried", fix)
     else:
         yield Finding("tvm", Condition.OK, seen)
 

@@ -106,5 +106,7 @@ class Arm64Machine:
         links = self.root.parent / "links"
         links.mkdir()
         (links / "libOpenCL.so").symlink_to(self.root / "usr/lib/aarch64-linux-gnu/libOpenCL.so.1")
-        toolchain = CppToolchain(self.site / "tvm", self.site / "tvm_ffi", "", "aarch64-linux-gnu-g++", "")
+        packages = self.site / "tvm", self.site / "tvm_ffi"
+        includes, libraries = (tuple(package / part for package in packages) for part in ("include", "lib"))
+        toolchain = CppToolchain(includes, libraries, "", "aarch64-linux-gnu-g++", "")
         build(toolchain, OPENCL, self.opencl_runtime, [f"-L{links}", "-idirafter/usr/include"])

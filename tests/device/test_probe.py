@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from waiting import LONG_S
 
+from device_runner import installed_tvm
 from device_runner.deadline import Deadline
 from device_runner.device import Loadable
 from device_runner.failures import RigFailure, SetupMissing
@@ -19,7 +20,6 @@ from device_runner.local import RPC_SERVER, LocalDevice, LocalTransport
 from device_runner.rpc_server.tvm_rpc.runtime import EXTRA_LIBRARIES
 from device_runner.runtimes import opencl, probe
 from device_runner.runtimes.phone.elf import read_elf
-from device_runner.runtimes.recipe import package_folder
 
 pytestmark = pytest.mark.device
 HERE = Path(__file__).parent
@@ -151,8 +151,8 @@ def test_without_the_probe_a_device_is_known_by_tvms_words_and_runs(
 
 
 def test_binaries_that_the_runtime_returns_as_a_string_arrive_whole(device: LocalDevice, tmp_path: Path) -> None:
-    include = package_folder("tvm_ffi") / "include"
-    library = compiled(HERE / "program_binaries.c", tmp_path / "lib.so", f"-I{include}")
+    includes = [f"-I{folder}" for folder in installed_tvm.include_folders("tvm_ffi")]
+    library = compiled(HERE / "program_binaries.c", tmp_path / "lib.so", *includes)
     with device.session({}, timeout_s=LONG_S) as session:
         module = session.remote.load_module(str(library))
         assert len(module.get_function("opencl.GetPreCompiledPrograms")()) == 1  # as RPC carries a String

@@ -1,5 +1,6 @@
 """What an installed package has besides Python."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -23,3 +24,11 @@ def test_every_file_that_is_no_python_is_packaged(package: str) -> None:
     assert kept
     hidden = {file for file in kept if file.name.startswith(".")}  # for editors
     assert kept - hidden - packaged == set()
+
+
+def test_who_installs_without_tvm_is_told_all_that_is_needed() -> None:
+    page = (ROOT / "docs" / "own-tvm.md").read_text("utf-8").splitlines()
+    told = next(line for line in page if line.startswith("pip install adbutils")).split()[2:]
+    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+    names = [re.split(r"[>=;]", one)[0] for one in dependencies]
+    assert told == [name for name in names if not name.startswith(("apache-tvm", "tomli"))]

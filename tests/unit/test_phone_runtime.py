@@ -19,8 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from device_runner import installed_tvm
 from device_runner.failures import RigFailure, SetupMissing
-from device_runner.runtimes.phone import RuntimeRefused, RuntimeStore, examine, store
+from device_runner.runtimes.phone import RuntimeRefused, RuntimeStore, examine
 from device_runner.runtimes.phone.check import Interface, host_interface, interface
 from device_runner.runtimes.phone.elf import BadElf, read_elf
 from device_runner.runtimes.phone.store import UnknownRuntime
@@ -273,9 +274,9 @@ def test_a_runtime_of_another_release_is_not_used(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = RuntimeStore(tmp_path / "cache")
-    monkeypatch.setattr(store, "installed_tvm", lambda: "0.25.0")
+    monkeypatch.setattr(installed_tvm, "stated_version", lambda _: "0.25.0")
     kept.add(examine(folder, HOST))
-    monkeypatch.setattr(store, "installed_tvm", lambda: "0.27.0")
+    monkeypatch.setattr(installed_tvm, "stated_version", lambda _: "0.27.0")
     with pytest.raises(SetupMissing, match=r"no TVM 0\.27\.0 runtime .*only for TVM 0\.25\.0"):
         kept.runtime_for("arm64-v8a")
 

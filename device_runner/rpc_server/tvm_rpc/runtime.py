@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import logging
 import os
 import sys
 from pathlib import Path
 
+from device_runner import installed_tvm
 from device_runner.rpc_server.tvm_rpc.behaviour import SessionBehaviour
 
 EXTRA_LIBRARIES = "ADRENO_BENCH_OPENCL_RUNTIME"
@@ -18,7 +18,7 @@ log = logging.getLogger("tvm_rpc")
 
 
 def load() -> None:
-    """Load `tvm_ffi`, `libtvm_runtime` and what the environment names. Raises OSError or ImportError.
+    """Load `tvm_ffi`, `libtvm_runtime` and what the environment names. Raises OSError, ImportError or SetupMissing.
 
     Nothing here calls OpenCL, which does not survive the fork that begins a session.
     """
@@ -31,16 +31,8 @@ def load() -> None:
 
 
 def _libraries() -> list[Path]:
-    spec = importlib.util.find_spec("tvm")
-    if spec is None or not spec.submodule_search_locations:
-        raise ImportError("apache-tvm is not installed")
-    package = Path(next(iter(spec.submodule_search_locations)))
-    folder = next((f for f in (package / "lib", package) if (f / "libtvm_runtime.so").exists()), None)
-    if folder is None:
-        raise ImportError(f"no libtvm_runtime.so in {package}")
-    names = [folder / name for name in ("libtvm_runtime.so", "libtvm_runtime_extra.so")]
-    extra = [Path(text) for text in os.environ.get(EXTRA_LIBRARIES, "").split(":") if text]
-    return [path for path in names if path.exists()] + extra
+    own = installed_tvm.libraries("tvm", "libtvm_runtime.so", "libtvm_runtime_extra.so")
+    return own + [Path(text) for text in os.environ.get(EXTRA_LIBRARIES, "").split(":") if text]
 
 
 def serve(fd: int, folder: Path, session: SessionBehaviour) -> None:

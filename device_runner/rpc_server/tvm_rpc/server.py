@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from device_runner.failures import SetupMissing
 from device_runner.rpc_server.tvm_rpc import flags, runtime
 from device_runner.rpc_server.tvm_rpc.behaviour import Behaviour, SessionBehaviour
 from device_runner.rpc_server.tvm_rpc.flags import Flags
@@ -54,7 +55,7 @@ def main(argv: Sequence[str] | None = None, behaviour: Behaviour | None = None) 
     signal.signal(signal.SIGINT, _leave)
     try:
         runtime.load()
-    except (OSError, ImportError) as error:
+    except (OSError, ImportError, SetupMissing) as error:
         log.error("%s", error)
         return 1
     listener = _bind(given.port, given.port_end, behaviour)

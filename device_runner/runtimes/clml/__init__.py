@@ -11,10 +11,11 @@ import ctypes
 from collections.abc import Sequence
 from pathlib import Path
 
+from device_runner import installed_tvm
 from device_runner.failures import RigFailure
 from device_runner.runtimes import recipe
 from device_runner.runtimes.opencl.library import SHIM
-from device_runner.runtimes.recipe import Recipe, built, package_folder
+from device_runner.runtimes.recipe import Recipe, built
 
 __all__ = ["is_built", "load", "library", "needed"]
 
@@ -52,10 +53,9 @@ def needed() -> bool:
 def _registered(function: str) -> bool:
     import tvm_ffi
 
-    libraries = package_folder("tvm") / "lib"
-    for name in ("libtvm_runtime.so", "libtvm_runtime_extra.so"):  # TVM's own CLML runtime would be in the second
-        if (libraries / name).exists():
-            _open(libraries / name)
+    # TVM's own CLML runtime would be in the second.
+    for library in installed_tvm.libraries("tvm", "libtvm_runtime.so", "libtvm_runtime_extra.so"):
+        _open(library)
     return tvm_ffi.get_global_func(function, allow_missing=True) is not None
 
 

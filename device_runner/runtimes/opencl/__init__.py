@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from device_runner import installed_tvm
 from device_runner.failures import RigFailure, SetupMissing
 from device_runner.runtimes.opencl.driver import DEVICE_VARIABLE, chosen, packaged_driver
 from device_runner.runtimes.opencl.library import NAME, is_built, sidecar
 from device_runner.runtimes.probe import OpenCLDevice, answer_of, plain
-from device_runner.runtimes.recipe import APT_HINT, package_folder
+from device_runner.runtimes.recipe import APT_HINT
 
 __all__ = [
     "DEVICE_VARIABLE",
@@ -52,15 +53,14 @@ def needed() -> bool:
 
 def own() -> Path:
     """The library of the installed TVM that has its OpenCL runtime, if it has one."""
-    libraries = package_folder("tvm") / "lib"
-    return next(file for file in (libraries / NAME, libraries / RUNTIME) if file.exists())
+    return installed_tvm.library("tvm", NAME, RUNTIME)
 
 
 def _registered() -> bool:
     """Whether this process has an OpenCL runtime, once all of TVM's own is loaded."""
     import tvm_ffi
 
-    _open(package_folder("tvm") / "lib" / RUNTIME)
+    _open(installed_tvm.library("tvm", RUNTIME))
     _open(own())
     return tvm_ffi.get_global_func("device_api.opencl", allow_missing=True) is not None
 
@@ -124,7 +124,7 @@ def _tell_status(library: str, prober: str) -> None:
 
     told: dict[str, Any] = {"answer": "", "chosen": ("", ""), "problem": ""}
     try:
-        _open(package_folder("tvm") / "lib" / RUNTIME)
+        _open(installed_tvm.library("tvm", RUNTIME))
         _open(Path(library))
         told["answer"] = bytes(tvm_ffi.load_module(prober)["describe"]()).decode(errors="replace")
         attribute = tvm_ffi.get_global_func("runtime.GetDeviceAttr")

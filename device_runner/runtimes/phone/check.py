@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from device_runner import installed_tvm
 from device_runner.failures import Failure
 from device_runner.runtimes.phone.elf import BadElf, Elf, read_elf
 
@@ -143,9 +144,7 @@ def interface(ffi: Path, runtime: Path) -> Interface:
 
 def host_interface() -> Interface:
     """That of the TVM which is installed here."""
-    from device_runner.runtimes.recipe import package_folder
-
-    return interface(package_folder("tvm_ffi") / "lib" / FFI, package_folder("tvm") / "lib" / RUNTIME)
+    return interface(installed_tvm.library("tvm_ffi", FFI), installed_tvm.library("tvm", RUNTIME))
 
 
 def _read_all(folder: Path) -> tuple[dict[str, Elf], list[str]]:

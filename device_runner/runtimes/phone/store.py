@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import json
 import shutil
 import time
@@ -16,6 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from device_runner import installed_tvm
 from device_runner.disk import disk_full
 from device_runner.failures import Failure, RigFailure, SetupMissing
 from device_runner.runtimes.phone.check import PROGRAM, Examined
@@ -51,11 +51,6 @@ class PhoneRuntime:
         return sum(file.stat().st_size for file in self.folder.iterdir())
 
 
-def installed_tvm() -> str:
-    """Release of the TVM on this host, read without importing it."""
-    return importlib.metadata.version("apache-tvm")
-
-
 class RuntimeStore:
     """The runtimes under a cache folder."""
 
@@ -66,7 +61,8 @@ class RuntimeStore:
         """Keep a runtime; one that is there already is kept once. Raises `RigFailure` if the disk refuses."""
         digest = digest_of(examined.files)
         scratch = self.folder / f".{digest}.{uuid.uuid4().hex[:8]}"
-        facts = {"abi": examined.abi, "tvm": installed_tvm(), "preload": examined.preload, "added_at": time.time()}
+        tvm = installed_tvm.stated_version("tvm")
+        facts = {"abi": examined.abi, "tvm": tvm, "preload": examined.preload, "added_at": time.time()}
         try:
             (scratch / FILES).mkdir(parents=True)
             for file in examined.files:
@@ -99,14 +95,15 @@ class RuntimeStore:
 
     def kept_for(self, abi: str) -> PhoneRuntime | None:
         """The latest one for an ABI that was compared with the TVM of this host, if there is any."""
-        tvm = installed_tvm()
+        tvm = installed_tvm.stated_version("tvm")
         return next((runtime for runtime in self.entries() if (runtime.abi, runtime.tvm) == (abi, tvm)), None)
 
     def runtime_for(self, abi: str) -> PhoneRuntime:
         """As `kept_for`. Raises `SetupMissing` if there is none."""
         if kept := self.kept_for(abi):
             return kept
-        tvm, found = installed_tvm(), {runtime.tvm for runtime in self.entries() if runtime.abi == abi}
+        tvm = installed_tvm.stated_version("tvm")
+        found = {runtime.tvm for runtime in self.entries() if runtime.abi == abi}
         others = f", only for TVM {', '.join(sorted(found))}" if found else ""
         raise SetupMissing(
             f"there is no TVM {tvm} runtime for phones with ABI {abi or 'unknown'} yet{others}",

@@ -7,10 +7,11 @@ import platform
 from contextlib import suppress
 from pathlib import Path
 
+from device_runner import installed_tvm
 from device_runner.disk import writing
 from device_runner.failures import SetupMissing
 from device_runner.runtimes.cross import NDK_VARIABLE, TRIPLES, Linker, linker
-from device_runner.runtimes.recipe import CppToolchain, alone, digest_of, package_folder, run_compiler, scratch
+from device_runner.runtimes.recipe import CppToolchain, alone, digest_of, run_compiler, scratch
 
 FOLDER = "probe"
 ENDING = ".probe.so"
@@ -39,7 +40,7 @@ def library(cache_dir: Path, abi: str = "") -> Path:
 def _built(cache_dir: Path, toolchain: CppToolchain | Linker, triple: str) -> Path:
     compiler = toolchain.version if isinstance(toolchain, Linker) else toolchain.compiler_version
     words = (*FLAGS, *FOREIGN_FLAGS, KEEP, compiler, triple)
-    made = cache_dir / FOLDER / digest_of(words, (SOURCES, _headers())) / f"adreno{ENDING}"
+    made = cache_dir / FOLDER / digest_of(words, (SOURCES, *_headers())) / f"adreno{ENDING}"
     if made.exists():
         with suppress(OSError):  # used now, which `adreno-bench cache` goes by; a read-only cache is still a cache
             os.utime(made.parent)
@@ -58,17 +59,21 @@ def _built(cache_dir: Path, toolchain: CppToolchain | Linker, triple: str) -> Pa
 
 
 def _for_this_host(toolchain: CppToolchain, source: Path, made: Path) -> None:
-    command = [toolchain.compiler, "-x", "c", *FLAGS, "-Werror", "-isystem", str(_headers()), "-shared", KEEP]
-    links = ["-x", "none", f"-L{toolchain.ffi / 'lib'}", "-ltvm_ffi", "-ldl"]
+    command = [toolchain.compiler, "-x", "c", *FLAGS, "-Werror", *_includes(), "-shared", KEEP]
+    links = ["-x", "none", *(f"-L{folder}" for folder in toolchain.libraries), "-ltvm_ffi", "-ldl"]
     run_compiler("the probe", [*command, str(source), *links], made)
 
 
 def _for_triple(chosen: Linker, triple: str, source: Path, made: Path) -> None:
     code = made.with_suffix(".o")
-    chosen.compile(source, code, (*FLAGS, *FOREIGN_FLAGS, "-isystem", str(_headers())))
+    chosen.compile(source, code, (*FLAGS, *FOREIGN_FLAGS, *_includes()))
     chosen.link([code], made, triple, [KEEP])
 
 
-def _headers() -> Path:
+def _headers() -> list[Path]:
     """tvm-ffi's own, with DLPack's."""
-    return package_folder("tvm_ffi") / "include"
+    return installed_tvm.include_folders("tvm_ffi")
+
+
+def _includes() -> list[str]:
+    return [f"-isystem{folder}" for folder in _headers()]

@@ -1,0 +1,77 @@
+"""An installed wheel of ours, outside a checkout, beside a TVM that lies in the folders of one that was built."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import bench
+from waiting import LONG_S
+
+from device_runner import installed_tvm
+
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.long]
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout, installed."""
+    clone, folder = tmp_path_factory.mktemp("clone") / "ours", tmp_path_factory.mktemp("site")
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True, timeout=LONG_S)
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", str(folder), str(clone)], check=True, timeout=LONG_S)
+    shutil.rmtree(clone)
+    (made,) = folder.glob("*.whl")
+    subprocess.run([*pip, "install", "--no-deps", "--target", str(folder), str(made)], check=True, timeout=LONG_S)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The installed TVM in the folders that a checkout has after it was built: `python`, `include` and `build/lib`."""
+    folder, wheel = tmp_path_factory.mktemp("tvm"), installed_tvm.package_folder("tvm")
+    shutil.copytree(wheel, folder / "python/tvm", ignore=shutil.ignore_patterns("lib", "lib64", "include", "3rdparty"))
+    (folder / "include").symlink_to(wheel / "include")
+    (folder / "build/lib").mkdir(parents=True)
+    for library in (wheel / "lib").glob("*.so"):
+        os.link(library, folder / "build/lib" / library.name)
+    return folder
+
+
+def test_a_suite_in_any_folder_runs_on_the_tvm_of_a_checkout_and_builds_anew_when_that_changes(
+    site: Path, checkout: Path, cache: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "my.toml").write_text('models = ["tiny"]\npaths = ["opencl"]\n')
+    path = {"PYTHONPATH": f"{site}:{checkout / 'python'}"}
+
+    def ours(*words: str) -> str:
+        code, out, err = bench(tmp_path, cache, *words, **path)
+        assert code == 0, err
+        return out
+
+    quick = "run", "--suite=my.toml", "--quick"
+    assert "built 1, took 0 from the store" in ours(*quick)
+    assert "built 0, took 1 from the store" in ours(*quick)
+    with (checkout / "python/tvm/topi/__init__.py").open("a") as edited:
+        edited.write("# a change that nobody gave a version\n")
+    assert "built 1, took 0 from the store" in ours(*quick)
+    first, second, third = map(json.loads, (tmp_path / "records.jsonl").read_text().splitlines())
+    assert first["tvm"] == second["tvm"] != third["tvm"]
+    assert f"+{installed_tvm.BUILT}." in first["tvm"]
+    assert str(checkout) in next(line for line in ours("doctor").splitlines() if " tvm " in line)
+    where = subprocess.run(
+        [sys.executable, "-c", "import harness; print(harness.__file__)"],
+        env={**os.environ, **path},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=LONG_S,
+    )
+    assert where.stdout.startswith(str(site))
