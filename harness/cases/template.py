@@ -16,7 +16,8 @@ _TEXT = """\
 # { onnx = "models/mine.onnx", name = "mine", shapes = { input = [1, 3, 224, 224] } }
 # Named extents do as well, shapes = { batch = 1 }. It is run on inputs of your own with inputs = "models/mine.npz", or
 # on such as are drawn as you say, inputs = { tokens = "integers(0, 9)" }. What an exporter leaves is taken out, but
-# for clean = false. With labelled = "models/held-out.npz" it is asked how many labelled inputs it gets right.
+# for clean = false. With labelled = "models/held-out.npz" it is asked how many labelled inputs it gets right. A program
+# of torch.export, "models/mine.pt2", is loaded without executing anything in it, but for trust = true.
 models = [MODELS]
 
 # How Adreno is reached: plain OpenCL buffers, image2d textures, or Qualcomm's OpenCL ML library.
