@@ -77,6 +77,14 @@ def isa(
         Path | None,
         typer.Option("--records", metavar="FILE", help="Add a record of each case to this file (JSON lines)."),
     ] = None,
+    profiles: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--profile",
+            metavar="FILE",
+            help="With --against: a profile that `profile --json` wrote on a real GPU, to put beside. Repeatable.",
+        ),
+    ] = None,
     asm: Annotated[
         str | None,
         typer.Option("--asm", metavar="KERNEL", help="Print the machine code of one kernel; with --against of both."),
@@ -98,6 +106,7 @@ def isa(
     from harness.cli.screen import out_json, out_whole
     from harness.isa.compiled import check_gpus
     from harness.isa.toolchain import need
+    from harness.profile.profile import Profile
     from harness.run.record import RecordFile
     from harness.store import cache_root
 
@@ -111,6 +120,7 @@ def isa(
         isa_sides.check(base)
     if records:
         RecordFile(records).require_writable()
+    timed = [Profile.read(file) for file in profiles or ()]
     toolchain = need(cache_root())
     sides, remarks = _sides(toolchain, _Asked(what, gpus, release, base, records), device, config)
     if action is Action.GATE:
@@ -118,9 +128,9 @@ def isa(
     elif asm:
         out_whole(isa_text.assembly(sides, asm))
     elif as_json:
-        out_json(isa_text.plain(toolchain, sides, remarks))
+        out_json(isa_text.plain(toolchain, sides, remarks, timed))
     else:
-        isa_text.show(toolchain, sides, remarks)
+        isa_text.show(toolchain, sides, remarks, timed)
     if remarks or any(side.head.refused for side in sides):
         raise typer.Exit(ExitCode.WRONG_OR_BROKEN)
     if not sides:
@@ -178,7 +188,7 @@ def _sides(toolchain: Toolchain, asked: _Asked, device: str, config: Path) -> tu
         keys = {one.case.id: one.artifact for one in made if one.artifact}
         other = opposite(asked.against, list(keys), source) if asked.against and keys else {}
         heads = networks(toolchain, keys, asked.gpus)
-        bases = networks(toolchain, _compiled_again(other), asked.gpus)
+        bases = networks(toolchain, _there(other), asked.gpus)
     if asked.records:
         _keep(asked, made, heads, toolchain.identity)
     sides = []
@@ -186,17 +196,17 @@ def _sides(toolchain: Toolchain, asked: _Asked, device: str, config: Path) -> tu
         against = other.get(head.case, Opposite(f"{asked.against}" if asked.against else ""))
         base = next((base for base in bases if (base.case, base.gpu) == (head.case, head.gpu)), None)
         known = (*against.codes, *([code_of(base, toolchain.identity)] if base else []))
-        sides.append(Side(head, code_of(head, toolchain.identity), against.title, base, known))
+        code = code_of(head, toolchain.identity)
+        sides.append(Side(head, code, against.title, against.case, against.said, base, known))
     return sides, [f"{one.case.id}: {one.result}" for one in made if not one.artifact]
 
 
-def _compiled_again(other: Mapping[str, Opposite]) -> dict[str, str]:
-    """Keys of those artifacts of which there are no numbers, or that are to be had without building them."""
+def _there(other: Mapping[str, Opposite]) -> dict[str, str]:
+    """Keys of those artifacts that are in the cache: of others there are the kept numbers, or none."""
     from harness.store import Store, cache_root
 
-    there = Store(cache_root(), "artifacts").find
-    keys = {case: one.artifact for case, one in other.items() if one.artifact}
-    return {case: key for case, key in keys.items() if not other[case].codes or there(key)}
+    find = Store(cache_root(), "artifacts").find
+    return {case: one.artifact for case, one in other.items() if one.artifact and find(one.artifact)}
 
 
 def _keep(asked: _Asked, made: Sequence[Built], heads: Sequence[Network], compiler: str) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from harness.cli.screen import Screen
     from harness.isa.code import MachineCode
     from harness.run.machine_code import Built
+    from harness.run.record import Record
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,10 @@ class Opposite:
     """Key of what was built; empty if only its numbers are known."""
     codes: tuple[MachineCode, ...] = ()
     """Numbers that were kept of it."""
+    case: str = ""
+    """Its id, if it is another case."""
+    said: str = ""
+    """What the device of a record came to with it."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +86,17 @@ def _of_records(file: Path, cases: Sequence[str]) -> dict[str, Opposite]:
     for record in records:
         codes.setdefault(record.case, {}).update((code.series, code) for code in record.isa)
     newest = {record.case: record.artifact for record in records}
-    return {case: Opposite(f"{case} of {file}", key, tuple(codes[case].values())) for case, key in newest.items()}
+    said = {record.case: _said(record) for record in records if not record.apart}
+    return {
+        case: Opposite(f"{case} of {file}", key, tuple(codes[case].values()), said=said.get(case, ""))
+        for case, key in newest.items()
+    }
+
+
+def _said(record: Record) -> str:
+    """What a device came to with a case: PoCL, say, on a host without a GPU."""
+    by = record.identity.driver or record.identity.gpu
+    return f"{record.device} ({by}): {record.outcome.value}" + (f": {record.message}" if record.message else "")
 
 
 def _of_cases(glob: str, cases: Sequence[str], source: Source) -> dict[str, Opposite]:
@@ -100,7 +115,7 @@ def _of_cases(glob: str, cases: Sequence[str], source: Source) -> dict[str, Oppo
         others = [other for other in keys if other.model == case.model and other != case]
         if others:
             chosen = max(others, key=lambda other: shared(case, other))
-            found[case.id] = Opposite(chosen.id, keys[chosen])
+            found[case.id] = Opposite(chosen.id, keys[chosen], case=chosen.id)
     return found
 
 

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cli.screen import out
 from harness.failures import UsageError
+from harness.isa.built import work_of
 from harness.isa.code import KernelCode, MachineCode, matching
 from harness.isa.diff import Change, KernelDiff, compare
 from harness.isa.network import Network
 from harness.judge.machine_code import CodeVerdict, judge_code, percent
+from harness.profile.machine_code import Build, in_words
 from harness.tables import table
 
 if TYPE_CHECKING:
     from harness.isa.toolchain import Toolchain
+    from harness.profile.profile import Profile
 
 _NETWORKS = ("case", "GPU", "kernels", "raw M", "weighted M", "flops/byte", "fewest waves", "spilling", "refused")
 _KERNELS = ("kernel", "threads", "raw", "weighted", "M per inference", "waves", "registers", "spills", "textures")
@@ -31,6 +34,10 @@ class Side:
     code: MachineCode
     title: str = ""
     """What to call the base."""
+    other: str = ""
+    """The base's case, if it is another one."""
+    said: str = ""
+    """What a device came to with it, if that is known."""
     base: Network | None = None
     """None if there is nothing to compare with, or nothing but numbers."""
     bases: tuple[MachineCode, ...] = ()
@@ -42,7 +49,9 @@ class Side:
         return matching(self.bases, self.code)
 
 
-def plain(toolchain: Toolchain, sides: Sequence[Side], not_built: Sequence[str]) -> dict[str, Any]:
+def plain(
+    toolchain: Toolchain, sides: Sequence[Side], not_built: Sequence[str], profiles: Sequence[Profile] = ()
+) -> dict[str, Any]:
     """All of it, for programs."""
     told: dict[str, Any] = {"mesa": toolchain.mesa, "llvm": toolchain.llvm}
     told["cases"] = [side.head.to_json() for side in sides]
@@ -52,6 +61,8 @@ def plain(toolchain: Toolchain, sides: Sequence[Side], not_built: Sequence[str])
             "case": side.head.case,
             "gpu": side.head.gpu,
             "against": side.title,
+            "words": _words(side, profiles),
+            "device_said": side.said,
             "kernels": [one.to_json() for one in compare(side.before, side.code)],
         }
         for side in sides
@@ -60,15 +71,18 @@ def plain(toolchain: Toolchain, sides: Sequence[Side], not_built: Sequence[str])
     return told
 
 
-def show(toolchain: Toolchain, sides: Sequence[Side], remarks: Sequence[str]) -> None:
+def show(toolchain: Toolchain, sides: Sequence[Side], remarks: Sequence[str], profiles: Sequence[Profile] = ()) -> None:
     """Print what a person wants to see: the networks, and the kernels of one, or what differs."""
     heads = [side.head for side in sides]
     parts = [_networks(sides)] if sides else []
-    parts += [_differences(side, side.before) for side in sides if side.before]
+    for side in sides:
+        if side.before:
+            parts += ["\n".join(_words(side, profiles)), _differences(side, side.before)]
     parts += [f"{side.head.case} on {side.head.gpu}: {_not_compared(side)}" for side in sides if _not_compared(side)]
     if not any(side.title for side in sides) and len({network.case for network in heads}) == 1:
         parts += [f"{network.gpu}\n\n{_kernels(network)}" for network in heads]
     parts += [_refusals(network) for network in heads if network.refused]
+    parts += list(dict.fromkeys(f"{side.head.case} on {side.said}" for side in sides if side.said))
     parts += remarks
     parts.append(_closing(toolchain))
     out("\n\n".join(parts))
@@ -147,6 +161,17 @@ def _networks(sides: Sequence[Side]) -> str:
         for name, one in named
     ]
     return table(rows, _NETWORKS, right=_NETWORKS[2:], spare=("flops/byte", "raw M", "kernels"))
+
+
+def _words(side: Side, profiles: Sequence[Profile]) -> list[str]:
+    """Which operators differ most, and what profiles of a real GPU say of them."""
+    if side.before is None:
+        return []
+    head = Build(side.head.case, side.head.case, side.code, work_of(side.head.artifact))
+    base = Build(
+        side.title, side.other or side.head.case, side.before, work_of(side.base.artifact) if side.base else head.work
+    )
+    return list(in_words(head, base, profiles))
 
 
 def _not_compared(side: Side) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from harness.build.artifact import KERNELS
 from harness.build.pool import stored
+from harness.compiler.work import Work
 from harness.failures import UsageError
 from harness.isa.compiled import compile_kernels
 from harness.isa.network import Network, network
@@ -30,6 +31,12 @@ def networks(toolchain: Toolchain, artifacts: Mapping[str, str], gpus: Sequence[
             manifest = stored(cache, artifacts[case])
             found.append(network(case, gpu, artifacts[case], made, manifest.compiled.launches if manifest else None))
     return sorted(found, key=lambda one: list(artifacts).index(one.case))
+
+
+def work_of(key: str) -> list[Work]:
+    """What the operators of an artifact have to do; nothing if that was not noted, or if it is gone."""
+    manifest = stored(cache_root(), key)
+    return [Work(**one) for one in (manifest.compiled.work or ())] if manifest else []
 
 
 def _source(case: str, key: str) -> str:

@@ -107,12 +107,17 @@ class Profile(BaseModel):
             raise UsageError(f"{file} is no profile: {said}", hint=hint) from error
 
 
+def function_of(kernel: str) -> str:
+    """The compiled function that a kernel belongs to."""
+    return _KERNEL.sub("", kernel)
+
+
 def operators_of(inferences: Sequence[Sequence[Launch]], work: Sequence[Work]) -> tuple[Operator, ...]:
     """The operators of inferences that launch the same kernels in the same order, the longest first."""
     known = {one.function: one for one in work}
     places: dict[str, list[int]] = {}
     for place, launch in enumerate(inferences[0]):
-        places.setdefault(_KERNEL.sub("", launch.kernel), []).append(place)
+        places.setdefault(function_of(launch.kernel), []).append(place)
     found = [_operator(name, mine, inferences, known.get(name)) for name, mine in places.items()]
     return tuple(sorted(found, key=lambda operator: -operator.ms))
 

@@ -223,7 +223,7 @@ def code(network: Network, compiler: str = "Mesa 1, LLVM 2") -> MachineCode:
 
 
 def side(head: Network, base: Network | None = None) -> isa_text.Side:
-    return isa_text.Side(head, code(head), "0.26.0" if base else "", base, (code(base),) if base else ())
+    return isa_text.Side(head, code(head), "0.26.0" if base else "", base=base, bases=(code(base),) if base else ())
 
 
 def with_kernel(whole: Network, name: str, **changes: Any) -> Network:
