@@ -83,6 +83,7 @@ def compare(
         out_json(verdicts.plain_result(result, means, flips))
     else:
         texts = [
+            verdicts.headline(result.cases) if markdown else "",
             verdicts.verdict_table(result.cases, markdown=markdown),
             verdicts.summary(result.fitness, means, flips, markdown=markdown),
             remark,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,6 +19,24 @@ if TYPE_CHECKING:
 
 HEADERS = ("case", "verdict", "confidence", "base ms", "head ms", "change", "interval", "can see")
 SPARE = ("interval", "confidence", "base ms", "head ms", "can see")
+
+
+def headline(comparisons: Sequence[Comparison]) -> str:
+    """What a pull request's reader needs first, in Markdown: what became worse, and the line that shows it."""
+    from harness.judge.verdict import Verdict
+
+    counts = Counter(one.verdict for one in comparisons)
+    worse = [verdict for verdict in (Verdict.WRONG, Verdict.BROKEN, Verdict.SLOWER) if counts[verdict]]
+    bad = " and ".join(f"{counts[verdict]} {verdict.value}" for verdict in worse)
+    rest = ", ".join(
+        f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict] and verdict not in worse
+    )
+    lines = [f"**{bad or 'Nothing became worse'}** in {len(comparisons)} cases{f' ({rest})' if rest else ''}", ""]
+    for verdict in worse:
+        for one in (one for one in comparisons if one.verdict is verdict):
+            shipped = " --as-shipped" if one.key.as_shipped else ""
+            lines.append(f"* **{verdict.value}** `{one.key.case}`: `adreno-bench run --case {one.key.case}{shipped}`")
+    return "\n".join(lines).rstrip()
 
 
 def verdict_table(comparisons: Sequence[Comparison], *, markdown: bool = False) -> str:

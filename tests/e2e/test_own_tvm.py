@@ -1,4 +1,4 @@
-"""An installed wheel of ours, outside a checkout, beside a TVM that lies in the folders of one that was built."""
+"""Beside a TVM that lies in the folders of one that was built: a wheel of ours, and the action for pull requests."""
 
 from __future__ import annotations
 
@@ -20,22 +20,28 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is committed here: pip leaves a folder `build` in what it makes a wheel of."""
+    folder = tmp_path_factory.mktemp("clone") / "ours"
+    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder)], check=True, timeout=LONG_S)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this checkout, installed."""
-    clone, folder = tmp_path_factory.mktemp("clone") / "ours", tmp_path_factory.mktemp("site")
-    subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True, timeout=LONG_S)
+    folder = tmp_path_factory.mktemp("site")
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", str(folder), str(clone)], check=True, timeout=LONG_S)
-    shutil.rmtree(clone)
     (made,) = folder.glob("*.whl")
     subprocess.run([*pip, "install", "--no-deps", "--target", str(folder), str(made)], check=True, timeout=LONG_S)
     return folder
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
     """The installed TVM in the folders that a checkout has after it was built: `python`, `include` and `build/lib`."""
-    folder, wheel = tmp_path_factory.mktemp("tvm"), installed_tvm.package_folder("tvm")
+    folder, wheel = tmp_path / "tvm", installed_tvm.package_folder("tvm")
     shutil.copytree(wheel, folder / "python/tvm", ignore=shutil.ignore_patterns("lib", "lib64", "include", "3rdparty"))
     (folder / "include").symlink_to(wheel / "include")
     (folder / "build/lib").mkdir(parents=True)
@@ -57,7 +63,7 @@ def test_a_suite_in_any_folder_runs_on_the_tvm_of_a_checkout_and_builds_anew_whe
 
     quick = "run", "--suite=my.toml", "--quick"
     assert "built 1, took 0 from the store" in ours(*quick)
-    assert "built 0, took 1 from the store" in ours(*quick)
+    assert "built nothing, took 1 from the store" in ours(*quick)
     with (checkout / "python/tvm/topi/__init__.py").open("a") as edited:
         edited.write("# a change that nobody gave a version\n")
     assert "built 1, took 0 from the store" in ours(*quick)
@@ -75,3 +81,40 @@ def test_a_suite_in_any_folder_runs_on_the_tvm_of_a_checkout_and_builds_anew_whe
         timeout=LONG_S,
     )
     assert where.stdout.startswith(str(site))
+
+
+def an_environment(folder: Path, *first: Path) -> Path:
+    """The Python of an environment that has what this one has, but for the packages of the folders named first."""
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True, timeout=LONG_S)
+    (site,) = folder.glob("lib/python*/site-packages")
+    packages = installed_tvm.package_folder("tvm_ffi").parent
+    (site / "first.pth").write_text("".join(f"{one}\n" for one in (*first, packages)))
+    return folder / "bin" / "python"
+
+
+def test_the_action_says_what_a_pull_request_broke_on_which_path(
+    clone: Path, checkout: Path, cache: Path, tmp_path: Path
+) -> None:
+    adreno = checkout / "python/tvm/relax/backend/adreno/transform/__init__.py"
+    adreno.write_text(adreno.read_text() + "\nraise RuntimeError('broken by this pull request')\n")
+    (tmp_path / "my.toml").write_text('models = ["tiny"]\npaths = ["opencl", "texture"]\n')
+    given = {
+        "BASE_PYTHON": str(an_environment(tmp_path / "base")),
+        "HEAD_PYTHON": str(an_environment(tmp_path / "head", checkout / "python")),
+        "SUITE": "my.toml",
+        "CASE": "*",
+        "ISA_GPUS": "",
+        "RECORDS": "records",
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md"),
+        "ADRENO_BENCH_CACHE": str(cache),
+    }
+    script = clone / ".github/actions/compare-tvm/compare"
+    done = subprocess.run(
+        [script], cwd=tmp_path, env=os.environ | given, stderr=subprocess.PIPE, text=True, check=False, timeout=LONG_S
+    )
+    assert done.returncode == 3, done.stderr
+    told = (tmp_path / "summary.md").read_text().splitlines()
+    assert told[0] == "**1 broken** in 2 cases (1 same)"
+    case = "tiny-texture-float32-untuned"
+    assert told[2] == f"* **broken** `{case}`: `adreno-bench run --case {case}`"
+    assert any("broken by this pull request" in line for line in told)

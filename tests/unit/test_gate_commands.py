@@ -160,7 +160,10 @@ def test_compare_in_words_in_json_and_in_markdown(tmp_path: Path) -> None:
     assert {mean["path"] for mean in told["geometric_means"]} == {"opencl", "texture"}
 
     code, out = bench("compare", "base.jsonl", "head.jsonl", "--markdown")
-    assert out.startswith("| case")
+    first, _, shows, _, table, *_ = out.splitlines()
+    assert first == "**1 slower** in 2 cases (1 same)"
+    assert shows == f"* **slower** `{CASE}`: `adreno-bench run --case {CASE}`"
+    assert table.startswith("| case")
     assert "\n* texture on " in out
 
 

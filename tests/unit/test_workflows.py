@@ -14,6 +14,7 @@ import yaml  # type: ignore[import-untyped]
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+ACTIONS = sorted((ROOT / ".github" / "actions").glob("*/action.yml"))
 SCRIPTS = sorted(path for path in (ROOT / ".ci").iterdir() if path.is_file())
 
 
@@ -38,8 +39,20 @@ def test_they_follow_the_schema() -> None:
     assert done.returncode == 0, done.stdout
 
 
+def test_actions_follow_the_schema_and_start_a_script_beside_them() -> None:
+    done = tool("check-jsonschema", "--builtin-schema", "vendor.github-actions", *map(str, ACTIONS))
+    assert done.returncode == 0, done.stdout
+    for file in ACTIONS:
+        (step,) = read(file)["runs"]["steps"]
+        script = file.parent / step["run"].strip('"').removeprefix("$GITHUB_ACTION_PATH/")
+        assert os.access(script, os.X_OK)
+        given = {value.split(".")[1].split()[0] for value in step["env"].values()}
+        assert given == set(read(file)["inputs"])
+        assert {name for name in step["env"] if f"${name}" in script.read_text("utf-8")} == set(step["env"])
+
+
 def test_zizmor_finds_nothing() -> None:
-    done = tool("zizmor", "--offline", "--quiet", ".github/workflows")
+    done = tool("zizmor", "--offline", "--quiet", ".github")
     assert done.returncode == 0, done.stdout
 
 
