@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.cli.table import milliseconds
@@ -27,11 +27,13 @@ def headline(comparisons: Sequence[Comparison]) -> str:
 
     counts = Counter(one.verdict for one in comparisons)
     worse = [verdict for verdict in (Verdict.WRONG, Verdict.BROKEN, Verdict.SLOWER) if counts[verdict]]
-    bad = " and ".join(f"{counts[verdict]} {verdict.value}" for verdict in worse)
-    rest = ", ".join(
-        f"{counts[verdict]} {verdict.value}" for verdict in Verdict if counts[verdict] and verdict not in worse
-    )
-    lines = [f"**{bad or 'Nothing became worse'}** in {len(comparisons)} cases{f' ({rest})' if rest else ''}", ""]
+
+    def counted(verdicts: Iterable[Verdict]) -> str:
+        return ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in verdicts if counts[verdict])
+
+    rest = counted(verdict for verdict in Verdict if verdict not in worse)
+    cases = f"{len(comparisons)} cases{f' ({rest})' if rest else ''}"
+    lines = [f"**{counted(worse) or 'Nothing became worse'}** in {cases}", ""]
     for verdict in worse:
         for one in (one for one in comparisons if one.verdict is verdict):
             shipped = " --as-shipped" if one.key.as_shipped else ""
