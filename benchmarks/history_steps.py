@@ -1,24 +1,28 @@
 """Steps of a history: false alarms, power and time. Run: python -m benchmarks.history_steps [TRIALS] [SEED]
 
-`harness.judge.stats.history.segment` looks at each series after every one of the twelve commits that follow its step of
-5 %, or no step at all. An alarm is any step in a series that has none; a step is found if one is told within three
-commits of its place.
+Twenty series of a rig are looked at together, as a history does (`harness.judge.stats.history`), after every one of the
+twelve commits that follow their step of 5 %, or no step at all. An alarm is any step in a series that has none; a step
+is found if one is told within three commits of its place. The last column has how much neighbours were found to
+resemble each other in the series of one rig, and how many points of others that is worth to each.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.judge.stats.history import segment
+from harness.judge.stats.history import resemblance, segment
+from harness.judge.stats.resemblance import in_common
 from harness.tables import table
 
 BEFORE, AFTER = 45, 12
 STEP = 0.05
+RIG = 20
+"""Series of one rig."""
 SD = 0.012
 """Of a session, unless a kind of noise says otherwise."""
 
@@ -32,26 +36,34 @@ def main() -> None:
     """Print both tables."""
     trials, seed = (int(word) for word in (*sys.argv[1:], *("1000", "7")[len(sys.argv) - 1 :]))
     rows = [(name, *_study(noise, trials, seed)) for name, noise in NOISES.items()]
-    print(table(rows, ("noise", "false alarms", f"{STEP:.0%} found"), right=("false alarms", f"{STEP:.0%} found")))
+    right = ("false alarms", f"{STEP:.0%} found")
+    print(table(rows, ("noise", *right, "resemblance"), right=right))
     print()
     times = [(count, *(f"{_ms(count, drift):.1f} ms" for drift in (0.0, 0.0002))) for count in (500, 1000, 2000, 4000)]
     print(table(times, ("commits", "a series, one in ten with a step", "drifting")))
 
 
-def _study(noise: Noise, trials: int, seed: int) -> tuple[str, str]:
+def _study(noise: Noise, trials: int, seed: int) -> tuple[str, str, str]:
     generator = np.random.default_rng(seed)
-    alarms = sum(any(_looks(np.exp(noise(generator)), lambda _: True)) for _ in range(trials))
+    rigs = [[20 * np.exp(noise(generator)) for _ in range(RIG)] for _ in range(-(-trials // RIG))]
+    alarms = sum(alarm for rig in rigs for alarm in _looks(rig, lambda _: True))
     step = np.where(np.arange(COUNT) >= BEFORE, 1 + STEP, 1.0)
-    found = sum(
-        any(_looks(np.exp(noise(generator)) * step, lambda place: abs(place - BEFORE) <= 3)) for _ in range(trials // 5)
-    )
-    return f"{alarms / trials:.2%}", f"{found / (trials // 5):.0%}"
+    stepped = [[values * step for values in rig] for rig in rigs[: -(-len(rigs) // 5)]]
+    found = sum(one for rig in stepped for one in _looks(rig, lambda place: abs(place - BEFORE) <= 3))
+    shared = in_common([resemblance(values.tolist()) for values in rigs[0]])
+    counts = len(rigs) * RIG, len(stepped) * RIG
+    return f"{alarms / counts[0]:.2%}", f"{found / counts[1]:.0%}", f"{shared.alike:.2f} ({shared.points:.0f})"
 
 
-def _looks(values: Array, counts: Callable[[int], bool]) -> list[bool]:
-    """Whether a step that counts is told, after each commit."""
-    seen = ((20 * values[: BEFORE + look]).tolist() for look in range(1, AFTER + 1))
-    return [any(counts(step.index) for step in segment(series).steps) for series in seen]
+def _looks(rig: Sequence[Array], counts: Callable[[int], bool]) -> list[bool]:
+    """Of each series, whether a step that counts is told after any of the commits."""
+    told = [False] * len(rig)
+    for end in range(BEFORE + 1, COUNT + 1):
+        seen = [values[:end].tolist() for values in rig]
+        others = in_common([resemblance(values) for values in seen])
+        for number, values in enumerate(seen):
+            told[number] |= any(counts(step.index) for step in segment(values, others=others).steps)
+    return told
 
 
 def _ms(count: int, drift: float, series: int = 20) -> float:
@@ -95,6 +107,7 @@ NOISES: dict[str, Noise] = {
     "drift of 0.2 % a commit": _drifting,
     "neighbours resemble, 0.5": _resembling(0.5),
     "neighbours resemble, 0.8": _resembling(0.8),
+    "neighbours resemble, each series by 0 to 0.8": lambda generator: _resembling(generator.uniform(0, 0.8))(generator),
     "clock of 1 %": _coarse,
 }
 

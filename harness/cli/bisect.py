@@ -55,6 +55,7 @@ def bisect(
     """
     from device_runner.fleet.select import select_one
     from harness.cli.screen import Screen, out, out_json
+    from harness.cli.verdicts import keep_for_history
     from harness.revisions.bisect.bisection import Bisection
     from harness.revisions.sources import between, revision
     from harness.revisions.toolchain import RunOptions
@@ -68,6 +69,7 @@ def bisect(
             case_id, line, options, _reason(reason), confirming.rules, confirming.most_sessions, cache
         )
         answer = bisection.run(screen.say, fresh=fresh)
+    keep_for_history(answer.found.confirmed(case_id, as_shipped=quirks.as_shipped))
     if as_json:
         out_json(_plain(answer, case_id))
     else:

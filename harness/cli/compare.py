@@ -116,7 +116,9 @@ def _of_revisions(
 ) -> tuple[Result, str]:
     from device_runner.fleet.select import select_one
     from harness.cli.screen import Screen
+    from harness.cli.verdicts import keep_for_history
     from harness.failures import UsageError
+    from harness.judge import confirmed
     from harness.judge.stats.turns import Arm
     from harness.revisions.compare import RevisionPair
     from harness.revisions.sources import revision
@@ -140,6 +142,7 @@ def _of_revisions(
         options = RunOptions(what.suite, select_one(device, cache, screen.say), quirks)
         first, second = (Toolchain.of(one, cache, options, screen.say) for one in (base, head))
         result = RevisionPair(first, second, keep).compare(cases, confirming.rules, confirming.most_sessions)
+    keep_for_history(confirmed.decisions(result.cases, "compare", base.name, head.name))
     kept = f"; the records are in {folder}" if folder else ""
     return result, f"base is {base}, head is {head}{kept}"
 

@@ -47,6 +47,8 @@ def gate(
     from harness.cli import verdicts
     from harness.cli.record_filter import read_sides, wanted
     from harness.cli.screen import out, out_json
+    from harness.cli.verdicts import keep_for_history
+    from harness.judge import confirmed
     from harness.judge.comparison import exit_code
     from harness.judge.gate import Gate
 
@@ -63,6 +65,7 @@ def gate(
         result = held_to.judged(found, lambda _: "a gate without --from measures again")
     else:
         result = _run(what, held_to, minutes, device, records)
+        keep_for_history(confirmed.decisions(result.cases, "gate"))
     if as_json:
         out_json(verdicts.plain_result(result, [], []))
     else:

@@ -120,12 +120,13 @@ def summary(
     from harness.history.code_results import load_codes
     from harness.history.results import load
     from harness.history.runs import load_project
+    from harness.judge.confirmed import FILE as CONFIRMED
     from harness.report.summary import facts, lines
 
     if as_json and markdown:
         raise UsageError("--json and --markdown exclude each other", hint="choose one")
     results = load_project(config).results
-    found = load(results)
+    found = load(results, confirmed=CONFIRMED)
     codes = load_codes(results, found.commits)
     if as_json:
         out_json(facts(found, codes))

@@ -12,6 +12,7 @@ from harness.tables import markdown_table, table
 
 if TYPE_CHECKING:
     from harness.judge.comparison import Comparison, Result
+    from harness.judge.confirmed import Confirmed
     from harness.judge.path_ranking import PathFlip, PathMean
     from harness.judge.sides import Side
     from harness.judge.stats.controls import Fitness
@@ -74,6 +75,16 @@ def needed(result: Result) -> str:
         return ""
     whole = f"{max(1, math.ceil(result.needed_minutes))} more minutes would decide them"
     return f"{open_still} of {len(result.cases)} cases are not decided; about {whole} (--minutes)"
+
+
+def keep_for_history(found: Sequence[Confirmed]) -> None:
+    """Keep what was decided in turns where `history` looks for it."""
+    import typer
+
+    from harness.judge.confirmed import keep
+
+    if problem := keep(found):
+        typer.echo(f"adreno-bench: {problem}", err=True)
 
 
 def _by(comparison: Comparison) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import pairwise
 
 from harness.compiler.installed import release
-from harness.history.results import History, Point, Series
-from harness.judge.stats.history import Step, segment
+from harness.history.results import History, Point, Series, state_of_quirks
+from harness.judge.confirmed import Confirmed, End
+from harness.judge.stats.history import Step, resemblance, segment
+from harness.judge.stats.resemblance import Resemblance, in_common
 from harness.judge.stats.session import Noise
 from harness.judge.verdict import Verdict
 from harness.run.outcome import Outcome, Owner
@@ -52,11 +54,18 @@ class Event:
     after: Point
     step: Step | None = None
     """Of `slower` and `faster`: by how much, and how sure that is. One session a commit is a suspicion, never more."""
+    decided: Confirmed | None = None
+    """What fresh sessions in turns made of it since, if anybody took them."""
 
     @property
     def ratio(self) -> float | None:
         """New latency over old, by all points on either side of a step; None for what is no step."""
         return 1 + self.step.relative if self.step else None
+
+    @property
+    def refuted(self) -> bool:
+        """Whether sessions in turns did not bear it out."""
+        return self.decided is not None and self.decided.verdict is not self.verdict
 
 
 def state_of(point: Point) -> CaseState:
@@ -82,13 +91,40 @@ _STATES = {outcome: _state_of(outcome) for outcome in Outcome}
 def events(history: History) -> list[Event]:
     """All that moved, the newest commit first; within a commit what is worst first."""
     noises = noise(history)
-    found = [event for series in history.series for event in _events(series, noises.get(series.machine))]
+    decided, alike = _by_series(history.confirmed), _resemblances(history)
+    found = [
+        replace(event, decided=_decided(event, decided.get((series.machine, series.case.id, series.quirks), [])))
+        for series in history.series
+        for event in _events(series, noises.get(series.machine), alike[series.machine])
+    ]
     place = {(m, c): i for m, commits in history.commits.items() for i, c in enumerate(commits)}
     return sorted(found, key=lambda e: (-place[e.series.machine, e.after.commit], WORST_FIRST.index(e.verdict)))
 
 
+def _by_series(confirmed: Iterable[Confirmed]) -> dict[tuple[str, str, str], list[Confirmed]]:
+    found: dict[tuple[str, str, str], list[Confirmed]] = {}
+    for one in confirmed:
+        found.setdefault((one.identity, one.case, state_of_quirks(as_shipped=one.as_shipped)), []).append(one)
+    return found
+
+
+def _decided(event: Event, confirmed: Sequence[Confirmed]) -> Confirmed | None:
+    """The last decision between just the two builds of a step."""
+
+    def is_of(end: End, point: Point) -> bool:
+        return end.is_of(point.artifact, point.commit, point.tvm)
+
+    fit = [one for one in confirmed if is_of(one.base, event.before) and is_of(one.head, event.after)]
+    return fit[-1] if fit and event.step else None
+
+
 def recent(event: Event, history: History) -> bool:
-    """Whether it is news: what happened at the newest commit, or a step in the last ones, as it takes some to show."""
+    """Whether it is news: what happened at the newest commit, or a step in the last ones, as it takes some to show.
+
+    A step that sessions in turns did not bear out is none.
+    """
+    if event.refuted:
+        return False
     newest = history.commits[event.series.machine][-(NEWS if event.step else 1) :]
     return event.after.commit in newest
 
@@ -120,7 +156,15 @@ _TURNED = {CaseState.RIGHT: Verdict.FIXED, CaseState.WRONG: Verdict.WRONG, CaseS
 """What happened to a case that came to be in another state; nothing that counts in those that are missing."""
 
 
-def _events(series: Series, known: Noise | None) -> Iterator[Event]:
+def _resemblances(history: History) -> dict[str, Resemblance]:
+    """What the series of each machine have in common, as to how much neighbouring commits resemble each other."""
+    found: dict[str, list[Resemblance]] = {series.machine: [] for series in history.series}
+    for series in history.series:
+        found[series.machine].append(resemblance([point.wall_ms for point in _timed(series) if point.wall_ms]))
+    return {machine: in_common(known) for machine, known in found.items()}
+
+
+def _events(series: Series, known: Noise | None, others: Resemblance) -> Iterator[Event]:
     states = [state_of(point) for point in series.points]
     told = [
         (state, point)
@@ -131,17 +175,19 @@ def _events(series: Series, known: Noise | None) -> Iterator[Event]:
         verdict = None if was is now or (was in _ANSWERED and now in _ANSWERED) else _TURNED.get(now)
         if verdict:
             yield Event(verdict, series, before, after)
-    timed = [
-        point
-        for state, point in zip(states, series.points, strict=True)
-        if state in _ANSWERED and point.wall_ms is not None
-    ]
-    yield from _steps(series, timed, known)
+    yield from _steps(series, known, others)
 
 
-def _steps(series: Series, timed: Sequence[Point], known: Noise | None) -> Iterator[Event]:
+def _timed(series: Series) -> list[Point]:
+    """The points that were right and have a latency."""
+    return [point for point in series.points if point.wall_ms is not None and state_of(point) in _ANSWERED]
+
+
+def _steps(series: Series, known: Noise | None, others: Resemblance) -> Iterator[Event]:
     """What the engine finds in the latencies. A build that did not change got no slower, whatever the numbers say."""
-    for step in segment([point.wall_ms or math.nan for point in timed], relevant=RELEVANT, noise=known).steps:
+    timed = _timed(series)
+    latencies = [point.wall_ms or math.nan for point in timed]
+    for step in segment(latencies, relevant=RELEVANT, noise=known, others=others).steps:
         place = _rebuilt_near(timed, step.index)
         if place is not None:
             verdict = Verdict.SLOWER if step.relative > 0 else Verdict.FASTER

@@ -12,7 +12,7 @@ import functools
 import gc
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from sys import intern
@@ -25,6 +25,8 @@ from harness.cases.case import Case
 from harness.history.codes import outcome_of
 from harness.history.kept import Kept, comparable_ms, load_kept
 from harness.history.measured import AS_SHIPPED, WITH_WORKAROUNDS
+from harness.judge.confirmed import Confirmed, Known
+from harness.judge.confirmed import load as load_confirmed
 from harness.judge.remarks import as_opencl
 from harness.judge.stats.session import locations_ms
 from harness.run.outcome import Outcome
@@ -91,6 +93,8 @@ class History:
     """By machine, in order: all that it was measured at."""
     skipped: list[str] = field(default_factory=list)
     """Files that could not be read, each with the reason."""
+    confirmed: Sequence[Confirmed] = ()
+    """What was decided in turns, oldest first."""
 
 
 def record_files(folder: Path) -> list[Path]:
@@ -117,8 +121,8 @@ def all_live() -> Iterator[None]:
 
 
 @all_live()
-def load(results: Path, order: Mapping[str, int] | None = None) -> History:
-    """Read a results folder. `order` numbers commits; without it their dates order them."""
+def load(results: Path, order: Mapping[str, int] | None = None, confirmed: Path | None = None) -> History:
+    """Read a results folder, and a file of what was decided in turns. `order` numbers commits, else their dates do."""
     skipped: list[str] = []
     machines: dict[str, dict[str, Any]] = {}
     commits: dict[str, list[str]] = {}
@@ -138,7 +142,8 @@ def load(results: Path, order: Mapping[str, int] | None = None) -> History:
         commits[folder.name] = list(dict.fromkeys(next(iter(points.values())).commit for points in read))
         mine = [Series(folder.name, Case.parse(case), quirks, points) for (case, quirks), points in found.items()]
         series += sorted(mine, key=lambda one: (one.case, one.quirks))
-    return History(machines, series, commits, skipped)
+    known = load_confirmed(confirmed) if confirmed else Known([], [])
+    return History(machines, series, commits, [*skipped, *known.skipped], known.decisions)
 
 
 def _results_files(folder: Path) -> list[Path]:

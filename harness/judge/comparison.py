@@ -28,6 +28,8 @@ class Comparison:
     """`slower` or `faster` if it looks so and nothing decided it."""
     apart: bool = False
     """Whether base and head were not measured in turns, but one after the other."""
+    in_turns: int = 0
+    """How many sessions in turns it rests on."""
 
     def shown_ms(self, side: Literal["base", "head"]) -> float:
         """A side's latency to be read beside the change: of the estimate, or of the side if there is none; or NaN.

@@ -118,7 +118,7 @@ def _settled(case: Comparison, way: Measure | str | None, series: InTurns | None
         found = series.found
         change = found.change or case.change
         reasons = found.reasons if found.change else (*found.reasons, *case.reasons)
-        settled = replace(case, verdict=found.verdict, change=change, reasons=reasons)
+        settled = replace(case, verdict=found.verdict, change=change, reasons=reasons, in_turns=len(series.turns))
         return replace(_with_prospect(settled, series.session_s or session_s), suspicion=suspected(settled))
     if not isinstance(way, str):
         return case

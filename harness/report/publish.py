@@ -11,6 +11,7 @@ from harness.failures import UsageError
 from harness.history.code_results import load_codes
 from harness.history.results import BENCHMARKS_FILE, load
 from harness.history.runs import Project, asv
+from harness.judge.confirmed import FILE as CONFIRMED
 
 GRAPHS = "graphs.html"
 """What asv's own front page is called on the site, whose front page is ours."""
@@ -39,7 +40,7 @@ def publish(project: Project) -> Published:
         bad = load(project.results).skipped
         message = f"asv cannot publish these results: {bad[0] if bad else next(reversed(said), 'it said nothing')}"
         raise RigFailure(message, hint="mend or remove the file that it names", evidence="\n".join(said))
-    history = load(project.results, _order(project.html))
+    history = load(project.results, _order(project.html), CONFIRMED)
     _make_room(project.html)
     codes = load_codes(project.results, history.commits)
     pages = write_site(history, project.html, GRAPHS, codes)

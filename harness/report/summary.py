@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from types import MappingProxyType
 from typing import Any
 
+from msgspec import to_builtins
+
 from harness.history.code_results import Codes, CodeState
 from harness.history.events import WORST_FIRST, Event, change, events, recent, state_of, vanished
 from harness.history.results import History, Series
@@ -101,6 +103,7 @@ def _event(event: Event) -> dict[str, Any]:
     numbers = {"verdict": event.verdict.value, "before_ms": before_ms, "after_ms": after_ms}
     told = {"since": event.before.commit, "at": event.after.commit, "message": event.after.message}
     sure = {"low": step.low, "high": step.high, "p": step.p, "confirm": words.confirmation(event)} if step else {}
+    sure |= {"in_turns": to_builtins(event.decided)} if step else {}
     return {**_named(event.series), **numbers, **told, **sure}
 
 

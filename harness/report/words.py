@@ -108,12 +108,25 @@ def step_text(event: Event) -> str:
         return ""
     step = event.step
     trend = ", beside a trend" if step.trend else ""
-    return f"{step.relative:+.1%} ({step.low:+.1%} to {step.high:+.1%}), p {step.p:.1g}{trend}, suspected"
+    found = f"{step.relative:+.1%} ({step.low:+.1%} to {step.high:+.1%}), p {step.p:.1g}{trend}"
+    return f"{found}, {_decided(event)}"
+
+
+def _decided(event: Event) -> str:
+    """What became of a step: `suspected`, or what sessions in turns said of it."""
+    one = event.decided
+    if not one:
+        return "suspected"
+    known = one.relative is not None and one.low is not None and one.high is not None
+    interval = f" ({one.low:+.1%} to {one.high:+.1%})" if known else ""
+    change = "" if one.relative is None else f": {one.relative:+.1%}{interval}"
+    said = f"not borne out in turns, {one.verdict.value}" if event.refuted else "confirmed in turns"
+    return f"{said}{change}, {one.sessions} sessions by {one.by}, {one.day}"
 
 
 def confirmation(event: Event) -> str:
-    """The command that confirms a step by fresh sessions in turns; empty for what is no step."""
-    if not event.step:
+    """The command that confirms a step by fresh sessions in turns; empty for what is no step, or decided."""
+    if not event.step or event.decided:
         return ""
     before, after = event.before, event.after
     releases = before.tvm and after.tvm and release(before.tvm) != release(after.tvm)

@@ -28,6 +28,13 @@ BOXES = """[...%s.querySelectorAll('%s')].map((element) => {
   const { left, top, right, bottom } = element.getBoundingClientRect();
   return [element.textContent, left, top, right, bottom];
 })"""
+CUT_HINTS = """[...document.querySelectorAll('input')].filter((input) => {
+  const style = getComputedStyle(input), pen = document.createElement('canvas').getContext('2d');
+  pen.font = style.font;
+  const room = input.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+  return pen.measureText(input.placeholder).width > room;
+}).map((input) => input.placeholder)"""
+"""Of boxes to type in, the hints that are wider than their box."""
 TICKS, NAMES_OF_SERIES = ".xtick text, .ytick text", ".annotation-text-g text"
 
 Box = tuple[str, float, float, float, float]
@@ -96,6 +103,7 @@ def test_no_page_is_wider_than_its_window(page: Page, kept: Path, name: str, wid
     if name == "charts.html":
         show_chart(page, 0)
     assert page.ask("document.scrollingElement.scrollWidth") <= width_px
+    assert page.ask(CUT_HINTS) == []
 
 
 @WIDTHS

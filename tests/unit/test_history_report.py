@@ -212,6 +212,7 @@ def test_since_the_last_release_compares_releases_and_never_two_commits_of_one(t
 def test_the_front_page_counts_states_and_what_happened_apart(site: Path) -> None:
     text = " ".join(Links(site / "index.html").text.split())
     assert "Now: 2 right, 1 wrong, 1 broken. In this history there were: 1 turned wrong 0 turned broken" in text
+    assert "✓ right 10 ms +0.0%" in text
 
 
 def test_a_path_that_did_nothing_of_its_own_is_marked_on_the_front_page(tmp_path: Path) -> None:

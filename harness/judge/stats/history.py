@@ -19,6 +19,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from harness.judge.stats import robust
+from harness.judge.stats.resemblance import UNKNOWN, Resemblance, autocorrelation, joined, worth
 from harness.judge.stats.samples import as_numbers, is_time
 from harness.judge.stats.session import Noise
 from harness.judge.stats.step import (
@@ -27,7 +28,6 @@ from harness.judge.stats.step import (
     best_step,
     centred,
     p_drawn,
-    resemblance,
     tick_of,
 )
 
@@ -83,30 +83,64 @@ class History:
 
 
 def segment(
-    locations_ms: Sequence[float], alpha: float = ALPHA, relevant: float = 0.0, noise: Noise | None = None
+    locations_ms: Sequence[float],
+    alpha: float = ALPHA,
+    relevant: float = 0.0,
+    noise: Noise | None = None,
+    others: Resemblance = UNKNOWN,
 ) -> History:
     """Find the steps of a series: one location per commit, in commit order; a missing point is NaN.
 
     `alpha` is the chance of any step in a series that has none; steps smaller than `relevant` (a fraction) are merged.
-    `noise` is what is known of sessions beforehand; without it fewer than `FEWEST` points tell nothing. Never raises
-    for data: what is not a positive number is left out.
+    `noise` is what is known of sessions beforehand; without it fewer than `FEWEST` points tell nothing. `others` is
+    what other series of the rig tell of how much neighbours resemble each other. Never raises for data: what is not a
+    positive number is left out.
     """
-    values = as_numbers(locations_ms)
-    valid = [index for index, value in enumerate(values) if is_time(value)]
-    logs = np.log(np.asarray([values[index] for index in valid]))
+    valid, logs = _valid(locations_ms)
     if len(valid) < FEWEST:
         if noise is None or not noise.known or len(valid) < 2:
             return History(reasons=(f"{len(valid)} points; at least {FEWEST} are needed",))
         return History(tuple(_jumps(logs, valid, alpha, math.log1p(relevant), noise)))
-    spread = max(_spread(logs), tick_of(logs) / 2)
-    odd = _outliers(logs, spread)
-    kept = np.flatnonzero(~odd)
-    search = _Search(logs[kept], alpha, math.log1p(relevant))
-    found = search.certain(_proposed(logs[kept], spread))
+    kept, proposed = _kept_and_proposed(logs)
+    search = _Search(logs[kept], alpha, math.log1p(relevant), others)
     return History(
-        steps=tuple(_step(fit, p, valid[kept[cut]]) for cut, fit, p in found),
-        outliers=tuple(valid[index] for index in np.flatnonzero(odd)),
+        steps=tuple(_step(fit, p, valid[kept[cut]]) for cut, fit, p in search.certain(proposed)),
+        outliers=tuple(valid[index] for index in np.setdiff1d(np.arange(len(logs)), kept)),
     )
+
+
+def resemblance(locations_ms: Sequence[float]) -> Resemblance:
+    """How much neighbouring points of a series resemble each other, any steps and a trend apart."""
+    _, logs = _valid(locations_ms)
+    if len(logs) < FEWEST:
+        return UNKNOWN
+    kept, proposed = _kept_and_proposed(logs)
+    return _own_resemblance(logs[kept], [0, *proposed, len(kept)])
+
+
+def _valid(locations_ms: Sequence[float]) -> tuple[list[int], Array]:
+    """The places of what is a time, and its logarithms."""
+    values = as_numbers(locations_ms)
+    valid = [index for index, value in enumerate(values) if is_time(value)]
+    return valid, np.log(np.asarray([values[index] for index in valid], float))
+
+
+def _kept_and_proposed(logs: Array) -> tuple[NDArray[np.intp], list[int]]:
+    """The places of what is no outlier, and among those the places where steps may be."""
+    spread = max(_spread(logs), tick_of(logs) / 2)
+    kept = np.flatnonzero(~_outliers(logs, spread))
+    return kept, _proposed(logs[kept], spread)
+
+
+def _own_resemblance(logs: Array, cuts: Sequence[int]) -> Resemblance:
+    """By what the cuts and a line leave of a series."""
+    left, times = (
+        np.concatenate([centred(values[a:b]) for a, b in pairwise(cuts)])
+        for values in (logs, np.arange(float(len(logs))))
+    )
+    left = left - times * (times @ left) / max(float(times @ times), 1.0)
+    fitted = 2 * len(cuts) - 2
+    return Resemblance(float(autocorrelation(left[None], fitted)[0, 0]), worth(len(logs), fitted))
 
 
 def _jumps(logs: Array, valid: Sequence[int], alpha: float, relevant: float, noise: Noise) -> Iterator[Step]:
@@ -117,7 +151,7 @@ def _jumps(logs: Array, valid: Sequence[int], alpha: float, relevant: float, noi
     for place, jump in enumerate(np.diff(logs).tolist(), 1):
         p = min(1.0, 2 * float(stdtr(noise.df, -abs(jump) / error)) * (len(logs) - 1))
         if p <= alpha and abs(jump) > relevant:
-            fit = Fit(place, jump, error, noise.df, float(logs[place - 1]), p, trend=False, alike=0.0)
+            fit = Fit(place, jump, error, noise.df, float(logs[place - 1]), p, trend=False)
             yield _step(fit, p, valid[place])
 
 
@@ -169,17 +203,17 @@ def _candidates(logs: Array, least: float) -> Iterator[tuple[float, int, int, in
 class _Search:
     """What is left of proposed cuts when every one has to be certain between its neighbours."""
 
-    def __init__(self, logs: Array, alpha: float, relevant: float) -> None:
-        self._logs, self._alpha, self._relevant = logs, alpha, relevant
-        self._alike = 0.0
+    def __init__(self, logs: Array, alpha: float, relevant: float, others: Resemblance) -> None:
+        self._logs, self._alpha, self._relevant, self._others = logs, alpha, relevant, others
+        self._known = others
 
     def certain(self, proposed: Sequence[int]) -> list[tuple[int, Fit, float]]:
         """Cuts with their fit and p-value; what is left of them is also looked at as parts of one series."""
         cuts = [0, *proposed, len(self._logs)]
-        self._alike = self._resemblance(cuts)
+        self._known = self._resemblance(cuts)
         looked = self._merged(cuts)
         if looked:
-            self._alike = self._resemblance(cuts)
+            self._known = self._resemblance(cuts)
             looked = self._merged(cuts)
         return [(cut, *look) for cut, look in zip(cuts[1:-1], looked, strict=True)]
 
@@ -197,14 +231,11 @@ class _Search:
                     looked[number - 1] = self._look(cuts, number)
         return looked
 
-    def _resemblance(self, cuts: list[int]) -> float:
-        """How much neighbouring points resemble each other, by what cuts and a line leave of the series."""
-        logs, times = (
-            np.concatenate([centred(values[a:b]) for a, b in pairwise(cuts)])
-            for values in (self._logs, np.arange(float(len(self._logs))))
-        )
-        left = logs - times * (times @ logs) / max(float(times @ times), 1.0)
-        return float(resemblance(left[None], 2 * len(cuts) - 2)[0, 0])
+    def _resemblance(self, cuts: Sequence[int]) -> Resemblance:
+        """What these cuts leave, and what others tell."""
+        own = _own_resemblance(self._logs, cuts)
+        alike = joined(np.array([[own.alike]]), own.points, self._others)
+        return Resemblance(float(alike[0, 0]), own.points + self._others.points)
 
     def _weakness(self, fit: Fit, p: float) -> tuple[bool, float]:
         return abs(fit.shift) < self._relevant, p
@@ -213,10 +244,10 @@ class _Search:
         """The best step between the neighbours of a cut, which is moved there."""
         begin, end = cuts[number - 1], cuts[number + 1]
         between = self._logs[begin:end]
-        fit = best_step(between, self._alike)
+        fit = best_step(between, self._known)
         cuts[number] = begin + fit.cut
         share = (end - begin) / len(self._logs)
-        p = fit.p if fit.p > self._alpha * share else max(fit.p, p_drawn(between, fit))
+        p = fit.p if fit.p > self._alpha * share else max(fit.p, p_drawn(between, fit, self._others))
         return fit, min(1.0, p / share)
 
 

@@ -2,8 +2,8 @@
 
 A steady trend is part of the fit where one is evident, and only there, for it costs power elsewhere. Where neighbours
 resemble each other (first-order autocorrelation), each point is taken less what the one before lets expect of it: what
-is left resembles nothing, and least squares of it is the sharpest there is (Cochrane and Orcutt, J. Am. Stat. Assoc. 44,
-1949). Noise is never less than what rounding to the ticks of a coarse clock makes.
+is left resembles nothing, and least squares of it is the sharpest there is (Cochrane and Orcutt, J. Am. Stat. Assoc.
+44, 1949). Noise is never less than what rounding to the ticks of a coarse clock makes.
 
 The largest of many statistics, one for each place, is larger than one of them. Its tail is that of Siegmund (Sequential
 Analysis, 1985; with James and James, Biometrika 74, 1987): for a bar b, twice P(Z > b) + b f(b) times the sum over
@@ -20,6 +20,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.judge.stats.resemblance import UNKNOWN, Resemblance, autocorrelation, joined, worth
+
 FEWEST_A_SIDE = 2
 """One point may yet come back."""
 EVIDENT = 0.001
@@ -32,8 +34,6 @@ DRAWN, NEAR = 999, 60
 """Series without a step that a step is compared with, and points of them on either side of it."""
 TAIL = 0.1
 """Share of the drawn series from which the chance of still larger steps is carried on."""
-MOST_ALIKE = 0.95
-"""Greatest autocorrelation that is reckoned with."""
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -53,8 +53,8 @@ class Fit:
     p: float
     """p-value for all places of the stretch together."""
     trend: bool
-    alike: float
-    """Autocorrelation that was reckoned with."""
+    known: Resemblance = UNKNOWN
+    """What was reckoned with."""
 
     def half_width(self, alpha: float) -> float:
         """Half the width of the interval around `shift` that misses the true one with probability `alpha`."""
@@ -124,11 +124,11 @@ class _Scan:
         return min(1.0, 2 * (float(ndtr(-bar)) + bar * density * passed))
 
 
-def best_step(logs: Array, alike: float = 0.0) -> Fit:
-    """The best step in a stretch of at least four points, neighbours of which resemble each other by `alike`."""
+def best_step(logs: Array, known: Resemblance = UNKNOWN) -> Fit:
+    """The best step in a stretch of at least four points, neighbours of which resemble each other as is `known`."""
     from scipy.special import ndtri, stdtr
 
-    scan, tick = _scan(logs, alike), tick_of(logs)
+    scan, tick = _scan(logs, known.alike), tick_of(logs)
     df = float(max(1, scan.df))
     variance = max(float(scan.squares[0]) / df, tick**2 / 12, 1e-24)
     at = int(scan.cuts[0]) - 1
@@ -136,34 +136,37 @@ def best_step(logs: Array, alike: float = 0.0) -> Fit:
     shift = float(scan.shifts[0, at])
     bar = min(37.0, -float(ndtri(stdtr(df, -abs(shift) / error))))
     before = _level_before(logs, at + 1, shift, trend=scan.trend)
-    return Fit(at + 1, shift, error, df, before, scan.tail(max(bar, 0.0)), scan.trend, alike)
+    return Fit(at + 1, shift, error, df, before, scan.tail(max(bar, 0.0)), scan.trend, known)
 
 
-def p_drawn(logs: Array, fit: Fit) -> float:
+def p_drawn(logs: Array, fit: Fit, others: Resemblance = UNKNOWN) -> float:
     """The p-value of a fit whatever the noise is like, as long as neighbours resemble each other alone.
 
     What resembles nothing is drawn again in another order, and neighbours are made to resemble each other as before: so
-    two slow sessions in a row need be no step where one in ten is slow. How much they do is learned of each series that
-    is drawn as it was of this one, so that not knowing it is part of the noise. Looks at no more than `NEAR` points on
+    two slow sessions in a row need be no step where one in ten is slow. They are made alike by a standard error more
+    than is known, and how much they are is learned of each series that is drawn as it was of this one, from its points
+    and what `others` tell: so not knowing it is part of the noise. Looks at no more than `NEAR` points on
     either side. Beyond what was drawn the tail goes on as it ends, exponentially (Knijnenburg et al., Bioinformatics
     25, 2009, who prefer a generalised Pareto; of a likelihood ratio the exponential is the limit).
     """
     from scipy.signal import lfilter
 
     near = logs[max(0, fit.cut - NEAR) : fit.cut + NEAR]
-    alike = np.array([[fit.alike]])
-    unlike = _Scan(near[None], alike, trend=fit.trend).left
+    alike = fit.known.at_most
+    unlike = _Scan(near[None], np.array([[fit.known.alike]]), trend=fit.trend).left
     drawn = np.random.default_rng(DRAWN).permuted(np.repeat(unlike, DRAWN, axis=0), axis=1)
-    drawn[:, 0] /= math.sqrt(1 - fit.alike**2)
-    series = np.concatenate([near[None] - near.mean(), lfilter([1.0], [1.0, -fit.alike], drawn, axis=1)])
-    observed, *others = _own_surprise(series, trend=fit.trend).tolist()
+    drawn[:, 0] /= math.sqrt(1 - alike**2)
+    series = np.concatenate([near[None] - near.mean(), lfilter([1.0], [1.0, -alike], drawn, axis=1)])
+    observed, *others = _own_surprise(series, others, trend=fit.trend).tolist()
     return _tail_of(np.sort(others), observed)
 
 
-def _own_surprise(rows: Array, *, trend: bool) -> Array:
+def _own_surprise(rows: Array, others: Resemblance, *, trend: bool) -> Array:
     """The surprise of each row's best step, its resemblance learned of what the step leaves."""
     first = _Scan(rows, np.zeros((1, 1)), trend=trend)
-    return _Scan(rows, resemblance(first.residuals, 2 + trend), trend=trend).surprise
+    fitted = 2 + trend
+    own = autocorrelation(first.residuals, fitted)
+    return _Scan(rows, joined(own, worth(rows.shape[1], fitted), others), trend=trend).surprise
 
 
 def _tail_of(ordered: Array, observed: float) -> float:
@@ -174,18 +177,6 @@ def _tail_of(ordered: Array, observed: float) -> float:
     if observed <= start:
         return float(1 + count - np.searchsorted(ordered, observed)) / (1 + count)
     return len(beyond) / count * math.exp(-(observed - start) / max(float(beyond.mean()) - start, 1e-12))
-
-
-def resemblance(residuals: Array, fitted: int) -> Array:
-    """Autocorrelation of first order behind the residuals in each row, 0 or more, shape (rows, 1).
-
-    What fitting so many numbers took from it is given back (Kendall, Biometrika 41, 1954).
-    """
-    count = residuals.shape[1]
-    power = np.maximum((residuals**2).sum(axis=1), 1e-24)
-    alike = (residuals[:, 1:] * residuals[:, :-1]).sum(axis=1) / power
-    mended = (count * alike + fitted) / max(1.0, count - 3.0 * fitted)
-    return np.asarray(np.clip(mended, 0.0, MOST_ALIKE)[:, None])
 
 
 def centred(logs: Array) -> Array:

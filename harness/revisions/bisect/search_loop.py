@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from msgspec import structs
+
 from harness.failures import UsageError
+from harness.judge.confirmed import Confirmed, End, today
+from harness.judge.verdict import Verdict
 from harness.revisions.bisect.judging import Inspection, Judge, Reason
 from harness.revisions.bisect.question import BisectionStore
 from harness.revisions.bisect.search import RevisionState, Search
@@ -27,6 +31,16 @@ class SearchResult:
     def bad(self) -> str:
         """The first revision that is known to be bad."""
         return self.candidates[-1]
+
+    def confirmed(self, case: str, *, as_shipped: bool) -> list[Confirmed]:
+        """The step that it found in turns, for the history; none if it is one of several, or no matter of latency."""
+        looked = {one.name: one for one in self.inspections}
+        bad = looked.get(self.bad)
+        if self.reason is not Reason.SLOWER or len(self.candidates) > 1 or not bad:
+            return []
+        base, head = (End(looked[name].artifact if name in looked else "", name) for name in (self.good, self.bad))
+        found = Confirmed(bad.identity, case, as_shipped, Verdict.SLOWER, base, head, bad.relative)
+        return [structs.replace(found, sessions=bad.sessions, by="bisect", day=today())]
 
 
 def find_first_bad(line: Sequence[str], judge: Judge, kept: BisectionStore, say: Callable[[str], None]) -> SearchResult:

@@ -1,0 +1,122 @@
+"""What was decided in turns, kept for the history: there a step is a suspicion until fresh sessions decided it.
+
+    .asv/confirmed.jsonl
+
+`gate`, `compare` and `bisect` add a JSON line for each case that they decided in turns; `history` reads them. An end of
+a decision is known by the artifact that was measured, or by the revision that a person named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from harness.judge.comparison import Comparison
+from harness.judge.verdict import Verdict
+
+FILE = Path(".asv/confirmed.jsonl")
+"""Where the commands are started."""
+SHORTEST_REVISION = 7
+"""Digits by which a commit is known."""
+
+
+class End(msgspec.Struct, frozen=True):
+    """One build that was measured."""
+
+    artifact: str = ""
+    revision: str = ""
+    """A release of TVM, or the digits of a commit; empty if nobody named one."""
+
+    def is_of(self, artifact: str, commit: str, release: str) -> bool:
+        """Whether it is the build of a commit, or of the release that was measured there."""
+        if self.artifact and self.artifact == artifact:
+            return True
+        named = len(self.revision) >= SHORTEST_REVISION and commit.startswith(self.revision)
+        return bool(self.revision) and (named or self.revision == release)
+
+
+class Confirmed(msgspec.Struct, frozen=True):
+    """One decision in turns. Relative numbers are fractions of base; None if not known."""
+
+    identity: str
+    case: str
+    as_shipped: bool
+    verdict: Verdict
+    base: End
+    head: End
+    relative: float | None = None
+    low: float | None = None
+    high: float | None = None
+    sessions: int = 0
+    clock: str = "wall_ms"
+    by: str = ""
+    """The command that decided it."""
+    day: str = ""
+
+
+class Known(NamedTuple):
+    """What a file holds, oldest first, and which of its lines could not be read."""
+
+    decisions: Sequence[Confirmed]
+    skipped: Sequence[str]
+
+
+def decisions(cases: Iterable[Comparison], by: str, base: str = "", head: str = "") -> list[Confirmed]:
+    """What of these was decided in turns. `base` and `head` are the revisions, if a person named any."""
+    return [
+        Confirmed(
+            case.key.identity,
+            case.key.case,
+            case.key.as_shipped,
+            case.verdict,
+            End(case.base.artifact, base),
+            End(case.head.artifact, head),
+            case.change.relative,
+            case.change.low,
+            case.change.high,
+            case.in_turns,
+            case.change.clock,
+            by,
+            today(),
+        )
+        for case in cases
+        if case.in_turns and case.change and case.change.decided and case.base and case.head
+    ]
+
+
+def today() -> str:
+    """In UTC, as it is written."""
+    return datetime.now(timezone.utc).strftime("%Y-%m-%d")
+
+
+def keep(found: Sequence[Confirmed], file: Path = FILE) -> str:
+    """Add decisions to a file; what to say if that cannot be done, since what was decided stands without it."""
+    lines = b"".join(msgspec.json.encode(one) + b"\n" for one in found)
+    try:
+        if lines:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("ab") as opened:
+                opened.write(lines)
+    except OSError as error:
+        return f"what was decided in turns is not kept for the history: {error}"
+    return ""
+
+
+def load(file: Path = FILE) -> Known:
+    """Read a file; nothing if there is none. A line that is torn, or none of ours, is named and left out."""
+    found: list[Confirmed] = []
+    skipped: list[str] = []
+    try:
+        lines = file.read_bytes().splitlines() if file.exists() else []
+    except OSError as error:
+        return Known([], [f"{file}: {error}"])
+    for number, line in enumerate(lines, 1):
+        try:
+            found.append(msgspec.json.decode(line, type=Confirmed))
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            skipped.append(f"{file}, line {number}: {error}")
+    return Known(found, skipped)
