@@ -50,6 +50,7 @@ KINDS = (
     Kind("operators", "operator cases, with their inputs and expected outputs"),
     Kind("operator_results", "what an operator case came to"),
     Kind("tunings", "what tuned runs are given"),
+    Kind("trials", "what was tried for the tasks of a network on a device"),
     Kind("toolchains", "a revision of TVM, installed"),
     Kind("releases", "the repository of TVM's releases"),
     Kind("harness", "a copy of this harness, for revisions of TVM to run"),

@@ -8,3 +8,4 @@ DEVICE = "virtual, local, the adb serial of a phone (see `adreno-bench devices`)
 AS_SHIPPED = "Work around only those upstream defects without which nothing compiles."
 WITH_QUIRK = "With --as-shipped: work around this defect anyway. Repeatable."
 BASELINES = "Folder of baselines."
+SCHEDULES = "File of tuned schedules: cases on opencl and texture are run with them, too."

@@ -51,12 +51,14 @@ class Request:
         quirks: QuirkPolicy = WORKED_AROUND,
         *,
         models: Sequence[str | OnnxModel] = (),
+        schedules: Path | None = None,
         quick: bool = False,
         sustain_s: float = 0.0,
     ) -> Request:
         """Read the suite and choose its cases by globs. No device is opened.
 
-        With `models`, these stand in place of its own; then there need be no file. Raises UsageError, SetupMissing.
+        With `models`, these stand in place of its own; then there need be no file. With `schedules`, that file stands
+        in place of the one that it names. Raises UsageError, SetupMissing.
         """
         from harness.build.planner import check
         from harness.compiler.installed import harness_version, versions
@@ -65,6 +67,8 @@ class Request:
         harness_version()  # in every record: without it the run would fail when everything is built
         require_working_pair(versions())
         suite, cache = suite_of(suite_file, models), cache_root()
+        if schedules:
+            suite = suite.model_copy(update={"schedules": schedules})
         cases = choose(suite, globs)
         check(suite, cases, cache)
         return cls(suite, cases, cache, quirks, quick, sustain_s)

@@ -46,6 +46,8 @@ class Compiled:
     """By kernel (`harness.paths.launches.Launch`); None in what was built before this was noted."""
     work: list[dict[str, Any]] | None = None
     """By compiled function (`harness.compiler.work.Work`); None likewise."""
+    schedules: dict[str, Any] | None = None
+    """Of a build with tuned schedules, what became of its tasks (`harness.schedules.apply.Applied`)."""
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,8 @@ from harness.paths.launches import launches
 from harness.paths.lowered import add_host_entry, outputs, vdevices
 from harness.paths.workaround import edit_model
 from harness.quirks import quirks_of
+from harness.schedules.apply import Applied
+from harness.schedules.database import read_as
 
 _COMPILERS = ("g++", "gcc", "clang++", "clang", "c++", "cc")
 """Where TVM looks, in this order."""
@@ -42,17 +44,13 @@ _COMPILERS = ("g++", "gcc", "clang++", "clang", "c++", "cc")
 def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
     """Compile a model and write its library into `out_dir`. Raises `ModelError`, `CompileFailure`, `RigFailure`."""
     started = time.perf_counter()
-    path, precision = PATHS[request.path], Precision(request.precision)
-    quirks = quirks_of(request.quirks)
-    limits = ImageLimits(request.image2d_max_width, request.image2d_max_height, request.image_max_array_layers)
-    target = path.target(limits, request.host_triple)
-    with _step("import"):
-        mod, inputs = import_model(Path(request.model_file))
-        mod = _with_precision(edit_model(mod, quirks), precision)
-    with _step("lower"):
-        lowered = path.lower(mod, target, quirks)
+    path, quirks, target = PATHS[request.path], quirks_of(request.quirks), target_of(request)
+    mod, inputs = imported(request)
+    schedules = _schedules(request)
+    with stepping("lower"):
+        lowered = path.lower(mod, target, [*quirks, *schedules])
     entries = add_host_entry(lowered)
-    with _step("build"):
+    with stepping("build"):
         tir: list[Any] = []
         executable = path.build(entries, target, quirks, tir.append)
         built = BuiltModule(lowered, executable, opencl_source(executable))
@@ -60,7 +58,7 @@ def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
         (out_dir / KERNELS).write_text(built.source, encoding="utf-8")
     path.check(built)
     LOG.info("link")
-    _export(executable, out_dir / LIBRARY, request.host_triple)
+    export(executable, out_dir / LIBRARY, request.host_triple)
     return Compiled(
         library=LIBRARY,
         vdevices=vdevices(lowered),
@@ -72,7 +70,28 @@ def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
         launches={name: asdict(launch) for mod in tir for name, launch in launches(lowered, mod).items()},
         work=[asdict(one) for one in work_of(lowered)],
         compile_s=time.perf_counter() - started,
+        schedules=next((applied.told for applied in schedules), None),
     )
+
+
+def target_of(request: CompileRequest) -> Any:
+    """TVM's target of a request."""
+    limits = ImageLimits(request.image2d_max_width, request.image2d_max_height, request.image_max_array_layers)
+    return PATHS[request.path].target(limits, request.host_triple)
+
+
+def imported(request: CompileRequest) -> tuple[Any, tuple[InputSpec, ...]]:
+    """The model of a request in TVM, with the workarounds and in its precision, and its inputs."""
+    with stepping("import"):
+        mod, inputs = import_model(Path(request.model_file))
+        return _with_precision(edit_model(mod, quirks_of(request.quirks)), Precision(request.precision)), inputs
+
+
+def _schedules(request: CompileRequest) -> list[Applied]:
+    """What gives the network's tasks the schedules that the request names; nothing if it names none."""
+    if not request.schedules:
+        return []
+    return [Applied(read_as(Path(request.schedules), request.schedules_sha256).of(request.path))]
 
 
 def import_model(file: Path) -> tuple[Any, tuple[InputSpec, ...]]:
@@ -111,7 +130,7 @@ def _with_precision(mod: Any, precision: Precision) -> Any:
     return transform.Sequential(passes)(mod)
 
 
-def _export(executable: Any, library: Path, host_triple: str | None) -> None:
+def export(executable: Any, library: Path, host_triple: str | None) -> None:
     """Link with this machine's C++ compiler, or with a linker for the device's CPU."""
     if not host_triple and not any(map(shutil.which, _COMPILERS)):
         raise SetupMissing("there is no C++ compiler to link libraries with", hint="sudo apt-get install g++")
@@ -124,7 +143,7 @@ def _export(executable: Any, library: Path, host_triple: str | None) -> None:
 
 
 @contextmanager
-def _step(name: str) -> Iterator[None]:
+def stepping(name: str) -> Iterator[None]:
     """Say what is being done, and turn whatever TVM raises into a `CompileFailure` that quotes it."""
     LOG.info(name)
     try:

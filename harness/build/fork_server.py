@@ -19,6 +19,7 @@ from device_runner.lifetime import die_with_parent
 from harness.build import worker
 
 LOADED = (
+    "harness.build.candidate",
     "harness.build.compile",
     "harness.build.oracle",
     "onnx.reference",

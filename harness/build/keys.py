@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from harness.cases.plan import Job
 from harness.cases.request import CompileRequest
@@ -25,7 +26,8 @@ PACKAGES = ("harness", "device_runner")
 
 def compile_job(request: CompileRequest, model_sha256: str, title: str) -> Job:
     """The job that makes an artifact."""
-    facts = {**dataclasses.asdict(request), "model_file": model_sha256}
+    places = {"model_file": model_sha256, "schedules": ""}  # the hash of the second is a field of its own
+    facts = {**dataclasses.asdict(request), **places}
     key = key_of({**facts, **versions(), "pipeline": pipeline_version()})
     return Job("compile", key, title, {"request": dataclasses.asdict(request)})
 
@@ -55,6 +57,26 @@ def oracle_job(
 def range_job(oracle: Job, title: str) -> Job:
     """The job that measures how large the numbers of an oracle's network become."""
     return Job("range", key_of({"range": oracle.key}), title, oracle.payload)
+
+
+def tasks_job(compiled: Job) -> Job:
+    """The job that finds the tasks of the network that another job compiles."""
+    return Job("tasks", key_of({"tasks": compiled.key}), f"tasks of {compiled.title}", compiled.payload)
+
+
+def task_answer_job(tasks: Job, functions: Path, name: str) -> Job:
+    """The job that asks LLVM for one task's answer. `functions` is a file of what the tasks' job made."""
+    payload = {"functions": str(functions), "name": name}
+    return Job("task-answer", key_of({"answer": tasks.key, "name": name}), f"answer for {name}", payload)
+
+
+def candidate_job(
+    tasks: Job, functions: Path, name: str, seed: int | None = None, trace: Sequence[Any] | None = None
+) -> Job:
+    """The job that builds one task with the schedule of a seed, of a trace, or with TVM's own if neither is given."""
+    chosen = {"name": name, "seed": seed, "trace": trace}
+    key = key_of({"candidate": tasks.key, **chosen})
+    return Job("candidate", key, f"{name} {seed}", {**tasks.payload, "functions": str(functions), **chosen})
 
 
 def plain_inputs(inputs: Path | Inputs) -> str | dict[str, str]:

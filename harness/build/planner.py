@@ -7,6 +7,7 @@ decides about quirks.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,11 +20,13 @@ from harness.cases.model import OnnxModel, model_name
 from harness.cases.plan import Budget, Job, Plan
 from harness.cases.request import WORKED_AROUND, CompileRequest, QuirkPolicy
 from harness.cases.suite import Suite
+from harness.compiler.installed import tvm_version
 from harness.failures import UsageError
 from harness.models.sources import MODELS, model_source
 from harness.models.spec import ModelSource
 from harness.paths import PATHS
 from harness.quirks import quirks_for
+from harness.schedules.database import read, require_limits, require_release
 from harness.store import key_of, sha256_of
 
 CONTESTANTS = sorted(set(PATHS) - {"cpu"})
@@ -38,6 +41,8 @@ def check(suite: Suite, cases: Sequence[Case], cache: Path) -> None:
     for case in cases:
         if case.path not in CONTESTANTS:
             raise UsageError(f"there is no path {case.path!r}", hint=suggestion(case.path, CONTESTANTS))
+    if any(case.tuning.scheduled for case in cases):
+        require_release(_schedules(suite), read(_schedules(suite)), tvm_version())
     for name in dict.fromkeys(case.model for case in cases):
         if isinstance(_model(suite, name), OnnxModel):
             _file(suite, name, cache)
@@ -73,11 +78,17 @@ def plan_case(
     source = _source(suite, case.model)
     file = source.onnx_file(cache / MODELS)
     request = _request(case, file, identity, policy)
+    digest = _digest(source, file)
+    untuned = compile_job(request, digest, case.by_default.id) if case.tuning.scheduled else None
+    if untuned:
+        request = _with_schedules(request, suite, identity)
     oracle = plan_oracle(suite, case.model, cache)
     half = case.precision is not Precision.FLOAT32
     return Plan(
         case=case,
-        compile=compile_job(request, _digest(source, file), case.id),
+        compile=compile_job(request, digest, case.id),
+        untuned=untuned,
+        schedules=request.schedules_sha256,
         oracle=oracle,
         range=range_job(oracle, f"range of {case.model}") if half else None,
         quirks=tuple(request.quirks),
@@ -138,6 +149,21 @@ def _request(case: Case, file: Path, identity: Identity, policy: QuirkPolicy) ->
         image_max_array_layers=identity.image_max_array_layers,
         linker=linker_version(triple),
     )
+
+
+def _with_schedules(request: CompileRequest, suite: Suite, identity: Identity) -> CompileRequest:
+    """The request with the suite's schedules. Raises UsageError if they are for another release or kind of device."""
+    file = _schedules(suite)
+    found = read(file)
+    require_release(file, found, tvm_version())
+    require_limits(file, found, identity)
+    return replace(request, schedules=str(file.absolute()), schedules_sha256=found.sha256)
+
+
+def _schedules(suite: Suite) -> Path:
+    if suite.schedules is None:
+        raise UsageError("the suite names no schedules", hint="pass --schedules FILE; `adreno-bench tune` writes one")
+    return suite.schedules
 
 
 def _model(suite: Suite, name: str) -> str | OnnxModel:

@@ -35,7 +35,7 @@ LOOK_EVERY_S = 1.0
 KEPT = (failures.CompileFailure.outcome, failures.OracleNotFinite.outcome)
 """Failures that the same input gives again."""
 
-ABOUT_THE_MODEL = ("oracle", "range")
+WITHOUT_LIBRARY = ("oracle", "range", "tasks", "task-answer")
 """Jobs that leave answers, and no library."""
 
 Watcher = Callable[[Job, str, float], None]
@@ -62,7 +62,10 @@ class Builder:
         """`forked` is for many small jobs: workers are forked from processes that have the compiler loaded."""
         artifacts = Store(root, "artifacts")
         answers = Store(root, "oracles")
-        self._stores = {"compile": artifacts, "reference": artifacts, "oracle": answers, "range": answers}
+        self._stores = {
+            **dict.fromkeys(("compile", "reference", "candidate"), artifacts),
+            **dict.fromkeys(WITHOUT_LIBRARY, answers),
+        }
         self._limits = limits
         self._watch = watch
         self._starter: Starter = Forked() if forked else FromNothing(worker)
@@ -203,7 +206,7 @@ def _keep(job: Job, scratch: Path, evidence: str, seconds: float) -> None:
             raise _revive(failure)
         (scratch / LIBRARY).unlink(missing_ok=True)
         (scratch / FAILURE).write_text(json.dumps(failure), encoding="utf-8")
-    elif job.kind not in ABOUT_THE_MODEL:
+    elif job.kind not in WITHOUT_LIBRARY:
         manifest = {**result["done"], "sha256": sha256_of(scratch / result["done"]["library"]), "worker_s": seconds}
         (scratch / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
     (scratch / RESULT).unlink()
@@ -232,7 +235,7 @@ def _read(job: Job, folder: Path, *, reused: bool) -> Artifact | Answers | Failu
     try:
         if (folder / FAILURE).exists():
             return _revive(json.loads((folder / FAILURE).read_text(encoding="utf-8")))
-        if job.kind in ABOUT_THE_MODEL:
+        if job.kind in WITHOUT_LIBRARY:
             return Answers(folder, reused)
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         library = folder / Path(manifest["library"]).name

@@ -69,7 +69,38 @@ def _range(job: dict[str, Any], out: Path) -> dict[str, Any]:
     return measure_range(job["request"], job["seed"], job["inputs"], out)
 
 
-_JOBS = {"compile": _compile, "oracle": _answer, "reference": _reference, "range": _range}
+def _tasks(job: dict[str, Any], out: Path) -> dict[str, Any]:
+    from harness.build.candidate import find_tasks
+    from harness.cases.request import CompileRequest
+
+    find_tasks(CompileRequest(**job["request"]), out)
+    return {}
+
+
+def _task_answer(job: dict[str, Any], out: Path) -> dict[str, Any]:
+    from harness.build.candidate import answer_task
+
+    answer_task(Path(job["functions"]), job["name"], out)
+    return {}
+
+
+def _candidate(job: dict[str, Any], out: Path) -> dict[str, Any]:
+    from harness.build.candidate import build_candidate
+    from harness.cases.request import CompileRequest
+
+    request, functions = CompileRequest(**job["request"]), Path(job["functions"])
+    return dataclasses.asdict(build_candidate(request, functions, job["name"], job["seed"], job["trace"], out))
+
+
+_JOBS = {
+    "compile": _compile,
+    "oracle": _answer,
+    "reference": _reference,
+    "range": _range,
+    "tasks": _tasks,
+    "task-answer": _task_answer,
+    "candidate": _candidate,
+}
 
 
 def _describe(error: BaseException, out: Path) -> dict[str, str]:

@@ -6,7 +6,7 @@ These words are the same everywhere. docs/glossary.md is their home.
 from __future__ import annotations
 
 import fnmatch
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from harness.failures import UsageError
@@ -22,10 +22,34 @@ class Precision(str, Enum):
 
 
 class Tuning(str, Enum):
-    """State of the tuning cache when the case is run."""
+    """State of the tuning cache when the case is run, and whether its kernels have tuned schedules."""
 
     UNTUNED = "untuned"
     TUNED = "tuned"
+    SCHEDULED = "scheduled"
+    """Untuned, but for the schedules that the suite names."""
+    SCHEDULED_TUNED = "scheduled_tuned"
+    """Both."""
+
+    @property
+    def scheduled(self) -> bool:
+        """Whether it is built with the schedules that the suite names."""
+        return self in (Tuning.SCHEDULED, Tuning.SCHEDULED_TUNED)
+
+    @property
+    def cached(self) -> bool:
+        """Whether it is given what a session of tuning left: program binaries, or CLML's cache."""
+        return self in (Tuning.TUNED, Tuning.SCHEDULED_TUNED)
+
+    @property
+    def with_schedules(self) -> Tuning:
+        """The same with the suite's schedules."""
+        return Tuning.SCHEDULED_TUNED if self.cached else Tuning.SCHEDULED
+
+    @property
+    def without_schedules(self) -> Tuning:
+        """The same with TVM's own schedules."""
+        return Tuning.TUNED if self.cached else Tuning.UNTUNED
 
 
 @dataclass(frozen=True, order=True)
@@ -44,6 +68,11 @@ class Case:
     def id(self) -> str:
         """Stable text, used in records, file names, test ids and asv parameters."""
         return f"{self.model}-{self.path}-{self.precision.value}-{self.tuning.value}"
+
+    @property
+    def by_default(self) -> Case:
+        """The same case with TVM's own schedules: itself, if it has no others."""
+        return replace(self, tuning=self.tuning.without_schedules)
 
     @classmethod
     def parse(cls, text: str) -> Case:

@@ -52,6 +52,10 @@ class Plan:
     thermal_limits: ThermalLimits = field(default_factory=ThermalLimits)
     range: Job | None = None
     """Measures how large the network's numbers become; only in half precision, whose range they may leave."""
+    untuned: Job | None = None
+    """Makes the same with TVM's own schedules, of a case with others: what those changed is seen by comparison."""
+    schedules: str = ""
+    """Hash of the file of schedules that it is built with; empty without one."""
     reference: Job | None = None
     """Makes the reference kernel that is timed in the same session."""
     unsupported: str = ""
@@ -62,4 +66,4 @@ class Plan:
         """All that has to be made before it can be run and timed."""
         if self.unsupported:
             return ()
-        return (self.compile, self.oracle, *(job for job in (self.range, self.reference) if job))
+        return (self.compile, self.oracle, *(job for job in (self.untuned, self.range, self.reference) if job))

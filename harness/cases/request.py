@@ -36,3 +36,6 @@ class CompileRequest:
     image_max_array_layers: int
     linker: str = ""
     """Which one links for that CPU; empty for this machine's own."""
+    schedules: str = ""
+    """File of tuned schedules that its tasks may take; empty for TVM's own."""
+    schedules_sha256: str = ""

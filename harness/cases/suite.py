@@ -36,6 +36,8 @@ RESOLUTION = {Precision.FLOAT32: 2.0**-23, Precision.FLOAT16: 2.0**-10, Precisio
 
 DEFAULT_FILE = Path("adreno-bench.toml")
 DEFAULT_PATHS = ("opencl", "texture", "clml")
+SCHEDULED_PATHS = ("opencl", "texture")
+"""Whose kernels are TVM's own: what CLML takes has no schedule."""
 
 
 class _Section(BaseModel):
@@ -99,6 +101,8 @@ class Suite(_Section):
     """Relative to the oracle's peak, by precision, where the default does not suit."""
     tolerances: list[Tolerance] = []
     """By case; the last that matches counts, before `tolerance`."""
+    schedules: Path | None = None
+    """File of tuned schedules (`adreno-bench tune`): each case that has kernels of TVM's is measured with them, too."""
     limits: Limits = Limits()
     steady: Steady = Steady()
 
@@ -110,6 +114,13 @@ class Suite(_Section):
             if not lowest <= relative <= 1:
                 raise ValueError(f"{precision.value} = {relative:g} is not between {lowest:.2g}, its resolution, and 1")
         return tolerance
+
+    @field_validator("tunings")
+    @classmethod
+    def _are_not_of_schedules(cls, tunings: list[Tuning]) -> list[Tuning]:
+        if any(tuning.scheduled for tuning in tunings):
+            raise ValueError('cases with schedules come from a file: schedules = "FILE"')
+        return tunings
 
     @field_validator("models")
     @classmethod
@@ -128,17 +139,22 @@ class Suite(_Section):
     @property
     def reachable(self) -> list[list[Case]]:
         """What a person may ask for by name, ever wider: its cases, these in every tuning, and in every precision."""
-        every_tuning = self._cases(self.precisions, list(Tuning))
-        return [self.cases, every_tuning, self._cases(list(Precision), list(Tuning))]
+        tunings = [tuning for tuning in Tuning if not tuning.scheduled]
+        every_tuning = self._cases(self.precisions, tunings)
+        return [self.cases, every_tuning, self._cases(list(Precision), tunings)]
 
     def _cases(self, precisions: Sequence[Precision], tunings: Sequence[Tuning]) -> list[Case]:
         return [
-            Case(model_name(model), path, precision, tuning)
+            Case(model_name(model), path, precision, state)
             for model in self.models
             for path in self.paths
             for precision in precisions
             for tuning in tunings
+            for state in ([tuning, tuning.with_schedules] if self._has_schedules(path) else [tuning])
         ]
+
+    def _has_schedules(self, path: str) -> bool:
+        return self.schedules is not None and path in SCHEDULED_PATHS
 
     @property
     def longest_case_s(self) -> float:
@@ -209,7 +225,8 @@ def load_suite(file: Path) -> Suite:
         if not any(case.matches(tolerance.case) for case in suite.cases):
             where = f"{file}:{_line_of(text, ['tolerances'])}: tolerances"
             raise UsageError(f"{where}: no case matches {tolerance.case!r}", hint="`adreno-bench list` shows the cases")
-    return suite.model_copy(update={"models": [anchored(model, file.parent) for model in suite.models]})
+    found: dict[str, Any] = {"models": [anchored(model, file.parent) for model in suite.models]}
+    return suite.model_copy(update={**found, "schedules": file.parent / suite.schedules if suite.schedules else None})
 
 
 def _explain(file: Path, text: str, error: ValidationError) -> UsageError:

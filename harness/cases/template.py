@@ -25,6 +25,7 @@ paths = [PATHS]
 
 # precisions = ["float32"]    # also "float16", and "float16_acc32": stored in half precision, summed in single
 # tunings = ["untuned"]       # also "tuned": CLML's tuning file, or program binaries
+# schedules = "schedules.jsonl"   # of `adreno-bench tune`: cases on opencl and texture are measured with it, too
 # budget_s = 20               # seconds of warm-up and sampling for each case
 # samples = 30                # samples of a case that are kept; at least ten are taken, however long they last
 

@@ -54,6 +54,10 @@ COMMANDS = (
         "reduce",
         "Shrink a wrong or broken network to the smallest that fails alike, and write a folder that shows it.",
     ),
+    Command(
+        "tune",
+        "Look for better schedules than TVM's own on a device, and write the best of each task to a file.",
+    ),
     Command("inspect", "Say what a network is made of, and which path can take what, before anything is built."),
     Command("init", "Write a suite file with every key and a comment on each; an existing file is never touched."),
     Command("list", "List the cases of the suite: Model x Path x Precision x Tuning.", module="list_cases"),

@@ -62,6 +62,10 @@ WithQuirks = Annotated[
     list[str] | None,
     typer.Option("--with-quirk", metavar="QUIRK", help=texts.WITH_QUIRK, autocompletion=completion.quirks),
 ]
+SchedulesFile = Annotated[
+    Path | None,
+    typer.Option("--schedules", metavar="FILE", help=texts.SCHEDULES, show_default="the suite's, if it names one"),
+]
 FindingsAreFine = Annotated[
     bool, typer.Option("--findings-are-fine", help="Exit 0 if the rig worked, whatever it found about the compiler.")
 ]
@@ -153,6 +157,7 @@ class CaseOptions(SuiteOptions):
 
     as_shipped: AsShipped = False
     with_quirks: WithQuirks = None
+    schedules: SchedulesFile = None
 
     @property
     def quirks(self) -> QuirkPolicy:
@@ -160,6 +165,13 @@ class CaseOptions(SuiteOptions):
         from harness.quirks import policy_of
 
         return policy_of(self.as_shipped, self.with_quirks)
+
+    def request(self, *, quick: bool = False, sustain_s: float = 0.0) -> Request:
+        """All of it, read and checked. Raises UsageError, SetupMissing."""
+        from harness.workbench import Request
+
+        how: dict[str, Any] = {"schedules": self.schedules, "quick": quick, "sustain_s": sustain_s}
+        return Request.read(self.suite, self.case, self.quirks, **how)
 
 
 @dataclass(frozen=True)
@@ -177,7 +189,8 @@ class ModelOptions(CaseOptions):
         from harness.workbench import Request
 
         models = models_given(self.model or (), self.shape or (), self.input or (), trust=self.trust)
-        return Request.read(self.suite, self.case, self.quirks, models=models, quick=quick, sustain_s=sustain_s)
+        how: dict[str, Any] = {"schedules": self.schedules, "quick": quick, "sustain_s": sustain_s}
+        return Request.read(self.suite, self.case, self.quirks, models=models, **how)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from harness.cli.sustained import sustained_table
 from harness.cli.table import json_array, results_table, size
 from harness.failures import UsageError
 from harness.run.outcome import ExitCode, Outcome, exit_code, without_findings
+from harness.run.scheduled import summary
 
 if TYPE_CHECKING:
     from device_runner.device import Identity, Permission
@@ -214,6 +215,7 @@ def _summary(done: Sequence[Record], records: Path) -> list[str]:
     changed = {record.model: record.model_changes for record in done if record.model_changes}
     lines += [f"{model} was prepared: {'; '.join(changes)}" for model, changes in changed.items()]
     lines += [f"{record.case}: {told}" for record in done if (told := _tuned(record))]
+    lines += [f"{record.case}: {summary(record.schedules)}" for record in done if record.schedules]
     lines += [f"{record.case}: {_recovered(record)}" for record in done if record.recovery]
     quirks = sorted({quirk for record in done for quirk in record.quirks})
     if quirks:
@@ -245,7 +247,7 @@ def _recovered(record: Record) -> str:
 
 def _tuned(record: Record) -> str:
     """What a tuned run's own evidence says."""
-    if record.tuning != Tuning.TUNED.value or not record.proofs:
+    if not Tuning(record.tuning).cached or not record.proofs:
         return ""
     if "clml_hits" in record.proofs:
         hits, misses = len(record.proofs["clml_hits"]), len(record.proofs["clml_misses"])

@@ -30,6 +30,8 @@ COLUMNS = (
 NUMBERS = COLUMNS[5:]
 TOP_ONE = "top-1"
 """A column of tables in which some network has labelled data."""
+TIMES = "times default"
+"""A column of tables in which some case has tuned schedules: how many times as fast it is as with TVM's own."""
 ALIKE = ("precision", "tuning")
 SPARE = ("library", "n", "error / tolerance", "device ms", "± % within")
 """What a narrow terminal gets along without, the first first."""
@@ -58,11 +60,30 @@ def results_table(records: Sequence[Record]) -> str:
     several = len({record.device for record in records}) > 1
     rows = [(record.device, *_row(record)) if several else _row(record) for record in records]
     headers = ("device", *COLUMNS) if several else COLUMNS
+    if any(record.schedules for record in records):
+        ratios = by_default(records)
+        rows = [(*row, ratios.get(id(record), "-")) for row, record in zip(rows, records, strict=True)]
+        headers = (*headers, TIMES)
     if any(record.top_one for record in records):
         rows = [(*row, _top_one(record)) for row, record in zip(rows, records, strict=True)]
         headers = (*headers, TOP_ONE)
-    text = table(rows, headers, right=(*NUMBERS, TOP_ONE), alike=ALIKE, spare=SPARE)
+    text = table(rows, headers, right=(*NUMBERS, TIMES, TOP_ONE), alike=ALIKE, spare=SPARE)
     return "\n".join([text, *_footnotes(records), *complaints(records)])
+
+
+def by_default(records: Sequence[Record]) -> dict[int, str]:
+    """By the identity of a record with tuned schedules: how many times as fast it is as the same case without them."""
+    from harness.cases.case import Case
+    from harness.judge.stats.session import location_ms
+
+    known = {(record.device, record.run, record.case): record for record in records}
+    found: dict[int, str] = {}
+    for record in records:
+        other = known.get((record.device, record.run, Case.parse(record.case).by_default.id))
+        if record.schedules and other is not None and record.comparable_ms and other.comparable_ms:
+            ratio = location_ms(other.comparable_ms) / location_ms(record.comparable_ms)
+            found[id(record)] = f"{ratio:.3g}" if math.isfinite(ratio) else "-"
+    return found
 
 
 def milliseconds(value_ms: float) -> str:

@@ -5,19 +5,19 @@ Everything here takes and returns TVM's objects, which carry no types of their o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
 # Until 0.25 a type was a "struct info", and parameters of TIR functions had their buffers in a map beside them.
 
 
-def tensor_type(shape: Any, dtype: str) -> Any:
-    """Type of a tensor."""
+def tensor_type(shape: Any, dtype: str, vdevice: Any = None) -> Any:
+    """Type of a tensor, on a virtual device if one is given."""
     from tvm import relax
 
     make = getattr(relax, "TensorStructInfo", None) or relax.TensorType
-    return make(shape, dtype)
+    return make(shape, dtype, vdevice)
 
 
 def type_of(expression: Any) -> Any:
@@ -62,6 +62,32 @@ def memory_scope(function: Any, parameter: Any) -> str:
     """Where the tensor of a TIR function's parameter lives: `global`, `global.texture-nhwc`."""
     buffer = function.buffer_map[parameter] if hasattr(function, "buffer_map") else parameter
     return str(buffer.scope())
+
+
+def structural_hash(function: Any) -> int:
+    """TVM's hash of what a function does, whatever its variables are called. It moved to `tvm_ffi` in 0.27."""
+    import tvm
+
+    if hasattr(tvm.ir, "structural_hash"):
+        return int(tvm.ir.structural_hash(function))
+    import tvm_ffi
+
+    return int(tvm_ffi.structural_hash(function))
+
+
+def copied(function: Any) -> Any:
+    """A TIR function that shares no loop and no variable with the one that it is a copy of."""
+    from tvm import s_tir
+
+    return s_tir.renew_defs(function)
+
+
+def without_attributes(function: Any, names: Sequence[str]) -> Any:
+    """A copy of the function without these attributes."""
+    for name in names:
+        if function.attrs and name in function.attrs:
+            function = function.without_attr(name)
+    return function
 
 
 def buffers_of(function: Any) -> Iterator[tuple[list[Any], int]]:

@@ -39,7 +39,7 @@ class OpenCLPath:
     def lower(self, mod: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
         """TVM's own Relax passes for this target, with the workarounds."""
         with target:
-            return run_passes(with_work(edit_relax(adreno_relax_passes(target), workarounds)), mod)
+            return run_passes(edit_relax(with_work(adreno_relax_passes(target)), workarounds), mod)
 
     def build(
         self, lowered: Any, target: Any, workarounds: Sequence[Workaround], see: Callable[[Any], None] = unseen

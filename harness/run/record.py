@@ -120,6 +120,10 @@ class Record(BaseModel):
     compile_s: float | None = None
     facts: dict[str, int] = {}
     """Noise-free numbers of the build: kernels, source bytes, texture tensors..."""
+    schedules: dict[str, Any] | None = None
+    """Of a build with tuned schedules: hash of their file (`sha256`), and functions by name: those that took one
+    (`took`), those of them whose kernels are others than without (`changed`), those that the file has none for
+    (`without`), and those that could not take theirs, with why (`refused`)."""
     offload: dict[str, Any] | None = None
     """What went to CLML and what stayed outside, and why; only on the path that offloads."""
     isa: tuple[MachineCode, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -123,6 +123,13 @@ class Recording:
             reused=artifact.reused,
         )
         return artifact
+
+    def scheduled(self, facts: Mapping[str, Any], complaint: str) -> None:
+        """Add what a build's schedules changed. Raises Unproved if it is no other build for them."""
+        self.note(schedules=dict(facts))
+        if complaint:
+            hint = "`adreno-bench tune` looks for schedules of this network"
+            raise Unproved(complaint, hint=hint)
 
     def prepared(self, tuning: Prepared) -> Prepared:
         """Add the environment of the measured process, and hand it on."""

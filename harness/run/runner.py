@@ -23,6 +23,7 @@ from harness.run.record import Record, RecordFile, ResumeKey
 from harness.run.record_index import RecordIndex
 from harness.run.recording import Recording, Stopped
 from harness.run.reference import Reference, ReferenceKernel, prepare_reference
+from harness.run.scheduled import complaint_of, facts_of
 from harness.run.sustained import Collected, sustain
 from harness.run.timing import Timing, measure
 from harness.run.top_one import classify
@@ -106,6 +107,10 @@ def _attempt(plan: Plan, built: Built, run: Run, progress: Progress) -> Recordin
         if plan.unsupported:
             raise Unsupported(plan.unsupported)
         artifact = recording.built(_expect(built[plan.compile.key], Artifact))
+        if plan.untuned:
+            untuned = built[plan.untuned.key]
+            schedules = facts_of(artifact, untuned, plan.schedules)
+            recording.scheduled(schedules, complaint_of(schedules, untuned))
         answers = _expect(built[plan.oracle.key], Answers)
         _require_support(artifact, run.device.identity)
         _require_room(artifact, run.device.identity)

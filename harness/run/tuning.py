@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from device_runner.failures import RigFailure
-from harness.cases.case import Case, Tuning
+from harness.cases.case import Case
 from harness.store import Store, key_of, sha256_of
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ class TuningStore:
     ) -> Prepared:
         """Make ready what the case's measured session needs; a tuned case may need a tuning session first."""
         tuner = TUNERS[case.path]
-        if case.tuning is Tuning.UNTUNED:
+        if not case.tuning.cached:
             return Prepared(tuner, timeout_s)
         blob = self.tuned(case.path, artifact.key, device, artifact.loadable, inputs, timeout_s)
         return Prepared(tuner, timeout_s, blob, tuner.toggles(device, blob, timeout_s))

@@ -76,9 +76,10 @@ def test_a_new_import_of_a_source_makes_it_part_of_the_key(tree: Path) -> None:
     compiled.write_text(content, encoding="utf-8")
 
 
-def test_everything_in_a_request_but_the_place_of_the_model_is_part_of_the_key() -> None:
+def test_everything_in_a_request_but_the_places_of_its_files_is_part_of_the_key() -> None:
     key = compile_job(REQUEST, "sha", "title").key
     assert compile_job(dataclasses.replace(REQUEST, model_file="elsewhere.onnx"), "sha", "other title").key == key
+    assert compile_job(dataclasses.replace(REQUEST, schedules="elsewhere.jsonl"), "sha", "title").key == key
     others: dict[str, Any] = {
         "path": "opencl",
         "precision": "float16",
@@ -88,8 +89,9 @@ def test_everything_in_a_request_but_the_place_of_the_model_is_part_of_the_key()
         "image2d_max_height": 1,
         "image_max_array_layers": 1,
         "linker": "another",
+        "schedules_sha256": "another",
     }
-    assert {*others, "model_file"} == {field.name for field in dataclasses.fields(REQUEST)}
+    assert {*others, "model_file", "schedules"} == {field.name for field in dataclasses.fields(REQUEST)}
     keys = {compile_job(dataclasses.replace(REQUEST, **{name: value}), "sha", "").key for name, value in others.items()}
     assert len({key, compile_job(REQUEST, "another", "").key, *keys}) == len(others) + 2
     assert len({oracle_job(REQUEST, "sha", seed, "", {}).key for seed in (1, 2)}) == 2

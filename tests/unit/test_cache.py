@@ -46,6 +46,7 @@ def everything(root: Path) -> set[tuple[str, str]]:
         "operators",
         "operator_results",
         "tunings",
+        "trials",
         "toolchains",
         "releases",
         "harness",

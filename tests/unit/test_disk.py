@@ -154,7 +154,7 @@ def test_a_worker_tells_in_its_own_words_what_the_disk_said(tmp_path: Path) -> N
 
 
 def test_tvm_is_not_blamed_and_the_failure_is_not_kept(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError) as caught, compiling._step("build"):
+    with pytest.raises(RuntimeError) as caught, compiling.stepping("build"):
         raise RuntimeError("LLVM ERROR: IO failure on output stream: No space left on device")
     told = worker._describe(caught.value, tmp_path / "out")
     assert told["message"].startswith("the disk is full: ")
@@ -166,7 +166,7 @@ def test_a_library_that_cannot_be_linked_for_want_of_room(tmp_path: Path) -> Non
         raise RuntimeError(f"Compilation error:\n{GPP}")
 
     with pytest.raises(DiskFull):
-        compiling._export(SimpleNamespace(export_library=export_library), tmp_path / "a" / "lib.so", None)
+        compiling.export(SimpleNamespace(export_library=export_library), tmp_path / "a" / "lib.so", None)
 
 
 def test_a_record_that_finds_no_room() -> None:

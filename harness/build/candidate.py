@@ -1,0 +1,279 @@
+"""One task of a network as a library of its own, with a schedule that is tried: what `adreno-bench tune` runs.
+
+Tasks are taken where the path's own lowering has them, just before the first schedule, and a candidate goes through all
+that follows there: the same passes with the same workarounds as the network. Inputs and the output are plain buffers,
+so that any device can be given them; what the task has in images is copied there and back by kernels beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from harness.build.artifact import INPUTS, KERNELS, LIBRARY, OUTPUTS, Compiled
+from harness.build.compile import export, imported, stepping, target_of
+from harness.build.oracle import inputs_of, save_arrays
+from harness.cases.request import CompileRequest
+from harness.compiler.compat import (
+    dtype_of,
+    memory_scope,
+    opencl_source,
+    tensor_type,
+    tir_function,
+    tuple_fields,
+    type_of,
+    without_attributes,
+)
+from harness.compiler.running import StepFailed
+from harness.failures import CompileFailure
+from harness.models.spec import InputSpec
+from harness.paths import PATHS
+from harness.paths.base import BuiltModule, ImageLimits
+from harness.paths.lowered import add_host_entry, vdevices
+from harness.quirks import quirks_of
+from harness.schedules.apply import marked, scheduled
+from harness.schedules.spaces import space_of
+from harness.schedules.tasks import Before, FromSchedules, shapes_of, task_of, unscheduled
+from harness.schedules.trace import check, plain
+
+TASKS, FUNCTIONS = "tasks.json", "functions.json"
+TRACE = "trace.json"
+"""Beside a candidate's library: the schedule that it has."""
+TASK = "task"
+"""What the function of a candidate is called, and so its kernels: `task_kernel`, `task_kernel_1`."""
+LONGEST_SOURCE_BYTES = 128_000
+"""Of a candidate. Unrolled loops grow without bound, and a driver takes minutes for what is seldom faster."""
+ATTEMPTS = 8
+"""Schedules that are drawn for a seed until one is within the device's limits."""
+SEED = 20_261
+"""Of a task's inputs."""
+
+
+def find_tasks(request: CompileRequest, out: Path) -> None:
+    """Lower a network up to its first schedule, and write what its tasks are and their functions. Worker only."""
+    import tvm
+
+    path, quirks, seen = PATHS[request.path], quirks_of(request.quirks), []
+    mod, _ = imported(request)
+
+    def look(module: Any) -> Any:
+        seen.append(module.clone())
+        raise _Seen
+
+    with stepping("lower"):
+        try:
+            path.lower(mod, target_of(request), [*quirks, Before("SeeTasks", look)])
+        except StepFailed:
+            if not seen:
+                raise
+    calls, functions = _calls(seen[0]), unscheduled(seen[0])
+    found = {name: function for name, function in functions.items() if name in calls}
+    target = target_of(request)
+    told = [
+        {
+            "task": task_of(function),
+            "name": name,
+            "calls": calls[name],
+            "shapes": shapes_of(function),
+            "tunable": space_of(function, target) is not None,
+        }
+        for name, function in found.items()
+    ]
+    (out / TASKS).write_text(json.dumps(told), encoding="utf-8")
+    (out / FUNCTIONS).write_text(tvm.ir.save_json(tvm.IRModule(found)), encoding="utf-8")
+
+
+class _Seen(Exception):
+    """The tasks are known, and nothing that follows is needed."""
+
+
+def _calls(mod: Any) -> dict[str, int]:
+    """How often `main` calls each function that takes tensors alone and makes one."""
+    import tvm
+
+    calls: dict[str, int] = {}
+    for block in mod["main"].body.blocks:
+        for binding in block.bindings:
+            value = binding.value
+            if getattr(getattr(value, "op", None), "name", "") != "relax.call_tir" or len(value.args) != 2:
+                continue
+            if isinstance(value.args[0], tvm.ir.GlobalVar) and tuple_fields(type_of(value)) is None:
+                name = str(value.args[0].name_hint)
+                calls[name] = calls.get(name, 0) + 1
+    return calls
+
+
+def answer_task(functions: Path, name: str, out: Path) -> None:
+    """LLVM's answer for one task, to inputs that are drawn, and these inputs. Worker only."""
+    import numpy as np
+    import tvm
+    from tvm import relax
+
+    function = _in_buffers(_function(functions, name))
+    path = PATHS["cpu"]
+    target = path.target(ImageLimits(), None)
+    with stepping("build"):
+        mod = _network(function, {})
+        executable = path.build(path.lower(mod, target, ()), target, ())
+        executable.export_library(str(out / LIBRARY))
+    machine = relax.VirtualMachine(tvm.runtime.load_module(str(out / LIBRARY)), tvm.cpu())
+    specs = [InputSpec(f"p{index}", shape, dtype) for index, (shape, dtype, _) in enumerate(_tensors(function)[:-1])]
+    for drawn in ({}, {spec.name: "uniform(0.5, 1.5)" for spec in specs if spec.dtype.startswith("float")}):
+        inputs = list(inputs_of(drawn, specs, SEED).values())
+        answer = machine["main"](*map(tvm.runtime.tensor, inputs)).numpy()
+        if np.isfinite(answer).all():
+            break
+    else:
+        raise CompileFailure(f"LLVM's answer for {name} is not finite, so nothing can be compared with it")
+    (out / LIBRARY).unlink()
+    save_arrays(out / INPUTS, inputs)
+    save_arrays(out / OUTPUTS, [answer])
+
+
+def build_candidate(
+    request: CompileRequest, functions: Path, name: str, seed: int | None, trace: Sequence[Any] | None, out: Path
+) -> Compiled:
+    """One task with the schedule of a seed, or of a trace, or with TVM's own if both are None. Worker only.
+
+    Raises CompileFailure: for a seed that no schedule belongs to as well.
+    """
+    import tvm
+
+    started = time.perf_counter()
+    path, quirks, target = PATHS[request.path], quirks_of(request.quirks), target_of(request)
+    function = _function(functions, name)
+    with stepping("schedule"):
+        made, told = _with_schedule(function, target, seed, trace)
+    scopes = _scopes(target, function)
+    with stepping("lower"), target:
+        mod = _network(made, scopes)
+        if any(scope != "global" for scope in scopes):
+            mod = tvm.relax.transform.SpecializePrimFuncBasedOnCallSite()(mod)
+        lowered = path.lower(mod, target, [*quirks, FromSchedules()])
+    with stepping("build"):
+        executable = path.build(add_host_entry(lowered), target, quirks)
+        built = BuiltModule(lowered, executable, opencl_source(executable))
+    path.check(built)
+    if len(built.source) > LONGEST_SOURCE_BYTES and told is not None:
+        raise CompileFailure(f"its source is longer than {LONGEST_SOURCE_BYTES // 1000} kB")
+    (out / KERNELS).write_text(built.source, encoding="utf-8")
+    export(executable, out / LIBRARY, request.host_triple)
+    (out / TRACE).write_text(json.dumps(told), encoding="utf-8")
+    tensors = _tensors(function)
+    return Compiled(
+        library=LIBRARY,
+        vdevices=vdevices(lowered),
+        inputs=[(f"p{index}", list(shape), dtype) for index, (shape, dtype, _) in enumerate(tensors[:-1])],
+        outputs=1,
+        quirks=[quirk.id for quirk in quirks],
+        facts=asdict(path.facts(built)),
+        compile_s=time.perf_counter() - started,
+    )
+
+
+def _with_schedule(function: Any, target: Any, seed: int | None, trace: Sequence[Any] | None) -> tuple[Any, Any]:
+    """The function with its schedule, and the trace of that; None for TVM's own, which the path's passes give it."""
+    if trace is not None:
+        known = check(list(trace))
+        return scheduled(function, known), known
+    if seed is None:
+        return function, None
+    space = space_of(function, target)
+    draws = (space.sample(ATTEMPTS * seed + draw) for draw in range(ATTEMPTS)) if space else ()
+    schedule = next((drawn for drawn in draws if drawn is not None), None)
+    if schedule is None:
+        raise CompileFailure("no device could run the schedules of this seed")
+    return marked(schedule.mod["main"], function), check(plain(schedule.trace.as_json()))
+
+
+def _function(functions: Path, name: str) -> Any:
+    import tvm
+
+    return tvm.ir.load_json(functions.read_text(encoding="utf-8"))[name]
+
+
+def _tensors(function: Any) -> list[tuple[tuple[int, ...], str, str]]:
+    """Shape, number format and memory scope of each parameter; what it writes is the last."""
+    found = []
+    for parameter in function.params:
+        buffer = function.buffer_map[parameter] if hasattr(function, "buffer_map") else parameter
+        shape = tuple(int(extent) for extent in buffer.shape)
+        found.append((shape, dtype_of(buffer), memory_scope(function, parameter)))
+    return found
+
+
+def _in_buffers(function: Any) -> Any:
+    """The function with all its tensors in plain memory, as LLVM has them."""
+    text = without_attributes(function, ("global_symbol", "target", "scoped")).script(show_meta=True)
+    for _, _, scope in _tensors(function):
+        text = text.replace(f', scope="{scope}"', "")
+    return tir_function(text)
+
+
+def _scopes(target: Any, function: Any) -> Mapping[str, Any]:
+    """The virtual devices of a function's tensors by scope, plain memory first; none where it is all that there is."""
+    from tvm import relax
+
+    names = dict.fromkeys(["global", *(scope for _, _, scope in _tensors(function))])
+    if len(names) == 1:
+        return {}
+    return {scope: relax.VDevice(target, 0, scope) for scope in names}
+
+
+def _network(function: Any, scopes: Mapping[str, Any]) -> Any:
+    """A module whose `main` calls the function on tensors in plain memory, with copies to and from its images."""
+    from tvm import relax
+
+    builder = relax.BlockBuilder()
+    if scopes:
+        builder.get().update_global_info("vdevice", list(scopes.values()))
+    *given, made = _tensors(function)
+    parameters = [
+        relax.Var(f"p{index}", _type(shape, dtype, "global", scopes)) for index, (shape, dtype, _) in enumerate(given)
+    ]
+
+    def copy(value: Any, tensor: tuple[tuple[int, ...], str, str], scope: str) -> Any:
+        shape, dtype, _ = tensor
+        copied = builder.add_func(_copy(shape, dtype), "copy")
+        return builder.emit(relax.call_tir(copied, [value], _type(shape, dtype, scope, scopes)))
+
+    with builder.function("main", parameters):
+        with builder.dataflow():
+            arguments = [
+                value if tensor[2] == "global" else copy(value, tensor, tensor[2])
+                for value, tensor in zip(parameters, given, strict=True)
+            ]
+            called = builder.add_func(without_attributes(function, ("global_symbol",)), TASK)
+            result = builder.emit(relax.call_tir(called, arguments, _type(*made, scopes)))
+            output = builder.emit_output(result if made[2] == "global" else copy(result, made, "global"))
+        builder.emit_func_output(output)
+    return builder.get()
+
+
+def _type(shape: tuple[int, ...], dtype: str, scope: str, scopes: Mapping[str, Any]) -> Any:
+    return tensor_type(shape, dtype, scopes[scope]) if scopes else tensor_type(shape, dtype)
+
+
+def _copy(shape: tuple[int, ...], dtype: str) -> Any:
+    """A function that copies a tensor; the path's own schedules take it, into an image by whole texels.
+
+    Its condition always holds: without one, TVM would see a mere reshape, and leave the tensor where it is.
+    """
+    from tvm import te, tirx
+
+    extents = [tirx.const(extent, "int64") for extent in shape]  # as Relax has them
+    source = te.placeholder(extents, dtype, name="source")
+
+    def element(*at: Any) -> Any:
+        return tirx.if_then_else(at[-1] < extents[-1], source(*at), tirx.const(0, dtype))
+
+    return te.create_prim_func([source, te.compute(extents, element, name="copied")])
+
+
+def told_tasks(folder: Path) -> Iterator[dict[str, Any]]:
+    """What `find_tasks` wrote."""
+    yield from json.loads((folder / TASKS).read_text(encoding="utf-8"))

@@ -1,0 +1,98 @@
+"""`adreno-bench tune`: look for better schedules than TVM's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceName, grouped
+from harness.failures import UsageError
+from harness.run.outcome import ExitCode
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.tune.tune import Tuned
+    from harness.workbench import Request
+
+DEFAULT_OUT = Path("schedules.jsonl")
+
+
+@grouped
+def tune(
+    what: CaseOptions,
+    device: DeviceName = DEFAULT_DEVICE,
+    trials: Annotated[int | None, typer.Option(min=1, max=100_000, help="Candidates for each case.")] = None,
+    minutes: Annotated[
+        float, typer.Option(min=0.1, max=10_000, help="Time for the candidates of each case, without --trials.")
+    ] = 10.0,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File of schedules to add to.")] = DEFAULT_OUT,
+    as_json: AsJson = False,
+) -> None:
+    """Look for better schedules than TVM's own on a device, and write the best of each task to a file.
+
+    Each candidate is judged against LLVM before it is timed, and the best are measured again in fresh sessions. What
+    was tried is kept: the same command goes on from there, also after Ctrl-C.
+    """
+    from harness.cli.screen import Screen, out_json
+    from harness.cli.screen import out as print_out
+    from harness.tune.tune import tune as look
+    from harness.tune.tuner import Budget
+    from harness.workbench import open_workbench
+
+    request = _tunable(what.request())
+    with Screen() as screen, open_workbench(request, request.one_device(device, screen), screen) as bench:
+        found = look(bench, Budget(trials, minutes), out, screen)
+    if as_json:
+        out_json([one.plain for one in found])
+    else:
+        print_out(_text(found, out))
+    right = any(winner.standing.best for one in found for winner in one.winners)
+    raise typer.Exit(ExitCode.GOOD if right else ExitCode.NOTHING_MEASURED)
+
+
+def _tunable(request: Request) -> Request:
+    """The request for the cases that have kernels of TVM's, each once and untuned. Raises UsageError if none has."""
+    from dataclasses import replace
+
+    from harness.cases.case import Tuning
+    from harness.cases.suite import SCHEDULED_PATHS
+
+    paths = SCHEDULED_PATHS
+    cases = dict.fromkeys(replace(case, tuning=Tuning.UNTUNED) for case in request.cases if case.path in paths)
+    if not cases:
+        raise UsageError("CLML's own kernels have no schedule", hint=f"choose a case on {' or '.join(paths)}")
+    return replace(request, cases=list(cases))
+
+
+def _text(found: Sequence[Tuned], out: Path) -> str:
+    from harness.tables import table
+
+    parts = []
+    for one in found:
+        rows = [
+            (
+                winner.standing.task.name,
+                f"{winner.standing.task.cost_ms / one.kernels_ms:.1%}",
+                str(len(winner.standing.trials)),
+                f"{kept.untuned_ms:.3g}" if (kept := winner.schedule) else "-",
+                f"{kept.ms:.3g}" if kept else "-",
+                f"{kept.untuned_ms / kept.ms:.3g}" if kept else "-",
+                winner.why_not,
+            )
+            for winner in one.winners
+        ]
+        headers = ("task", "of the time", "tried", "untuned ms", "tuned ms", "times as fast", "why not")
+        parts.append(f"{one.case}\n\n{table(rows, headers, right=headers[1:6], spare=('tried', 'of the time'))}")
+        if one.complaint:
+            parts.append(f"no candidate was right: {one.complaint}")
+        gain = one.kernels_ms / one.after_ms if one.after_ms > 0 else float("inf")
+        parts.append(
+            f"the network's kernels: {one.kernels_ms:.4g} ms untuned, about {one.after_ms:.4g} ms with these schedules "
+            f"({gain:.3g} times as fast, by each task alone)"
+        )
+    if any(winner.schedule for one in found for winner in one.winners):
+        parts.append(f"schedules are in {out}; `adreno-bench run --schedules {out}` runs both side by side")
+    return "\n\n".join(parts)

@@ -1,0 +1,193 @@
+"""The file of schedules: the best one of each task, reviewed like a baseline. JSON lines, ours to read safely.
+
+    {"schema": 1, "tvm": "0.27.0.post1", "limits": {...}, "device": "...", "gpu": "..."}
+    {"path": "opencl", "task": "9d0c...", "name": "fused_conv2d_relu", "ms": 0.41, ..., "trace": [...]}
+
+The first line says where all of them come from: a schedule is TVM's trace, which no other release reads, and the task
+that it is for is another one under other limits of images. One line is one record, so a diff shows which task changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from device_runner.device import Identity
+from device_runner.files import what_else, write_whole
+from harness.failures import UsageError
+from harness.schedules.trace import check
+
+SCHEMA: Literal[1] = 1
+LARGEST_FILE_BYTES = 32 << 20
+_HINT = "`adreno-bench tune` writes such a file"
+
+
+class Limits(BaseModel):
+    """What of a device decides which tasks a network has and which schedules they may take."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    image2d_max_width: int = Field(ge=1)
+    image2d_max_height: int = Field(ge=1)
+    image_max_array_layers: int = Field(ge=1)
+
+    @classmethod
+    def of(cls, identity: Identity) -> Limits:
+        """Those of a device."""
+        return cls(**{name: getattr(identity, name) for name in cls.model_fields})
+
+
+class Origin(BaseModel):
+    """The first line: under what the schedules were found."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: Literal[1] = Field(SCHEMA, alias="schema")
+    tvm: str = Field(max_length=64)
+    limits: Limits
+    device: str = Field("", max_length=200)
+    """Key of the identity that they were measured on."""
+    gpu: str = Field("", max_length=200)
+
+
+class Schedule(BaseModel):
+    """One task's best schedule, and what was measured of it: again, in fresh sessions, beside the untuned kernel."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    path: Literal["opencl", "texture"]
+    task: str = Field(pattern=r"^[0-9a-f]{16}$")
+    """Structural hash of the function before any schedule (`harness.schedules.tasks`)."""
+    name: str = Field(pattern=r"^\w{1,200}$")
+    """What the network calls it, for people."""
+    shapes: tuple[str, ...] = Field((), max_length=64)
+    """Of its parameters, with number format and memory scope, for people."""
+    ms: float = Field(gt=0)
+    """Its kernels in one call; the median of what was measured again."""
+    untuned_ms: float = Field(gt=0)
+    """The same of TVM's own schedule, in the same sessions."""
+    max_rel_err: float = Field(ge=0)
+    """Against LLVM."""
+    trials: int = Field(ge=1)
+    """Candidates that were tried for this task."""
+    trace: list[Any]
+
+    @field_validator("trace")
+    @classmethod
+    def _can_be_read(cls, trace: list[Any]) -> list[Any]:
+        return check(trace)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What there is one record of."""
+        return self.path, self.task
+
+
+@dataclass(frozen=True)
+class Schedules:
+    """A file of schedules, read and checked."""
+
+    origin: Origin
+    records: tuple[Schedule, ...]
+    sha256: str = ""
+    """Of the file's content; empty of what was not read."""
+
+    def of(self, path: str) -> Mapping[str, Schedule]:
+        """Those for a path, by task."""
+        return {record.task: record for record in self.records if record.path == path}
+
+    @property
+    def text(self) -> str:
+        """As the file has it: sorted, so that a diff shows what changed and nothing else."""
+        ordered = sorted(self.records, key=lambda record: (record.path, record.name, record.task))
+        lines = [self.origin.model_dump(by_alias=True), *(record.model_dump() for record in ordered)]
+        return "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)
+
+    def write(self, file: Path) -> None:
+        """Write the file whole or not at all."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, self.text)
+
+    def with_records(self, records: Sequence[Schedule]) -> Schedules:
+        """The same with other records in place of those of the same tasks."""
+        kept = {record.key: record for record in (*self.records, *records)}
+        return Schedules(self.origin, tuple(kept.values()))
+
+
+def read(file: Path) -> Schedules:
+    """Read a file of schedules. Raises UsageError with the line that is at fault."""
+    return _parsed(file, _content(file))
+
+
+def read_as(file: Path, sha256: str) -> Schedules:
+    """The same, if the file is the one that was meant: what a build reads is what its key says. Raises UsageError."""
+    found = read(file)
+    if found.sha256 != sha256:
+        raise UsageError(f"{file} was changed while this ran", hint="run again")
+    return found
+
+
+def _content(file: Path) -> bytes:
+    if other := what_else(file):
+        raise UsageError(f"the schedules {file} are {other}, not a file", hint=_HINT)
+    try:
+        if file.stat().st_size > LARGEST_FILE_BYTES:
+            raise UsageError(f"{file} is larger than any file of schedules", hint=_HINT)
+        return file.read_bytes()
+    except FileNotFoundError:
+        raise UsageError(f"there is no file of schedules {file}", hint=_HINT) from None
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}") from error
+
+
+def _parsed(file: Path, content: bytes) -> Schedules:
+    lines = [(number, line) for number, line in enumerate(content.splitlines(), 1) if line.strip()]
+    if not lines:
+        raise UsageError(f"{file} is empty, and so no file of schedules", hint=_HINT)
+    origin = _model(file, *lines[0], Origin)
+    records: dict[tuple[str, str], Schedule] = {}
+    for number, line in lines[1:]:
+        record = _model(file, number, line, Schedule)
+        if record.key in records:
+            where = f"{file}:{number}: {record.name} on {record.path}"
+            raise UsageError(f"{where} has a schedule already", hint="keep the better one")
+        records[record.key] = record
+    return Schedules(origin, tuple(records.values()), hashlib.sha256(content).hexdigest())
+
+
+def _model(file: Path, number: int, line: bytes, form: type[Any]) -> Any:
+    try:
+        return form.model_validate_json(line)
+    except (ValidationError, RecursionError) as error:
+        problem: Any = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": "too deep"}
+        where = ".".join(str(part) for part in problem["loc"]) or "line"
+        raise UsageError(f"{file}:{number}: no schedule of ours ({where}: {problem['msg']})", hint=_HINT) from None
+
+
+def require_release(file: Path, schedules: Schedules, tvm: str) -> None:
+    """Raise UsageError if the schedules are of another release."""
+    if schedules.origin.tvm != tvm:
+        raise UsageError(
+            f"the schedules {file} were found with TVM {schedules.origin.tvm}, and this is {tvm}, which does not read "
+            "them",
+            hint=f"tune with {tvm}, or leave the schedules out",
+        )
+
+
+def require_limits(file: Path, schedules: Schedules, identity: Identity) -> None:
+    """Raise UsageError, with the limit that differs, if the schedules are for another kind of device."""
+    here = Limits.of(identity)
+    for name in Limits.model_fields:
+        there = getattr(schedules.origin.limits, name)
+        if there != getattr(here, name):
+            raise UsageError(
+                f"the schedules {file} are for a device with {name} {there} ({schedules.origin.gpu or 'unnamed'}), and "
+                f"{identity.gpu or identity.serial} has {getattr(here, name)}: its networks are made of other tasks",
+                hint="tune on a device like this one, or leave the schedules out",
+            )

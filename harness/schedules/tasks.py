@@ -1,0 +1,82 @@
+"""The tasks of a network: its functions as they stand before TVM gives any of them a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from harness.compiler.compat import dtype_of, memory_scope, structural_hash, without_attributes
+from harness.compiler.passes import Passes, insert_before_first, passes_from_first
+from harness.compiler.work import SCHEDULE
+from harness.paths.workaround import Edits
+
+_IRRELEVANT = ("global_symbol", "target")
+"""Attributes that say where a function stands and for whom. The whole target is in the second, host and all, and would
+make the same pool another task on each machine."""
+
+
+@dataclass(frozen=True)
+class Before:
+    """Something done to a module just before the first schedule, as a path takes it."""
+
+    id: str
+    act: Callable[[Any], Any]
+    """From a module to a module."""
+
+    @property
+    def edits(self) -> Edits:
+        """As a workaround has them."""
+        return Edits(relax=self._edit)
+
+    def _edit(self, passes: Passes) -> Passes:
+        from tvm import transform
+
+        made = transform.module_pass(lambda mod, _context: self.act(mod), opt_level=0, name=f"adreno_bench.{self.id}")
+        return insert_before_first(passes, SCHEDULE, made)
+
+
+@dataclass(frozen=True)
+class FromSchedules:
+    """Leaves out all Relax passes before the first schedule: for a module that went through them already."""
+
+    id: str = "from-schedules"
+
+    @property
+    def edits(self) -> Edits:
+        """As a workaround has them."""
+        return Edits(relax=lambda passes: passes_from_first(passes, SCHEDULE))
+
+
+def task_of(function: Any) -> str:
+    """What tells a function from every other: 16 hexadecimal digits of TVM's structural hash, names left out."""
+    return f"{structural_hash(without_attributes(function, _IRRELEVANT)) & (2**64 - 1):016x}"
+
+
+def unscheduled(mod: Any) -> dict[str, Any]:
+    """The functions of a module that have no schedule yet, by name."""
+    from tvm import tirx
+
+    functions = {str(variable.name_hint): function for variable, function in mod.functions.items()}
+    return {name: one for name, one in functions.items() if isinstance(one, tirx.PrimFunc) and not is_scheduled(one)}
+
+
+def is_scheduled(function: Any) -> bool:
+    """Whether TVM's default schedules will leave it alone."""
+    attributes = dict(function.attrs or {})
+    return any(int(attributes.get(mark, 0)) for mark in MARKS)
+
+
+MARKS = ("tirx.is_scheduled", "tir.is_scheduled")
+"""Of a function with a schedule; the first since 0.26, the second before."""
+
+
+def shapes_of(function: Any) -> list[str]:
+    """Its parameters for people: `float32[1,16,55,55,4] texture-nhwc`."""
+
+    def text(parameter: Any) -> str:
+        buffer = function.buffer_map[parameter] if hasattr(function, "buffer_map") else parameter
+        scope = memory_scope(function, parameter).partition(".")[2]
+        return f"{dtype_of(buffer)}[{','.join(str(int(extent)) for extent in buffer.shape)}] {scope}".strip()
+
+    return [text(parameter) for parameter in function.params]

@@ -1,0 +1,150 @@
+"""Which task is tried next: a function of what is known, so that a search that was stopped goes on as it would have.
+
+Trials go where the time is: a task gets its next one when what it still costs in an inference, shared among the trials
+that it has had, is the most. A task that a trial made ten times as fast falls back by as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+UNTUNED = -1
+"""In place of a seed: TVM's own schedule."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One function of a network that a schedule is looked for."""
+
+    task: str
+    """Its structural hash."""
+    name: str
+    calls: int
+    """In an inference."""
+    shapes: tuple[str, ...]
+    cost_ms: float
+    """All its calls in an inference of the untuned network, by the profile."""
+
+
+class Trial(BaseModel):
+    """What one candidate came to."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    task: str = Field(pattern=r"^[0-9a-f]{16}$")
+    seed: int = Field(ge=UNTUNED)
+    outcome: str
+    """`ok`, or whose fault it is that it is not (`harness.run.outcome`)."""
+    message: str = ""
+    """One line: why it is not `ok`."""
+    ms: float | None = None
+    """Its kernels in one call, the median; only of one that is right."""
+    max_rel_err: float | None = None
+    kind: Literal["trial"] = "trial"
+
+    @property
+    def right(self) -> bool:
+        """Whether it was judged right, and timed."""
+        return self.ms is not None
+
+
+@dataclass
+class Standing:
+    """What is known of one task so far."""
+
+    task: Task
+    untuned: Trial | None = None
+    trials: dict[int, Trial] = field(default_factory=dict)
+    """By seed."""
+
+    @property
+    def best(self) -> Trial | None:
+        """The fastest that is right; None if none is."""
+        right = [trial for trial in self.trials.values() if trial.ms is not None]
+        return min(right, key=lambda trial: trial.ms or 0.0, default=None)
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast the best is as TVM's own schedule; at least 1, as nothing slower is taken."""
+        best = self.best
+        if best is None or self.untuned is None or not best.ms or not self.untuned.ms:
+            return 1.0
+        return max(1.0, self.untuned.ms / best.ms)
+
+    @property
+    def cost_ms(self) -> float:
+        """What it costs in an inference with the best so far, by the profile of the untuned network."""
+        return self.task.cost_ms / self.gain
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether TVM's own schedule of it is not right alone, so that nothing could be compared."""
+        return self.untuned is not None and not self.untuned.right
+
+
+class Search:
+    """All tasks of a network, and what was tried."""
+
+    def __init__(self, tasks: Iterable[Task], trials: Iterable[Trial] = ()) -> None:
+        self.standings = {task.task: Standing(task) for task in tasks}
+        for trial in trials:
+            self.add(trial)
+
+    def add(self, trial: Trial) -> None:
+        """Take account of a trial; one of a task that is not here says nothing."""
+        standing = self.standings.get(trial.task)
+        if standing is None:
+            return
+        if trial.seed == UNTUNED:
+            standing.untuned = trial
+        else:
+            standing.trials[trial.seed] = trial
+
+    @property
+    def tried(self) -> int:
+        """Candidates so far, TVM's own not counted."""
+        return sum(len(standing.trials) for standing in self.standings.values())
+
+    def next(self, count: int) -> list[tuple[Task, int]]:
+        """The next candidates, as task and seed. TVM's own schedule of a task comes before all others of it."""
+        pending: dict[str, set[int]] = {key: set() for key in self.standings}
+        chosen: list[tuple[Task, int]] = []
+        while len(chosen) < count:
+            open_ = [standing for standing in self.standings.values() if not standing.hopeless]
+            if not open_:
+                break
+            standing = max(open_, key=lambda one: self._priority(one, pending[one.task.task]))
+            mine = pending[standing.task.task]
+            first = standing.untuned is None and UNTUNED not in mine
+            seed = UNTUNED if first else _lowest_free(standing.trials, mine)
+            mine.add(seed)
+            chosen.append((standing.task, seed))
+        return chosen
+
+    def _priority(self, standing: Standing, pending: set[int]) -> float:
+        return standing.cost_ms / (1 + len(standing.trials) + len(pending - {UNTUNED}))
+
+    def inference_ms(self, kernels_ms: float) -> float:
+        """What an inference would take with the best of each task, if the untuned one takes `kernels_ms`."""
+        saved = sum(standing.task.cost_ms - standing.cost_ms for standing in self.standings.values())
+        return kernels_ms - saved
+
+
+def _lowest_free(taken: Mapping[int, Trial], pending: set[int]) -> int:
+    seed = 0
+    while seed in taken or seed in pending:
+        seed += 1
+    return seed
+
+
+def commonest(trials: Sequence[Trial]) -> str:
+    """Why most of the trials that were not right were not, for people; empty if all were."""
+    reasons = [trial.message or trial.outcome for trial in trials if not trial.right]
+    if not reasons:
+        return ""
+    most = max(dict.fromkeys(reasons), key=reasons.count)
+    return f"{reasons.count(most)} of {len(trials)}: {most}"

@@ -1,0 +1,133 @@
+"""From cases to a file of schedules: what `adreno-bench tune` does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from device_runner.failures import Unsupported
+from harness.compiler.installed import tvm_version
+from harness.failures import UsageError
+from harness.schedules import database
+from harness.schedules.database import Limits, Origin, Schedules
+from harness.tune.log import TrialLog
+from harness.tune.search import Search, Trial, commonest
+from harness.tune.tuner import Budget, Tuner, profiled, tasks_of
+from harness.tune.winners import Winner, kept_of, measured_again
+from harness.tune.workshop import Workshop
+
+if TYPE_CHECKING:
+    from device_runner.device import Identity
+    from harness.cases.plan import Plan
+    from harness.run.progress import Progress
+    from harness.workbench import Workbench
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What became of one case."""
+
+    case: str
+    kernels_ms: float
+    """Of one inference, untuned."""
+    winners: Sequence[Winner]
+    trials: Sequence[Trial]
+
+    @property
+    def after_ms(self) -> float:
+        """The same with what was kept, by the gain of each task alone: an estimate, which a run replaces."""
+        saved = 0.0
+        for winner in self.winners:
+            if winner.schedule:
+                saved += winner.standing.task.cost_ms * (1 - winner.schedule.ms / winner.schedule.untuned_ms)
+        return self.kernels_ms - saved
+
+    @property
+    def complaint(self) -> str:
+        """Of a search in which no candidate was right, the commonest reason; else empty."""
+        tried = [trial for trial in self.trials if trial.seed >= 0]
+        return commonest(tried) if tried and not any(trial.right for trial in tried) else ""
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """For a program, as JSON takes it."""
+        return {
+            "case": self.case,
+            "kernels_ms": self.kernels_ms,
+            "expected_ms": self.after_ms,
+            "tried": sum(trial.seed >= 0 for trial in self.trials),
+            "right": sum(trial.seed >= 0 and trial.right for trial in self.trials),
+            "tasks": [_plain(winner) for winner in self.winners],
+        }
+
+
+def _plain(winner: Winner) -> dict[str, Any]:
+    task, kept = winner.standing.task, winner.schedule
+    return {
+        "task": task.task,
+        "name": task.name,
+        "calls": task.calls,
+        "cost_ms": task.cost_ms,
+        "tried": len(winner.standing.trials),
+        "untuned_ms": kept.untuned_ms if kept else None,
+        "ms": kept.ms if kept else None,
+        "why_not": winner.why_not,
+    }
+
+
+def opened(out: Path, identity: Identity) -> Schedules:
+    """The file of schedules to add to, or a new one.
+
+    Raises UsageError for one of another release or for other devices: a file has one origin.
+    """
+    if out.exists():
+        found = database.read(out)
+        database.require_release(out, found, tvm_version())
+        database.require_limits(out, found, identity)
+        return found
+    origin = Origin(tvm=tvm_version(), limits=Limits.of(identity), device=identity.key, gpu=identity.gpu[:200])
+    return Schedules(origin, ())
+
+
+def tune(bench: Workbench, budget: Budget, out: Path, progress: Progress) -> list[Tuned]:
+    """Look for schedules of each case of the workbench, and write the best of each task to `out`, case by case.
+
+    Raises what building the untuned network and the device raise; what was tried until then is kept.
+    """
+    opened(out, bench.device.identity)
+    return [_tune(plan, bench, budget, out, progress) for plan in bench.plans]
+
+
+def _tune(plan: Plan, bench: Workbench, budget: Budget, out: Path, progress: Progress) -> Tuned:
+    case, identity = plan.case, bench.device.identity
+    if plan.unsupported:
+        raise Unsupported(plan.unsupported)
+    with Workshop(plan, bench.builder) as workshop:
+        progress.say(f"{case.id}: profiling the untuned network")
+        told = workshop.tasks()
+        operators, kernels_ms = profiled(plan, bench)
+        log = TrialLog(bench.request.cache, workshop.key, identity.key, f"{case.id} on {identity.key}")
+        with log.held():
+            search = Search(tasks_of(told, operators), log.read())
+            progress.say(_begun(case.id, search, len(told), kernels_ms))
+            try:
+                Tuner(plan, bench.run, workshop, log, progress.say).search(search, kernels_ms, budget)
+            except (KeyboardInterrupt, SystemExit):
+                progress.say(f"stopped: {search.tried} trials are kept, and the same command goes on from them")
+                raise
+            trials = list(log.read())
+        winners = measured_again(case.path, search, workshop, bench.device, progress.say)
+    if kept := kept_of(winners):
+        opened(out, identity).with_records(kept).write(out)
+    return Tuned(case.id, kernels_ms, winners, trials)
+
+
+def _begun(case: str, search: Search, functions: int, kernels_ms: float) -> str:
+    share = sum(standing.task.cost_ms for standing in search.standings.values()) / kernels_ms if kernels_ms else 0.0
+    again = f"; {search.tried} trials of an earlier run are taken up" if search.tried else ""
+    if not search.standings:
+        raise UsageError(f"{case} has no task that a schedule could be looked for", hint="see docs/tuning.md")
+    tasks = f"{len(search.standings)} of {functions} functions can be tuned, {share:.0%} of {kernels_ms:.4g} ms"
+    return f"{case}: {tasks}{again}"

@@ -1,0 +1,180 @@
+"""The search for one network on one device, from its profile to what was found."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from device_runner.failures import DeviceLost, Failure, LinkFailure, PathFailure
+from harness.build.artifact import INPUTS, OUTPUTS, Answers, Artifact
+from harness.build.oracle import load_arrays
+from harness.failures import CompileFailure, UsageError
+from harness.profile.profile import Operator, operators_of
+from harness.run.correctness import judge
+from harness.tune.log import TrialLog
+from harness.tune.search import UNTUNED, Search, Task, Trial
+from harness.tune.stand import Stand, Timed
+from harness.tune.workshop import Candidate, Workshop
+
+if TYPE_CHECKING:
+    from harness.cases.plan import Plan
+    from harness.run.context import Run
+    from harness.workbench import Workbench
+
+CHUNK = 8
+"""Candidates that are built at once, and then run one after the other."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When a search ends: after so many candidates, or so many minutes."""
+
+    trials: int | None = None
+    minutes: float = 10.0
+
+    def left(self, tried: int, began: float) -> int:
+        """How many more candidates may be begun now, of those tried since the monotonic time `began`."""
+        if self.trials is not None:
+            return max(0, self.trials - tried)
+        return CHUNK if time.monotonic() - began < 60 * self.minutes else 0
+
+
+Built = tuple[Candidate, "Artifact | Failure"]
+"""A candidate, and what came of building it."""
+
+
+class Tuner:
+    """Looks for schedules of one network's tasks."""
+
+    def __init__(self, plan: Plan, run: Run, workshop: Workshop, log: TrialLog, say: Callable[[str], None]) -> None:
+        self._plan = plan
+        self._run = run
+        self._workshop = workshop
+        self._log = log
+        self._say = say
+
+    def search(self, search: Search, kernels_ms: float, budget: Budget) -> None:
+        """Try candidates until the budget is spent. What was tried is kept as it happens, whatever ends it."""
+        began, before = time.monotonic(), search.tried
+        with Stand(self._run.device) as stand:
+            while count := min(CHUNK, budget.left(search.tried - before, began)):
+                chunk = search.next(count)
+                if not chunk:
+                    break
+                self._chunk(chunk, search, stand, kernels_ms)
+
+    def _chunk(self, chunk: Sequence[Candidate], search: Search, stand: Stand, kernels_ms: float) -> None:
+        """Build some candidates, and run them; the device is brought back if it is lost meanwhile."""
+        built = self._workshop.build(chunk)
+        waiting = list(zip(chunk, built, strict=True))
+
+        def attempt() -> tuple[None, Failure | None]:
+            try:
+                self._run.recovery.admit(self._run.rungs)
+                self._steadily(waiting, search, stand, kernels_ms)
+            except (DeviceLost, LinkFailure) as lost:
+                stand.fresh()
+                return None, lost
+            return None, None
+
+        self._run.recovery.retry(attempt, self._run.rungs, lambda rung: self._say(f"the device was lost: {rung}"))
+        if quarantine := self._run.recovery.quarantine:
+            raise DeviceLost(
+                f"the device was lost: {quarantine.why}", hint="what was tried is kept: the same command goes on"
+            )
+
+    def _steadily(self, waiting: list[Built], search: Search, stand: Stand, kernels_ms: float) -> None:
+        """Run what waits within the thermal limits, and keep each trial as soon as it is done.
+
+        Times of a device that heat slowed down are taken back: they would make later ones look fast.
+        """
+        done: list[Trial] = []
+
+        def work() -> None:
+            while waiting:
+                (task, seed), built = waiting[0]
+                trial = self._tried(task, seed, built, search, stand)
+                del waiting[0]
+                done.append(trial)
+                self._keep(trial, search)
+                self._say(told(search, trial, kernels_ms))
+
+        _, steadiness = self._run.device.steadily(work, self._plan.thermal_limits)
+        if steadiness.throttled:
+            self._say(f"times taken back: {steadiness.why}")
+            for trial in filter(lambda one: one.right, done):
+                taken = Trial(task=trial.task, seed=trial.seed, outcome="throttled", message=steadiness.why[:200])
+                self._keep(taken, search)
+
+    def _keep(self, trial: Trial, search: Search) -> None:
+        self._log.append(trial)
+        search.add(trial)
+
+    def _tried(self, task: Task, seed: int, built: Artifact | Failure, search: Search, stand: Stand) -> Trial:
+        """What a candidate comes to. Raises what is neither its fault nor the compiler's."""
+        given = self._workshop.given(task)
+        best = search.standings[task.task].best
+        try:
+            for made in (given, built):
+                if isinstance(made, Failure):
+                    raise made
+            assert not isinstance(given, Failure)
+            assert isinstance(built, Artifact)
+            timed = stand.time(built, given, best.ms if best else None)
+        except (CompileFailure, PathFailure) as failure:
+            return Trial(task=task.task, seed=seed, outcome=failure.outcome, message=failure.message[:200])
+        return _right(task, seed, timed)
+
+
+def told(search: Search, trial: Trial, kernels_ms: float) -> str:
+    """One trial for whoever watches: what it came to, and what the best so far are worth in the network."""
+    standing = search.standings[trial.task]
+    which = "TVM's own schedule" if trial.seed == UNTUNED else f"trial {len(standing.trials)}"
+    came = trial.outcome if trial.ms is None else f"{trial.ms:.3g} ms"
+    best = standing.best
+    known = f" (best {best.ms:.3g} ms, {standing.gain:.3g} times as fast)" if best and best.ms else ""
+    why = f": {trial.message}" if trial.message else ""
+    network = f"{kernels_ms:.4g} -> {search.inference_ms(kernels_ms):.4g} ms"
+    return f"{standing.task.name}: {which}: {came}{why}{known}; {search.tried} tried; the network's kernels {network}"
+
+
+def profiled(plan: Plan, workbench: Workbench) -> tuple[list[Operator], float]:
+    """Where the time of the untuned network goes: its operators, and all its kernels in ms, of one inference.
+
+    Raises UsageError if the network is wrong untuned, and what building and running it raise.
+    """
+    built = workbench.builder.build([plan.compile, plan.oracle])
+    artifact, answers = built[plan.compile.key], built[plan.oracle.key]
+    for made in (artifact, answers):
+        if isinstance(made, Failure):
+            raise made
+    assert isinstance(artifact, Artifact)
+    assert isinstance(answers, Answers)
+    timeout_s = plan.budget.timeout_s
+    inputs, expected = (load_arrays(answers.folder / name) for name in (INPUTS, OUTPUTS))
+    with workbench.device.session({}, timeout_s=timeout_s) as session:
+        program = session.load(artifact.loadable, timeout_s=timeout_s)
+        outputs, _ = program.run(inputs, timeout_s=timeout_s)
+        if not judge(outputs, expected, plan.relative_tolerance).right:
+            hint = f"`adreno-bench run --case {plan.case.id}`"
+            raise UsageError(f"{plan.case.id} is wrong untuned, so nothing can be compared with it", hint=hint)
+        inferences = program.launches(1, timeout_s=timeout_s)
+    operators = list(operators_of(inferences, ()))
+    return operators, sum(operator.ms for operator in operators)
+
+
+def tasks_of(told: Sequence[dict[str, object]], operators: Sequence[Operator]) -> list[Task]:
+    """The tasks that a schedule can be looked for, with what each costs; the dearest first."""
+    costs = {operator.function: operator.ms for operator in operators}
+    found = [
+        Task(str(one["task"]), str(one["name"]), int(str(one["calls"])), tuple(map(str, one["shapes"])), cost)  # type: ignore[call-overload]
+        for one in told
+        if one["tunable"] and (cost := costs.get(str(one["name"]), 0.0)) > 0
+    ]
+    return sorted(found, key=lambda task: -task.cost_ms)
+
+
+def _right(task: Task, seed: int, timed: Timed) -> Trial:
+    return Trial(task=task.task, seed=seed, outcome="ok", ms=timed.ms, max_rel_err=timed.max_rel_err)
