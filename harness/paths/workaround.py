@@ -7,13 +7,17 @@ needed: that is in `harness.quirks`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from harness.compiler.passes import Passes
+from harness.compiler.passes import Passes, replace_last
 
 EditPasses = Callable[[Passes], Passes]
+Layouts = Mapping[str, Sequence[str]]
+"""By operator: of data, weights and result."""
+TEXTURE_LAYOUTS: Layouts = {"relax.nn.conv2d": ["NCHW4c", "OIHW4o", "NCHW4c"]}
+"""That TVM's passes for path `texture` ask for (relax/backend/adreno/pipeline.py)."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +26,8 @@ class Edits:
 
     model: Callable[[Any], Any] | None = None
     """Of the imported module, before it is given its precision."""
+    layouts: Callable[[Any], Layouts] | None = None
+    """Of a call of an operator, for the pass of path `texture` that converts layouts; empty leaves it to TVM."""
     relax: EditPasses | None = None
     tir: EditPasses | None = None
 
@@ -51,10 +57,25 @@ def edit_model(mod: Any, workarounds: Sequence[Workaround]) -> Any:
 
 def edit_relax(passes: Passes, workarounds: Sequence[Workaround]) -> Passes:
     """A list of Relax passes with the workarounds. Raises `RigFailure` if one is anchored to a pass that is gone."""
+    if chosen := [workaround.edits.layouts for workaround in workarounds if workaround.edits.layouts]:
+        passes = replace_last(passes, "ConvertLayout", _converting(chosen))
     for workaround in workarounds:
         if edit := workaround.edits.relax:
             passes = edit(passes)
     return passes
+
+
+def _converting(chosen: Sequence[Callable[[Any], Layouts]]) -> Any:
+    """The pass that converts layouts, with those that are chosen by operator."""
+    from tvm import relax
+
+    def layout(call: Any) -> dict[str, list[str]]:
+        """TVM asks for every operator, and takes an empty answer as "leave it"."""
+        usual = {name: own for name, own in TEXTURE_LAYOUTS.items() if name == call.op.name}
+        asked = next((found for choose in chosen if (found := choose(call))), usual)
+        return {name: list(own) for name, own in asked.items()}
+
+    return relax.transform.ConvertLayout({name: list(own) for name, own in TEXTURE_LAYOUTS.items()}, layout)
 
 
 def edit_tir(passes: Passes, workarounds: Sequence[Workaround]) -> Passes:

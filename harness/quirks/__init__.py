@@ -47,6 +47,7 @@ from harness.quirks import (
     texel_schedule,
     texture_store,
     tir_pipeline_tuple,
+    transposed_conv_layout,
     vectorized_alloc,
 )
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
@@ -60,6 +61,7 @@ QUIRKS: tuple[Quirk, ...] = (
     dropout_layout.QUIRK,
     stack_layout.QUIRK,
     grouped_conv_layout.QUIRK,
+    transposed_conv_layout.QUIRK,
     conv_out_dtype.QUIRK,
     image_copy.QUIRK,
     reduction_schedule.QUIRK,

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.compiler.passes import Passes, replace_last
-from harness.paths.workaround import Edits
+from harness.paths.workaround import Edits, Layouts
 from harness.quirks.base import ProbeAnswer, Quirk
 from harness.quirks.sample import conv, lowers
 
 _CONV = "relax.nn.conv2d"
-_TEXTURE = {_CONV: ["NCHW4c", "OIHW4o", "NCHW4c"]}
 _PLAIN = {_CONV: ["NCHW", "OIHW", "NCHW"]}
 
 
@@ -19,17 +17,9 @@ def probe(*applied: Quirk) -> ProbeAnswer:
     return lowers(conv(groups=8), applied, "a depthwise convolution")
 
 
-def keep_grouped_plain(passes: Passes) -> Passes:
-    """Choose the layout by convolution: NCHW4c for those with one group, NCHW for the others."""
-    from tvm import relax
-
-    def layout(call: Any) -> dict[str, list[str]]:
-        # TVM asks for every operator, and takes an empty answer as "leave it".
-        if call.op.name != _CONV:
-            return {}
-        return _TEXTURE if call.attrs.groups == 1 else _PLAIN
-
-    return replace_last(passes, "ConvertLayout", relax.transform.ConvertLayout(_TEXTURE, layout))
+def plain_if_grouped(call: Any) -> Layouts:
+    """NCHW for convolutions with more than one group."""
+    return _PLAIN if call.op.name == _CONV and call.attrs.groups > 1 else {}
 
 
 QUIRK = Quirk(
@@ -40,5 +30,5 @@ QUIRK = Quirk(
     paths=("texture",),
     probe=probe,
     workaround="convolutions with more than one group stay in NCHW, on buffers",
-    edits=Edits(relax=keep_grouped_plain),
+    edits=Edits(layouts=plain_if_grouped),
 )

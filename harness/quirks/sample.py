@@ -58,6 +58,15 @@ def concat() -> Any:
     return _network(lambda builder, conv: conv(builder.emit(relax.op.concat([conv(), conv()], axis=1))))
 
 
+def transposed_conv() -> Any:
+    """A convolution, then a transposed one."""
+    import numpy as np
+    from tvm import relax
+
+    weight = relax.const(np.ones((8, 4, 2, 2), "float32"))
+    return _network(lambda _builder, conv: relax.op.nn.conv2d_transpose(conv(), weight, strides=(2, 2)))
+
+
 def dropout() -> Any:
     """A convolution, then a dropout, as the importer leaves it for inference."""
     from tvm import relax
