@@ -79,7 +79,7 @@ def ops(
     device: DeviceName = DEFAULT_DEVICE,
     from_files: From = None,
     html: Annotated[Path | None, typer.Option("--html", help="Also write a page to this file.")] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables as Markdown.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the page as Markdown.")] = False,
     findings_are_fine: FindingsAreFine = False,
     as_json: AsJson = False,
 ) -> None:
@@ -101,7 +101,7 @@ def ops(
     if as_json:
         out_json(cells)
     elif markdown:
-        out_whole(coverage.markdown())
+        out_whole(coverage.markdown(_facts(cells)))
     else:
         out(coverage.text())
     outcomes = [Outcome(cell["outcome"]) for cell in cells]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -146,10 +147,14 @@ def _footnotes(records: Sequence[Record]) -> list[str]:
 
 def complaints(records: Sequence[Record]) -> list[str]:
     """The lines below a table: why a case is not `ok`, and what is remarked on those that are."""
-    lines = []
+    lacking = Counter(r.message for r in records if r.outcome is Outcome.UNSUPPORTED)
+    lines, said = [], set[str]()
     for r in records:
-        if r.outcome is not Outcome.OK:
-            lines.append(f"  {r.case}: {r.outcome.value} (owner: {r.outcome.owner.value}): {r.message}")
+        alike = lacking[r.message] if r.outcome is Outcome.UNSUPPORTED else 1
+        if r.outcome is not Outcome.OK and r.message not in said:
+            cases = r.case if alike == 1 else f"{r.case} and {alike - 1} more"
+            lines.append(f"  {cases}: {r.outcome.value} (owner: {r.outcome.owner.value}): {r.message}")
             lines += [f"    {r.hint}"] if r.hint else []
+            said |= {r.message} if alike > 1 else set()  # a device lacks the same for many cases
         lines += [f"  {r.case}: {remark.word}: {remark.why}" for remark in remarks(r)]
     return ["", *lines] if lines else []

@@ -137,9 +137,14 @@ class Coverage:
             parts.append(table(found, self.finding_headers, prose=("such as", "why"), right=("cases",)))
         return "\n\n".join(parts)
 
-    def markdown(self) -> str:
-        """For a page that GitHub draws."""
-        parts = [LEGEND]
+    def markdown(self, facts: Mapping[str, str]) -> str:
+        """For a page that GitHub draws. `facts` say of what releases and device it is."""
+        told = " · ".join(f"{name} {text}" for name, text in facts.items())
+        parts = [
+            "# Operators, path by path",
+            f"{told}. Made by `adreno-bench ops --markdown`.",
+            f"Numbers of {LEGEND}.",
+        ]
         for grid in self.grids():
             parts += [f"## {grid.title}"] if grid.title else []
             parts.append(markdown_table(grid.rows, grid.headers))

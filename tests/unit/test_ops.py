@@ -299,7 +299,8 @@ def test_what_several_releases_have_in_common_is_said_once() -> None:
 
 
 def test_nothing_in_a_message_is_taken_for_markup() -> None:
-    text = Coverage([cell("Conv", "opencl", Verdict.CRASH, "a|b <c> `d` *e*")]).markdown()
+    text = Coverage([cell("Conv", "opencl", Verdict.CRASH, "a|b <c> `d` *e*")]).markdown({"TVM": "0.27"})
+    assert "TVM 0.27. Made by" in text
     assert r"a\|b \<c\> \`d\` \*e\*" in text
 
 

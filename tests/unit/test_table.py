@@ -14,6 +14,7 @@ from harness.judge.compare import compare_sides
 from harness.judge.path_ranking import rank_paths
 from harness.judge.sides import sides_of
 from harness.judge.stats.session import locations_ms
+from harness.run.outcome import Outcome
 from harness.run.record import Record
 
 ROOT = Path(__file__).parents[2]
@@ -69,3 +70,13 @@ def test_the_readme_shows_the_columns_that_there_are() -> None:
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     header = next(line for line in lines if line.startswith("model   "))
     assert [column.strip() for column in header.split("  ") if column.strip()] == [*COLUMNS]
+
+
+def test_what_a_device_lacks_for_many_cases_is_said_once() -> None:
+    lacking = {"outcome": Outcome.UNSUPPORTED, "message": "no cl_khr_fp16"}
+    halves = [a_record(f"tiny-{path}-float16-untuned", **lacking) for path in ("opencl", "texture", "clml")]
+    wrong = [a_record(case, outcome=Outcome.WRONG_RESULT, message="off") for case in ("a-b-float32-untuned",) * 2]
+    told = results_table([*halves, *wrong])
+    assert "tiny-opencl-float16-untuned and 2 more: unsupported (owner: nobody): no cl_khr_fp16" in told
+    assert told.count("no cl_khr_fp16") == 1
+    assert told.count("wrong-result (owner: path): off") == 2
