@@ -18,7 +18,13 @@ from harness.judge.verdict import Verdict
 KERNELS = "device_ms"
 
 
-def judge_both(wall: Sequence[Turn], kernels: Sequence[Turn], plan: Plan, noise: Noise | None = None) -> Change:
+def judge_both(
+    wall: Sequence[Turn],
+    kernels: Sequence[Turn],
+    plan: Plan,
+    noise: Noise | None = None,
+    kernels_noise: Noise | None = None,
+) -> Change:
     """Judge the same sessions by both clocks; by the wall clock alone, unless every session has both.
 
     A change by the wall clock comes first. Where that clock excludes one, the kernels' is followed for as long as the
@@ -28,7 +34,8 @@ def judge_both(wall: Sequence[Turn], kernels: Sequence[Turn], plan: Plan, noise:
         return judge_turns(wall, plan, noise)
     half = replace(plan.rules, alpha=plan.rules.alpha / 2)
     finer = replace(half, relevant=min(half.relevant, half.relevant_kernels), floor_ms=0.0)
-    whole, inner = judge_turns(wall, replace(plan, rules=half), noise), judge_turns(kernels, replace(plan, rules=finer))
+    whole = judge_turns(wall, replace(plan, rules=half), noise)
+    inner = judge_turns(kernels, replace(plan, rules=finer), kernels_noise)
     if whole.verdict.changed or (not whole.decided and not inner.verdict.changed):
         return whole
     if inner.verdict.changed:

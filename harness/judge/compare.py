@@ -24,7 +24,7 @@ from harness.judge.sides import (
 )
 from harness.judge.stats import engine, fdr
 from harness.judge.stats.pair import Change, Rules
-from harness.judge.stats.session import Noise
+from harness.judge.stats.session import Location, Noise
 from harness.judge.verdict import Verdict
 from harness.run.outcome import Outcome
 
@@ -70,7 +70,8 @@ def _latency_change(base: Side, head: Side, rules: Rules, noise: Noise | None, *
     One session on a side is never proof of a change, and sides that ran at other clocks are proof of nothing.
     """
     days = (base.days, head.days) if apart(base, head) and not together else None
-    change = engine.compare_summaries(base.summary, head.summary, rules, noise, days)
+    location = noise.location if noise else Location.MIDDLE
+    change = engine.compare_summaries(base.summary_by(location), head.summary_by(location), rules, noise, days)
     if change.verdict.changed and min(change.sessions) < FEWEST_SESSIONS:
         return change.unproved("one session is no proof of a change: its samples share its bias")
     clocks = ran_apart(base.clocks, head.clocks)

@@ -49,16 +49,20 @@ def judge(
     most_sessions: int = MOST_SESSIONS,
     noises: Mapping[SeriesKey, Noise] | None = None,
     budget: Budget | None = None,
+    kernels: Mapping[SeriesKey, Noise] | None = None,
 ) -> Result:
     """Settle what one comparison left open, by measuring it in turns where `measurer` can.
 
-    `noises` is what was learned of the series.
+    `noises` is what was learned of the series, and `kernels` the same of the kernels' clock.
     """
     plan, budget = plan_of(rules, most_sessions, len(result.cases)), budget or Budget()
+    noises, kernels = noises or {}, kernels or {}
     ends = budget.ends
     ways = {case.key: _way(case, measurer) for case in result.cases}
     under_way = {
-        case.key: InTurns(str(case.key), plan, way, (noises or {}).get(case.key), _begun(case), budget.now)
+        case.key: InTurns(
+            str(case.key), plan, way, noises.get(case.key), kernels.get(case.key), _begun(case), budget.now
+        )
         for case in result.cases
         if callable(way := ways[case.key])
     }

@@ -12,10 +12,13 @@ from harness.judge.compare import compare_sides
 from harness.judge.comparison import Result
 from harness.judge.confirm import Budget, Measurer, judge
 from harness.judge.handsets import pooled, profiles_of_models
-from harness.judge.noise_model import NoiseModel, kept_records, learn
+from harness.judge.noise_model import NoiseModel, history_records, kept_records, learn
 from harness.judge.noise_profile import NoiseProfile
 from harness.judge.sides import SeriesKey, Sides
 from harness.judge.stats.pair import Rules
+
+HISTORY = Path(".asv/results")
+"""Where `adreno-bench history run` keeps what it measured, below the folder that commands are started in."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,9 @@ class Gate:
         most_sessions: int,
         *,
         as_shipped: bool,
+        history: Path = HISTORY,
     ) -> Gate:
-        """The baselines of the wanted cases, and what earlier records tell of the noise.
+        """The baselines of the wanted cases, and what earlier records and a history's tell of the noise.
 
         Without `records` it is the kept sessions themselves that are judged, and only calibration may tell their noise.
         Raises UsageError for a file that is not good.
@@ -53,7 +57,8 @@ class Gate:
         timed = [one.side.key for one in baselines if one.sessions]
         found = {key: noise_profile.find(folder, key.identity, key.case) for key in timed}
         profiles = {key: one for key, one in found.items() if one}
-        kept = kept_records(records, {one.case for one in baselines}) if records else []
+        cases = {one.case for one in baselines}
+        kept = [*history_records(history, cases), *kept_records(records, cases)] if records else []
         known = learn(kept, baselines if records else [], profiles)
         return cls(baselines, known, rules, most_sessions, as_shipped, profiles_of_models(baselines, folder))
 
@@ -67,4 +72,5 @@ class Gate:
         bases |= pooled(heads, blessed, self.of_models, self.rules)
         noises = self.known.noises(heads)
         compared = compare_sides(bases, heads, self.rules, noises=noises)
-        return judge(compared, self.rules, measurer, self.most_sessions, noises, budget)
+        kernels = self.known.kernels.noises(heads) if self.known.kernels else {}
+        return judge(compared, self.rules, measurer, self.most_sessions, noises, budget, kernels)

@@ -13,7 +13,7 @@ from harness.judge.clocks import Histogram, histogram_of, ran_apart
 from harness.judge.sides import Side, finding
 from harness.judge.stats.engine import Plan, turns_of
 from harness.judge.stats.pair import Change
-from harness.judge.stats.session import Noise
+from harness.judge.stats.session import Noise, Samples
 from harness.judge.stats.turns import BLOCK, Arm, Turn, order
 from harness.judge.verdict import Verdict
 from harness.run.outcome import Outcome
@@ -53,6 +53,8 @@ class InTurns:
     plan: Plan
     measure: Measure
     noise: Noise | None = None
+    kernels_noise: Noise | None = None
+    """Of the kernels' clock."""
     begun: Sequence[tuple[Arm, Side]] = ()
     now: Clock = time.monotonic
     turns: list[Turn] = field(default_factory=list)
@@ -70,10 +72,10 @@ class InTurns:
         self._clocks: dict[Arm, list[Histogram]] = {arm: [] for arm in Arm}
         for arm, side in self.begun:
             self._clocks[arm] += side.clocks
-            self.turns += turns_of([(arm, samples_ms) for samples_ms in side.sessions])
-            self.kernels += turns_of([(arm, samples_ms) for samples_ms in side.device_sessions])
+            self.turns += self._turns([(arm, samples_ms) for samples_ms in side.sessions])
+            self.kernels += self._turns([(arm, samples_ms) for samples_ms in side.device_sessions], kernels=True)
         self._order: Iterator[Arm] = order(self.name, [turn.arm for turn in self.turns])
-        self.change = judge_both(self.turns, self.kernels, self.plan, self.noise)
+        self.change = judge_both(self.turns, self.kernels, self.plan, self.noise, self.kernels_noise)
 
     @property
     def open(self) -> bool:
@@ -94,9 +96,13 @@ class InTurns:
         """Take the sessions up to the next look."""
         missing = BLOCK - len(self.turns) % BLOCK if self.open else 0
         taken = list(islice(self._sessions(), missing))
-        self.turns += turns_of([(arm, record.wall_ms) for arm, record in taken])
-        self.kernels += turns_of([(arm, record.device_ms) for arm, record in taken if record.device_ms])
-        self.change = judge_both(self.turns, self.kernels, self.plan, self.noise)
+        self.turns += self._turns([(arm, record.wall_ms) for arm, record in taken])
+        self.kernels += self._turns([(a, record.device_ms) for a, record in taken if record.device_ms], kernels=True)
+        self.change = judge_both(self.turns, self.kernels, self.plan, self.noise, self.kernels_noise)
+
+    def _turns(self, taken: Sequence[tuple[Arm, Samples]], *, kernels: bool = False) -> list[Turn]:
+        """Sessions by the number that is the steadiest of this series and clock."""
+        return turns_of(taken, noise=self.kernels_noise if kernels else self.noise)
 
     def _sessions(self) -> Iterator[tuple[Arm, Record]]:
         """Fresh sessions for ever, until one does not end well."""
@@ -124,9 +130,11 @@ class InTurns:
         return Confirmation(change.verdict, change.reasons, change)
 
 
-def confirm(plan: Plan, measure: Measure, noise: Noise | None = None, name: str = "") -> Confirmation:
+def confirm(
+    plan: Plan, measure: Measure, noise: Noise | None = None, name: str = "", kernels_noise: Noise | None = None
+) -> Confirmation:
     """Measure one series in turns until it is decided, the plan's sessions are spent, or one does not end well."""
-    series = InTurns(name, plan, measure, noise)
+    series = InTurns(name, plan, measure, noise, kernels_noise)
     while series.open:
         series.block()
     return series.found

@@ -14,7 +14,7 @@ from harness.judge.clocks import Histogram, histogram_of
 from harness.judge.remarks import as_opencl
 from harness.judge.stats import robust
 from harness.judge.stats.controls import Probed
-from harness.judge.stats.session import Samples, Summary, summarise, summarise_each
+from harness.judge.stats.session import Location, Samples, Summary, summarise, summarise_each
 from harness.judge.verdict import Verdict
 from harness.run.outcome import Outcome, Owner
 from harness.run.record import Record
@@ -71,6 +71,10 @@ class Side:
     def summary(self) -> Summary:
         """Its sessions, each as one number."""
         return summarise(self.sessions)
+
+    def summary_by(self, location: Location) -> Summary:
+        """The same by another number of each session."""
+        return self.summary if location is Location.MIDDLE else summarise(self.sessions, location=location)
 
     @cached_property
     def location_ms(self) -> float:

@@ -11,12 +11,14 @@ import pytest
 from fake_records import IDENTITY, a_record, sessions
 
 from harness.judge.baseline import bless
-from harness.judge.noise_model import kept_records, learn
+from harness.judge.compare import compare_sides
+from harness.judge.noise_model import history_records, kept_records, learn
 from harness.judge.noise_profile import NoiseProfile, profile_of
-from harness.judge.sides import SeriesKey
+from harness.judge.sides import SeriesKey, sides_of
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.pooling import Kept, Spread, pool_of, spread_of, together
-from harness.judge.stats.session import DAY_SD
+from harness.judge.stats.session import DAY_SD, Location
+from harness.judge.verdict import Verdict
 from harness.run.record import Record
 
 KEY = SeriesKey(IDENTITY.key, "tiny-opencl-float32-untuned")
@@ -110,3 +112,47 @@ def test_the_last_records_of_each_series_are_read(tmp_path: Path) -> None:
     read = kept_records(file, {KEY.case})
     assert len(read) == 64 + 3
     assert kept_records(file, {"another"}) == []
+
+
+def test_the_newest_commits_of_a_history_tell_of_noise_too(tmp_path: Path) -> None:
+    assert history_records(tmp_path / "none", {KEY.case}) == []
+    machine = tmp_path / IDENTITY.key
+    machine.mkdir()
+    for commit, record in enumerate(sessions(10, 12)):
+        (machine / f"{commit:08x}-virtualenv.jsonl").write_text(record.line() + "\n{torn\n")
+    found = history_records(tmp_path, {KEY.case})
+    assert len(found) == 12
+    assert learn(found).spreads[KEY].df == learn(sessions(10, 12)).spreads[KEY].df
+    assert history_records(tmp_path, {"another"}) == []
+
+
+def late(count: int, seed: int, artifact: str = "a", factor: float = 1.0) -> list[Record]:
+    """Sessions of which up to half of the samples are late by up to 12 %; the others agree to 0.3 %."""
+    generator = np.random.default_rng(seed)
+    found = []
+    for _ in range(count):
+        lateness = 0.12 * generator.random(12) * (generator.permutation(12) < generator.integers(0, 7))
+        logs = 0.003 * generator.normal() + 0.001 * generator.normal(size=12) + lateness
+        found.append(a_record(wall_ms=(20 * factor * np.exp(logs)).tolist(), artifact=artifact))
+    return found
+
+
+def test_sessions_are_located_by_what_is_steadiest_of_their_series_and_clock() -> None:
+    plain, loose = learn(sessions(20, 16)), learn(late(16, 1))
+    assert plain.noises([KEY])[KEY].location is Location.MIDDLE
+    noise = loose.noises([KEY])[KEY]
+    assert noise.location is Location.LOW
+    assert noise.sd < 0.01
+    assert learn(late(4, 1)).noises([KEY])[KEY].location is Location.MIDDLE, "four sessions tell too little"
+
+
+def test_base_and_head_are_held_to_the_same_location_and_the_verdict_says_so() -> None:
+    base, head = (sides_of(late(6, seed, letter, factor)) for seed, letter, factor in ((2, "b", 1.0), (3, "h", 1.03)))
+    noises = learn(late(16, 1)).noises([KEY])
+    (told,) = compare_sides(base, head, noises=noises, together=True).cases
+    assert told.verdict is Verdict.SLOWER
+    assert any("lower quartiles" in reason for reason in told.reasons)
+    (blind,) = compare_sides(base, head, together=True).cases
+    assert told.change
+    assert blind.change
+    assert told.change.high - told.change.low < 0.6 * (blind.change.high - blind.change.low)

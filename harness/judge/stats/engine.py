@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from harness.judge.stats.pair import Change, Estimate, Rules, relative
 from harness.judge.stats.samples import Limits
-from harness.judge.stats.session import Noise, Samples, SessionSummary, Summary, summarise, summarise_each
+from harness.judge.stats.session import Location, Noise, Samples, SessionSummary, Summary, summarise, summarise_each
 from harness.judge.stats.spending import boundaries
 from harness.judge.stats.turns import BLOCK, Arm, Turn, estimate_turns, moderated
 from harness.judge.verdict import Verdict
@@ -71,9 +71,15 @@ def turn_of(arm: Arm, samples_ms: Samples, limits: Limits | None = None) -> Turn
     return turn
 
 
-def turns_of(taken: Sequence[tuple[Arm, Samples]], limits: Limits | None = None) -> list[Turn]:
-    """The same of several sessions, in a fraction of the time that each by itself takes."""
-    summaries = summarise_each([[samples_ms] for _, samples_ms in taken], limits)
+def turns_of(
+    taken: Sequence[tuple[Arm, Samples]], limits: Limits | None = None, noise: Noise | None = None
+) -> list[Turn]:
+    """The same of several sessions, in a fraction of the time that each by itself takes.
+
+    Located as those were of which `noise` was learned.
+    """
+    location = noise.location if noise else Location.MIDDLE
+    summaries = summarise_each([[samples_ms] for _, samples_ms in taken], limits, location)
     return [
         Turn(arm, found.good[0] if found.good else None, "; ".join(found.refused).removeprefix("session 1: "))
         for (arm, _), found in zip(taken, summaries, strict=True)

@@ -17,6 +17,8 @@ from harness.judge.stats.session import DAY_DF, DAY_SD, Noise
 
 FEWEST_SERIES = 3
 """Fewer tell nothing of what the series of a rig have in common."""
+FEWEST_TO_CHOOSE = 8
+"""Degrees of freedom before the location of a session is chosen by its stability."""
 MOST_DF = 40.0
 """No noise is known better than by so many sessions: the rig of today is not quite that of last month."""
 LEAST_VARIANCE = 1e-12
@@ -73,6 +75,15 @@ def spread_of(kept: Iterable[Kept]) -> Spread:
     count = sum(map(len, several))
     within = sum(one.error**2 for group in several for one in group) / count
     return Spread(max(squares / df, within, LEAST_VARIANCE), float(df))
+
+
+def far_steadier(one: Spread, other: Spread) -> bool:
+    """Whether one way of locating sessions leaves less than half of the variance that the other does.
+
+    Half the variance is half the sessions. Both are of the same sessions, so by chance alone it is far from that; and
+    what is chosen by being the smallest looks a little smaller than it is, which `surprising` noise of a run mends.
+    """
+    return one.df >= FEWEST_TO_CHOOSE and one.variance < other.variance / 2
 
 
 def together(spreads: Sequence[Spread]) -> Spread:

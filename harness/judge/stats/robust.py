@@ -15,6 +15,8 @@ MAD_TO_SD = 1.4826
 """Median absolute deviation times this is the standard deviation of normal noise."""
 HODGES_LEHMANN_LOSS = 1.0233
 """Standard error of Hodges-Lehmann over that of the mean, for normal noise: the root of pi / 3."""
+QUARTILE_LOSS = 1.3626
+"""The same of the lower quartile: the root of 3 / 16 over the normal density there."""
 FEW = 24
 """Up to so many numbers plain Python is quicker than NumPy's calls (a sixth of the time at 12, half of it at 24)."""
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
 from harness.judge.stats import robust
-from harness.judge.stats.rows import alike, locations, spreads, ticks
+from harness.judge.stats.rows import alike, locations, lower_quartiles, spreads, ticks
 from harness.judge.stats.samples import LONGEST_MS, SHORTEST_MS, Limits, Quality, as_numbers, check_each, is_time
 
 DAY_SD, DAY_DF = 0.02, 4.0
@@ -19,6 +20,14 @@ DAY_SD, DAY_DF = 0.02, 4.0
 
 Samples = Sequence[float]
 """Times of one session in ms, in the order taken."""
+
+
+class Location(str, Enum):
+    """Which number a session comes to. Where a few inferences of each are late, its fast ones are the steadier."""
+
+    MIDDLE = "middle"
+    """Hodges and Lehmann's location, as long as nothing else is known to be steadier."""
+    LOW = "lower quartile"
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,8 @@ class Noise:
     day_sd: float = DAY_SD
     """Standard deviation of what a day adds to all of its sessions; the default is an assumption, worth a few days."""
     day_df: float = DAY_DF
+    location: Location = Location.MIDDLE
+    """What all this is the noise of: the one by which base and head are both to be judged."""
 
     @property
     def known(self) -> bool:
@@ -87,18 +98,23 @@ class Summary(NamedTuple):
     """Why the others are not ("session 2: ...")."""
 
 
-def summarise(sessions: Sequence[Samples], limits: Limits | None = None) -> Summary:
+def summarise(
+    sessions: Sequence[Samples], limits: Limits | None = None, location: Location = Location.MIDDLE
+) -> Summary:
     """Summarise the sessions of one side."""
-    (summary,) = summarise_each([sessions], limits)
+    (summary,) = summarise_each([sessions], limits, location)
     return summary
 
 
-def summarise_each(sides: Sequence[Sequence[Samples]], limits: Limits | None = None) -> list[Summary]:
+def summarise_each(
+    sides: Sequence[Sequence[Samples]], limits: Limits | None = None, location: Location = Location.MIDDLE
+) -> list[Summary]:
     """The same of many sides, in a fraction of the time that each by itself takes."""
     sessions = [samples for side in sides for samples in side]
     checked = check_each(sessions, limits)
     good = [place for place, quality in enumerate(checked) if quality.ok]
-    summaries = dict(zip(good, _summaries([sessions[p] for p in good], [checked[p] for p in good]), strict=True))
+    found = _summaries([sessions[place] for place in good], [checked[place] for place in good], location)
+    summaries = dict(zip(good, found, strict=True))
     places = iter(range(len(sessions)))
     return [_summary(list(islice(places, len(side))), checked, summaries) for side in sides]
 
@@ -109,13 +125,21 @@ def _summary(places: list[int], checked: Sequence[Quality], summaries: Mapping[i
     return Summary([summaries[place] for place in places if place in summaries], tuple(refused))
 
 
-def _summaries(sessions: Sequence[Samples], qualities: Sequence[Quality]) -> list[SessionSummary]:
+def _summaries(sessions: Sequence[Samples], qualities: Sequence[Quality], location: Location) -> list[SessionSummary]:
     """Of sessions that are fit to be judged."""
+    located, loss = _LOCATIONS[location]
     found = [SessionSummary(math.nan, math.nan)] * len(sessions)
     for places, rows in alike(sessions):
         logs = np.log(rows)
         effective = np.array([qualities[place].effective for place in places])
-        errors = np.hypot(robust.HODGES_LEHMANN_LOSS * spreads(logs) / np.sqrt(effective), ticks(logs) / math.sqrt(12))
-        for place, log_ms, error in zip(places, locations(logs).tolist(), errors.tolist(), strict=True):
+        errors = np.hypot(loss * spreads(logs) / np.sqrt(effective), ticks(logs) / math.sqrt(12))
+        for place, log_ms, error in zip(places, located(logs).tolist(), errors.tolist(), strict=True):
             found[place] = SessionSummary(log_ms, error)
     return found
+
+
+_LOCATIONS = {
+    Location.MIDDLE: (locations, robust.HODGES_LEHMANN_LOSS),
+    Location.LOW: (lower_quartiles, robust.QUARTILE_LOSS),
+}
+"""Of the logarithms in rows, and its standard error over that of a mean."""

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from harness.judge.stats.pair import Estimate
-from harness.judge.stats.session import Noise, SessionSummary
+from harness.judge.stats.session import Location, Noise, SessionSummary
 
 BLOCK = 4
 """Sessions from one look to the next: two of each side."""
@@ -90,9 +90,12 @@ def moderated(
     """
     if noise is None or not noise.known:
         return own, df, ()
+    low = noise.location is Location.LOW
+    told = ("sessions are judged by their lower quartiles, the steadiest of this series",) if low else ()
     if surprising(own, df, noise, surprise):
-        return own, df, (f"this run is noisier than what was learned ({math.sqrt(own):.1%} against {noise.sd:.1%})",)
-    return max(within, (df * own + noise.df * noise.sd**2) / (df + noise.df)), df + noise.df, ()
+        noisier = f"this run is noisier than what was learned ({math.sqrt(own):.1%} against {noise.sd:.1%})"
+        return own, df, (*told, noisier)
+    return max(within, (df * own + noise.df * noise.sd**2) / (df + noise.df)), df + noise.df, told
 
 
 def surprising(variance: float, df: float, noise: Noise, surprise: float) -> bool:

@@ -121,9 +121,12 @@ class Judge:
         half = max(self.plan.rules.relevant, found / 2)
         return replace(self.plan, rules=replace(self.plan.rules, relevant=half))
 
-    def _noise(self, identity: str) -> Noise | None:
-        records = self.kept()
-        return learn(records).noise(SeriesKey(identity, self.case, records[0].as_shipped)) if records else None
+    def _noises(self, identity: str) -> tuple[Noise | None, Noise | None]:
+        """By the wall clock, and by the kernels'."""
+        if not (records := self.kept()):
+            return None, None
+        known, key = learn(records), SeriesKey(identity, self.case, records[0].as_shipped)
+        return known.noise(key), known.kernels.noise(key) if known.kernels else None
 
     def _in_turns(self, seen: Inspection, runner: RevisionRunner, plan: Plan) -> Inspection:
         """The good revision and this one, in turns, until the engine decides."""
@@ -134,7 +137,8 @@ class Judge:
             taken[arm].append(self._ran(runners[arm], seen.identity))
             return taken[arm][-1]
 
-        found = confirm(plan, measure, self._noise(seen.identity), name=seen.name)
+        noise, kernels = self._noises(seen.identity)
+        found = confirm(plan, measure, noise, seen.name, kernels)
         return replace(
             seen,
             state=_SLOWER.get(found.verdict, RevisionState.SKIP),
