@@ -12,6 +12,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+THROTTLED = "throttled"
+"""Outcome of a trial whose time was taken back, as heat slowed the device down."""
 UNTUNED = -1
 """In place of a seed: TVM's own schedule."""
 
@@ -100,7 +102,7 @@ class Search:
         if standing is None:
             return
         if trial.seed == UNTUNED:
-            standing.untuned = trial
+            standing.untuned = None if trial.outcome == THROTTLED else trial  # it has to be known: it is timed again
         else:
             standing.trials[trial.seed] = trial
 

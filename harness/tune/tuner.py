@@ -14,7 +14,7 @@ from harness.failures import CompileFailure, UsageError
 from harness.profile.profile import Operator, operators_of
 from harness.run.correctness import judge
 from harness.tune.log import TrialLog
-from harness.tune.search import UNTUNED, Search, Task, Trial
+from harness.tune.search import THROTTLED, UNTUNED, Search, Task, Trial
 from harness.tune.stand import Stand, Timed
 from harness.tune.workshop import Candidate, Workshop
 
@@ -105,7 +105,7 @@ class Tuner:
         if steadiness.throttled:
             self._say(f"times taken back: {steadiness.why}")
             for trial in filter(lambda one: one.right, done):
-                taken = Trial(task=trial.task, seed=trial.seed, outcome="throttled", message=steadiness.why[:200])
+                taken = Trial(task=trial.task, seed=trial.seed, outcome=THROTTLED, message=steadiness.why[:200])
                 self._keep(taken, search)
 
     def _keep(self, trial: Trial, search: Search) -> None:

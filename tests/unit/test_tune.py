@@ -1,0 +1,262 @@
+"""The search for schedules: where trials go, what a bad candidate costs, and what is kept in the end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_device import ANSWER, FakeDevice, FakeProgram, FakeSession, a_plan
+from hypothesis import given
+from hypothesis import strategies as st
+from test_schedules import TRACE
+
+from device_runner.device import Launch, Loadable, Steadiness, Toggles
+from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang
+from harness.build.artifact import Artifact, Compiled
+from harness.build.candidate import TRACE as TRACE_FILE
+from harness.failures import CompileFailure, CompilerCrash
+from harness.run.context import Run
+from harness.run.tuning import TuningStore
+from harness.tune.log import FILE, TrialLog
+from harness.tune.search import UNTUNED, Search, Task, Trial, commonest
+from harness.tune.stand import Given
+from harness.tune.tuner import Budget, Tuner
+from harness.tune.winners import Winner, measured_again
+
+CHEAP, DEAR = (Task(letter * 16, f"conv_{letter}", 1, (), cost) for letter, cost in (("a", 10.0), ("b", 90.0)))
+GIVEN = Given([np.zeros((1, 3), np.float32)], [ANSWER], 1e-3)
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """What a candidate does on the device."""
+
+    ms: float = 1.0
+    error: float = 0.0
+    raises: Failure | None = None
+    again_ms: float | None = None
+    """In later sessions than the first; None for the same."""
+
+
+@dataclass
+class Program(FakeProgram):
+    behaviour: Behaviour = field(default_factory=Behaviour)
+
+    def run(self, inputs: Sequence[Any], *, timeout_s: float) -> tuple[list[Any], float]:
+        if self.behaviour.raises:
+            raise self.behaviour.raises
+        return [ANSWER + self.behaviour.error], 1.0
+
+    def launches(self, repeat: int, *, timeout_s: float) -> list[list[Launch]]:
+        assert not self.behaviour.error, "a wrong answer was timed"
+        again = self.behaviour.again_ms
+        ms = again if again is not None and self.device.steps.count("session") > 1 else self.behaviour.ms
+        task = Launch("task_kernel", (1, 1, 1), (1, 1, 1), 0, 0, 0, int(ms * 1e6))
+        copy = Launch("copy_kernel", (1, 1, 1), (1, 1, 1), 0, 0, 0, 10**9)
+        return [[copy, task]] * repeat
+
+
+@dataclass
+class Session(FakeSession):
+    behaviours: dict[str, Behaviour] = field(default_factory=dict)
+
+    def load(self, loadable: Loadable, *, timeout_s: float) -> FakeProgram:
+        return Program(self.device, behaviour=self.behaviours[loadable.sha256])
+
+
+@dataclass
+class Device(FakeDevice):
+    behaviours: dict[str, Behaviour] = field(default_factory=dict)
+
+    @contextlib.contextmanager
+    def session(self, toggles: Toggles, *, timeout_s: float) -> Iterator[FakeSession]:
+        self.met("session")
+        yield Session(self, toggles, self.behaviours)
+
+
+@dataclass
+class Shop:
+    """Builds nothing: a candidate is its name, and what does not build is told."""
+
+    folder: Path
+    fails: dict[str, Failure] = field(default_factory=dict)
+    asked: list[tuple[str, int]] = field(default_factory=list)
+
+    def given(self, task: Task) -> Given:
+        return GIVEN
+
+    def build(self, candidates: Sequence[tuple[Task, int]]) -> list[Artifact | Failure]:
+        self.asked += [(task.name, seed) for task, seed in candidates]
+        return [self.fails.get(name) or self._artifact(name) for name in map(name_of, candidates)]
+
+    def _artifact(self, name: str) -> Artifact:
+        place = self.folder / name
+        place.mkdir(exist_ok=True)
+        (place / TRACE_FILE).write_text(json.dumps(TRACE))
+        return Artifact(name, Loadable(place / "lib.so", name, 1), Compiled("lib.so", 1, [], 1, [], {}, 0.0), 1, False)
+
+
+def name_of(candidate: tuple[Task, int]) -> str:
+    return f"{candidate[0].name}{candidate[1]}"
+
+
+@dataclass
+class Bench:
+    """A search on a device where candidates behave as told."""
+
+    folder: Path
+    behaviours: dict[str, Behaviour]
+    fails: dict[str, Failure] = field(default_factory=dict)
+    steadiness: Steadiness = field(default_factory=Steadiness)
+
+    def __post_init__(self) -> None:
+        self.device = Device(behaviours=self.behaviours, steadiness=self.steadiness)
+        self.shop = Shop(self.folder, self.fails)
+        self.log = TrialLog(self.folder, "tasks", "identity", "tiny on G")
+        self.said: list[str] = []
+
+    def search(self, trials: int, tasks: Sequence[Task] = (DEAR,)) -> Search:
+        found = Search(tasks, self.log.read())
+        run = Run(self.device, TuningStore(self.folder))
+        with self.log.held():
+            Tuner(a_plan(), run, self.shop, self.log, self.said.append).search(found, 100.0, Budget(trials))  # type: ignore[arg-type]
+        return found
+
+    def winners(self, search: Search) -> list[Winner]:
+        return measured_again("opencl", search, self.shop, self.device, self.said.append)  # type: ignore[arg-type]
+
+
+def candidates(task: Task, untuned: Behaviour, *tried: Behaviour) -> dict[str, Behaviour]:
+    return {name_of((task, seed)): behaviour for seed, behaviour in enumerate((untuned, *tried), UNTUNED)}
+
+
+def test_a_wrong_candidate_is_not_timed_and_not_kept_however_fast_it_is(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, candidates(DEAR, Behaviour(9.0), Behaviour(0.001, error=0.5), Behaviour(3.0)))
+    search = bench.search(2)
+    standing = search.standings[DEAR.task]
+    wrong = standing.trials[0]
+    assert (wrong.outcome, wrong.ms, wrong.right) == ("wrong-result", None, False)
+    assert standing.best is standing.trials[1]
+    (winner,) = bench.winners(search)
+    assert winner.schedule
+    assert (winner.schedule.ms, winner.schedule.untuned_ms, winner.schedule.trials) == (3.0, 9.0, 2)
+
+
+@pytest.mark.parametrize("end", [Hang("it hangs"), DeviceCrash("it died")])
+def test_a_candidate_that_hangs_or_crashes_costs_itself_and_a_new_session(tmp_path: Path, end: Failure) -> None:
+    bench = Bench(tmp_path, candidates(DEAR, Behaviour(9.0), Behaviour(raises=end), Behaviour(3.0)))
+    standing = bench.search(2).standings[DEAR.task]
+    assert [standing.trials[seed].outcome for seed in (0, 1)] == [end.outcome, "ok"]
+    assert bench.device.steps.count("session") == 2
+
+
+@pytest.mark.parametrize("failure", [CompileFailure("too long"), CompilerCrash("died of SIGSEGV")])
+def test_a_candidate_that_does_not_build_is_a_failed_trial(tmp_path: Path, failure: Failure) -> None:
+    known = candidates(DEAR, Behaviour(9.0), Behaviour(), Behaviour(3.0))
+    standing = Bench(tmp_path, known, {name_of((DEAR, 0)): failure}).search(2).standings[DEAR.task]
+    assert standing.trials[0].message == failure.message
+    assert standing.best is standing.trials[1]
+
+
+def test_a_search_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
+    known = candidates(DEAR, Behaviour(9.0), *(Behaviour(5.0 - seed) for seed in range(4)))
+    Bench(tmp_path, known).search(2)
+    second = Bench(tmp_path, known)
+    search = second.search(2)
+    assert second.shop.asked == [(DEAR.name, 2), (DEAR.name, 3)]
+    assert search.tried == 4
+    assert search.standings[DEAR.task].gain == 9.0 / 2.0
+
+
+def test_what_was_tried_before_the_device_was_lost_is_kept(tmp_path: Path) -> None:
+    lost = Behaviour(raises=DeviceLost("gone"))
+    bench = Bench(tmp_path, candidates(DEAR, Behaviour(9.0), Behaviour(3.0), lost, Behaviour(2.0)))
+    with pytest.raises(DeviceLost, match="gone: what was tried is kept"):
+        bench.search(3)
+    assert [trial.seed for trial in bench.log.read()] == [UNTUNED, 0]
+
+
+def test_a_line_torn_by_a_kill_is_tried_again_and_spoils_no_other(tmp_path: Path) -> None:
+    known = candidates(DEAR, Behaviour(9.0), *(Behaviour(5.0 - seed) for seed in range(3)))
+    bench = Bench(tmp_path, known)
+    bench.search(2)
+    (file,) = tmp_path.glob(f"trials/*/{FILE}")
+    file.write_bytes(file.read_bytes()[:-20])
+    assert [trial.seed for trial in bench.log.read()] == [UNTUNED, 0]
+    assert Bench(tmp_path, known).search(2).tried == 3
+    assert [trial.seed for trial in bench.log.read()] == [UNTUNED, 0, 1, 2]
+
+
+def test_times_of_a_device_that_heat_slowed_down_are_taken_back(tmp_path: Path) -> None:
+    known = candidates(DEAR, Behaviour(9.0), Behaviour(3.0))
+    bench = Bench(tmp_path, known, steadiness=Steadiness(throttled=True, why="it is hot"))
+    bench.search(1)
+    kept = Search([DEAR], bench.log.read()).standings[DEAR.task]
+    assert (kept.untuned, kept.best, kept.trials[0].message) == (None, None, "it is hot")
+    assert Search([DEAR], bench.log.read()).next(1) == [(DEAR, UNTUNED)]
+
+
+def test_one_that_had_luck_is_not_kept(tmp_path: Path) -> None:
+    lucky = Behaviour(3.0, again_ms=8.9)
+    bench = Bench(tmp_path, candidates(DEAR, Behaviour(9.0), lucky))
+    (winner,) = bench.winners(bench.search(1))
+    assert (winner.schedule, winner.why_not) == (None, "not faster again")
+
+
+def test_why_nothing_was_right_is_said_by_the_commonest_reason(tmp_path: Path) -> None:
+    crash, wrong = Behaviour(raises=DeviceCrash("it died")), Behaviour(error=1.0)
+    bench = Bench(tmp_path, candidates(DEAR, Behaviour(9.0), crash, wrong, crash))
+    search = bench.search(3)
+    assert commonest(list(search.standings[DEAR.task].trials.values())) == "2 of 3: it died"
+    assert [winner.why_not for winner in bench.winners(search)] == ["no candidate was right"]
+
+
+def test_a_task_that_is_wrong_untuned_gets_no_trials(tmp_path: Path) -> None:
+    known = {**candidates(DEAR, Behaviour(error=1.0)), **candidates(CHEAP, Behaviour(5.0), Behaviour(1.0))}
+    bench = Bench(tmp_path, known)
+    search = Search([DEAR, CHEAP], [Trial(task=DEAR.task, seed=UNTUNED, outcome="wrong-result")])
+    assert {task for task, _ in search.next(4)} == {CHEAP}
+    assert "no measure" in bench.winners(search)[0].why_not
+
+
+def test_two_do_not_tune_the_same_network_at_once(tmp_path: Path) -> None:
+    log = TrialLog(tmp_path, "tasks", "identity", "tiny on G")
+    with log.held(), pytest.raises(Failure, match="is being tuned already"), log.held():
+        pass
+
+
+def test_trials_go_where_the_time_is() -> None:
+    search = Search([CHEAP, DEAR])
+    assert [(task.name, seed) for task, seed in search.next(3)] == [("conv_b", UNTUNED), ("conv_b", 0), ("conv_b", 1)]
+    for seed, ms in ((UNTUNED, 90.0), (0, 2.0)):
+        search.add(Trial(task=DEAR.task, seed=seed, outcome="ok", ms=ms))
+    assert search.next(1) == [(CHEAP, UNTUNED)]
+    assert search.inference_ms(100.0) == pytest.approx(12.0)
+
+
+TRIALS = st.lists(
+    st.builds(
+        Trial,
+        task=st.sampled_from([CHEAP.task, DEAR.task, "c" * 16]),
+        seed=st.integers(UNTUNED, 5),
+        outcome=st.just("ok"),
+        ms=st.none() | st.floats(1e-3, 1e3),
+    ),
+    max_size=20,
+)
+
+
+@given(TRIALS, st.integers(1, 12))
+def test_no_candidate_is_tried_twice_and_none_makes_the_network_slower(trials: list[Trial], count: int) -> None:
+    search = Search([CHEAP, DEAR], trials)
+    chosen = search.next(count)
+    assert len(set(chosen)) == len(chosen)
+    assert all(seed not in search.standings[task.task].trials for task, seed in chosen)
+    assert len(chosen) == count or all(standing.hopeless for standing in search.standings.values())
+    assert 0 <= search.inference_ms(100.0) <= 100.0
