@@ -1,0 +1,51 @@
+"""A network of one convolution in images, tuned on the virtual device, and run with what was found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.cases.case import Tuning
+from harness.models.graph_images import ImageGraph
+from harness.run.outcome import Outcome
+from harness.run.progress import Silent
+from harness.run.runner import run_suite
+from harness.schedules import database
+from harness.tune.tune import tune
+from harness.tune.tuner import Budget
+from harness.workbench import Request, open_workbench
+
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.long]
+
+
+def small_suite(folder: Path) -> Path:
+    net = ImageGraph("small", (1, 8, 16, 16))
+    made = net.conv(net.relu(net.conv(net.input, 8, 3, pad=1)), 8, 3, pad=1)
+    (folder / "small.onnx").write_bytes(net.finish((made, (1, 8, 16, 16))).to_bytes())
+    file = folder / "suite.toml"
+    file.write_text('models = ["small.onnx"]\npaths = ["texture"]\nbudget_s = 0.2\nsamples = 10\n')
+    return file
+
+
+def test_what_tuning_finds_is_right_and_is_proved_to_be_in_the_build(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ADRENO_BENCH_CACHE", str(cache))
+    monkeypatch.setattr("harness.tune.winners.LEAST_GAIN", 0.0)  # of two random schedules none need be faster
+    monkeypatch.setattr("harness.tune.search.Standing.gain", 2.0)
+    suite, out = small_suite(tmp_path), tmp_path / "schedules.jsonl"
+    with open_workbench(Request.read(suite, None), "virtual", Silent()) as bench:
+        (tuned,) = tune(bench, Budget(trials=3), out, Silent())
+    right = [trial for trial in tuned.trials if trial.right]
+    assert right, tuned.complaint
+    found = database.read(out)
+    assert {record.path for record in found.records} == {"texture"}
+
+    with open_workbench(Request.read(suite, ["*-scheduled"], schedules=out), "virtual", Silent()) as bench:
+        (record,) = run_suite(bench.plans, bench.run, bench.builder)
+    assert (record.outcome, record.tuning) == (Outcome.OK, Tuning.SCHEDULED.value)
+    assert record.schedules
+    assert record.schedules["sha256"] == found.sha256
+    assert sorted(record.schedules["took"]) == sorted(one.name for one in found.records)
+    assert record.schedules["changed"]
