@@ -88,10 +88,10 @@ def moderated(
     3, 2004), unless this run is noisier than that: then the learned noise is set aside. `within` is the part that the
     noise within sessions makes, below which no variance can be.
     """
-    if noise is None or not noise.known:
-        return own, df, ()
-    low = noise.location is Location.LOW
+    low = noise is not None and noise.location is Location.LOW
     told = ("sessions are judged by their lower quartiles, the steadiest of this series",) if low else ()
+    if noise is None or not noise.known:
+        return own, df, told
     if surprising(own, df, noise, surprise):
         noisier = f"this run is noisier than what was learned ({math.sqrt(own):.1%} against {noise.sd:.1%})"
         return own, df, (*told, noisier)
