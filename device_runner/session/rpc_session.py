@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import time
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from device_runner.failures import (
     LinkFailure,
     PathFailure,
     RigFailure,
+    SetupMissing,
 )
 from device_runner.rpc_server.server import END_TIMEOUT_S, KILLED, Server, start_server
 from device_runner.runtimes.probe import BadAnswer, Probe
@@ -60,7 +62,7 @@ def open_session(
 ) -> Iterator[RpcSession]:
     """Start an RPC server with `toggles` and connect to it; end it when the context ends. Times are in seconds."""
     deadline = Deadline(timeout_s)
-    importlib.import_module("tvm.rpc")  # takes seconds on a busy host; a server shows out who is silent for 10 s
+    _import_tvm()  # takes seconds on a busy host; a server shows out who is silent for 10 s
     server, stream = start_server(transport, program, toggles, deadline)
     try:
         with Relay(stream) as relay:
@@ -72,6 +74,18 @@ def open_session(
         server.process.end(END_TIMEOUT_S)  # what happened first matters more than whether the server confirms its end
         raise
     server.stop()
+
+
+def _import_tvm() -> None:
+    """Raises SetupMissing for a TVM that cannot be imported, which one that somebody works on may be any time."""
+    try:
+        importlib.import_module("tvm.rpc")
+    except Exception as error:
+        raise SetupMissing(
+            f"the installed TVM cannot be imported: {type(error).__name__}: {error}",
+            hint="`adreno-bench doctor` says which it is and where it lies",
+            evidence=traceback.format_exc(),
+        ) from None
 
 
 class RpcSession:

@@ -95,8 +95,11 @@ def an_environment(folder: Path, *first: Path) -> Path:
 def test_the_action_says_what_a_pull_request_broke_on_which_path(
     clone: Path, checkout: Path, cache: Path, tmp_path: Path
 ) -> None:
-    adreno = checkout / "python/tvm/relax/backend/adreno/transform/__init__.py"
-    adreno.write_text(adreno.read_text() + "\nraise RuntimeError('broken by this pull request')\n")
+    passes = checkout / "python/tvm/relax/backend/adreno/transform/transform.py"
+    begins = "def AnnotateCustomMemoryScope(target: Target | None = None) -> tvm.ir.transform.Pass:\n"
+    assert begins in passes.read_text()
+    raises = "    raise RuntimeError('broken by this pull request')\n"
+    passes.write_text(passes.read_text().replace(begins, begins + raises))
     (tmp_path / "my.toml").write_text('models = ["tiny"]\npaths = ["opencl", "texture"]\n')
     given = {
         "BASE_PYTHON": str(an_environment(tmp_path / "base")),
