@@ -17,13 +17,16 @@ from harness.run.outcome import without_findings
 from harness.workbench import Request, open_workbench
 
 if TYPE_CHECKING:
+    from harness.cases.model import OnnxModel
     from harness.run.record import Record
 
 
-def show_divergence(records: Sequence[Record], suite: Path, device: str | None, as_json: bool) -> None:
+def show_divergence(
+    records: Sequence[Record], suite: Path, models: Sequence[str | OnnxModel], device: str | None, as_json: bool
+) -> None:
     """Find and print it for the one case that the records are of. Raises UsageError if there is nothing to find."""
     record = _meant(records)
-    report = diverge(record, suite, device)
+    report = diverge(record, suite, models, device)
     if as_json:
         out_json(report.plain())
     else:
@@ -46,12 +49,15 @@ def _is_finding(record: Record) -> bool:
     return not without_findings([record.outcome])
 
 
-def diverge(record: Record, suite: Path, device: str | None) -> Report:
+def diverge(record: Record, suite: Path, models: Sequence[str | OnnxModel], device: str | None) -> Report:
     """Run the record's case again, with the same defects worked around, and find where it goes off.
+
+    Its model is looked for among `models`, if there are any, as `run --model` had them.
 
     Raises UsageError if it is neither wrong nor broken now.
     """
-    request = Request.read(suite, [record.case], QuirkPolicy(as_shipped=True, with_quirks=tuple(record.quirks)))
+    quirks = QuirkPolicy(as_shipped=True, with_quirks=tuple(record.quirks))
+    request = Request.read(suite, [record.case], quirks, models=models)
     with (
         Screen() as screen,
         open_workbench(request, request.one_device(device or record.device, screen), screen, timed=False) as bench,

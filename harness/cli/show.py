@@ -16,8 +16,12 @@ from harness.cli.options import (
     DEFAULT_SUITE,
     AsJson,
     DeviceOfRecords,
+    Inputs,
+    Models,
     RecordsFile,
+    Shapes,
     SuiteFile,
+    Trust,
 )
 from harness.cli.table import milliseconds
 from harness.failures import UsageError
@@ -63,6 +67,10 @@ def show(
         typer.Option("--plot", metavar="FILE", help="With --sustained: draw them into a page (.html) or a .png."),
     ] = None,
     suite: SuiteFile = DEFAULT_SUITE,
+    model: Models = None,
+    shape: Shapes = None,
+    input: Inputs = None,
+    trust: Trust = False,
     device: DeviceOfRecords = None,
     as_json: AsJson = False,
 ) -> None:
@@ -74,6 +82,8 @@ def show(
 
     if plot and not sustained:
         raise UsageError("--plot draws sustained runs", hint="add --sustained")
+    if (model or shape or input) and not diverge:
+        raise UsageError("--model, --shape and --input say what --diverge runs", hint="add --diverge")
 
     def asked_for(case: str) -> bool:
         return wanted(case, [glob] if glob else None)
@@ -95,9 +105,11 @@ def show(
 
         show_kernels(chosen, as_json)
     elif diverge:
+        from harness.cases.model import models_given
         from harness.cli.diverge import show_divergence
 
-        show_divergence(chosen, suite, device, as_json)
+        models = models_given(model or (), shape or (), input or (), trust=trust)
+        show_divergence(chosen, suite, models, device, as_json)
     elif as_json:
         out_whole(json_array(chosen))
     elif len(chosen) == 1:

@@ -11,7 +11,7 @@ from typing import Any
 from device_runner.failures import SetupMissing
 from harness.ops.plan import MODES
 from harness.ops.result import Verdict
-from harness.tables import markdown_table, table
+from harness.tables import table
 
 Plain = Mapping[str, Any]
 """One cell, as `harness.ops.run.Found.plain` has it, with `tvm`, the release that compiled it."""
@@ -147,10 +147,10 @@ class Coverage:
         ]
         for grid in self.grids():
             parts += [f"## {grid.title}"] if grid.title else []
-            parts.append(markdown_table(grid.rows, grid.headers))
+            parts.append(_unpadded(grid.rows, grid.headers))
         if found := self.findings():
             escaped = [[_as_markdown(cell) for cell in row] for row in found]
-            parts += ["## What is not right", markdown_table(escaped, self.finding_headers)]
+            parts += ["## What is not right", _unpadded(escaped, self.finding_headers)]
         return "\n\n".join(parts)
 
     def html(self, facts: Mapping[str, str]) -> str:
@@ -179,6 +179,11 @@ def _marks(row: Mapping[Column, Counter[Verdict]], columns: Sequence[Column]) ->
     for column in columns:
         found = row.get(column, Counter())
         yield " ".join(f"{mark}{found[verdict]}" for verdict, mark in MARKS.items() if found[verdict]) or "-"
+
+
+def _unpadded(rows: Iterable[Sequence[str]], headers: Sequence[str]) -> str:
+    """A table in Markdown without blanks to align its columns, which would make the page more than twice as long."""
+    return "\n".join(f"| {' | '.join(row)} |" for row in (headers, ["---"] * len(headers), *rows))
 
 
 def _as_markdown(text: str) -> str:
