@@ -93,7 +93,7 @@ def set_the_scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calibrated = {case: sessions(10, 16, case=case) for case in CASES}
     monkeypatch.setattr("harness.cli.calibrate._sessions", lambda *_: calibrated)
     monkeypatch.setattr("harness.cli.run._on_one", lambda *_: _Results([restless, wrong], good[:1]))
-    monkeypatch.setattr("harness.workbench.open_workbench", lambda *_: nullcontext(_bench(tmp_path)))
+    monkeypatch.setattr("harness.workbench.open_workbench", lambda *_, **__: nullcontext(_bench(tmp_path)))
     monkeypatch.setattr("harness.quirks.ask.ask", lambda _quirk: ProbeAnswer(Presence.PRESENT, "it is there, " * 9))
     kept = PhoneRuntime("0123456789abcdef", "arm64-v8a", "0.27.0.post1", (), 0.0, tmp_path / "cache" / "artifacts")
     monkeypatch.setattr("device_runner.runtimes.phone.RuntimeStore.entries", lambda _self: [kept])
