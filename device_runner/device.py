@@ -234,6 +234,13 @@ class Program(Protocol):
     def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         """`repeat` samples of one inference each, as the sum of kernel times on a profiling queue."""
 
+    def batches(self, size: int, repeat: int, *, timeout_s: float) -> tuple[list[float], list[float]]:
+        """Wall ms of one inference by `repeat` batches of `size`, enqueued with one synchronisation at the end, and by
+        as many with a synchronisation after each inference; the two kinds take turns. Answers stay on the device.
+
+        Raises `RigFailure` where that cannot be timed.
+        """
+
     def launches(self, repeat: int, *, timeout_s: float) -> list[list[Launch]]:
         """The kernels of each of `repeat` inferences on the inputs of the last `run`, in the order they were launched.
 

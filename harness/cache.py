@@ -62,6 +62,7 @@ KINDS = (
     Kind("isa_kernels", "what Mesa's compiler made of kernels"),
     Kind("probe", "what asks a device's OpenCL, compiled for its kind of processor"),
     Kind("peaks", "what a device can do at best, as measured on it"),
+    Kind("bundles", "the manifest of a bundle that was packed here"),
     Kind("record_indexes", "where the records of a file are"),
     Kind("identities", "who this device was when it was last opened"),
     Kind(DEVICES, "the files of a device of this host, with what was pushed to it"),

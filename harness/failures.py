@@ -5,7 +5,9 @@ Continues the tree of `device_runner.failures`: one line, a hint, evidence, and 
 
 from __future__ import annotations
 
-from device_runner.failures import Failure
+from collections.abc import Mapping
+
+from device_runner.failures import Failure, RigFailure
 
 
 class UsageError(Failure):
@@ -54,3 +56,20 @@ class CompileTimeout(CompileFailure):
     """The compiler did not end within its deadline."""
 
     outcome = "compile-timeout"
+
+
+_REVIVED: tuple[type[Failure], ...] = (
+    CompileFailure,
+    CompilerCrash,
+    CompileTimeout,
+    ModelError,
+    OracleNotFinite,
+)
+
+
+def revived(told: Mapping[str, str]) -> Failure:
+    """A failure that another process wrote down, as the class whose outcome it names."""
+    for kind in _REVIVED:
+        if kind.outcome == told["outcome"]:
+            return kind(told["message"], hint=told["hint"], evidence=told["evidence"])
+    return RigFailure(told["message"], hint=told["hint"], evidence=told["evidence"])

@@ -19,12 +19,13 @@ import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
-
-from filelock import FileLock, Timeout
+from typing import TYPE_CHECKING, Any
 
 from device_runner.disk import disk_full
 from device_runner.failures import RigFailure
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 
 def cache_root() -> Path:
@@ -85,6 +86,8 @@ class Store:
         Ask `find` again inside: another run may have made it while this one waited. Raises RigFailure after
         `timeout_s`, or when the disk refuses, DiskFull if it is full.
         """
+        from filelock import Timeout
+
         try:
             with self._lock(key, timeout_s):
                 scratch = self.folder / f".{key}.{uuid.uuid4().hex[:8]}"
@@ -106,6 +109,8 @@ class Store:
             ) from error
 
     def _lock(self, key: str, timeout_s: float) -> FileLock:
+        from filelock import FileLock
+
         locks = self.folder / ".locks"
         locks.mkdir(parents=True, exist_ok=True)
         return FileLock(locks / f"{key}.lock", timeout=timeout_s)

@@ -43,7 +43,7 @@ fmin fmod hypot ldexp lgamma log log10 log1p log2 nearbyint pow remainder rint r
 tgamma trunc
 """
 _CODE = "abort bzero free malloc memcmp memcpy memmove memset"
-_PROBE = "calloc getauxval mprotect realloc strcmp strlen strncmp strrchr strstr"
+_PROBE = "calloc clock_gettime getauxval mprotect realloc strcmp strlen strncmp strrchr strstr"
 _C = frozenset(f"{_CODE} {_PROBE}".split())
 _DL = frozenset({"dl_iterate_phdr", "dladdr", "dlopen", "dlsym"})
 """In bionic's libdl.so; in glibc before 2.34 libdl.so.2 has all but the first, which its libc always has."""

@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from device_runner.deadline import Deadline
-from device_runner.failures import DeviceCrash, Hang, PathFailure
-from device_runner.runtimes.probe import Answer, BadAnswer, Probe, answer_of, launches_of, peaks_of
+from device_runner.failures import DeviceCrash, Hang, PathFailure, RigFailure
+from device_runner.runtimes.probe import Answer, BadAnswer, Probe, answer_of, batches_of, launches_of, peaks_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,6 +79,48 @@ class SessionProbe:
         if dropped:
             raise BadAnswer(f"there was no room for {dropped} launches")
         return launches
+
+    def require_watching(self, deadline: Deadline) -> None:
+        """Begin to keep launches of kernels. Raises `RigFailure` where they cannot be seen."""
+        if not self.watch_kernels(deadline):
+            why = self.lacking or "TVM's runtime launches them in a way that it does not see"
+            raise RigFailure(f"kernels cannot be watched: {why}", hint="`adreno-bench doctor --device` looks")
+
+    def inferences(self, repeat: int, deadline: Deadline) -> list[list[Launch]]:
+        """The launches since `require_watching`, as so many inferences. Raises `RigFailure` if they are not alike."""
+        try:
+            seen = self.launches(deadline)
+        except BadAnswer as bad:
+            raise RigFailure(f"what the probe saw of kernels makes no sense: {bad}") from bad
+        each, rest = divmod(len(seen), repeat)
+        inferences = [seen[start : start + each] for start in range(0, repeat * each, each or 1)]
+        if rest or len({tuple(launch.kernel for launch in one) for one in inferences}) > 1:
+            raise RigFailure(f"{len(seen)} launches of kernels are not {repeat} inferences that are alike")
+        return inferences
+
+    def batches(
+        self, machine: Any, entry: str, size: int, repeat: int, deadline: Deadline
+    ) -> tuple[list[float], list[float]]:
+        """See `device.Program.batches`, on the inputs of the last run. Raises `RigFailure` without the probe."""
+        if self._loaded(deadline) is None:
+            raise RigFailure(f"batches cannot be timed without the probe: {self.lacking}")
+        with self._session.calling("timing batches of inferences", deadline.remaining_s):
+            told = bytes(self._module["batches"](machine, entry, size, repeat))
+        try:
+            return batches_of(told, repeat)
+        except BadAnswer as bad:
+            raise RigFailure(f"what the probe timed makes no sense: {bad}") from bad
+
+    def require_binaries(self, module: Any, deadline: Deadline) -> bytes:
+        """A module's OpenCL programs as the device compiled them; `RigFailure` without the probe.
+
+        TVM's own runtime returns them as a String, which RPC ends at its first zero byte: about one arrives.
+        """
+        binaries = self.program_binaries(module, deadline)
+        if binaries is None:
+            message = f"program binaries cannot be read without the probe: {self.lacking}"
+            raise RigFailure(message, hint="`adreno-bench doctor --device` looks")
+        return binaries
 
     def peaks(self, name: str, driver_version: str, deadline: Deadline) -> dict[str, float]:
         """What the device with this name and driver does at best, in bytes and operations per second; measured now.

@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import os
 import re
-import signal
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +33,7 @@ from device_runner.rpc_server.server import END_TIMEOUT_S, KILLED, Server, start
 from device_runner.runtimes.probe import BadAnswer, Probe
 from device_runner.session.probing import SessionProbe
 from device_runner.session.relay import Relay
-from device_runner.session.tvm_errors import failure_of
+from device_runner.session.tvm_errors import failure_of, how_ended
 from device_runner.transport.boot import boot_of
 
 if TYPE_CHECKING:
@@ -231,12 +230,12 @@ class RpcSession:
         """How the process on the device ended. What tells it may arrive a little after the connection broke."""
         for _ in Deadline(PROBE_TIMEOUT_S).attempts(0.02):
             if (code := self._server.process.code) is not None:
-                return _how_ended(code)
+                return how_ended(code)
             if self._server.process.ended:
                 break  # without a code: it is not the process that ended but the connection
             if worker := re.search(_WORKER_ENDED, self.log()):
                 status = int(worker[1])
-                return _how_ended(128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
+                return how_ended(128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status))
         return "closed the connection"
 
 
@@ -289,30 +288,21 @@ class RpcProgram:
         Raises `RigFailure` without the probe, or if what it saw are not `repeat` inferences that are all alike.
         """
         deadline, probe = Deadline(timeout_s), self._session.probe
-        if not probe.watch_kernels(deadline):
-            why = probe.lacking or "TVM's runtime launches them in a way that it does not see"
-            raise RigFailure(f"kernels cannot be watched: {why}", hint="`adreno-bench doctor --device` looks")
+        probe.require_watching(deadline)
         self.device_ms(repeat, timeout_s=deadline.remaining_s)
-        try:
-            seen = probe.launches(deadline)
-        except BadAnswer as bad:
-            raise RigFailure(f"what the probe saw of kernels makes no sense: {bad}") from bad
-        each, rest = divmod(len(seen), repeat)
-        inferences = [seen[start : start + each] for start in range(0, repeat * each, each or 1)]
-        if rest or len({tuple(launch.kernel for launch in one) for one in inferences}) > 1:
-            raise RigFailure(f"{len(seen)} launches of kernels are not {repeat} inferences that are alike")
-        return inferences
+        return probe.inferences(repeat, deadline)
+
+    def batches(self, size: int, repeat: int, *, timeout_s: float) -> tuple[list[float], list[float]]:
+        """One inference's ms in batches of `size` with one synchronisation each, and with one after each inference."""
+        machine, entry = self._vm.module, self._loadable.entry
+        return self._session.probe.batches(machine, entry, size, repeat, Deadline(timeout_s))
 
     def binaries(self, *, timeout_s: float) -> bytes:
         """The OpenCL programs as the device compiled them; `RigFailure` without the probe.
 
         TVM's own runtime returns them as a String, which RPC ends at its first zero byte: about one arrives.
         """
-        binaries = self._session.probe.program_binaries(self._library, Deadline(timeout_s))
-        if binaries is None:
-            message = f"program binaries cannot be read without the probe: {self._session.probe.lacking}"
-            raise RigFailure(message, hint="`adreno-bench doctor --device` looks")
-        return binaries
+        return self._session.probe.require_binaries(self._library, Deadline(timeout_s))
 
     def use_binaries(self, blob: bytes, *, timeout_s: float) -> None:
         """Take programs from `binaries` instead of compiling them."""
@@ -348,11 +338,3 @@ def _leaves(value: Any) -> Iterator[Any]:
             yield from _leaves(item)
     else:
         yield value
-
-
-def _how_ended(code: int) -> str:
-    """From an exit code as shells tell it: 128 + signal after a death by signal."""
-    try:
-        return f"died of {signal.Signals(code - 128).name}"
-    except ValueError:
-        return f"ended with code {code}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 
 from device_runner.failures import (
     EVIDENCE_LIMIT_BYTES,
@@ -65,3 +66,11 @@ def one_line(text: str) -> str:
         if line.strip():
             return line.strip()[:LINE_LIMIT]
     return "an error without a message"
+
+
+def how_ended(code: int) -> str:
+    """How a process ended, from its exit code as shells tell it: 128 + signal after a death by signal."""
+    try:
+        return f"died of {signal.Signals(code - 128).name}"
+    except ValueError:
+        return f"ended with code {code}"

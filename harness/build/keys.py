@@ -108,15 +108,21 @@ def sources(root: Path = ROOT) -> list[Path]:
     That is each module that the worker imports, at its top or inside a function, and what lies beside an imported
     package in a folder `src`: the C++ sources of a library that the worker loads.
     """
+    found = imported(root, [WORKER])
+    compiled = (file for init in found if init.name == "__init__.py" for file in init.parent.glob("src/**/*"))
+    return sorted({*found, *(file for file in compiled if file.is_file())})
+
+
+def imported(root: Path, modules: Iterable[str]) -> set[Path]:
+    """The files of ours that these modules import, at their top or inside a function, and their own."""
     found: set[Path] = set()
-    waiting = [WORKER]
+    waiting = list(modules)
     while waiting:
         for file in _files(root, waiting.pop()):
             if file not in found:
                 found.add(file)
                 waiting += _imports(file)
-    compiled = (file for init in found if init.name == "__init__.py" for file in init.parent.glob("src/**/*"))
-    return sorted({*found, *(file for file in compiled if file.is_file())})
+    return found
 
 
 def _files(root: Path, module: str) -> Iterator[Path]:

@@ -17,7 +17,7 @@ from harness.build.keys import compile_job, oracle_job, plain_inputs, range_job,
 from harness.build.link import host_triple, linker_version
 from harness.cases.case import Case, Precision
 from harness.cases.model import OnnxModel, model_name
-from harness.cases.plan import Budget, Job, Plan
+from harness.cases.plan import Budget, Job, Plan, unsupported
 from harness.cases.request import WORKED_AROUND, CompileRequest, QuirkPolicy
 from harness.cases.suite import Suite
 from harness.compiler.installed import tvm_version
@@ -99,18 +99,6 @@ def plan_case(
         reference=None if quick or sustain_s else reference_job(request),
         unsupported=unsupported(case, identity),
     )
-
-
-def no_half(identity: Identity) -> str:
-    """That a device lacks half precision; empty if it has it, or does not say."""
-    if identity.fp16 is not False:
-        return ""
-    return f"{identity.gpu or identity.serial} cannot compute in half precision (no cl_khr_fp16)"
-
-
-def unsupported(case: Case, identity: Identity) -> str:
-    """Why a device cannot run a case, as far as its identity alone says so; empty if it may."""
-    return no_half(identity) if case.precision is not Precision.FLOAT32 else ""
 
 
 def plan_oracle(suite: Suite, model: str, cache: Path) -> Job:

@@ -25,6 +25,7 @@ from harness.build.artifact import FAILURE, LIBRARY, MANIFEST, RESULT, STEP, Ans
 from harness.build.workers import GRACE_S, WORKER, Forked, FromNothing, Starter, Worker
 from harness.cases.plan import Job
 from harness.cases.suite import Limits
+from harness.failures import revived
 from harness.store import Store, sha256_of
 
 STDERR_TAIL_BYTES = 8_192
@@ -203,7 +204,7 @@ def _keep(job: Job, scratch: Path, evidence: str, seconds: float) -> None:
     if failure := result.get("failure"):
         failure["evidence"] = f"{evidence}\n{failure['evidence']}".strip()
         if failure["outcome"] not in KEPT:
-            raise _revive(failure)
+            raise revived(failure)
         (scratch / LIBRARY).unlink(missing_ok=True)
         (scratch / FAILURE).write_text(json.dumps(failure), encoding="utf-8")
     elif job.kind not in WITHOUT_LIBRARY:
@@ -213,28 +214,11 @@ def _keep(job: Job, scratch: Path, evidence: str, seconds: float) -> None:
     (scratch / "title").write_text(f"{job.title}\n", encoding="utf-8")
 
 
-_REVIVED: tuple[type[Failure], ...] = (
-    failures.CompileFailure,
-    failures.CompilerCrash,
-    failures.CompileTimeout,
-    failures.ModelError,
-    failures.OracleNotFinite,
-)
-
-
-def _revive(failure: dict[str, str]) -> Failure:
-    """The worker's failure, as the class whose outcome it names."""
-    for kind in _REVIVED:
-        if kind.outcome == failure["outcome"]:
-            return kind(failure["message"], hint=failure["hint"], evidence=failure["evidence"])
-    return RigFailure(failure["message"], hint=failure["hint"], evidence=failure["evidence"])
-
-
 def _read(job: Job, folder: Path, *, reused: bool) -> Artifact | Answers | Failure:
     """What an entry says. A damaged one is nobody's result: raises RigFailure."""
     try:
         if (folder / FAILURE).exists():
-            return _revive(json.loads((folder / FAILURE).read_text(encoding="utf-8")))
+            return revived(json.loads((folder / FAILURE).read_text(encoding="utf-8")))
         if job.kind in WITHOUT_LIBRARY:
             return Answers(folder, reused)
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from device_runner.device import ThermalLimits
-from harness.cases.case import Case
+from device_runner.device import Identity, ThermalLimits
+from harness.cases.case import Case, Precision
 
 
 @dataclass(frozen=True)
@@ -67,3 +67,15 @@ class Plan:
         if self.unsupported:
             return ()
         return (self.compile, self.oracle, *(job for job in (self.untuned, self.range, self.reference) if job))
+
+
+def no_half(identity: Identity) -> str:
+    """That a device lacks half precision; empty if it has it, or does not say."""
+    if identity.fp16 is not False:
+        return ""
+    return f"{identity.gpu or identity.serial} cannot compute in half precision (no cl_khr_fp16)"
+
+
+def unsupported(case: Case, identity: Identity) -> str:
+    """Why a device cannot run a case, as far as its identity alone says so; empty if it may."""
+    return no_half(identity) if case.precision is not Precision.FLOAT32 else ""

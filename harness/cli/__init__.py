@@ -51,6 +51,15 @@ COMMANDS = (
         "Show where the time of an inference goes: its kernels by time, and what makes the difference to another case.",
     ),
     Command(
+        "pack",
+        "Pack the suite for a machine that cannot be reached from here: what is built, the inputs, and what runs it "
+        "there.",
+    ),
+    Command(
+        "ingest",
+        "Check what a bundle's run wrote, and add it to the records, as if it had been run from here.",
+    ),
+    Command(
         "reduce",
         "Shrink a wrong or broken network to the smallest that fails alike, and write a folder that shows it.",
     ),

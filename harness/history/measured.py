@@ -19,8 +19,8 @@ from device_runner.failures import DeviceLost, Failure, Unsupported
 from device_runner.files import write_whole
 from device_runner.lifetime import die_with_parent
 from device_runner.registry import tell
-from harness.build.planner import unsupported
 from harness.cases.case import Case
+from harness.cases.plan import unsupported
 from harness.cases.request import QuirkPolicy
 from harness.cases.suite import Suite, load_suite
 from harness.history import environment

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from device_runner.disk import writing
@@ -26,15 +28,23 @@ def peaks_of(bench: Workbench, progress: Progress) -> Peaks:
     with suppress(OSError, ValueError):
         return Peaks.model_validate_json(file.read_bytes())
     progress.say("measuring what this device can do at best, once")
-    peaks = measured(bench.device)
-    with writing(bench.request.cache):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(file, peaks.model_dump_json().encode())
+    return keep_peaks(bench.request.cache, bench.device.identity.key, measured(bench.device))
+
+
+def measured(device: Device) -> Mapping[str, float]:
+    """Measure them, in a session of their own: bytes and operations per second, as the probe names them."""
+    with device.session({}, timeout_s=TIMEOUT_S) as session:
+        return session.opencl_peaks(timeout_s=TIMEOUT_S)
+
+
+def keep_peaks(cache: Path, identity_key: str, rates: Mapping[str, float]) -> Peaks:
+    """Keep what was measured on a device, here or where it is. Raises DiskFull."""
+    peaks = peaks_in_units(rates)
+    with writing(cache):
+        write_whole(cache / FOLDER / f"{identity_key}.json", peaks.model_dump_json())
     return peaks
 
 
-def measured(device: Device) -> Peaks:
-    """Measure them, in a session of their own."""
-    with device.session({}, timeout_s=TIMEOUT_S) as session:
-        rates = session.opencl_peaks(timeout_s=TIMEOUT_S)
+def peaks_in_units(rates: Mapping[str, float]) -> Peaks:
+    """What the probe measured, in the units that people read."""
     return Peaks(**{_UNITS[name]: rate / 1e9 for name, rate in rates.items() if name in _UNITS})

@@ -10,6 +10,7 @@ from device_runner.device import Device, Identity, Permission, Rung
 from device_runner.failures import Failure
 from device_runner.recovery import Recovery
 from harness.build.artifact import Answers, Artifact
+from harness.compiler.installed import harness_version, versions
 from harness.run.tuning import TuningStore
 
 Built = Mapping[str, Artifact | Answers | Failure]
@@ -19,6 +20,11 @@ Built = Mapping[str, Artifact | Answers | Failure]
 def new_id() -> str:
     """Text common to all records of one run and to those of no other."""
     return uuid.uuid4().hex[:12]
+
+
+def made_here() -> dict[str, str]:
+    """Installed releases of TVM, of tvm-ffi and of this harness, as a record names them. Raises SetupMissing."""
+    return {**versions(), "harness": harness_version()}
 
 
 @dataclass(frozen=True)
@@ -31,6 +37,8 @@ class Origin:
     as_shipped: bool
     run: str
     """The run's id."""
+    made_by: Mapping[str, str] = field(default_factory=made_here)
+    """Releases of TVM, of tvm-ffi and of this harness, by the names that they have in a record."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +53,15 @@ class Run:
     allowed: frozenset[Permission] = frozenset()
     """What may be done to a lost device beyond connecting it anew."""
     id: str = field(default_factory=new_id)
+    made_by: Mapping[str, str] = field(default_factory=made_here)
+    """What compiled and packed what is run: what is installed here, unless it came from elsewhere."""
     recovery: Recovery = field(default_factory=Recovery)
     """What is remembered of the device from case to case."""
 
     @property
     def origin(self) -> Origin:
         """What its records say of where they come from."""
-        return Origin(self.device.name, self.device.identity, self.as_shipped, self.id)
+        return Origin(self.device.name, self.device.identity, self.as_shipped, self.id, self.made_by)
 
     @property
     def rungs(self) -> Sequence[Rung]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from harness.run.record import Record
+if TYPE_CHECKING:
+    from harness.run.record import Record
 
 BUILDING = "building"
 

@@ -106,6 +106,14 @@ class Record(BaseModel):
     """Times of the reference kernel, by the device's timer."""
     slowed_ms: list[float] = []
     """The same with 1.3 times the turns, which has to look slower."""
+    batch: int | None = None
+    """Inferences of a batch; None if none were timed (`harness.run.enqueued`)."""
+    batched_ms: list[float] = []
+    """Of one inference, in batches with one synchronisation at the end of each. Never compared with other samples."""
+    synced_ms: list[float] = []
+    """The same with one synchronisation after each inference."""
+    launches: int | None = None
+    """Kernels that one inference launches, as the probe saw them."""
     init_ms: float | None = None
     first_run_ms: float | None = None
     max_abs_err: float | None = None
@@ -201,13 +209,14 @@ class RecordFile:
         except OSError as error:
             raise self._not_written(error) from error
 
-    def append(self, record: Record) -> None:
-        """Write one record durably. Raises RigFailure if the disk refuses it."""
+    def append(self, *records: Record) -> None:
+        """Write records durably. Raises RigFailure if the disk refuses it."""
+        lines = b"".join(record.line().encode() + b"\n" for record in records)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
             try:
-                _write_whole(file, self._separator(file) + record.line().encode() + b"\n")
+                _write_whole(file, self._separator(file) + lines)
                 os.fsync(file)
             finally:
                 os.close(file)
@@ -238,6 +247,17 @@ class RecordFile:
         A line that is not a record is skipped and named, never fatal. Raises RigFailure, UsageError.
         """
         return self.load_as(parse, begin)
+
+    def of_run(self, run: str) -> list[Record]:
+        """The records of one run; the others are not parsed. Raises RigFailure, UsageError."""
+        mark = run.encode()
+
+        def mine(line: bytes) -> Record:
+            if mark not in line:
+                raise NotARecord("of another run")
+            return parse(line)
+
+        return [record for record in self.load_as(mine).records if record.run == run]
 
     def load_as(self, parse: Callable[[bytes], T], begin: int = 0) -> Loaded[T]:
         """The same of what `parse` makes of a line: less than a record is read the sooner. It raises NotARecord."""

@@ -13,12 +13,9 @@ from device_runner.failures import DeviceFailure, DeviceLost, Failure, LinkFailu
 from harness.build.artifact import Artifact
 from harness.cases.case import Case
 from harness.cases.plan import Plan
-from harness.compiler.installed import harness_version, versions
 from harness.failures import OutOfRange
 from harness.run.context import Origin
 from harness.run.outcome import Outcome
-from harness.run.record import Record
-from harness.run.sustained import Collected
 from harness.run.timing import device_clock
 from harness.store import cache_root
 
@@ -27,7 +24,10 @@ if TYPE_CHECKING:
 
     from device_runner.device import Array, Identity, Program, Steadiness
     from harness.run.correctness import Accuracy
+    from harness.run.enqueued import Enqueued
+    from harness.run.record import Record
     from harness.run.reference import Reference
+    from harness.run.sustained import Collected
     from harness.run.timing import Timing
     from harness.run.top_one import TopOne
     from harness.run.tuning import Prepared, Proof
@@ -87,8 +87,7 @@ class Recording:
             "artifact": artifact,
             "quirks": quirks,
             "as_shipped": origin.as_shipped,
-            **versions(),
-            "harness": harness_version(),
+            **origin.made_by,
             "started_at": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
             "run": origin.run,
             "outcome": Outcome.OK,
@@ -103,7 +102,10 @@ class Recording:
         """The recording of a planned case."""
         made = cls(plan.case, origin, artifact=plan.compile.key, quirks=plan.quirks)
         made.note(quick=plan.budget.quick, model_changes=plan.changes)
-        made.collected = Collected(plan.budget.sustain_s) if plan.budget.sustain_s else None
+        if plan.budget.sustain_s:
+            from harness.run.sustained import Collected
+
+            made.collected = Collected(plan.budget.sustain_s)
         return made
 
     def __enter__(self) -> Self:
@@ -188,6 +190,10 @@ class Recording:
         clock = device_clock(self._known["path"]) if timing.device_ms else ""
         self.note(**vars(timing), device_clock=clock, **(vars(reference) if reference else {}))
 
+    def enqueued(self, enqueued: Enqueued | None) -> None:
+        """Add the samples of batches, if there are any."""
+        self.note(**(vars(enqueued) if enqueued else {}))
+
     def sustained(self, steadiness: Steadiness) -> None:
         """Add how the phone was around a sustained run: that heat slowed it is what was to be found out."""
         self.note(steadiness=dict(steadiness.facts))
@@ -195,8 +201,14 @@ class Recording:
     @property
     def record(self) -> Record:
         """The record of what is known."""
-        sustained = None if self.collected is None else self.collected.so_far
-        return Record.model_validate({**self._known, "sustained": sustained})
+        from harness.run.record import Record
+
+        return Record.model_validate(self.known)
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """What is known, by the names of the record's fields."""
+        return {**self._known, "sustained": None if self.collected is None else self.collected.so_far}
 
     def _has(self) -> str:
         """What the device does have, for whoever wonders why a case is unsupported."""

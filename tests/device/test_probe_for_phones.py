@@ -27,7 +27,16 @@ def test_it_needs_nothing_that_a_device_has_not(abi: str, libraries: set[str], s
     elf = read_elf(probe.library(sidecar_cache, abi))
     assert elf.machine == "EM_AARCH64"
     assert set(elf.needed) == {*libraries, "libtvm_ffi.so"}
-    names = {"describe", "count_programs", "programs", "program_binaries", "watch_kernels", "launches", "peaks"}
+    names = {
+        "describe",
+        "count_programs",
+        "programs",
+        "program_binaries",
+        "watch_kernels",
+        "launches",
+        "peaks",
+        "batches",
+    }
     assert elf.exported == {f"__tvm_ffi_{name}" for name in names}
     assert sorted(TRIPLES) == ["aarch64", "arm64-v8a"]
 

@@ -40,6 +40,10 @@ class FakeProgram:
         self.device.met("device")
         return [1.5] * repeat
 
+    def batches(self, size: int, repeat: int, *, timeout_s: float) -> tuple[list[float], list[float]]:
+        self.device.met("batches")
+        return [1.6] * repeat, [1.9] * repeat
+
     def launches(self, repeat: int, *, timeout_s: float) -> list[list[Launch]]:
         self.device.met("launches")
         one = Launch("fused_conv2d_kernel", (64, 1, 1), (16, 1, 1), 0, 10, 100, 1_500_100)

@@ -52,6 +52,7 @@ def everything(root: Path) -> set[tuple[str, str]]:
         "harness",
         "bisect",
         "record_indexes",
+        "bundles",
         "isa_toolchains",
         "isa_kernels",
     ):

@@ -19,10 +19,9 @@ from device_runner.device import Identity, Rung, Steadiness
 from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, KernelBuildFailure, RigFailure
 from harness.build.artifact import LABELLED, OTHER_OUTPUTS, RANGE, Answers, Artifact
 from harness.build.oracle import save_arrays
-from harness.build.planner import unsupported
 from harness.build.pool import Builder
 from harness.cases.case import Case, Precision
-from harness.cases.plan import Job, Plan
+from harness.cases.plan import Job, Plan, unsupported
 from harness.failures import CompilerCrash, OracleNotFinite
 from harness.run.context import Built, Run
 from harness.run.outcome import ExitCode, Outcome, Owner, exit_code

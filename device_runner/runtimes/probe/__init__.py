@@ -5,7 +5,7 @@ TVM has there. It is pushed and loaded like any artifact, and registers nothing.
 """
 
 from device_runner.runtimes.probe.answer import Answer, BadAnswer, OpenCLDevice, answer_of, plain
-from device_runner.runtimes.probe.launches import launches_of, peaks_of
+from device_runner.runtimes.probe.launches import batches_of, launches_of, peaks_of
 from device_runner.runtimes.probe.library import ENDING, library
 from device_runner.runtimes.probe.source import Probe
 
@@ -16,6 +16,7 @@ __all__ = [
     "OpenCLDevice",
     "Probe",
     "answer_of",
+    "batches_of",
     "launches_of",
     "library",
     "peaks_of",

@@ -1,4 +1,4 @@
-"""What the probe tells of kernel launches and of peaks. It comes from the device, so it is checked and not trusted."""
+"""What the probe tells of launches, batches and peaks. It comes from the device, so it is checked and not trusted."""
 
 from __future__ import annotations
 
@@ -38,3 +38,15 @@ def peaks_of(text: bytes) -> dict[str, float]:
         return {str(name): float(rate) for name, rate in told.items() if name != "problem" and rate}
     except (ValueError, TypeError, AttributeError) as error:
         raise BadAnswer(f"{type(error).__name__}: {error}") from error
+
+
+def batches_of(text: bytes, repeat: int) -> tuple[list[float], list[float]]:
+    """Read what `batches` returned: ms of an inference, in batches and each waited for. Raises BadAnswer."""
+    try:
+        told = json.loads(text.decode(errors="replace"))
+        batched, synced = ([float(ns) / 1e6 for ns in told[kind]] for kind in ("batched_ns", "synced_ns"))
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise BadAnswer(f"{type(error).__name__}: {error}") from error
+    if not len(batched) == len(synced) == repeat or min(*batched, *synced) <= 0:
+        raise BadAnswer(f"{len(batched)} and {len(synced)} times of {repeat} batches")
+    return batched, synced

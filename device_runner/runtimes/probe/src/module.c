@@ -3,6 +3,7 @@
 #include <string.h>
 #include <tvm/ffi/c_api.h>
 
+#include "batches.h"
 #include "describe.h"
 #include "kernels.h"
 #include "peaks.h"
@@ -137,5 +138,26 @@ EXPORT int __tvm_ffi_program_binaries(void* self, const TVMFFIAny* args, int32_t
     code = refuse("opencl.GetPreCompiledPrograms returned neither a String nor Bytes");
   }
   release_value(&binaries);
+  return code;
+}
+
+/// (virtual machine, entry, size, repeat) -> Bytes: what `time_batches` says.
+EXPORT int __tvm_ffi_batches(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* result) {
+  TVMFFIAny invoke;
+  Text json = {0};
+  (void)self;
+  memset(&invoke, 0, sizeof(invoke));
+  const char* entry = count == 4 ? text_of(&args[1]) : NULL;
+  if (entry == NULL || args[0].type_index < kTVMFFIStaticObjectBegin || args[2].type_index != kTVMFFIInt ||
+      args[3].type_index != kTVMFFIInt || args[2].v_int64 < 1 || args[3].v_int64 < 1 ||
+      args[3].v_int64 > MOST_BATCHES) {
+    return refuse("batches takes a virtual machine, the name of an entry, a size, and how many to time");
+  }
+  if (function_of(&args[0], "invoke_stateful", &invoke) != 0) return -1;
+  if (invoke.type_index != kTVMFFIFunction) return refuse("the module is no virtual machine");
+  const int code = time_batches(invoke.v_obj, entry, args[2].v_int64, args[3].v_int64, &json);
+  release_value(&invoke);
+  if (code == 0) return return_text(&json, result);
+  text_free(&json);
   return code;
 }

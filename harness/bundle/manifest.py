@@ -1,0 +1,194 @@
+"""The manifest of a bundle: what is in it, as plain values. Also read on the target, where there is no pydantic."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from device_runner.device import Loadable
+from device_runner.failures import Failure
+from harness.build.artifact import Answers, Artifact, Compiled
+from harness.cases.case import Case
+from harness.cases.plan import Budget, Job, Plan
+from harness.failures import UsageError, revived
+
+SCHEMA = 1
+MANIFEST = "manifest.json"
+RUNNER = "run.pyz"
+LARGEST_MANIFEST_BYTES = 64 << 20
+
+
+class Turn(NamedTuple):
+    """One session: a case of a build."""
+
+    build: str
+    case: str
+
+
+@dataclass(frozen=True)
+class PackedLibrary:
+    """An artifact in a bundle."""
+
+    key: str
+    library: str
+    """Its file; empty if there is none."""
+    size_bytes: int = 0
+    compiled: Mapping[str, Any] = field(default_factory=dict)
+    failure: Mapping[str, str] = field(default_factory=dict)
+    """What the compiler said instead: outcome, message, hint and evidence."""
+
+
+@dataclass(frozen=True)
+class PackedCase:
+    """One case of a build: its plan, and what was built for it."""
+
+    case: str
+    artifact: PackedLibrary
+    answers: str
+    """Key of the oracle's answers, and the folder that they lie in, below `answers`."""
+    quirks: Sequence[str]
+    relative_tolerance: float
+    budget: Mapping[str, Any]
+    changes: Sequence[str] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
+    """Why there are no answers."""
+    range: str = ""
+    """Key of what tells whether half precision can hold the network's numbers; beside the answers."""
+    reference: PackedLibrary | None = None
+
+
+@dataclass(frozen=True)
+class Build:
+    """The cases as one compiler and harness made them."""
+
+    made_by: Mapping[str, str]
+    """Releases: `tvm`, `ffi`, `harness`."""
+    as_shipped: bool
+    libraries: Sequence[str]
+    """Files to load, in this order: tvm-ffi's first."""
+    loader: str
+    """An OpenCL loader for a machine that has none; empty if there is none for it."""
+    probe: str
+    cases: Sequence[PackedCase]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """All that is in a bundle."""
+
+    kind: str
+    """Of the device: `linux-x86_64`, `linux-aarch64`."""
+    builds: Mapping[str, Build]
+    turns: Sequence[Turn]
+    files: Mapping[str, str]
+    """SHA-256 of every file but the manifest, by its path below the bundle's folder."""
+    schema: int = SCHEMA
+
+    def text(self) -> bytes:
+        """The file's content; its hash is the bundle's id."""
+        return json.dumps(asdict(self), indent=1, sort_keys=True).encode()
+
+    def packed(self, turn: Turn) -> PackedCase:
+        """The case of a turn."""
+        return next(one for one in self.builds[turn.build].cases if one.case == turn.case)
+
+
+def id_of(text: bytes) -> str:
+    """The id of the bundle with this manifest."""
+    return hashlib.sha256(text).hexdigest()
+
+
+def manifest_of(text: bytes) -> Manifest:
+    """Read a manifest. Raises UsageError for what is none, or one of another version."""
+    try:
+        told = json.loads(text)
+        if told["schema"] != SCHEMA:
+            raise UsageError(
+                f"the bundle is of version {told['schema']}, and this adreno-bench knows version {SCHEMA}",
+                hint="use the release of adreno-bench that packed it, or pack it again",
+            )
+        builds = {name: _build(build) for name, build in told["builds"].items()}
+        turns = tuple(Turn(str(build), str(case)) for build, case in told["turns"])
+        files = {_inside(path): str(digest) for path, digest in told["files"].items()}
+        manifest = Manifest(str(told["kind"]), builds, turns, files)
+        for turn in manifest.turns:
+            manifest.packed(turn)
+    except (ValueError, LookupError, TypeError, AttributeError, StopIteration) as error:
+        raise UsageError(
+            f"{MANIFEST} is none of adreno-bench's ({type(error).__name__}: {error})", hint="is it a bundle?"
+        ) from None
+    return manifest
+
+
+def _build(told: Mapping[str, Any]) -> Build:
+    cases = tuple(_case(one) for one in told["cases"])
+    libraries = [_inside(path) for path in told["libraries"]]
+    inside = {name: told[name] and _inside(told[name]) for name in ("loader", "probe")}
+    return Build(**{**told, **inside, "libraries": libraries, "cases": cases})
+
+
+def _case(told: Mapping[str, Any]) -> PackedCase:
+    reference = told["reference"] and _library(told["reference"])
+    Case.parse(told["case"])
+    return PackedCase(**{**told, "artifact": _library(told["artifact"]), "reference": reference})
+
+
+def _library(told: Mapping[str, Any]) -> PackedLibrary:
+    return PackedLibrary(**{**told, "library": told["library"] and _inside(told["library"])})
+
+
+def _inside(path: str) -> str:
+    """A path that stays below the bundle's folder. Raises ValueError for one that does not."""
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or ".." in pure.parts or str(pure) != path or "\\" in path:
+        raise ValueError(f"the path {path!r} leads out of the bundle")
+    return path
+
+
+def check_files(folder: Path, manifest: Manifest) -> None:
+    """Raise UsageError unless the bundle in a folder has all its files, as they were packed."""
+    for path, digest in manifest.files.items():
+        file = folder / path
+        if not file.is_file():
+            raise UsageError(f"{path} is missing in the bundle", hint="unpack it again")
+        if hashlib.sha256(file.read_bytes()).hexdigest() != digest:
+            raise UsageError(f"{path} is not what was packed", hint="copy the bundle again, or pack it again")
+
+
+def plan_of(packed: PackedCase) -> Plan:
+    """The plan of a packed case: its jobs are done, and only their keys matter."""
+    return Plan(
+        case=Case.parse(packed.case),
+        compile=Job("compile", packed.artifact.key, packed.case, {}),
+        oracle=Job("oracle", packed.answers, packed.case, {}),
+        quirks=tuple(packed.quirks),
+        relative_tolerance=packed.relative_tolerance,
+        budget=Budget(**packed.budget),
+        changes=tuple(packed.changes),
+        range=Job("range", packed.range, packed.case, {}) if packed.range else None,
+        reference=Job("reference", packed.reference.key, "reference kernel", {}) if packed.reference else None,
+    )
+
+
+def built_of(packed: PackedCase, folder: Path, digests: Mapping[str, str]) -> dict[str, Artifact | Answers | Failure]:
+    """What the plan's jobs came to, with files below a bundle's folder."""
+    answers: Answers | Failure = Answers(folder / "answers" / packed.answers, True)
+    built = {packed.artifact.key: _artifact(packed.artifact, folder, digests)}
+    built[packed.answers] = revived(packed.refused) if packed.refused else answers
+    if packed.range:
+        built[packed.range] = Answers(folder / "answers" / packed.range, True)
+    if packed.reference:
+        built[packed.reference.key] = _artifact(packed.reference, folder, digests)
+    return built
+
+
+def _artifact(packed: PackedLibrary, folder: Path, digests: Mapping[str, str]) -> Artifact | Answers | Failure:
+    if packed.failure:
+        return revived(packed.failure)
+    compiled = Compiled(**packed.compiled)
+    loadable = Loadable(folder / packed.library, digests[packed.library], compiled.vdevices)
+    return Artifact(packed.key, loadable, compiled, packed.size_bytes, True)

@@ -1,0 +1,295 @@
+"""Packing: everything is built for the kind of device, and laid out with its hashes."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import platform
+import re
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from device_runner.device import Identity
+from device_runner.disk import writing
+from device_runner.failures import Failure, SetupMissing
+from device_runner.files import write_whole
+from device_runner.installed_tvm import package_folder
+from device_runner.runtimes import opencl, probe
+from device_runner.runtimes.phone import RuntimeStore
+from device_runner.session.identification import LEAST_IMAGE
+from harness.build.artifact import INPUTS, LABELLED, OTHER_OUTPUTS, OUTPUTS, RANGE, Answers, Artifact
+from harness.build.keys import ROOT, imported
+from harness.bundle.archive import ending_of, unpack, write_archive
+from harness.bundle.manifest import (
+    MANIFEST,
+    RUNNER,
+    Build,
+    Manifest,
+    PackedCase,
+    PackedLibrary,
+    check_files,
+    id_of,
+    manifest_of,
+)
+from harness.bundle.schedule import one_after_the_other, turns_of
+from harness.cases.plan import Plan
+from harness.failures import UsageError
+from harness.run.context import Built, made_here
+from harness.workbench import Request
+
+HEAD, BASE = "head", "base"
+KEPT = "bundles"
+"""Folder of the cache with the manifests of what was packed here."""
+ENTRY = ("harness.bundle.target", "device_runner.direct.worker")
+_MAIN = "from harness.bundle.target import main\n\nmain()\n"
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of device that bundles are made for."""
+
+    name: str
+    abi: str
+    identity: Identity
+    """What artifacts are built for: as little as every device of the kind has."""
+
+
+def _least(kind: str, abi: str) -> Identity:
+    """A device of which nothing is known but its processor: images are as small as OpenCL allows."""
+    return replace(Identity(kind, "", abi=abi), **LEAST_IMAGE)  # type: ignore[arg-type]
+
+
+KINDS = {
+    "linux-x86_64": Kind("linux-x86_64", "x86_64", _least("local", "x86_64")),
+    "linux-aarch64": Kind("linux-aarch64", "aarch64", _least("phone", "aarch64")),
+}
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A bundle that was made."""
+
+    file: Path
+    id: str
+    manifest: Manifest
+    size_bytes: int
+
+    @property
+    def failures(self) -> list[PackedCase]:
+        """The cases that have no library."""
+        return [one for build in self.manifest.builds.values() for one in build.cases if one.artifact.failure]
+
+
+def pack(
+    request: Request,
+    kind: Kind,
+    built: Callable[[Sequence[Plan]], Built],
+    out: Path,
+    against: Path | None = None,
+    sessions: int = 1,
+) -> Packed:
+    """Make a bundle of a request's cases; with `against`, another bundle, its cases are the base.
+
+    `sessions` are those of each case, of each build. Raises UsageError, SetupMissing, DiskFull.
+    """
+    ending_of(out)
+    plans = request.plans(kind.identity)
+    if scheduled := [plan.case.id for plan in plans if plan.untuned]:
+        hint = "pack others: --case '*-untuned'"
+        raise UsageError(f"cases with tuned schedules cannot be packed: {', '.join(scheduled)}", hint=hint)
+    made = built(plans)
+    with tempfile.TemporaryDirectory(prefix="adreno-bench-") as scratch, writing(Path(scratch), out.parent):
+        folder = Path(scratch) / "bundle"
+        builds = {HEAD: _lay_out(folder, HEAD, request, kind, plans, made)}
+        if against:
+            builds = {BASE: _other(against, kind, folder), **builds}
+        write_runner(folder / RUNNER)
+        turns = turns_of(builds[BASE], builds[HEAD], sessions) if against else one_after_the_other(builds, sessions)
+        files = {file.relative_to(folder).as_posix(): _sha256(file) for file in _files(folder)}
+        manifest = Manifest(kind.name, builds, turns, files)
+        (folder / MANIFEST).write_bytes(manifest.text())
+        _remember(request.cache, manifest)
+        _place(folder, out)
+    size_bytes = out.stat().st_size if out.is_file() else sum(file.stat().st_size for file in _files(out))
+    return Packed(out, id_of(manifest.text()), manifest, size_bytes)
+
+
+def _lay_out(folder: Path, name: str, request: Request, kind: Kind, plans: Sequence[Plan], made: Built) -> Build:
+    """Copy a build's files below the bundle's folder."""
+    libraries, loader = _libraries(kind, request.cache)
+    prober = probe.library(request.cache, kind.abi)
+    return Build(
+        made_by=made_here(),
+        as_shipped=request.quirks.as_shipped,
+        libraries=[_copied(folder, file, f"lib/{name}/{file.name}") for file in libraries],
+        loader=_copied(folder, loader, f"lib/{name}/libOpenCL.so.1") if loader else "",
+        probe=_copied(folder, prober, f"lib/{name}/{prober.name}"),
+        cases=[_packed(folder, name, plan, made) for plan in plans],
+    )
+
+
+def _packed(folder: Path, name: str, plan: Plan, made: Built) -> PackedCase:
+    answers = made[plan.oracle.key]
+    for job, files in ((plan.oracle, (INPUTS, OUTPUTS, OTHER_OUTPUTS, LABELLED)), (plan.range, (RANGE,))):
+        found = made.get(job.key) if job else None
+        if job and isinstance(found, Answers):
+            for file in files:
+                if (found.folder / file).exists():
+                    _copied(folder, found.folder / file, f"answers/{job.key}/{file}")
+    ranged = plan.range is not None and isinstance(made.get(plan.range.key), Answers)
+    reference = plan.reference and made.get(plan.reference.key)
+    return PackedCase(
+        case=plan.case.id,
+        artifact=_library(folder, f"artifacts/{name}/{plan.case.id}.so", plan.compile.key, made[plan.compile.key]),
+        answers=plan.oracle.key,
+        refused=_told(answers) if isinstance(answers, Failure) else {},
+        quirks=list(plan.quirks),
+        relative_tolerance=plan.relative_tolerance,
+        budget=asdict(plan.budget),
+        changes=list(plan.changes),
+        range=plan.range.key if ranged and plan.range else "",
+        reference=_library(folder, f"artifacts/{name}/reference.so", plan.reference.key, reference)
+        if plan.reference and isinstance(reference, Artifact)
+        else None,
+    )
+
+
+def _library(folder: Path, place: str, key: str, made: Artifact | Answers | Failure) -> PackedLibrary:
+    if isinstance(made, Failure):
+        return PackedLibrary(key, "", failure=_told(made))
+    assert isinstance(made, Artifact)
+    return PackedLibrary(key, _copied(folder, made.loadable.library, place), made.size_bytes, asdict(made.compiled))
+
+
+def _told(failure: Failure) -> dict[str, str]:
+    said = {"message": failure.message, "hint": failure.hint, "evidence": failure.evidence}
+    return {"outcome": failure.outcome, **said}
+
+
+def _libraries(kind: Kind, cache: Path) -> tuple[list[Path], Path | None]:
+    """TVM's runtime for a kind of device, tvm-ffi first, and an OpenCL loader for it, if there is one here."""
+    if kind.abi != platform.machine():
+        return _of_runtime(RuntimeStore(cache).runtime_for(kind.abi).folder), None
+    tvm, ffi = package_folder("tvm") / "lib", package_folder("tvm_ffi") / "lib"
+    names = ("libtvm_runtime.so", "libtvm_runtime_extra.so")
+    found = [ffi / "libtvm_ffi.so", *(tvm / name for name in names if (tvm / name).exists())]
+    own = opencl.sidecar(cache) if opencl.needed() else opencl.own()
+    return [*found, *([own] if own not in found else [])], _loader()
+
+
+def _of_runtime(folder: Path) -> list[Path]:
+    """The libraries of a runtime that was brought for another kind of machine, in the order that they are loaded in."""
+    order = ("libtvm_ffi.so", "libtvm_runtime.so", "libtvm_runtime_extra.so", "libtvm_runtime_opencl.so")
+    found = [folder / name for name in order if (folder / name).exists()]
+    if [file.name for file in found[:2]] != list(order[:2]):
+        raise SetupMissing(
+            f"the runtime in {folder} has no libtvm_ffi.so and libtvm_runtime.so of their own",
+            hint="a bundle's runner loads these; build TVM's runtime as shared libraries (docs/phones.md)",
+        )
+    return found
+
+
+def _loader() -> Path | None:
+    """This host's OpenCL loader."""
+    try:
+        ctypes.CDLL("libOpenCL.so.1")
+    except OSError:
+        return None
+    mapped = re.search(r"\S*/libOpenCL\.so\S*", Path("/proc/self/maps").read_text(encoding="utf-8"))
+    return Path(mapped[0]).resolve() if mapped else None
+
+
+def write_runner(file: Path) -> None:
+    """The runner: our own modules as they are, found by following their imports, and filelock, in one Python file."""
+    spec = find_spec("filelock")
+    assert spec
+    assert spec.origin
+    lock = Path(spec.origin).parent
+    ours = {source.relative_to(ROOT): source for source in imported(ROOT, ENTRY)}
+    theirs = {source.relative_to(lock.parent): source for source in lock.glob("*.py")}
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(zipfile.ZipInfo("__main__.py", _EPOCH), _MAIN)
+        for name, source in sorted({**ours, **theirs}.items()):
+            entry = zipfile.ZipInfo(name.as_posix(), _EPOCH)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, source.read_bytes())
+
+
+def _other(source: Path, kind: Kind, folder: Path) -> Build:
+    """The build of another bundle, its files laid out as the base. Raises UsageError for one that cannot be that."""
+    with tempfile.TemporaryDirectory(prefix="adreno-bench-") as scratch:
+        there = source
+        if not source.is_dir():
+            there = Path(scratch)
+            unpack(source, there)
+        try:
+            manifest = manifest_of((there / MANIFEST).read_bytes())
+        except OSError as error:
+            raise UsageError(f"{source} is no bundle: {error}", hint="`adreno-bench pack` makes one") from None
+        check_files(there, manifest)
+        if manifest.kind != kind.name:
+            raise UsageError(f"{source} is for {manifest.kind}, not for {kind.name}", hint="pack both for one kind")
+        build = manifest.builds[HEAD]
+        for path in manifest.files:
+            if path != RUNNER and not path.startswith((f"lib/{BASE}/", f"artifacts/{BASE}/")):
+                _copied(folder, there / path, _as_base(path))
+    return replace(
+        build,
+        libraries=[_as_base(path) for path in build.libraries],
+        loader=_as_base(build.loader),
+        probe=_as_base(build.probe),
+        cases=[_case_as_base(one) for one in build.cases],
+    )
+
+
+def _case_as_base(packed: PackedCase) -> PackedCase:
+    reference = packed.reference and replace(packed.reference, library=_as_base(packed.reference.library))
+    artifact = replace(packed.artifact, library=_as_base(packed.artifact.library))
+    return replace(packed, artifact=artifact, reference=reference)
+
+
+def _as_base(path: str) -> str:
+    return re.sub(f"^(lib|artifacts)/{HEAD}/", rf"\1/{BASE}/", path)
+
+
+def _copied(folder: Path, source: Path, place: str) -> str:
+    file = folder / place
+    if not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, file)
+    return place
+
+
+def _place(folder: Path, out: Path) -> None:
+    """Put the bundle where it was asked for."""
+    if not ending_of(out):
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise UsageError(f"{out} is there already", hint="name another folder, or remove it")
+        shutil.copytree(folder, out, dirs_exist_ok=True)
+        return
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_archive(folder, out)
+
+
+def _remember(cache: Path, manifest: Manifest) -> None:
+    text = manifest.text()
+    write_whole(cache / KEPT / f"{id_of(text)[:24]}.json", text)
+
+
+def _files(folder: Path) -> Iterable[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def libraries_of(build: Build, files: Mapping[str, str]) -> dict[str, str]:
+    """SHA-256 of each case's library, by case; of those that have one."""
+    return {one.case: files[one.artifact.library] for one in build.cases if one.artifact.library}

@@ -1,0 +1,67 @@
+"""The verdict on a bundle with two builds, by the gate's own engine: the sessions were run in the order it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from harness.bundle.manifest import Turn
+from harness.bundle.pack import BASE, HEAD, libraries_of
+from harness.bundle.results import Results
+from harness.judge.compare import compare_sides
+from harness.judge.comparison import Comparison, Result
+from harness.judge.confirm import judge
+from harness.judge.in_turns import Measure
+from harness.judge.sides import SeriesKey, Side, sides_of
+from harness.judge.stats.pair import Rules
+from harness.judge.stats.turns import BLOCK, Arm
+from harness.run.record import Record
+
+
+def verdicts_of(results: Results, rules: Rules) -> Result:
+    """What became of each case from base to head. Nothing is run: `judge` takes the sessions in which they were run."""
+    first: dict[Turn, Record] = {}
+    later: dict[str, list[tuple[Turn, Record]]] = {}
+    for turn, record in results.taken:
+        if turn in first:
+            later.setdefault(turn.case, []).append((turn, record))
+        else:
+            first[turn] = record
+    base, head = (
+        sides_of(
+            [record.model_copy(update={"compiled_with": None}) for turn, record in first.items() if turn.build == name]
+        )
+        for name in (BASE, HEAD)
+    )
+    compared = compare_sides(base, head, rules, together=True)
+    most = min((len(kept) for kept in later.values()), default=0) + 2
+
+    def measurer(comparison: Comparison) -> Measure | str:
+        kept = later.get(comparison.key.case, [])
+        return _replayed(iter(kept)) if kept else "one session of each build was run"
+
+    return judge(compared, rules, measurer, max(BLOCK, most - most % BLOCK))
+
+
+def _sides(first: Mapping[Turn, Record], build: str) -> dict[SeriesKey, Side]:
+    """One build's first session of each case."""
+    mine = (record for turn, record in first.items() if turn.build == build)
+    return sides_of(record.model_copy(update={"compiled_with": None}) for record in mine)
+
+
+def _replayed(kept: Iterator[tuple[Turn, Record]]) -> Measure:
+    """What gives the sessions that were run, in their order, which is the one that they are asked for in."""
+
+    def measure(arm: Arm) -> Record:
+        turn, record = next(kept)
+        if turn.build != arm.value:
+            raise ValueError(f"the sessions of {turn.case} were run in another order than they are judged in")
+        return record
+
+    return measure
+
+
+def unchanged(results: Results) -> list[SeriesKey]:
+    """The cases of which both builds have the same library, byte for byte."""
+    base, head = (results.manifest.builds[name] for name in (BASE, HEAD))
+    there, here = (libraries_of(build, results.manifest.files) for build in (base, head))
+    return [SeriesKey("", case, head.as_shipped) for case, digest in here.items() if there.get(case) == digest]

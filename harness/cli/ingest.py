@@ -1,0 +1,81 @@
+"""`adreno-bench ingest`: what a bundle's run came to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsFile, RuleOptions, grouped
+
+if TYPE_CHECKING:
+    from harness.bundle.results import Results
+    from harness.run.record import RecordFile
+
+
+@grouped
+def ingest(
+    results: Annotated[
+        Path, typer.Argument(metavar="RESULTS", help="The folder that run.pyz wrote, or an archive of it.")
+    ],
+    rule: RuleOptions,
+    records: RecordsFile = DEFAULT_RECORDS,
+    bundle: Annotated[
+        Path | None,
+        typer.Option("--bundle", metavar="BUNDLE", help="The bundle that was run, if it was not packed on this host."),
+    ] = None,
+    partial: Annotated[bool, typer.Option("--partial", help="Take what there is of a run that was cut short.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check what a bundle's run wrote, and add it to the records, as if it had been run from here.
+
+    Refused is what was changed, is missing, twice, or of another bundle. Of a bundle with two builds it also says what
+    became of each case, with `gate`'s own engine: exit 1 if one is slower, 3 if one is wrong or broken.
+    """
+    from harness.bundle.results import read_results
+    from harness.bundle.verdict import verdicts_of
+    from harness.cli import verdicts
+    from harness.cli.screen import out, out_json, out_whole
+    from harness.cli.table import json_array, results_table
+    from harness.judge import comparison
+    from harness.run.outcome import exit_code
+    from harness.run.record import RecordFile
+    from harness.store import cache_root
+
+    file = RecordFile(records)
+    file.require_writable()
+    read = read_results(results, cache_root(), partial=partial, bundle=bundle)
+    _add(read, file)
+    _keep_peaks(read)
+    if len(read.manifest.builds) == 1:
+        (out_whole if as_json else out)(json_array(read.records) if as_json else results_table(read.records))
+        code = exit_code(record.outcome for record in read.records)
+    else:
+        result = verdicts_of(read, rule.rules)
+        if as_json:
+            out_json(verdicts.plain_result(result, [], []))
+        else:
+            told = verdicts.verdict_table(result.cases), verdicts.summary(result.fitness, [], [])
+            out("\n\n".join(text for text in (*told, verdicts.undecided(result)) if text))
+        code = comparison.exit_code(result)
+    if not as_json:
+        short = f"; {len(read.missing)} turns were not run" if read.missing else ""
+        out(f"\n{len(read.records)} records of bundle {read.bundle[:12]} are in {records}{short}")
+    raise typer.Exit(code)
+
+
+def _add(read: Results, file: RecordFile) -> None:
+    """Append the records that the file does not have: results may be taken in twice."""
+    kept = file.of_run(read.records[0].run) if read.records else []
+    have = {(record.case, record.artifact, record.started_at) for record in kept}
+    file.append(*(one for one in read.records if (one.case, one.artifact, one.started_at) not in have))
+
+
+def _keep_peaks(read: Results) -> None:
+    """Keep what the device does at best, for `adreno-bench profile`."""
+    from harness.profile.peaks import keep_peaks
+    from harness.store import cache_root
+
+    if read.peaks and read.records:
+        keep_peaks(cache_root(), read.records[0].identity_key, read.peaks)

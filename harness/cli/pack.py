@@ -1,0 +1,96 @@
+"""`adreno-bench pack`: a suite for a machine that cannot be reached from here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.options import AsJson, ModelOptions, grouped
+from harness.run.outcome import ExitCode
+
+if TYPE_CHECKING:
+    from harness.bundle.pack import Packed
+    from harness.cases.plan import Plan
+    from harness.run.context import Built
+
+
+class DeviceKind(str, Enum):
+    """The kinds of device that bundles are made for."""
+
+    LINUX_X86_64 = "linux-x86_64"
+    LINUX_AARCH64 = "linux-aarch64"
+
+
+@grouped
+def pack(
+    what: ModelOptions,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="A .tar.zst, .tar.gz or .tar file, or a folder, to make.")
+    ] = Path("bundle.tar.gz"),
+    device_kind: Annotated[
+        DeviceKind, typer.Option("--device-kind", help="The kind of machine that it is for.")
+    ] = DeviceKind.LINUX_X86_64,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            "--against",
+            metavar="BUNDLE",
+            help="Another bundle, of another release or commit say: its build is the base, and both run in turns.",
+        ),
+    ] = None,
+    sessions: Annotated[
+        int | None,
+        typer.Option(
+            "--sessions", min=1, max=64, help="Sessions of each case and build.", show_default="1, or 8 with --against"
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Pack the suite for a machine that cannot be reached from here: what is built, the inputs, and what runs it there.
+
+    Unpack it there, and `python3 run.pyz RESULTS` runs every case by the usual protocol. Needed are Python 3.10 or
+    newer with numpy, and an OpenCL driver. `adreno-bench ingest RESULTS` takes in what it wrote.
+    """
+    from harness.bundle.pack import KINDS, pack
+    from harness.cli.screen import Screen, out_json
+    from harness.cli.screen import out as tell
+    from harness.workbench import make_ready
+
+    request = what.request()
+    with Screen() as screen, request.builder(screen) as builder:
+        make_ready(request.paths, request.cache)
+
+        def built(plans: Sequence[Plan]) -> Built:
+            return builder.build(job for plan in plans for job in plan.jobs)
+
+        packed = pack(request, KINDS[device_kind.value], built, out, against, sessions or (8 if against else 1))
+    if as_json:
+        out_json(_plain(packed))
+    else:
+        tell(_said(packed))
+    raise typer.Exit(ExitCode.WRONG_OR_BROKEN if packed.failures else ExitCode.GOOD)
+
+
+def _said(packed: Packed) -> str:
+    """What was packed, and what to do with it."""
+    from harness.cli.table import size
+
+    turns, cases = len(packed.manifest.turns), len({turn.case for turn in packed.manifest.turns})
+    lines = [f"{packed.file}: {size(packed.size_bytes)}, {cases} cases, {turns} turns, bundle {packed.id[:12]}"]
+    lines += [f"{one.case} was not built: {one.artifact.failure['message']}" for one in packed.failures]
+    lines.append("unpack it there, run `python3 run.pyz RESULTS`, and give RESULTS to `adreno-bench ingest`")
+    return "\n".join(lines)
+
+
+def _plain(packed: Packed) -> dict[str, object]:
+    return {
+        "file": str(packed.file),
+        "bundle": packed.id,
+        "size_bytes": packed.size_bytes,
+        "turns": [list(turn) for turn in packed.manifest.turns],
+        "not_built": [one.case for one in packed.failures],
+    }
