@@ -29,11 +29,11 @@ from device_runner.session.tvm_errors import failure_of, how_ended
 if TYPE_CHECKING:
     from device_runner.device import Array, Launch
 
-CODE = "from device_runner.direct.worker import main; main()"
 END_TIMEOUT_S = 5.0
 DOWNLOAD_LIMIT_BYTES = 256 << 20
 OURS = str(Path(__file__).parents[2])
 """Where our packages are found: a folder, or the archive that we run from."""
+CODE = f"import sys; sys.path.insert(0, {OURS!r}); from device_runner.direct.worker import main; main()"
 
 
 @contextmanager
@@ -67,7 +67,7 @@ class DirectSession:
                 stdout=log,
                 stderr=log,
                 pass_fds=[theirs],
-                env={**os.environ, **_python_path(), **toggles},
+                env={**os.environ, **toggles},
                 start_new_session=True,
             )
         finally:
@@ -288,8 +288,3 @@ class _Module:
 
 class _Told(Exception):
     """An error that TVM raised in the process."""
-
-
-def _python_path() -> dict[str, str]:
-    """Our packages for the process, before whatever else it is told to find."""
-    return {"PYTHONPATH": os.pathsep.join(filter(None, (OURS, os.environ.get("PYTHONPATH"))))}

@@ -46,7 +46,7 @@ HEAD, BASE = "head", "base"
 KEPT = "bundles"
 """Folder of the cache with the manifests of what was packed here."""
 ENTRY = ("harness.bundle.target", "device_runner.direct.worker")
-_MAIN = "from harness.bundle.target import main\n\nmain()\n"
+_MAIN = "from harness.bundle.target import start\n\nstart()\n"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 

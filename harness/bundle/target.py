@@ -41,10 +41,15 @@ GOOD, USAGE, RIG_FAILURE = 0, 2, 4
 """As the exit codes of adreno-bench; what the turns found is told by `adreno-bench ingest`."""
 
 
-def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run the bundle that this file is part of."""
+def start() -> NoReturn:
+    """Begin as a program: a signal that ends it lets it end its processes."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda which, _: sys.exit(128 + which))
+    main()
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the bundle that this file is part of."""
     parser = argparse.ArgumentParser(prog="run.pyz", description="Run every case of this bundle on this machine.")
     parser.add_argument("results", nargs="?", default="results", help="the folder to write (default: results)")
     parser.add_argument("--bundle", default=str(Path(sys.argv[0]).resolve().parent), help=argparse.SUPPRESS)

@@ -76,6 +76,6 @@ def told(record: Record) -> str:
     batched, synced = statistics.median(record.batched_ms), statistics.median(record.synced_ms)
     text = f"{batched:.4g} ms in batches of {record.batch}, {synced:.4g} ms when each is waited for"
     each_us = launch_us(record.batched_ms, record.device_ms, record.launches)
-    if each_us is None:
-        return text
+    if each_us is None or each_us < 0:  # while kernels are timed they are slower than that
+        return f"{text}; {record.launches} launches" if record.launches else text
     return f"{text}; {record.launches} launches, of which each costs {each_us:.3g} µs beyond its kernel"

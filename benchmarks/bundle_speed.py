@@ -1,0 +1,58 @@
+"""What taking in a bundle's results takes: `python -m benchmarks.bundle_speed RESULTS [CASES]`.
+
+The turns of a results folder are written again and again, as if a bundle had so many cases (500), and taken in by
+`adreno-bench ingest` itself. Prints its processor time and the time by the clock.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import cycle, islice
+from pathlib import Path
+
+from harness.bundle.chain import DIGEST_DIGITS, TURN, TURNS, line_of
+from harness.bundle.manifest import MANIFEST, id_of
+
+
+def multiplied(source: Path, into: Path, count: int) -> None:
+    """Results of a bundle with so many turns."""
+    told = json.loads((source / MANIFEST).read_bytes())
+    lines = [json.loads(line[DIGEST_DIGITS + 1 :]) for line in (source / TURNS).read_bytes().splitlines()]
+    turns = list(islice(cycle(line for line in lines if line["kind"] == TURN), count))
+    told["turns"] = [turn["turn"] for turn in turns]
+    text = json.dumps(told, indent=1, sort_keys=True).encode()
+    (into / MANIFEST).write_bytes(text)
+    link = id_of(text)
+    with (into / TURNS).open("wb") as file:
+        for one in (*turns, *(line for line in lines if line["kind"] != TURN)):
+            line, link = line_of(one, link)
+            file.write(line)
+
+
+def main() -> None:
+    """Multiply, take in, print."""
+    source, count = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 500
+    with tempfile.TemporaryDirectory() as scratch:
+        many = Path(scratch) / "results"
+        many.mkdir()
+        multiplied(source, many, count)
+        command = ["ingest", str(many), "--bundle", str(many / MANIFEST), "--records", f"{scratch}/records.jsonl"]
+        began, before = time.monotonic(), os.times()
+        subprocess.run(
+            [sys.executable, "-c", "from harness.cli import main; main()", *command],
+            stdout=subprocess.DEVNULL,
+            check=False,
+        )
+        took, after = time.monotonic() - began, os.times()
+        processor = after.children_user - before.children_user + after.children_system - before.children_system
+        records = sum(1 for _ in (Path(scratch) / "records.jsonl").open("rb"))
+    sys.stdout.write(f"{records} records taken in: {processor:.2f} s of processor time, {took:.2f} s by the clock\n")
+
+
+if __name__ == "__main__":
+    main()
