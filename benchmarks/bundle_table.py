@@ -25,7 +25,7 @@ from harness.run.record import Record
 from harness.store import cache_root
 from harness.tables import markdown_table
 
-HEADERS = ("case", "outcome", "error / tolerance", "wall ms", "apart", "kernels ms", "batched ms", "launches")
+HEADERS: tuple[str, ...] = ("case", "outcome", "error / tolerance", "wall ms", "apart", "kernels ms", "batched ms", "launches")
 HEADERS += ("µs a launch", "of peak float32", "of peak copy")
 
 
