@@ -2,11 +2,11 @@
 
     python -m benchmarks.isa_correlation --write FOLDER     a suite of the networks that times were published of
     adreno-bench isa --suite FOLDER/suite.toml --gpu a630,a740,a750 --records FOLDER/isa.jsonl
-    adreno-bench isa --gpu a740 --records FOLDER/isa.jsonl --case '*-float32-untuned'  what the real GPU ran
+    adreno-bench isa --gpu a740 --records FOLDER/isa.jsonl --case '*-float32-untuned'
     python -m benchmarks.isa_correlation FOLDER/isa.jsonl
 
 Prints tables in Markdown. Published times are those of benchmarks/isa_published.csv: of phones that were not named,
-with tuned schedules of an earlier TVM. The real GPU is the NVIDIA H200 of docs/profile.md. All else is what was computed.
+with tuned schedules of an earlier TVM. The real GPU is docs/profile.md's NVIDIA H200, which ran the default suite.
 `rho` is Spearman's rank correlation: 1 if the order is the same. Beside it stand the pairs that are in another order.
 """
 
@@ -164,7 +164,7 @@ def _ranked(known: Iterable[Known], told: Mapping[tuple[str, str], Told], gpu: s
                 what.replace("_", " "),
                 len(pairs),
                 _rho(times, numbers),
-                f"{len(wrong)} of {many}: {'; '.join(wrong)}",
+                f"{len(wrong)} of {many}{': ' if wrong else ''}{'; '.join(wrong)}",
             )
 
 

@@ -77,7 +77,7 @@ def show(toolchain: Toolchain, sides: Sequence[Side], remarks: Sequence[str], pr
     parts = [_networks(sides)] if sides else []
     for side in sides:
         if side.before:
-            parts += ["\n".join(_words(side, profiles)), _differences(side, side.before)]
+            parts += filter(None, ["\n".join(_words(side, profiles)), _differences(side, side.before)])
     parts += [f"{side.head.case} on {side.head.gpu}: {_not_compared(side)}" for side in sides if _not_compared(side)]
     if not any(side.title for side in sides) and len({network.case for network in heads}) == 1:
         parts += [f"{network.gpu}\n\n{_kernels(network)}" for network in heads]
@@ -165,7 +165,7 @@ def _networks(sides: Sequence[Side]) -> str:
 
 def _words(side: Side, profiles: Sequence[Profile]) -> list[str]:
     """Which operators differ most, and what profiles of a real GPU say of them."""
-    if side.before is None:
+    if side.before is None or not compare(side.before, side.code):
         return []
     head = Build(side.head.case, side.head.case, side.code, work_of(side.head.artifact))
     base = Build(
