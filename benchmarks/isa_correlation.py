@@ -1,7 +1,7 @@
 """How far the machine code of an open compiler tells what is slower: ranks, against published times and a real GPU's.
 
     python -m benchmarks.isa_correlation --write FOLDER     a suite of the networks that times were published of
-    adreno-bench isa --suite FOLDER/suite.toml --gpu a630,a740,a750 --records FOLDER/isa.jsonl
+    adreno-bench isa --suite FOLDER/my.toml --gpu a630,a740,a750 --records FOLDER/isa.jsonl
     adreno-bench isa --gpu a740 --records FOLDER/isa.jsonl --case '*-float32-untuned'
     python -m benchmarks.isa_correlation FOLDER/isa.jsonl
 
@@ -81,8 +81,8 @@ def write(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "resnet34.onnx").write_bytes(resnet34().to_bytes())
     names = ", ".join(f'"{name}"' for name in (*MODELS, "resnet34.onnx"))
-    text = f'models = [{names}]\npaths = ["texture"]\nprecisions = ["float32", "float16"]\n'
-    (folder / "suite.toml").write_text(text, encoding="utf-8")
+    text = f'models = [{names}]\npaths = ["texture"]\nprecisions = ["float32", "float16"]\n[limits]\nbuild_s = 3600\n'
+    (folder / "my.toml").write_text(text, encoding="utf-8")
 
 
 @cache

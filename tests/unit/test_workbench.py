@@ -13,13 +13,14 @@ from fake_device import FakeDevice
 from waiting import LONG_S
 
 from device_runner import registry
+from device_runner.device import Identity
 from device_runner.failures import DeviceLost
 from device_runner.runtimes import host
 from harness.cases.case import Case
 from harness.cases.plan import Job
 from harness.cases.suite import Suite
 from harness.run.progress import Silent
-from harness.workbench import Request, open_workbench
+from harness.workbench import Request, open_to_build, open_workbench
 
 
 class FakeBuilder:
@@ -106,3 +107,14 @@ def test_what_is_built_ends_with_a_device_that_cannot_be_had(
     ):
         pass
     assert builder.closed.is_set()
+
+
+def test_what_is_built_without_a_device_is_for_the_image_limits_of_every_adreno(
+    request_tiny: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("device_runner.registry.open_device", lambda *_, **__: pytest.fail("opened a device"))
+    monkeypatch.setattr("harness.workbench.make_ready", lambda *_: None)
+    with open_to_build(request_tiny, "none", Silent()) as drawn:
+        (plan, *_) = drawn.plans
+    assert (drawn.identity.image2d_max_width, drawn.identity.image_max_array_layers) == (16384, 2048)
+    assert plan.compile.key == request_tiny.plans(Identity("phone", "abc", abi="x86_64"))[0].compile.key
