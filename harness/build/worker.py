@@ -36,7 +36,7 @@ def main(job_file: Path, parent: int | None = None) -> int:
     except MemoryError as error:
         result = {"failure": _out_of_memory(job["memory_bytes"], error)}
     except Exception as error:  # whatever it is, the harness has to know
-        if "bad_alloc" in str(error):
+        if any(sign in str(error) for sign in _NO_MEMORY):
             result = {"failure": _out_of_memory(job["memory_bytes"], error)}
         else:
             result = {"failure": _describe(error, out)}
@@ -92,6 +92,8 @@ def _candidate(job: dict[str, Any], out: Path) -> dict[str, Any]:
     return dataclasses.asdict(build_candidate(request, functions, job["name"], job["seed"], job["trace"], out))
 
 
+_NO_MEMORY = ("bad_alloc", "failed to map segment")
+"""What an error says that came of the limit on memory; the second is a library's that could not be loaded any more."""
 _JOBS = {
     "compile": _compile,
     "oracle": _answer,

@@ -31,7 +31,7 @@ def complaint_of(facts: Mapping[str, Any], untuned: object) -> str:
     if isinstance(untuned, Failure):
         return f"the build with TVM's own schedules, to compare with, failed: {untuned.message}"
     if not took:
-        why = f": {next(iter(refused.values()))}" if refused else ", so the file is of other networks"
+        why = f": {next(iter(refused.values()))}" if refused else ": it has none for this network on this path"
         return f"no task of it took a schedule of the file{why}"
     if not facts["changed"]:
         return f"{len(took)} tasks took a schedule of the file, and their kernels are the same as without"

@@ -119,7 +119,7 @@ class Stand:
 
 def repeats(ms: float) -> int:
     """How many inferences of so many ms are timed."""
-    return max(2, min(REPEAT, int(TIMED_MS / max(ms, 1e-3))))
+    return max(1, min(REPEAT, int(TIMED_MS / max(ms, 1e-3))))
 
 
 def kernels_ms(program: Program, repeat: int) -> float:

@@ -104,7 +104,7 @@ def _tune(plan: Plan, bench: Workbench, budget: Budget, out: Path, progress: Pro
     case, identity = plan.case, bench.device.identity
     if plan.unsupported:
         raise Unsupported(plan.unsupported)
-    with Workshop(plan, bench.builder) as workshop:
+    with Workshop(plan, bench.builder, bench.request.suite.limits) as workshop:
         progress.say(f"{case.id}: profiling the untuned network")
         told = workshop.tasks()
         operators, kernels_ms = profiled(plan, bench)

@@ -21,8 +21,8 @@ from harness.tune.stand import Given
 if TYPE_CHECKING:
     from harness.cases.plan import Plan
 
-LIMITS = Limits(build_s=60.0, build_memory_gb=8.0, run_s=60.0)
-"""A candidate takes a second; one that takes a minute is of no use."""
+LONGEST_S = 60.0
+"""Of a candidate's build. Most take a second; one that takes a minute is of no use."""
 
 Candidate = tuple[Task, int]
 """A task, and the seed of a schedule for it."""
@@ -31,8 +31,10 @@ Candidate = tuple[Task, int]
 class Workshop:
     """What is built for one network. A context manager: candidates and answers are gone when it ends."""
 
-    def __init__(self, plan: Plan, builder: Builder) -> None:
+    def __init__(self, plan: Plan, builder: Builder, limits: Limits) -> None:
+        """`limits` are the suite's."""
         self._plan = plan
+        self._limits = limits.model_copy(update={"build_s": min(LONGEST_S, limits.build_s)})
         self._builder = builder
         self._tasks = tasks_job(plan.compile)
         self._stack = ExitStack()
@@ -41,7 +43,7 @@ class Workshop:
 
     def __enter__(self) -> Workshop:
         folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="adreno-bench-tune-"))
-        self._candidates = self._stack.enter_context(Builder(Path(folder), LIMITS, forked=True))
+        self._candidates = self._stack.enter_context(Builder(Path(folder), self._limits, forked=True))
         return self
 
     def __exit__(self, *_: object) -> None:
