@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from harness.run.context import Run
     from harness.workbench import Workbench
 
+MOST_HOT = 3
+"""So many times in a row heat may slow the device down until the search ends; what was timed is taken back each time."""
 CHUNK = 8
 """Candidates that are built at once, and then run one after the other."""
 
@@ -54,16 +56,20 @@ class Tuner:
         self._workshop = workshop
         self._log = log
         self._say = say
+        self._too_hot = 0
+        """How many times in a row heat slowed the device down."""
 
     def search(self, search: Search, kernels_ms: float, budget: Budget) -> None:
         """Try candidates until the budget is spent. What was tried is kept as it happens, whatever ends it."""
         began, before = time.monotonic(), search.tried
         with Stand(self._run.device) as stand:
-            while count := min(CHUNK, budget.left(search.tried - before, began)):
+            while self._too_hot < MOST_HOT and (count := min(CHUNK, budget.left(search.tried - before, began))):
                 chunk = search.next(count)
                 if not chunk:
                     break
                 self._chunk(chunk, search, stand, kernels_ms)
+        if self._too_hot >= MOST_HOT:
+            self._say(f"stopped: heat slowed the device down {MOST_HOT} times in a row; let it cool, then go on")
 
     def _chunk(self, chunk: Sequence[Candidate], search: Search, stand: Stand, kernels_ms: float) -> None:
         """Build some candidates, and run them; the device is brought back if it is lost meanwhile."""
@@ -102,6 +108,7 @@ class Tuner:
                 self._say(told(search, trial, kernels_ms))
 
         _, steadiness = self._run.device.steadily(work, self._plan.thermal_limits)
+        self._too_hot = self._too_hot + 1 if steadiness.throttled else 0
         if steadiness.throttled:
             self._say(f"times taken back: {steadiness.why}")
             for trial in filter(lambda one: one.right, done):
