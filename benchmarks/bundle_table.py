@@ -25,8 +25,10 @@ from harness.run.record import Record
 from harness.store import cache_root
 from harness.tables import markdown_table
 
-HEADERS: tuple[str, ...] = ("case", "outcome", "error / tolerance", "wall ms", "apart", "kernels ms", "batched ms", "launches")
-HEADERS += ("µs a launch", "of peak float32", "of peak copy")
+HEADERS = (
+    *("case", "outcome", "error / tolerance", "wall ms", "apart", "kernels ms", "batched ms", "launches"),
+    *("µs a launch", "of peak float32", "of peak copy"),
+)
 
 
 def rows(read: Results) -> list[tuple[str, ...]]:
