@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from harness.workbench import Workbench
 
 MOST_HOT = 3
-"""So many times in a row heat may slow the device down until the search ends; what was timed is taken back each time."""
+"""So many times in a row heat may slow the device down before the end; each time what was timed is taken back."""
 CHUNK = 8
 """Candidates that are built at once, and then run one after the other."""
 
