@@ -45,6 +45,21 @@ def test_an_outlier_that_comes_back_is_no_step() -> None:
     assert history.outliers == (20, 30, 31)
 
 
+@pytest.mark.parametrize("first", [False, True], ids=["last", "first"])
+@pytest.mark.parametrize(("slow", "steps"), [(2, 0), (3, 0), (6, 1)])
+def test_where_one_in_ten_is_off_a_few_in_a_row_at_an_end_are_no_step(first: bool, slow: int, steps: int) -> None:
+    values = series(50, sd=0.004)
+    for index in (6, 15, 23, 31, 40):
+        values[index] *= 1.08
+    for index in range(slow):
+        values[index if first else -1 - index] *= 1.08
+    assert len(segment(values).steps) == steps
+
+
+def test_without_outliers_the_same_few_are_a_step() -> None:
+    assert len(segment(stepped(47, 3, 0.08)).steps) == 1
+
+
 def test_a_step_is_known_a_few_commits_after_it() -> None:
     assert not segment(stepped(40, 1, 0.08)).steps, "one point may yet come back"
     assert [step.index for step in segment(stepped(40, 5, 0.08)).steps] == [40]

@@ -38,7 +38,7 @@ just the wrong ones, and learned noise does not know of it."""
 T_ALLOWANCE = 0.85
 """Share of an error that is spent where there are several looks: boundaries of the normal statistic, made those of
 Student's t by its quantiles, let through up to a tenth more than they say (`python -m benchmarks.engine_settings`
-prints it, to within a twentieth)."""
+counts it)."""
 POWER = 0.95
 """Chance with which a change has to be found to count as one that can be seen."""
 

@@ -101,8 +101,8 @@ def segment(
         if noise is None or not noise.known or len(valid) < 2:
             return History(reasons=(f"{len(valid)} points; at least {FEWEST} are needed",))
         return History(tuple(_jumps(logs, valid, alpha, math.log1p(relevant), noise)))
-    kept, proposed = _kept_and_proposed(logs)
-    search = _Search(logs[kept], alpha, math.log1p(relevant), others)
+    away, kept, proposed = _sorted_out(logs)
+    search = _Search(logs[kept], away, alpha, math.log1p(relevant), others)
     return History(
         steps=tuple(_step(fit, p, valid[kept[cut]]) for cut, fit, p in search.certain(proposed)),
         outliers=tuple(valid[index] for index in np.setdiff1d(np.arange(len(logs)), kept)),
@@ -114,7 +114,7 @@ def resemblance(locations_ms: Sequence[float]) -> Resemblance:
     _, logs = _valid(locations_ms)
     if len(logs) < FEWEST:
         return UNKNOWN
-    kept, proposed = _kept_and_proposed(logs)
+    _, kept, proposed = _sorted_out(logs)
     return _own_resemblance(logs[kept], [0, *proposed, len(kept)])
 
 
@@ -125,11 +125,13 @@ def _valid(locations_ms: Sequence[float]) -> tuple[list[int], Array]:
     return valid, np.log(np.asarray([values[index] for index in valid], float))
 
 
-def _kept_and_proposed(logs: Array) -> tuple[NDArray[np.intp], list[int]]:
-    """The places of what is no outlier, and among those the places where steps may be."""
+def _sorted_out(logs: Array) -> tuple[Array, NDArray[np.intp], list[int]]:
+    """How far off each outlier is, the places of what is none, and among those the places where steps may be."""
     spread = max(_spread(logs), tick_of(logs) / 2)
-    kept = np.flatnonzero(~_outliers(logs, spread))
-    return kept, _proposed(logs[kept], spread)
+    away = _from_neighbours(logs)
+    far = np.abs(away) > OUTLIER * spread
+    kept = np.flatnonzero(~far)
+    return away[far], kept, _proposed(logs[kept], spread)
 
 
 def _own_resemblance(logs: Array, cuts: Sequence[int]) -> Resemblance:
@@ -160,15 +162,14 @@ def _spread(logs: Array) -> float:
     return robust.MAD_TO_SD * float(np.median(np.abs(np.diff(logs)))) / math.sqrt(2)
 
 
-def _outliers(logs: Array, spread: float) -> NDArray[np.bool_]:
-    """Points far from the median of their neighbourhood, which shrinks to stay symmetric at both ends."""
+def _from_neighbours(logs: Array) -> Array:
+    """How far points are from the median of their neighbourhood, which shrinks to stay symmetric at both ends."""
     middles = logs.copy()
     for reach in range(1, REACH + 1):
         width = 2 * reach + 1
         if len(logs) >= width:
             middles[reach : len(logs) - reach] = np.median(sliding_window_view(logs, width), axis=1)
-    found: NDArray[np.bool_] = np.abs(logs - middles) > OUTLIER * spread
-    return found
+    return np.asarray(logs - middles)
 
 
 def _proposed(logs: Array, spread: float) -> list[int]:
@@ -203,8 +204,8 @@ def _candidates(logs: Array, least: float) -> Iterator[tuple[float, int, int, in
 class _Search:
     """What is left of proposed cuts when every one has to be certain between its neighbours."""
 
-    def __init__(self, logs: Array, alpha: float, relevant: float, others: Resemblance) -> None:
-        self._logs, self._alpha, self._relevant, self._others = logs, alpha, relevant, others
+    def __init__(self, logs: Array, away: Array, alpha: float, relevant: float, others: Resemblance) -> None:
+        self._logs, self._away, self._alpha, self._relevant, self._others = logs, away, alpha, relevant, others
         self._known = others
 
     def certain(self, proposed: Sequence[int]) -> list[tuple[int, Fit, float]]:
@@ -248,7 +249,22 @@ class _Search:
         cuts[number] = begin + fit.cut
         share = (end - begin) / len(self._logs)
         p = fit.p if fit.p > self._alpha * share else max(fit.p, p_drawn(between, fit, self._others))
-        return fit, min(1.0, p / share)
+        return fit, min(1.0, max(p / share, *self._outliers_in_a_row(begin, end, fit)))
+
+    def _outliers_in_a_row(self, begin: int, end: int, fit: Fit) -> tuple[float, float]:
+        """The chance that what lies before or behind a step, up to an end of the series, is outliers in a row.
+
+        Where one session in ten is 5 % slower, the last two are now and then. Outliers are set aside before a step is
+        sought, so what is left of them knows nothing of how many there are.
+        """
+        count = len(self._logs) + len(self._away)
+        sides = ((begin == 0, fit.cut, -fit.shift), (end == len(self._logs), end - begin - fit.cut, fit.shift))
+
+        def chance(at_an_end: bool, points: int, shift: float) -> float:
+            alike = int((self._away * math.copysign(1, shift) > abs(shift) / 2).sum())
+            return float(((alike + 1) / (count + 1)) ** points) if at_an_end and alike else 0.0
+
+        return chance(*sides[0]), chance(*sides[1])
 
 
 def _step(fit: Fit, p: float, index: int) -> Step:
