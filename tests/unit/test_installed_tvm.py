@@ -21,7 +21,9 @@ STATED = '__version__ = version = "0.28.dev7+g0123abc"\n'
 
 @pytest.fixture(autouse=True)
 def _nothing_remembered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Each test has a Python of its own, in which no other TVM is found."""
+    """Each test has a Python of its own, in which no other TVM is found, nor was imported by a test before."""
+    for package in ("tvm", "tvm_ffi"):
+        monkeypatch.delitem(sys.modules, package, raising=False)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if "site-packages" not in entry])
     monkeypatch.delenv(installed_tvm.LIBRARY_PATH, raising=False)
     installed_tvm.version.cache_clear()

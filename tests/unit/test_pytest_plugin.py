@@ -19,6 +19,7 @@ from fake_records import a_record
 
 from device_runner.failures import DeviceLost, Hang, RigFailure
 from harness.cases.case import Case
+from harness.cases.plan import Plan, unsupported
 from harness.cases.suite import load_suite
 from harness.cli.gate import gate
 from harness.judge import baseline
@@ -60,9 +61,12 @@ class Rig:
         self.opened.append((device, list(cases)))
         if self.broken:
             raise self.broken
-        plans = {case: replace(a_plan(), case=Case.parse(case)) for case in cases}
+        plans = {case: self.planned(Case.parse(case)) for case in cases}
         run = Run(self.device, TuningStore(self.pytester.path), options.as_shipped, timed=False)
         yield CaseRunner(options, load_suite(options.suite), run, plans, things(self.pytester.path / "built"))
+
+    def planned(self, case: Case) -> Plan:
+        return replace(a_plan(), case=case, unsupported=unsupported(case, self.device.identity))
 
     def pytest(self, *arguments: str) -> pytest.RunResult:
         quick = [word for name in ("cacheprovider", "hypothesispytest", "benchmark") for word in ("-p", f"no:{name}")]
