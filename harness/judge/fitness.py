@@ -26,13 +26,20 @@ def fitness_of(base: Sides, head: Sides, changes: Mapping[SeriesKey, Change], ru
         was, now = (
             [p for key in changes if key.identity == identity for p in side[key].probes] for side in (base, head)
         )
-        probes |= {f"{what} on {identity}": _probe(of) for what, of in (("base", was), ("head", now)) if of}
+        probes |= _probes(f"base on {identity}", was) | _probes(f"head on {identity}", now)
         references[identity] = _reference_change(was, now, rules)
     return gauge(controls, probes, references)
 
 
+def _probes(where: str, of: Sequence[Probed]) -> dict[str, Probe]:
+    """One of each kernel that a side has: those of other turns, or of another compiler, last another time."""
+    kernels = dict.fromkeys(probed.kernel for probed in of)
+    names = {kernel: f"{where}, {kernel}" if len(kernels) > 1 else where for kernel in kernels}
+    return {name: _probe([probed for probed in of if probed.kernel == kernel]) for kernel, name in names.items()}
+
+
 def _probe(of: Sequence[Probed]) -> Probe:
-    """All sessions of one side, each sample counted."""
+    """All sessions of one kernel, each sample counted."""
     return Probe([ms for p in of for ms in p.reference_ms], [ms for p in of for ms in p.slowed_ms], FACTOR)
 
 

@@ -2,31 +2,48 @@
 
 Its time has nothing to do with any model. If it moved between two runs, the rig moved; if the one with more turns does
 not take longer, this rig cannot show that anything is slower. `harness.build.reference_kernel` makes the kernel.
+
+How many turns are long enough to be steady is found out once for a device: 25 us on a GPU that changes its clock lay
+between 23 and 47 us, and on a clock of 1 us a kernel of a few ticks is always or never slower. The number is a power of
+four and is kept, so that all sessions of a device do the same work.
 """
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from device_runner.failures import Failure
+from device_runner.failures import Failure, RigFailure
 from harness.build.artifact import Artifact
 from harness.build.reference_kernel import CRC
-from harness.cases.plan import Plan
+from harness.cases.plan import Budget, Plan
 from harness.run.context import Built, Run
+from harness.run.timing import warm_up
 
 if TYPE_CHECKING:
-    from device_runner.device import Array, Program, Session
+    from device_runner.device import Array, Device, Program, Session
 
 TURNS = 8192
+"""Where the search for a number of turns begins, and what records from before there was one have."""
+GROWTH, GROWN = 4, 5
+"""The number is the first by so many times that lasts long enough; it grows no more often than that."""
+LONG_MS, TICKS = 1.0, 100
+"""Long enough: so many ms, and so many ticks of the device's clock, which then rounds by less than a noise of 0.3 %."""
+TOO_LONG_MS = 5.0
+"""What lasts so long is taken in any case, lest a coarse clock make sessions wait: then ticks are part of its noise."""
+TRIED = (1.0, 1.013, 1.3)
+"""Shares of a number of turns that are timed to judge it: times that are nearly alike tell how long a tick is."""
 FACTOR = 1.3
 """How many times more turns the slowed one makes; docs/records.md says so of `slowed_ms`."""
 SAMPLES = 6
 """Of each."""
-ORDER = ((TURNS, SAMPLES // 2), (round(TURNS * FACTOR), SAMPLES), (TURNS, SAMPLES // 2))
-"""Turns and samples: the slowed one lies in the middle, so that a drifting clock makes it no slower or faster."""
+ORDER = ((1.0, SAMPLES // 2), (FACTOR, SAMPLES), (1.0, SAMPLES // 2))
+"""Share of the turns, and samples: the slowed one lies in the middle, so that a drifting clock makes it no slower or
+faster."""
 TIMEOUT_S = 20.0
 
 
@@ -47,6 +64,8 @@ class ReferenceKernel:
     artifact: Artifact
     binaries: Path
     """The device's own compilation of it, which would take longer than all samples."""
+    turns: int
+    """Of its loop: long enough on this device."""
 
     def measure(self, session: Session) -> Reference | None:
         """Time it in a session that has done its case; None if that fails, which is not the case's fault."""
@@ -54,11 +73,11 @@ class ReferenceKernel:
         try:
             program = session.load(self.artifact.loadable, timeout_s=TIMEOUT_S)
             program.use_binaries(self.binaries.read_bytes(), timeout_s=ends - time.monotonic())
-            taken = [_samples(program, turns, count, ends) for turns, count in ORDER]
+            taken = [_samples(program, round(share * self.turns), count, ends) for share, count in ORDER]
         except (Failure, OSError):
             return None
         before, slowed, after = taken
-        return Reference(kernel_of(self.artifact), before + after, slowed)
+        return Reference(kernel_of(self.artifact, self.turns), before + after, slowed)
 
 
 def prepare_reference(plan: Plan, built: Built, run: Run) -> ReferenceKernel | None:
@@ -69,9 +88,45 @@ def prepare_reference(plan: Plan, built: Built, run: Run) -> ReferenceKernel | N
     try:
         inputs = [_input(TURNS)]
         binaries = run.tunings.tuned("opencl", artifact.key, run.device, artifact.loadable, inputs, TIMEOUT_S)
+        source = f"{artifact.compiled.facts[CRC]:08x}"  # which releases share, so that they share the turns, too
+        turns = run.tunings.kept("reference turns", source, run.device, lambda: _found(run.device, artifact, binaries))
+        return ReferenceKernel(artifact, binaries, _turns_in(turns))
     except (Failure, OSError):
         return None
-    return ReferenceKernel(artifact, binaries)
+
+
+def _found(device: Device, artifact: Artifact, binaries: Path) -> bytes:
+    """How many turns are long enough on a device, as text, by a session of its own."""
+    ends = time.monotonic() + TIMEOUT_S
+    with device.session({}, timeout_s=TIMEOUT_S) as session:
+        program = session.load(artifact.loadable, timeout_s=TIMEOUT_S)
+        program.use_binaries(binaries.read_bytes(), timeout_s=ends - time.monotonic())
+        program.run([_input(TURNS)], timeout_s=ends - time.monotonic())
+        warm_up(program, Budget(timeout_s=TIMEOUT_S), time.monotonic)  # a GPU that has rested would seem slow
+        for turns in (TURNS * GROWTH**times for times in range(GROWN)):
+            plain, *others = (_samples(program, round(share * turns), SAMPLES, ends) for share in TRIED)
+            if long_enough(plain, [ms for other in others for ms in other]):
+                return str(turns).encode()
+    return str(TURNS * GROWTH**GROWN).encode()
+
+
+def long_enough(samples_ms: Sequence[float], others_ms: Sequence[float]) -> bool:
+    """Whether it lasts `LONG_MS` and `TICKS` ticks, of which `others_ms` tell, too; or too long to grow."""
+    shortest = min(samples_ms)
+    return shortest >= TOO_LONG_MS or shortest >= max(LONG_MS, TICKS * _tick_ms([*samples_ms, *others_ms]))
+
+
+def _tick_ms(samples_ms: Sequence[float]) -> float:
+    """The tick of the clock, as far as its samples tell: what all of them are multiples of, in whole nanoseconds."""
+    return math.gcd(*(round(1e6 * ms) for ms in samples_ms)) / 1e6
+
+
+def _turns_in(file: Path) -> int:
+    """The kept number. Raises RigFailure for what is none."""
+    text = file.read_text(encoding="utf-8", errors="replace")
+    if not text.isdecimal():
+        raise RigFailure(f"the kept number of turns is none: {text[:20]!r}", hint=f"remove {file.parent}")
+    return int(text)
 
 
 def _samples(program: Program, turns: int, count: int, ends: float) -> list[float]:
@@ -85,6 +140,6 @@ def _input(turns: int) -> Array:
     return np.array([turns], np.int32)
 
 
-def kernel_of(artifact: Artifact) -> str:
+def kernel_of(artifact: Artifact, turns: int) -> str:
     """Text that is the same for the same kernel and turns."""
-    return f"{artifact.compiled.facts[CRC]:08x}-{TURNS}"
+    return f"{artifact.compiled.facts[CRC]:08x}-{turns}"

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -259,12 +259,19 @@ class TuningStore:
 
         Raises RigFailure if a kept one is not what was kept.
         """
-        key = key_of({"path": path, "artifact": artifact, "identity": device.identity.key})
+        return self.kept(path, artifact, device, lambda: TUNERS[path].tune(device, loadable, inputs, timeout_s))
+
+    def kept(self, kind: str, artifact: str, device: Device, make: Callable[[], bytes]) -> Path:
+        """What is kept of this kind for an artifact on this device, made if there is none.
+
+        Raises RigFailure if it is not what was kept, and what `make` raises.
+        """
+        key = key_of({"path": kind, "artifact": artifact, "identity": device.identity.key})
         if self._store.find(key) is None:
             with self._store.making(key, LOCK_WAIT_S) as scratch:
-                (scratch / BLOB).write_bytes(TUNERS[path].tune(device, loadable, inputs, timeout_s))
+                (scratch / BLOB).write_bytes(make())
                 (scratch / SHA256).write_text(sha256_of(scratch / BLOB), encoding="utf-8")
-                (scratch / "title").write_text(f"{path} {artifact} on {device.identity.key}\n", encoding="utf-8")
+                (scratch / "title").write_text(f"{kind} {artifact} on {device.identity.key}\n", encoding="utf-8")
         folder = self._store.find(key)
         if folder is None or sha256_of(folder / BLOB) != (folder / SHA256).read_text(encoding="utf-8").strip():
             raise RigFailure(f"the kept tuning {key} is not what was kept", hint=f"remove {folder} and run again")

@@ -27,9 +27,11 @@ class FakeProgram:
     device: FakeDevice
     init_ms: float = 7.0
     pushed: Pushed = field(default_factory=lambda: Pushed("/data/local/tmp/x.so", 123))
+    inputs: Sequence[Any] = ()
 
     def run(self, inputs: Sequence[Any], *, timeout_s: float) -> tuple[list[Any], float]:
         self.device.met("run")
+        self.inputs = inputs
         return [ANSWER + self.device.error], 11.0
 
     def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
@@ -38,7 +40,7 @@ class FakeProgram:
 
     def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
         self.device.met("device")
-        return [1.5] * repeat
+        return [self.device.kernels_ms(self.inputs)] * repeat
 
     def batches(self, size: int, repeat: int, *, timeout_s: float) -> tuple[list[float], list[float]]:
         self.device.met("batches")
@@ -107,6 +109,9 @@ class FakeDevice:
         self.steps.append(step)
         if step in self.fails:
             raise self.fails[step]
+
+    def kernels_ms(self, inputs: Sequence[Any]) -> float:
+        return 1.5
 
     @contextlib.contextmanager
     def session(self, toggles: Toggles, *, timeout_s: float) -> Iterator[FakeSession]:

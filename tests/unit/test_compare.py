@@ -165,6 +165,15 @@ def test_the_reference_kernel_of_another_compiler_is_no_measure_of_the_rig() -> 
     assert result.cases[0].verdict is Verdict.SLOWER
 
 
+def test_kernels_of_other_turns_on_one_side_are_judged_each_by_itself() -> None:
+    base = probed(sessions(10), 5)
+    head = sessions(13, 6, seed=1, artifact="b")
+    several = [*probed(head[:4], 5), *probed(head[4:], 80, kernel="k of more turns")]
+    assert compare(base, several).fitness.fit
+    blind = [*probed(head[:4], 5), *probed(head[4:], 80, slowed=1.02, kernel="k of more turns")]
+    assert "1.02 times (head on" in compare(base, blind).fitness.reasons[0]
+
+
 def test_the_reference_kernel_moves_no_more_than_its_own_noise_allows() -> None:
     one_session = compare(probed(sessions(10), 5), probed(sessions(10, 1, seed=1, artifact="b"), 9))
     assert one_session.fitness.fit

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_device import FakeDevice, Things, a_plan, things
@@ -16,9 +18,22 @@ from harness.run.context import Run
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record
-from harness.run.reference import SAMPLES
+from harness.run.reference import FACTOR, GROWN, GROWTH, SAMPLES, TURNS, long_enough
 from harness.run.runner import run_case
 from harness.run.tuning import TuningStore
+
+
+class Clocked(FakeDevice):
+    """A device on which the kernel takes as long as its turns, told by a clock that ticks."""
+
+    def __init__(self, ms_of_8192: float, tick_ms: float) -> None:
+        super().__init__()
+        self.ms_of_8192, self.tick_ms = ms_of_8192, tick_ms
+
+    def kernels_ms(self, inputs: Sequence[Any]) -> float:
+        exact = self.ms_of_8192 * float(inputs[0].flat[0]) / TURNS
+        return round(exact / self.tick_ms) * self.tick_ms
+
 
 PLAN = replace(a_plan(), reference=Job("reference", "ref", "reference kernel", {}))
 
@@ -37,9 +52,10 @@ def record(built: Things, device: FakeDevice, folder: Path, *, timed: bool = Tru
 
 
 def test_a_session_times_the_reference_kernel_after_its_case(built: Things, tmp_path: Path) -> None:
+    record(built, FakeDevice(), tmp_path)  # finds how many turns are long enough
     device = FakeDevice()
     told = record(built, device, tmp_path)
-    assert told.reference == "0000beef-8192"
+    assert told.reference == f"0000beef-{TURNS * GROWTH**GROWN}", "its clock never moves, so nothing is long enough"
     assert len(told.reference_ms) == len(told.slowed_ms) == SAMPLES
     case, of_reference = device.steps.index("wall"), device.steps.index("use binaries")
     assert case < of_reference
@@ -51,6 +67,49 @@ def test_the_device_compiles_it_once_for_all_cases(built: Things, tmp_path: Path
     for _ in range(3):
         record(built, device, tmp_path)
     assert device.steps.count("binaries") == 1
+
+
+@pytest.mark.parametrize(
+    ("ms_of_8192", "tick_ms", "times"), [(0.025, 1e-6, 3), (0.02, 1e-3, 3), (4.7, 1e-6, 0), (0.3, 0.0625, 3)]
+)
+def test_it_lasts_long_enough_on_every_device_and_clock(
+    built: Things, tmp_path: Path, ms_of_8192: float, tick_ms: float, times: int
+) -> None:
+    device = Clocked(ms_of_8192, tick_ms)
+    told = record(built, device, tmp_path)
+    assert told.reference == f"0000beef-{TURNS * 4**times}"
+    assert min(told.reference_ms) >= 1.0
+    assert all(ms == pytest.approx(FACTOR * told.reference_ms[0], rel=1e-3, abs=tick_ms) for ms in told.slowed_ms)
+    assert len(told.reference_ms) == SAMPLES
+
+
+def test_how_long_is_found_once_for_a_device_and_all_its_sessions(built: Things, tmp_path: Path) -> None:
+    first, second = Clocked(0.025, 1e-6), Clocked(0.4, 1e-6)  # it found other clocks meanwhile
+    kernels = {record(built, device, tmp_path).reference for device in (first, second)}
+    assert len(kernels) == 1
+    assert second.steps.count("session") == 1
+
+
+def test_a_kept_number_that_is_damaged_is_no_number(built: Things, tmp_path: Path) -> None:
+    record(built, FakeDevice(), tmp_path)
+    (title,) = (file for file in tmp_path.rglob("title") if "turns" in file.read_text())
+    title.with_name("tuning.bin").write_text("8192\u00b2")
+    assert record(built, FakeDevice(), tmp_path).reference == ""
+
+
+@pytest.mark.parametrize(
+    ("samples", "others", "enough"),
+    [
+        ([0.99], [1.3], False),
+        ([1.01], [1.023, 1.313], True),
+        ([1.05, 1.0], [1.35, 1.4], False),  # a clock of 50 us
+        ([4.8, 4.8], [6.2, 6.4], False),  # of 200 us: too coarse
+        ([5.0, 5.0], [6.4, 6.6], True),  # and not to be waited for
+        ([0.0, 0.0], [0.0, 0.0], False),
+    ],
+)
+def test_long_enough_is_a_matter_of_ms_and_of_ticks(samples: list[float], others: list[float], enough: bool) -> None:
+    assert long_enough(samples, others) is enough
 
 
 def test_a_run_that_only_judges_has_none(built: Things, tmp_path: Path) -> None:
