@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import threading
 import time
@@ -12,6 +13,14 @@ from typing import IO, Any
 END_TIMEOUT_S = 10.0
 UNWIND_TIMEOUT_S = 30.0
 """For one of our own commands: it ends a server, puts knobs back, and has deadlines for each."""
+
+
+def cores() -> int:
+    """Cores that this process may use: of a machine that is shared, its part of it (`taskset`, a container's set)."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not Linux
+        return os.cpu_count() or 1
 
 
 def bound(code: str) -> tuple[str, str]:

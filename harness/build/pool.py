@@ -26,6 +26,7 @@ from harness.build.workers import GRACE_S, WORKER, Forked, FromNothing, Starter,
 from harness.cases.plan import Job
 from harness.cases.suite import Limits
 from harness.failures import revived
+from harness.process import cores
 from harness.store import Store, sha256_of
 
 STDERR_TAIL_BYTES = 8_192
@@ -70,7 +71,7 @@ class Builder:
         self._limits = limits
         self._watch = watch
         self._starter: Starter = Forked() if forked else FromNothing(worker)
-        self._pool = ThreadPoolExecutor(processes or os.cpu_count() or 1, thread_name_prefix="build")
+        self._pool = ThreadPoolExecutor(processes or cores(), thread_name_prefix="build")
         self._running: set[Worker] = set()
         self._lock = threading.Lock()
         self._closed = False

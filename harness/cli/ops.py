@@ -30,6 +30,7 @@ class SetName(str, Enum):
     """Which cases."""
 
     SWEEP = "sweep"
+    HALF = "sweep-float16"
     ONNX = "onnx"
     ALL = "all"
 
@@ -69,7 +70,10 @@ From = Annotated[
 def ops(
     op: OperatorGlob = None,
     path: PathNames = None,
-    of: Annotated[SetName, typer.Option("--set", help="sweep: ours; onnx: the node tests of ONNX.")] = SetName.SWEEP,
+    of: Annotated[
+        SetName,
+        typer.Option("--set", help="sweep: ours; sweep-float16: ours in half precision; onnx: the node tests of ONNX."),
+    ] = SetName.SWEEP,
     mode: Annotated[
         Mode, typer.Option("--mode", help="With the known defects of TVM worked around, as shipped, or both.")
     ] = Mode.BOTH,
@@ -165,7 +169,7 @@ def _run(asked: _Asked) -> list[dict[str, Any]]:
 
     require_working_pair(versions())
     cache = cache_root()
-    sets = ("sweep", "onnx") if asked.of is SetName.ALL else (asked.of.value,)
+    sets = [one.value for one in SetName if asked.of in (one, SetName.ALL) and one is not SetName.ALL]
     with Screen() as screen:
         name = select_one(asked.device, cache, screen.say)
         options = (asked.paths, MODES[asked.mode], asked.precision, name)

@@ -16,15 +16,15 @@ def quirks(as_json: AsJson = False) -> None:
     A quirk marked essential is worked around even with --as-shipped, because nothing would run otherwise.
     docs/quirks.md tells how each was found.
     """
-    import os
     from concurrent.futures import ThreadPoolExecutor
 
     from harness.cli.screen import out, out_json
     from harness.compiler.installed import versions
+    from harness.process import cores
     from harness.quirks import QUIRKS
     from harness.quirks.ask import ask
 
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(cores()) as pool:
         answers = list(pool.map(ask, QUIRKS))
     if as_json:
         out_json([_plain(q, a) for q, a in zip(QUIRKS, answers, strict=True)])

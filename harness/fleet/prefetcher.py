@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.build.pool import Builder
 from harness.cases.plan import Job
+from harness.process import cores
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -24,7 +24,7 @@ class Prefetcher:
 
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
-        self._pool = ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="prefetcher")
+        self._pool = ThreadPoolExecutor(cores(), thread_name_prefix="prefetcher")
         self._futures: dict[str, Future[Artifact | Answers | Failure]] = {}
 
     def __enter__(self) -> Self:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,10 +20,11 @@ from harness.isa.runner import compile_all
 from harness.isa.source import KernelSource
 from harness.isa.statistics import Statistics, read_code
 from harness.isa.toolchain import Toolchain
+from harness.process import cores
 from harness.store import key_of, sha256_of
 
 KIND = "isa_kernels"
-MOST_PROCESSES = max(1, min(3, os.cpu_count() or 1))
+MOST_PROCESSES = max(1, min(3, cores()))
 """GPUs that are compiled for at a time, each in a process of its own."""
 _READERS = ("assembly", "compiled", "output", "source", "statistics", "trips")
 """Modules of this folder that decide what is kept of a kernel."""

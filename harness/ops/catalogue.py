@@ -35,7 +35,7 @@ LIBRARIES = ("onnx", "numpy")
 
 Source = Callable[[dict[str, int]], "Iterator[OperatorNetwork]"]
 """Generates a set, and counts by reason what it leaves out."""
-SETS: dict[str, Source] = {"sweep": sweep.networks, "onnx": onnx_tests.networks}
+SETS: dict[str, Source] = {"sweep": sweep.networks, "sweep-float16": sweep.half_networks, "onnx": onnx_tests.networks}
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.compiler.compat import call_packed, name_of, return_type, tensor_type, tuple_fields, type_of
+from harness.failures import CompileFailure
 from harness.paths.base import BuiltModule, PathFacts
 from harness.paths.kernels import kernels
 
@@ -18,6 +19,8 @@ def add_host_entry(mod: Any) -> Any:
     """Add `main_to_host`: `main`, then its outputs copied to host memory, which waits for the device.
 
     With it the device's own clock measures the time to an answer, without a round trip to the host.
+
+    Raises CompileFailure if an output is no tensor (0.27 imports ONNX's Shape so).
     """
     from tvm import relax
 
@@ -39,6 +42,8 @@ def _to_host(builder: Any, value: Any) -> Any:
     if fields is not None:
         items = [builder.emit(relax.TupleGetItem(value, i)) for i in range(len(fields))]
         return relax.Tuple([_to_host(builder, item) for item in items])
+    if not hasattr(kind, "shape"):
+        raise CompileFailure(f"TVM makes {kind} of an output, which is no tensor")
     on_host = tensor_type(kind.shape, kind.dtype)
     return builder.emit(call_packed("vm.builtin.to_device", value, _DL_CPU, 0, result=on_host))
 

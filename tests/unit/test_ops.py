@@ -58,6 +58,25 @@ def test_the_expected_outputs_are_those_of_the_operator(small_sweep: Catalogue) 
     np.testing.assert_array_equal(y, x.reshape(1, 16, 7, 2, 7, 2).max((3, 5)))
 
 
+def test_in_half_precision_every_tensor_is_rounded_and_the_sums_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = ("conv_large", "argmax_channels", "resize_nearest")
+    monkeypatch.setattr(sweep, "ENTRIES", [entry for entry in ENTRIES if entry.name in wanted])
+    half = catalogue("sweep-float16", tmp_path)
+    names = [case.name for case in half.cases if case.dtype == "float16"]
+    assert sorted(names) == sorted([*wanted, "conv_large_after_conv", "resize_nearest_after_conv"])
+    assert half.left_out == {"a rounding decides what is right": 1}
+    case = next(case for case in half.cases if case.name == "conv_large")
+    model = onnx.load(half.file(case, MODEL))
+    onnx.checker.check_model(model, full_check=True)
+    (x,), (y,) = (half.arrays(case, kind).values() for kind in (INPUTS, OUTPUTS))
+    weight = onnx.numpy_helper.to_array(model.graph.initializer[0])
+    assert {array.dtype for array in (x, y, weight)} == {np.dtype(np.float16)}
+    exact = (x[0, :, 19:22, 29:32].astype(np.float64) * weight.astype(np.float64)).sum((1, 2, 3))
+    np.testing.assert_allclose(y[0, :, 20, 30], exact, rtol=2**-11, atol=1e-4)
+
+
 def test_a_set_is_generated_once(small_sweep: Catalogue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep, "ENTRIES", [])
     assert catalogue("sweep", tmp_path) == small_sweep

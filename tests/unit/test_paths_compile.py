@@ -158,3 +158,13 @@ def test_missing_model_is_no_compile_failure(request_tiny: CompileRequest, tmp_p
     with pytest.raises(Failure, match="does not exist") as caught:
         compile_model(dataclasses.replace(request_tiny, model_file=str(tmp_path / "absent.onnx")), tmp_path)
     assert not isinstance(caught.value, CompileFailure)
+
+
+def test_an_output_that_is_no_tensor_is_the_importers_failure(tmp_path: Path) -> None:
+    shape = helper.make_node("Shape", ["x"], ["y"])
+    ends = helper.make_tensor_value_info("x", 1, (3, 4)), helper.make_tensor_value_info("y", 7, (2,))
+    graph = helper.make_graph([shape], "shape", [ends[0]], [ends[1]])
+    file = tmp_path / "shape.onnx"
+    file.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]).SerializeToString())
+    with pytest.raises(CompileFailure, match=r"TVM makes R\.Shape.* of an output, which is no tensor"):
+        compile_model(request_for(file, "opencl"), tmp_path)
