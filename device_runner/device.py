@@ -51,7 +51,11 @@ class Identity:
     image2d_max_height: int = 16384
     image_max_array_layers: int = 2048
     memory_bytes: int = 0
-    """Of its OpenCL device; 0 if it does not say. Not part of the key."""
+    """Of its OpenCL device; 0 if it does not say. Not part of the key, as the next two."""
+    work_group_items: int = 0
+    """The largest work-group of its OpenCL device; 0 if it does not say."""
+    local_memory_bytes: int = 0
+    """That a work-group shares; 0 if it does not say."""
     emulated: tuple[str, ...] = ()
     opencl_told_by: str = ""
     """What the fields of OpenCL rest on: `probe`, or `tvm`, whose device attributes tell less; empty if not known."""

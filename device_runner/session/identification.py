@@ -72,8 +72,12 @@ class Described:
             return {"gpu": self.name, "driver": self.driver_version, "opencl_told_by": BY_TVM, **LEAST_IMAGE}
         images = {name: getattr(told, name) or least for name, least in LEAST_IMAGE.items()}
         named = {"gpu": told.gpu, "driver": told.driver, "clml": told.clml, "extensions": told.extensions}
-        memory = {"memory_bytes": told.memory_bytes}
-        return {**named, **images, **memory, **self.digests, "opencl_told_by": BY_PROBE}
+        sizes = {
+            "memory_bytes": told.memory_bytes,
+            "work_group_items": told.size("max_work_group_size"),
+            "local_memory_bytes": told.size("local_memory_bytes"),
+        }
+        return {**named, **images, **sizes, **self.digests, "opencl_told_by": BY_PROBE}
 
 
 def describe(machine: Machine, timeout_s: float) -> Described:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,8 @@ from harness.paths import PATHS
 from harness.paths.base import BuiltModule, ImageLimits
 from harness.paths.lowered import add_host_entry, vdevices
 from harness.quirks import quirks_of
-from harness.schedules.apply import marked, scheduled
+from harness.schedules.apply import marked
+from harness.schedules.drawing import ThreadLimits
 from harness.schedules.spaces import space_of
 from harness.schedules.tasks import Before, FromSchedules, shapes_of, task_of, unscheduled
 from harness.schedules.trace import check, plain
@@ -47,7 +48,7 @@ TASK = "task"
 """What the function of a candidate is called, and so its kernels: `task_kernel`, `task_kernel_1`."""
 LONGEST_SOURCE_BYTES = 128_000
 """Of a candidate. Unrolled loops grow without bound, and a driver takes minutes for what is seldom faster."""
-ATTEMPTS = 8
+ATTEMPTS = 4
 """Schedules that are drawn for a seed until one is within the device's limits."""
 SEED = 20_261
 """Of a task's inputs."""
@@ -79,7 +80,7 @@ def find_tasks(request: CompileRequest, out: Path) -> None:
             "name": name,
             "calls": calls[name],
             "shapes": shapes_of(function),
-            "tunable": space_of(function, target) is not None,
+            "tunable": space_of(function, target, ThreadLimits()) is not None,
         }
         for name, function in found.items()
     ]
@@ -135,9 +136,9 @@ def answer_task(functions: Path, name: str, out: Path) -> None:
 
 
 def build_candidate(
-    request: CompileRequest, functions: Path, name: str, seed: int | None, trace: Sequence[Any] | None, out: Path
+    request: CompileRequest, functions: Path, name: str, seed: int | None, limits: ThreadLimits, out: Path
 ) -> Compiled:
-    """One task with the schedule of a seed, or of a trace, or with TVM's own if both are None. Worker only.
+    """One task with the schedule of a seed within a device's limits, or with TVM's own if it is None. Worker only.
 
     Raises CompileFailure: for a seed that no schedule belongs to as well.
     """
@@ -147,7 +148,7 @@ def build_candidate(
     path, quirks, target = PATHS[request.path], quirks_of(request.quirks), target_of(request)
     function = _function(functions, name)
     with stepping("schedule"):
-        made, told = _with_schedule(function, target, seed, trace)
+        made, told = _with_schedule(function, target, seed, limits)
     scopes = _scopes(target, function)
     with stepping("lower"), target:
         mod = _network(made, scopes)
@@ -175,14 +176,11 @@ def build_candidate(
     )
 
 
-def _with_schedule(function: Any, target: Any, seed: int | None, trace: Sequence[Any] | None) -> tuple[Any, Any]:
+def _with_schedule(function: Any, target: Any, seed: int | None, limits: ThreadLimits) -> tuple[Any, Any]:
     """The function with its schedule, and the trace of that; None for TVM's own, which the path's passes give it."""
-    if trace is not None:
-        known = check(list(trace))
-        return scheduled(function, known), known
     if seed is None:
         return function, None
-    space = space_of(function, target)
+    space = space_of(function, target, limits)
     draws = (space.sample(ATTEMPTS * seed + draw) for draw in range(ATTEMPTS)) if space else ()
     schedule = next((drawn for drawn in draws if drawn is not None), None)
     if schedule is None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import ast
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from harness.cases.plan import Job
 from harness.cases.request import CompileRequest
 from harness.compiler.installed import versions
 from harness.models.spec import Inputs
+from harness.schedules.drawing import ThreadLimits
 from harness.store import key_of, sha256_of
 
 ROOT = Path(__file__).parents[2]
@@ -70,11 +70,9 @@ def task_answer_job(tasks: Job, functions: Path, name: str) -> Job:
     return Job("task-answer", key_of({"answer": tasks.key, "name": name}), f"answer for {name}", payload)
 
 
-def candidate_job(
-    tasks: Job, functions: Path, name: str, seed: int | None = None, trace: Sequence[Any] | None = None
-) -> Job:
-    """The job that builds one task with the schedule of a seed, of a trace, or with TVM's own if neither is given."""
-    chosen = {"name": name, "seed": seed, "trace": trace}
+def candidate_job(tasks: Job, functions: Path, name: str, seed: int | None, limits: ThreadLimits) -> Job:
+    """The job that builds one task with the schedule of a seed within a device's limits; TVM's own if it is None."""
+    chosen = {"name": name, "seed": seed, "limits": dataclasses.asdict(limits)}
     key = key_of({"candidate": tasks.key, **chosen})
     return Job("candidate", key, f"{name} {seed}", {**tasks.payload, "functions": str(functions), **chosen})
 
@@ -89,6 +87,12 @@ def reference_job(request: CompileRequest) -> Job:
     facts = {"host_triple": request.host_triple, "linker": request.linker, "pipeline": pipeline_version()}
     key = key_of({"reference": True, **facts, **versions()})
     return Job("reference", key, "reference kernel", {"request": dataclasses.asdict(request)})
+
+
+def seeds_digest() -> str:
+    """Hash of our sources that decide which schedule belongs to a seed."""
+    folder = ROOT / "harness" / "schedules"
+    return digest(ROOT, [folder / name for name in ("drawing.py", "rules.py", "spaces.py", "texel_conv.py")])
 
 
 @functools.cache

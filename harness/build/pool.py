@@ -14,7 +14,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from device_runner.device import Loadable
@@ -46,7 +46,7 @@ Watcher = Callable[[Job, str, float], None]
 
 
 class Builder:
-    """Makes jobs, at most one worker per core, each thing once.
+    """Makes jobs, at most one worker for each core that we may use, each thing once.
 
     A context manager: leaving it, also by Ctrl-C, ends every worker.
     """
@@ -90,11 +90,13 @@ class Builder:
 
     def build(self, jobs: Iterable[Job]) -> dict[str, Artifact | Answers | Failure]:
         """Make all jobs; what each came to, by key. A failure of one is a value, not an exception."""
-        wanted = {job.key: job for job in jobs}
-        for job in wanted.values():
-            self._watch(job, "queued", 0.0)
-        futures = {key: self._pool.submit(self._make, job) for key, job in wanted.items()}
+        futures = {key: self.begin(job) for key, job in {job.key: job for job in jobs}.items()}
         return {key: future.result() for key, future in futures.items()}
+
+    def begin(self, job: Job) -> Future[Artifact | Answers | Failure]:
+        """Make a job while whoever asks does something else."""
+        self._watch(job, "queued", 0.0)
+        return self._pool.submit(self._make, job)
 
     def _make(self, job: Job) -> Artifact | Answers | Failure:
         began = time.monotonic()
@@ -170,6 +172,11 @@ class Builder:
                     told = step
                     self._watch(job, f"building: {step}", time.monotonic() - began)
         return None
+
+
+def cores() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0))
 
 
 def stored(root: Path, key: str) -> Artifact | None:

@@ -87,9 +87,11 @@ def _task_answer(job: dict[str, Any], out: Path) -> dict[str, Any]:
 def _candidate(job: dict[str, Any], out: Path) -> dict[str, Any]:
     from harness.build.candidate import build_candidate
     from harness.cases.request import CompileRequest
+    from harness.schedules.drawing import ThreadLimits
 
     request, functions = CompileRequest(**job["request"]), Path(job["functions"])
-    return dataclasses.asdict(build_candidate(request, functions, job["name"], job["seed"], job["trace"], out))
+    limits = ThreadLimits(**job["limits"])
+    return dataclasses.asdict(build_candidate(request, functions, job["name"], job["seed"], limits, out))
 
 
 _NO_MEMORY = ("bad_alloc", "failed to map segment")

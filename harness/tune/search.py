@@ -15,7 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field
 THROTTLED = "throttled"
 """Outcome of a trial whose time was taken back, as heat slowed the device down."""
 UNTUNED = -1
-"""In place of a seed: TVM's own schedule."""
+"""In place of a seed: TVM's own schedule, which is built to be compared with and is no trial."""
+CONTENDERS, NEAR = 3, 1.2
+"""Of a task: so many candidates at most are measured again, and none that took so many times as long as the best."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,11 @@ class Task:
     cost_ms: float
     """All its calls in an inference of the untuned network, by the profile."""
 
+    @property
+    def untuned_ms(self) -> float:
+        """One call, by the profile."""
+        return self.cost_ms / self.calls
+
 
 class Trial(BaseModel):
     """What one candidate came to."""
@@ -38,7 +45,7 @@ class Trial(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     task: str = Field(pattern=r"^[0-9a-f]{16}$")
-    seed: int = Field(ge=UNTUNED)
+    seed: int = Field(ge=0)
     outcome: str
     """`ok`, or whose fault it is that it is not (`harness.run.outcome`)."""
     message: str = ""
@@ -59,7 +66,6 @@ class Standing:
     """What is known of one task so far."""
 
     task: Task
-    untuned: Trial | None = None
     trials: dict[int, Trial] = field(default_factory=dict)
     """By seed."""
 
@@ -70,22 +76,21 @@ class Standing:
         return min(right, key=lambda trial: trial.ms or 0.0, default=None)
 
     @property
+    def contenders(self) -> list[Trial]:
+        """The best, and those so near it that another measurement may turn them round."""
+        right = sorted((trial.ms, trial.seed) for trial in self.trials.values() if trial.ms is not None)
+        return [self.trials[seed] for ms, seed in right[:CONTENDERS] if ms <= NEAR * right[0][0]]
+
+    @property
     def gain(self) -> float:
         """How many times as fast the best is as TVM's own schedule; at least 1, as nothing slower is taken."""
         best = self.best
-        if best is None or self.untuned is None or not best.ms or not self.untuned.ms:
-            return 1.0
-        return max(1.0, self.untuned.ms / best.ms)
+        return max(1.0, self.task.untuned_ms / best.ms) if best and best.ms else 1.0
 
     @property
     def cost_ms(self) -> float:
         """What it costs in an inference with the best so far, by the profile of the untuned network."""
         return self.task.cost_ms / self.gain
-
-    @property
-    def hopeless(self) -> bool:
-        """Whether TVM's own schedule of it is not right alone, so that nothing could be compared."""
-        return self.untuned is not None and not self.untuned.right
 
 
 class Search:
@@ -98,42 +103,36 @@ class Search:
 
     def add(self, trial: Trial) -> None:
         """Take account of a trial; one of a task that is not here says nothing."""
-        standing = self.standings.get(trial.task)
-        if standing is None:
-            return
-        if trial.seed == UNTUNED:
-            standing.untuned = None if trial.outcome == THROTTLED else trial  # it has to be known: it is timed again
-        else:
+        if standing := self.standings.get(trial.task):
             standing.trials[trial.seed] = trial
 
     @property
     def tried(self) -> int:
-        """Candidates so far, TVM's own not counted."""
+        """Candidates so far."""
         return sum(len(standing.trials) for standing in self.standings.values())
 
-    def next(self, count: int) -> list[tuple[Task, int]]:
-        """The next candidates, as task and seed. TVM's own schedule of a task comes before all others of it."""
+    def next(self, count: int, begun: Iterable[tuple[Task, int]] = ()) -> list[tuple[Task, int]]:
+        """The next candidates after those that are `begun`, as task and seed."""
         pending: dict[str, set[int]] = {key: set() for key in self.standings}
+        for task, seed in begun:
+            pending[task.task].add(seed)
         chosen: list[tuple[Task, int]] = []
-        while len(chosen) < count:
-            open_ = [standing for standing in self.standings.values() if not standing.hopeless]
-            if not open_:
-                break
-            standing = max(open_, key=lambda one: self._priority(one, pending[one.task.task]))
+        for _ in range(count if self.standings else 0):
+            standing = max(self.standings.values(), key=lambda one: _priority(one, pending[one.task.task]))
             mine = pending[standing.task.task]
-            first = standing.untuned is None and UNTUNED not in mine
-            seed = UNTUNED if first else _lowest_free(standing.trials, mine)
+            seed = _lowest_free(standing.trials, mine)
             mine.add(seed)
             chosen.append((standing.task, seed))
         return chosen
-
-    def _priority(self, standing: Standing, pending: set[int]) -> float:
-        return standing.cost_ms / (1 + len(standing.trials) + len(pending - {UNTUNED}))
 
     def inference_ms(self, kernels_ms: float) -> float:
         """What an inference would take with the best of each task, if the untuned one takes `kernels_ms`."""
         saved = sum(standing.task.cost_ms - standing.cost_ms for standing in self.standings.values())
         return kernels_ms - saved
+
+
+def _priority(standing: Standing, pending: set[int]) -> float:
+    return standing.cost_ms / (1 + len(standing.trials) + len(pending))
 
 
 def _lowest_free(taken: Mapping[int, Trial], pending: set[int]) -> int:

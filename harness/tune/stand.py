@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -63,6 +64,8 @@ class Stand:
         self._stack = contextlib.ExitStack()
         self._session: Session | None = None
         self._ran = 0
+        self.busy_s = 0.0
+        """In which the device loaded, compiled and ran tasks, or came back after one."""
 
     def __enter__(self) -> Stand:
         return self
@@ -76,6 +79,11 @@ class Stand:
         with contextlib.suppress(Failure):  # of a process that is to end anyway
             self._stack.close()
 
+    def make_room(self, programs: int) -> None:
+        """See that so many can be loaded side by side, in one session."""
+        if self._ran + programs > PROGRAMS:
+            self.fresh()
+
     def time(self, artifact: Artifact, given: Given, best_ms: float | None = None) -> Timed:
         """Judge a task, and time it if it is right. Raises `Wrong`, PathFailure, and what is the device's or the rig's.
 
@@ -88,15 +96,18 @@ class Stand:
         return self._guarded(lambda: self._load(artifact, given))
 
     def _guarded(self, act: Callable[[], T]) -> T:
-        if self._ran >= PROGRAMS:
-            self.fresh()
+        began = time.monotonic()
         try:
+            if self._ran >= PROGRAMS:
+                self.fresh()
             return act()
         except KernelBuildFailure:
             raise  # nothing of it ran
         except Failure:
             self.fresh()
             raise
+        finally:
+            self.busy_s += time.monotonic() - began
 
     def _time(self, artifact: Artifact, given: Given, best_ms: float | None) -> Timed:
         program, error = self._load(artifact, given)

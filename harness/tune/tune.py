@@ -12,6 +12,7 @@ from harness.compiler.installed import tvm_version
 from harness.failures import UsageError
 from harness.schedules import database
 from harness.schedules.database import Limits, Origin, Schedules
+from harness.schedules.drawing import ThreadLimits
 from harness.tune.log import TrialLog
 from harness.tune.search import Search, Trial, commonest
 from harness.tune.tuner import Budget, Tuner, profiled, tasks_of
@@ -47,8 +48,7 @@ class Tuned:
     @property
     def complaint(self) -> str:
         """Of a search in which no candidate was right, the commonest reason; else empty."""
-        tried = [trial for trial in self.trials if trial.seed >= 0]
-        return commonest(tried) if tried and not any(trial.right for trial in tried) else ""
+        return commonest(self.trials) if self.trials and not any(trial.right for trial in self.trials) else ""
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -57,8 +57,8 @@ class Tuned:
             "case": self.case,
             "kernels_ms": self.kernels_ms,
             "expected_ms": self.after_ms,
-            "tried": sum(trial.seed >= 0 for trial in self.trials),
-            "right": sum(trial.seed >= 0 and trial.right for trial in self.trials),
+            "tried": len(self.trials),
+            "right": sum(trial.right for trial in self.trials),
             "tasks": [_plain(winner) for winner in self.winners],
         }
 
@@ -104,16 +104,17 @@ def _tune(plan: Plan, bench: Workbench, budget: Budget, out: Path, progress: Pro
     case, identity = plan.case, bench.device.identity
     if plan.unsupported:
         raise Unsupported(plan.unsupported)
-    with Workshop(plan, bench.builder, bench.request.suite.limits) as workshop:
+    with Workshop(plan, bench.builder, bench.request.suite.limits, ThreadLimits.of(identity)) as workshop:
         progress.say(f"{case.id}: profiling the untuned network")
         told = workshop.tasks()
         operators, kernels_ms = profiled(plan, bench)
-        log = TrialLog(bench.request.cache, workshop.key, identity.key, f"{case.id} on {identity.key}")
+        log = TrialLog(bench.request.cache, workshop.trials_key(told), identity.key, f"{case.id} on {identity.key}")
         with log.held():
             search = Search(tasks_of(told, operators), log.read())
             progress.say(_begun(case.id, search, len(told), kernels_ms))
             try:
-                Tuner(plan, bench.run, workshop, log, progress.say).search(search, kernels_ms, budget)
+                tuner = Tuner(plan, bench.run, workshop, log, search, kernels_ms, progress.say)
+                progress.say(str(tuner.search(budget)))
             except (KeyboardInterrupt, SystemExit):
                 progress.say(f"stopped: {search.tried} trials are kept, and the same command goes on from them")
                 raise

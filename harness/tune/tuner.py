@@ -13,8 +13,9 @@ from harness.build.oracle import load_arrays
 from harness.failures import CompileFailure, UsageError
 from harness.profile.profile import Operator, operators_of
 from harness.run.correctness import judge
+from harness.tune.ahead import Ahead, Built
 from harness.tune.log import TrialLog
-from harness.tune.search import THROTTLED, UNTUNED, Search, Task, Trial
+from harness.tune.search import THROTTLED, Search, Task, Trial
 from harness.tune.stand import Stand, Timed
 from harness.tune.workshop import Candidate, Workshop
 
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 MOST_HOT = 3
 """So many times in a row heat may slow the device down before the end; each time what was timed is taken back."""
-CHUNK = 8
-"""Candidates that are built at once, and then run one after the other."""
+STEADY_S = 20.0
+"""So long candidates run one after the other within one look at the device's heat."""
 
 
 @dataclass(frozen=True)
@@ -37,49 +38,94 @@ class Budget:
     minutes: float = 10.0
 
     def left(self, tried: int, began: float) -> int:
-        """How many more candidates may be begun now, of those tried since the monotonic time `began`."""
+        """How many more candidates may come, of those tried since the monotonic time `began`."""
         if self.trials is not None:
             return max(0, self.trials - tried)
-        return CHUNK if time.monotonic() - began < 60 * self.minutes else 0
+        return ANY if time.monotonic() - began < 60 * self.minutes else 0
 
 
-Built = tuple[Candidate, "Artifact | Failure"]
-"""A candidate, and what came of building it."""
+ANY = 1_000_000
+"""As many as time allows."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Where the time of a search went."""
+
+    tried: int
+    seconds: float
+    device_s: float
+    """In which the device loaded, compiled and ran candidates."""
+    waited_s: float
+    """In which no candidate was ready for it."""
+
+    @property
+    def rest_s(self) -> float:
+        """Of each trial, what is neither: the harness's own."""
+        return max(0.0, self.seconds - self.device_s - self.waited_s) / max(1, self.tried)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.tried} trials in {self.seconds:.0f} s: the device was busy for {self.device_s:.0f} s and waited "
+            f"for candidates for {self.waited_s:.0f} s; the rest is {self.rest_s:.2g} s for each trial"
+        )
 
 
 class Tuner:
     """Looks for schedules of one network's tasks."""
 
-    def __init__(self, plan: Plan, run: Run, workshop: Workshop, log: TrialLog, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        run: Run,
+        workshop: Workshop,
+        log: TrialLog,
+        search: Search,
+        kernels_ms: float,
+        say: Callable[[str], None],
+    ) -> None:
+        """`kernels_ms` is what all kernels of an inference of the untuned network take."""
         self._plan = plan
         self._run = run
         self._workshop = workshop
         self._log = log
+        self._search = search
+        self._kernels_ms = kernels_ms
         self._say = say
+        self._now: Built | None = None
+        """What runs, or is to run again if the device was lost."""
         self._too_hot = 0
         """How many times in a row heat slowed the device down."""
 
-    def search(self, search: Search, kernels_ms: float, budget: Budget) -> None:
-        """Try candidates until the budget is spent. What was tried is kept as it happens, whatever ends it."""
-        began, before = time.monotonic(), search.tried
-        with Stand(self._run.device) as stand:
-            while self._too_hot < MOST_HOT and (count := min(CHUNK, budget.left(search.tried - before, began))):
-                chunk = search.next(count)
-                if not chunk:
-                    break
-                self._chunk(chunk, search, stand, kernels_ms)
-        if self._too_hot >= MOST_HOT:
-            self._say(f"stopped: heat slowed the device down {MOST_HOT} times in a row; let it cool, then go on")
+    def search(self, budget: Budget) -> Spent:
+        """Try candidates until the budget is spent. What was tried is kept as it happens, whatever ends it.
 
-    def _chunk(self, chunk: Sequence[Candidate], search: Search, stand: Stand, kernels_ms: float) -> None:
-        """Build some candidates, and run them; the device is brought back if it is lost meanwhile."""
-        built = self._workshop.build(chunk)
-        waiting = list(zip(chunk, built, strict=True))
+        Candidates that are not done when the time is up are dropped. Returns where the time went.
+        """
+        began, before = time.monotonic(), self._search.tried
+
+        def left() -> int:
+            return budget.left(self._search.tried - before, began)
+
+        with Stand(self._run.device) as stand, Ahead(self._search, self._workshop, left) as ahead:
+            while self._too_hot < MOST_HOT and self._another(ahead):
+                self._recovering(ahead, stand)
+            if self._too_hot >= MOST_HOT:
+                self._say(f"stopped: heat slowed the device down {MOST_HOT} times in a row; let it cool, then go on")
+            return Spent(self._search.tried - before, time.monotonic() - began, stand.busy_s, ahead.waited_s)
+
+    def _another(self, ahead: Ahead) -> bool:
+        """Whether there is a candidate for the device; waits for one."""
+        self._now = self._now or ahead.next()
+        return self._now is not None
+
+    def _recovering(self, ahead: Ahead, stand: Stand) -> None:
+        """Run what comes for a while; the device is brought back if it is lost meanwhile."""
 
         def attempt() -> tuple[None, Failure | None]:
             try:
                 self._run.recovery.admit(self._run.rungs)
-                self._steadily(waiting, search, stand, kernels_ms)
+                self._steadily(ahead, stand)
             except (DeviceLost, LinkFailure) as lost:
                 stand.fresh()
                 return None, lost
@@ -91,44 +137,46 @@ class Tuner:
                 f"the device was lost: {quarantine.why}", hint="what was tried is kept: the same command goes on"
             )
 
-    def _steadily(self, waiting: list[Built], search: Search, stand: Stand, kernels_ms: float) -> None:
-        """Run what waits within the thermal limits, and keep each trial as soon as it is done.
+    def _steadily(self, ahead: Ahead, stand: Stand) -> None:
+        """Run what comes for a while within the thermal limits, and keep each trial as soon as it is done.
 
         Times of a device that heat slowed down are taken back: they would make later ones look fast.
         """
         done: list[Trial] = []
+        until = time.monotonic() + STEADY_S
 
         def work() -> None:
-            while waiting:
-                (task, seed), built = waiting[0]
-                trial = self._tried(task, seed, built, search, stand)
-                del waiting[0]
+            while self._another(ahead):
+                assert self._now
+                trial = self._tried(*self._now, stand)
+                self._now = None
                 done.append(trial)
-                self._keep(trial, search)
-                self._say(told(search, trial, kernels_ms))
+                self._keep(trial)
+                self._say(told(self._search, trial, self._kernels_ms))
+                if time.monotonic() >= until:
+                    break
 
         _, steadiness = self._run.device.steadily(work, self._plan.thermal_limits)
         self._too_hot = self._too_hot + 1 if steadiness.throttled else 0
         if steadiness.throttled:
             self._say(f"times taken back: {steadiness.why}")
             for trial in filter(lambda one: one.right, done):
-                taken = Trial(task=trial.task, seed=trial.seed, outcome=THROTTLED, message=steadiness.why[:200])
-                self._keep(taken, search)
+                self._keep(Trial(task=trial.task, seed=trial.seed, outcome=THROTTLED, message=steadiness.why[:200]))
 
-    def _keep(self, trial: Trial, search: Search) -> None:
+    def _keep(self, trial: Trial) -> None:
         self._log.append(trial)
-        search.add(trial)
+        self._search.add(trial)
 
-    def _tried(self, task: Task, seed: int, built: Artifact | Failure, search: Search, stand: Stand) -> Trial:
+    def _tried(self, candidate: Candidate, built: Artifact | Failure, stand: Stand) -> Trial:
         """What a candidate comes to. Raises what is neither its fault nor the compiler's."""
-        given = self._workshop.given(task)
-        best = search.standings[task.task].best
+        task, seed = candidate
+        best = self._search.standings[task.task].best
         try:
-            for made in (given, built):
-                if isinstance(made, Failure):
-                    raise made
-            assert not isinstance(given, Failure)
-            assert isinstance(built, Artifact)
+            if isinstance(built, Failure):
+                raise built
+            given = self._workshop.given(task)
+            if isinstance(given, Failure):
+                raise given
             timed = stand.time(built, given, best.ms if best else None)
         except (CompileFailure, PathFailure) as failure:
             return Trial(task=task.task, seed=seed, outcome=failure.outcome, message=failure.message[:200])
@@ -138,7 +186,7 @@ class Tuner:
 def told(search: Search, trial: Trial, kernels_ms: float) -> str:
     """One trial for whoever watches: what it came to, and what the best so far are worth in the network."""
     standing = search.standings[trial.task]
-    which = "TVM's own schedule" if trial.seed == UNTUNED else f"trial {len(standing.trials)}"
+    which = f"trial {len(standing.trials)}"
     came = trial.outcome if trial.ms is None else f"{trial.ms:.3g} ms"
     best = standing.best
     known = f" (best {best.ms:.3g} ms, {standing.gain:.3g} times as fast)" if best and best.ms else ""

@@ -15,17 +15,19 @@ from device_runner.failures import Failure, PathFailure
 from harness.build.artifact import Artifact
 from harness.schedules.database import Schedule
 from harness.tune.search import UNTUNED, Search, Standing
-from harness.tune.stand import Given, Stand, kernels_ms, repeats
+from harness.tune.stand import Stand, kernels_ms, repeats
 from harness.tune.workshop import Workshop, trace_of
 
 if TYPE_CHECKING:
-    from device_runner.device import Device
+    from device_runner.device import Device, Program
 
 SESSIONS = 3
 TURNS = 3
-"""Of each in a session: untuned, tuned, tuned, untuned, ..."""
+"""Of each in a session, there and back: untuned, tuned, tuned, untuned, ..."""
 LEAST_GAIN = 1.05
 """How many times as fast a schedule has to be, to be worth a line in a file that people review."""
+Times = tuple[list[float], list[float]]
+"""Of one session: ms and error of TVM's own schedule and then of each candidate."""
 
 
 @dataclass(frozen=True)
@@ -42,24 +44,74 @@ def measured_again(
     path: str, search: Search, workshop: Workshop, device: Device, say: Callable[[str], None]
 ) -> list[Winner]:
     """What is kept of a search, task by task. Raises what is neither a candidate's fault nor the compiler's."""
-    found = []
-    for standing in search.standings.values():
-        if why_not := _not_worth(standing):
-            found.append(Winner(standing, why_not=why_not))
-            continue
-        winner = _again(path, standing, workshop, device)
-        kept = winner.schedule
-        said = f"kept, {kept.untuned_ms:.3g} -> {kept.ms:.3g} ms" if kept else winner.why_not
-        say(f"{standing.task.name}: measured again in {SESSIONS} fresh sessions: {said}")
-        found.append(winner)
-    return found
+    again = {standing.task.task: _Again(standing, workshop) for standing in search.standings.values()}
+    for count in range(SESSIONS):
+        say(f"the best of each task, measured again: fresh session {count + 1} of {SESSIONS}")
+        with Stand(device) as stand:
+            for one in again.values():
+                one.measure(stand)
+    return [one.winner(path) for one in again.values()]
+
+
+class _Again:
+    """One task's best candidates and TVM's own schedule, side by side in session after session."""
+
+    def __init__(self, standing: Standing, workshop: Workshop) -> None:
+        self._standing = standing
+        self._why_not = _not_worth(standing)
+        self._times: list[Times] = []
+        if not self._why_not:
+            self._make(workshop)
+
+    def _make(self, workshop: Workshop) -> None:
+        """Build them; they come out of the store, as they were built before."""
+        task = self._standing.task
+        seeds = [trial.seed for trial in self._standing.contenders]
+        given, made = workshop.given(task), workshop.build([(task, seed) for seed in (UNTUNED, *seeds)])
+        for one in (given, *made):
+            if isinstance(one, Failure):
+                self._why_not = f"it could not be made again: {one.message}"
+                return
+        assert not isinstance(given, Failure)
+        self._given = given
+        self._made: list[Artifact] = [one for one in made if isinstance(one, Artifact)]
+
+    def measure(self, stand: Stand) -> None:
+        """Time all of them in turns, in the session that is open."""
+        if self._why_not:
+            return
+        try:
+            stand.make_room(len(self._made))
+            loaded = [stand.load(artifact, self._given) for artifact in self._made]
+            counts = [repeats(kernels_ms(program, 1)) for program, _ in loaded]
+            self._times.append((_in_turns([program for program, _ in loaded], counts), [error for _, error in loaded]))
+        except PathFailure as failure:
+            self._why_not = f"not right again: {failure.message}"
+
+    def winner(self, path: str) -> Winner:
+        """What is kept: the candidate that gained most, if it is worth it."""
+        if self._why_not:
+            return Winner(self._standing, why_not=self._why_not)
+        medians = [median(column) for column in zip(*(times for times, _ in self._times), strict=True)]
+        best = min(range(1, len(medians)), key=medians.__getitem__)
+        if median(times[0] / times[best] for times, _ in self._times) < LEAST_GAIN:
+            return Winner(self._standing, why_not="not faster again")
+        task = self._standing.task
+        schedule = Schedule(
+            path=path,
+            task=task.task,
+            name=task.name,
+            shapes=task.shapes,
+            ms=medians[best],
+            untuned_ms=medians[0],
+            max_rel_err=max(errors[best] for _, errors in self._times),
+            trials=len(self._standing.trials),
+            trace=trace_of(self._made[best]),
+        )
+        return Winner(self._standing, schedule)
 
 
 def _not_worth(standing: Standing) -> str:
-    if standing.untuned is None:
-        return "its turn never came"
-    if standing.hopeless:
-        return f"TVM's own schedule of it is no measure: {standing.untuned.message or standing.untuned.outcome}"
     if not standing.trials:
         return "its turn never came"
     if standing.best is None:
@@ -67,49 +119,14 @@ def _not_worth(standing: Standing) -> str:
     return "" if standing.gain >= LEAST_GAIN else "nothing faster was found"
 
 
-def _again(path: str, standing: Standing, workshop: Workshop, device: Device) -> Winner:
-    best, given = standing.best, workshop.given(standing.task)
-    assert best
-    built = workshop.build([(standing.task, UNTUNED), (standing.task, best.seed)])
-    for made in (given, *built):
-        if isinstance(made, Failure):
-            return Winner(standing, why_not=f"it could not be made again: {made.message}")
-    untuned, tuned = built
-    assert not isinstance(given, Failure)
-    assert isinstance(untuned, Artifact)
-    assert isinstance(tuned, Artifact)
-    try:
-        pairs = [_session(untuned, tuned, given, device) for _ in range(SESSIONS)]
-    except PathFailure as failure:
-        return Winner(standing, why_not=f"not right again: {failure.message}")
-    untuned_ms, ms = (median(column) for column in zip(*((was, now) for was, now, _ in pairs), strict=True))
-    if median(was / now for was, now, _ in pairs) < LEAST_GAIN:
-        return Winner(standing, why_not="not faster again")
-    schedule = Schedule(
-        path=path,
-        task=standing.task.task,
-        name=standing.task.name,
-        shapes=standing.task.shapes,
-        ms=ms,
-        untuned_ms=untuned_ms,
-        max_rel_err=max(error for _, _, error in pairs),
-        trials=len(standing.trials),
-        trace=trace_of(tuned),
-    )
-    return Winner(standing, schedule)
-
-
-def _session(untuned: Artifact, tuned: Artifact, given: Given, device: Device) -> tuple[float, float, float]:
-    """Times of both in a fresh session, in ms, and the tuned one's error."""
-    with Stand(device) as stand:
-        was, _ = stand.load(untuned, given)
-        now, error = stand.load(tuned, given)
-        counts = repeats(kernels_ms(was, 1)), repeats(kernels_ms(now, 1))
-        times: tuple[list[float], list[float]] = ([], [])
-        for turn in range(TURNS):
-            for which in (0, 1) if turn % 2 == 0 else (1, 0):
-                times[which].append(kernels_ms((was, now)[which], counts[which]))
-    return median(times[0]), median(times[1]), error
+def _in_turns(programs: Sequence[Program], counts: Sequence[int]) -> list[float]:
+    """The time of each in ms: the median of what it took in its turns."""
+    times: list[list[float]] = [[] for _ in programs]
+    for turn in range(TURNS):
+        order = range(len(programs)) if turn % 2 == 0 else range(len(programs) - 1, -1, -1)
+        for which in order:
+            times[which].append(kernels_ms(programs[which], counts[which]))
+    return [median(own) for own in times]
 
 
 def kept_of(winners: Sequence[Winner]) -> list[Schedule]:

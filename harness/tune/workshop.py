@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from device_runner.failures import Failure
 from harness.build.artifact import INPUTS, OUTPUTS, Answers, Artifact
 from harness.build.candidate import FUNCTIONS, TRACE, told_tasks
-from harness.build.keys import candidate_job, task_answer_job, tasks_job
+from harness.build.keys import candidate_job, seeds_digest, task_answer_job, tasks_job
 from harness.build.oracle import load_arrays
 from harness.build.pool import Builder
 from harness.cases.suite import Limits
+from harness.compiler.installed import versions
+from harness.schedules.drawing import ThreadLimits
+from harness.store import key_of
 from harness.tune.search import UNTUNED, Task
 from harness.tune.stand import Given
 
@@ -31,14 +37,16 @@ Candidate = tuple[Task, int]
 class Workshop:
     """What is built for one network. A context manager: candidates and answers are gone when it ends."""
 
-    def __init__(self, plan: Plan, builder: Builder, limits: Limits) -> None:
-        """`limits` are the suite's."""
+    def __init__(self, plan: Plan, builder: Builder, limits: Limits, threads: ThreadLimits) -> None:
+        """`limits` are the suite's, `threads` the device's."""
         self._plan = plan
+        self._threads = threads
         self._limits = limits.model_copy(update={"build_s": min(LONGEST_S, limits.build_s)})
         self._builder = builder
         self._tasks = tasks_job(plan.compile)
         self._stack = ExitStack()
-        self._answers: dict[str, Given | Failure] = {}
+        self._answers: dict[str, Future[Any]] = {}
+        self._given: dict[str, Given | Failure] = {}
         self._functions = Path()
 
     def __enter__(self) -> Workshop:
@@ -49,11 +57,6 @@ class Workshop:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    @property
-    def key(self) -> str:
-        """Of the tasks: what was tried for them holds as long as it is the same."""
-        return self._tasks.key
-
     def tasks(self) -> list[dict[str, Any]]:
         """The tasks of the network, as the build tells them. Raises the failure of the build."""
         found = self._builder.build([self._tasks])[self._tasks.key]
@@ -63,11 +66,24 @@ class Workshop:
         self._functions = found.folder / FUNCTIONS
         return list(told_tasks(found.folder))
 
+    def trials_key(self, tasks: Sequence[Mapping[str, Any]]) -> str:
+        """What was tried for these tasks holds as long as this is the same, whatever else of the harness changes."""
+        request = self._tasks.payload["request"]
+        facts = {name: request[name] for name in ("path", "quirks", "host_triple")}
+        known = sorted({str(one["task"]) for one in tasks})
+        return key_of(
+            {**facts, **versions(), "tasks": known, "threads": asdict(self._threads), "seeds": seeds_digest()}
+        )
+
     def given(self, task: Task) -> Given | Failure:
         """What a task is run on, and LLVM's answer; or why there is none."""
+        if task.task not in self._given:
+            self._given[task.task] = self._read(self._answer(task).result())
+        return self._given[task.task]
+
+    def _answer(self, task: Task) -> Future[Any]:
         if task.task not in self._answers:
-            job = task_answer_job(self._tasks, self._functions, task.name)
-            self._answers[task.task] = self._read(self._candidates.build([job])[job.key])
+            self._answers[task.task] = self._candidates.begin(task_answer_job(self._tasks, self._functions, task.name))
         return self._answers[task.task]
 
     def _read(self, built: Artifact | Answers | Failure) -> Given | Failure:
@@ -77,19 +93,19 @@ class Workshop:
         inputs, expected = (load_arrays(built.folder / name) for name in (INPUTS, OUTPUTS))
         return Given(inputs, expected, self._plan.relative_tolerance)
 
+    def begin(self, candidate: Candidate) -> Future[Any]:
+        """Build a candidate, and what it is judged by, while others run: an Artifact, or the Failure it came to."""
+        task, seed = candidate
+        self._answer(task)
+        chosen = None if seed == UNTUNED else seed
+        return self._candidates.begin(candidate_job(self._tasks, self._functions, task.name, chosen, self._threads))
+
     def build(self, candidates: Sequence[Candidate]) -> list[Artifact | Failure]:
         """The library of each candidate, or why there is none, in their order."""
-        jobs = [
-            candidate_job(self._tasks, self._functions, task.name, None if seed == UNTUNED else seed)
-            for task, seed in candidates
-        ]
-        built = self._candidates.build(jobs)
-        return [one for job in jobs if not isinstance(one := built[job.key], Answers)]
+        return [future.result() for future in list(map(self.begin, candidates))]
 
 
 def trace_of(artifact: Artifact) -> list[Any]:
     """The schedule that a candidate has."""
-    import json
-
     trace: list[Any] = json.loads((artifact.loadable.library.parent / TRACE).read_text(encoding="utf-8"))
     return trace

@@ -12,6 +12,7 @@ from harness.paths import PATHS
 from harness.paths.base import ImageLimits
 from harness.schedules.apply import Applied, scheduled
 from harness.schedules.database import Schedule
+from harness.schedules.drawing import ThreadLimits
 from harness.schedules.spaces import space_of
 from harness.schedules.tasks import is_scheduled, shapes_of, task_of
 from harness.schedules.trace import check, plain
@@ -55,7 +56,7 @@ def test_a_task_is_known_by_what_it_does_and_not_by_its_names() -> None:
 def test_a_seed_always_gives_the_same_schedule_and_leaves_the_function_as_it_was() -> None:
     one = function()
     before = one.script()
-    space = space_of(one, target())
+    space = space_of(one, target(), ThreadLimits())
     assert space
     made = [space.sample(3) for _ in range(2)]
     assert trace_of(made[0]) == trace_of(made[1])
@@ -66,14 +67,14 @@ def test_a_seed_always_gives_the_same_schedule_and_leaves_the_function_as_it_was
 
 
 def test_what_writes_an_image_has_no_candidates_of_rules_that_store_single_numbers() -> None:
-    assert space_of(function(scope="global.texture"), target()) is None
+    assert space_of(function(scope="global.texture"), target(), ThreadLimits()) is None
 
 
 def test_each_task_takes_its_own_record_and_one_that_does_not_fit_is_told() -> None:
     import tvm
 
     one, other, third = function(), function(number=2), function(number=3)
-    space = space_of(one, target())
+    space = space_of(one, target(), ThreadLimits())
     assert space
     trace = trace_of(space.sample(0))
     broken = [[["GetSBlock", [], ["no such block", "main"], ["b0"]]], []]

@@ -47,8 +47,12 @@ class OpenCLDevice:
     @property
     def memory_bytes(self) -> int:
         """All of its memory, 0 if it does not say."""
-        told = self.facts.get("global_memory_bytes")
-        return told if isinstance(told, int) and told > 0 else 0
+        return self.size("global_memory_bytes")
+
+    def size(self, fact: str) -> int:
+        """A number of `facts`, 0 if it does not say."""
+        told = self.facts.get(fact)
+        return told if type(told) is int and told > 0 else 0
 
     @property
     def driver(self) -> str:
