@@ -20,6 +20,7 @@ from harness.cases.case import Precision
 from harness.cases.request import CompileRequest
 from harness.compiler.compat import opencl_source
 from harness.compiler.importer import onnx_operators
+from harness.compiler.installed import tvm_version
 from harness.compiler.running import LOG, StepFailed
 from harness.compiler.work import work_of
 from harness.failures import CompileFailure
@@ -34,8 +35,9 @@ from harness.paths.launches import launches
 from harness.paths.lowered import add_host_entry, outputs, vdevices
 from harness.paths.workaround import edit_model
 from harness.quirks import quirks_of
-from harness.schedules.apply import Applied
+from harness.schedules.apply import Applied, Recorded
 from harness.schedules.database import read_as
+from harness.schedules.portable import Portable
 
 _COMPILERS = ("g++", "gcc", "clang++", "clang", "c++", "cc")
 """Where TVM looks, in this order."""
@@ -91,7 +93,11 @@ def _schedules(request: CompileRequest) -> list[Applied]:
     """What gives the network's tasks the schedules that the request names; nothing if it names none."""
     if not request.schedules:
         return []
-    return [Applied(read_as(Path(request.schedules), request.schedules_sha256).of(request.path))]
+    found = read_as(Path(request.schedules), request.schedules_sha256)
+    records, here = found.of(request.path), tvm_version()
+    if found.origin.tvm == here:
+        return [Applied(Recorded(records))]
+    return [Applied(Portable(records.values(), target_of(request)), ported_from=found.origin.tvm)]
 
 
 def import_model(file: Path) -> tuple[Any, tuple[InputSpec, ...]]:

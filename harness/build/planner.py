@@ -20,13 +20,12 @@ from harness.cases.model import OnnxModel, model_name
 from harness.cases.plan import Budget, Job, Plan, unsupported
 from harness.cases.request import WORKED_AROUND, CompileRequest, QuirkPolicy
 from harness.cases.suite import Suite
-from harness.compiler.installed import tvm_version
 from harness.failures import UsageError
 from harness.models.sources import MODELS, model_source
 from harness.models.spec import ModelSource
 from harness.paths import PATHS
 from harness.quirks import quirks_for
-from harness.schedules.database import read, require_limits, require_release
+from harness.schedules.database import read, require_limits
 from harness.store import key_of, sha256_of
 
 CONTESTANTS = sorted(set(PATHS) - {"cpu"})
@@ -42,7 +41,7 @@ def check(suite: Suite, cases: Sequence[Case], cache: Path) -> None:
         if case.path not in CONTESTANTS:
             raise UsageError(f"there is no path {case.path!r}", hint=suggestion(case.path, CONTESTANTS))
     if any(case.tuning.scheduled for case in cases):
-        require_release(_schedules(suite), read(_schedules(suite)), tvm_version())
+        read(_schedules(suite))
     for name in dict.fromkeys(case.model for case in cases):
         if isinstance(_model(suite, name), OnnxModel):
             _file(suite, name, cache)
@@ -97,7 +96,7 @@ def plan_case(
         changes=source.changes(cache / MODELS),
         thermal_limits=suite.steady.thermal_limits(identity.serial),
         reference=None if quick or sustain_s else reference_job(request),
-        unsupported=unsupported(case, identity),
+        unsupported=unsupported(case, identity) or _without_schedules(suite, case),
     )
 
 
@@ -140,12 +139,18 @@ def _request(case: Case, file: Path, identity: Identity, policy: QuirkPolicy) ->
 
 
 def _with_schedules(request: CompileRequest, suite: Suite, identity: Identity) -> CompileRequest:
-    """The request with the suite's schedules. Raises UsageError if they are for another release or kind of device."""
+    """The request with the suite's schedules. Raises UsageError if they are for another kind of device."""
     file = _schedules(suite)
     found = read(file)
-    require_release(file, found, tvm_version())
     require_limits(file, found, identity)
     return replace(request, schedules=str(file.absolute()), schedules_sha256=found.sha256)
+
+
+def _without_schedules(suite: Suite, case: Case) -> str:
+    """That the suite's schedules have none for the path of a case with schedules; empty if they have, or need not."""
+    if not case.tuning.scheduled or read(_schedules(suite)).of(case.path):
+        return ""
+    return f"{_schedules(suite).name} has no schedule for the path {case.path}; `adreno-bench tune` looks for some"
 
 
 def _schedules(suite: Suite) -> Path:

@@ -174,11 +174,6 @@ class Builder:
         return None
 
 
-def cores() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0))
-
-
 def stored(root: Path, key: str) -> Artifact | None:
     """An artifact of an earlier build, None if it is not in the store. Raises RigFailure if it is damaged."""
     folder = Store(root, "artifacts").find(key)

@@ -127,11 +127,14 @@ class Recording:
         return artifact
 
     def scheduled(self, facts: Mapping[str, Any], complaint: str) -> None:
-        """Add what a build's schedules changed. Raises Unproved if it is no other build for them."""
+        """Add what a build's schedules changed.
+
+        Raises Unsupported if there are none for this network, Unproved if it is no other build for them.
+        """
         self.note(schedules=dict(facts))
         if complaint:
             hint = "`adreno-bench tune` looks for schedules of this network"
-            raise Unproved(complaint, hint=hint)
+            raise (Unproved if facts.get("took") or facts.get("refused") else Unsupported)(complaint, hint=hint)
 
     def prepared(self, tuning: Prepared) -> Prepared:
         """Add the environment of the measured process, and hand it on."""

@@ -28,11 +28,12 @@ def facts_of(artifact: Artifact, untuned: object, sha256: str) -> dict[str, Any]
 def complaint_of(facts: Mapping[str, Any], untuned: object) -> str:
     """Why a build does not count as one with tuned schedules; empty if it does."""
     took, refused = facts.get("took", ()), facts.get("refused", {})
+    if not took and not refused:
+        return "the file of schedules has none for this network on this path"
     if isinstance(untuned, Failure):
         return f"the build with TVM's own schedules, to compare with, failed: {untuned.message}"
     if not took:
-        why = f": {next(iter(refused.values()))}" if refused else ": it has none for this network on this path"
-        return f"no task of it took a schedule of the file{why}"
+        return f"no task of it took a schedule of the file: {next(iter(refused.values()))}"
     if not facts["changed"]:
         return f"{len(took)} tasks took a schedule of the file, and their kernels are the same as without"
     return ""
@@ -42,7 +43,8 @@ def summary(facts: Mapping[str, Any]) -> str:
     """For people: how much of a build the schedules are in."""
     took, refused, changed = len(facts.get("took", ())), len(facts.get("refused", {})), len(facts.get("changed", ()))
     tasks = took + refused + len(facts.get("without", ()))
-    return f"{took} of {tasks} tasks took a schedule of the file, the kernels of {changed} changed" + (
+    ported = f", found with TVM {facts['ported_from']}" if facts.get("ported_from") else ""
+    return f"{took} of {tasks} tasks took a schedule of the file{ported}, the kernels of {changed} changed" + (
         f"; {refused} could not take theirs" if refused else ""
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from harness.compiler.compat import copied
 from harness.compiler.passes import Passes
@@ -14,12 +14,36 @@ from harness.schedules.tasks import MARKS, Before, task_of, unscheduled
 from harness.schedules.trace import Trace
 
 
+class Source(Protocol):
+    """Where the schedules of a build come from."""
+
+    def made(self, name: str, function: Any) -> Any:
+        """The function that the network calls so, with its schedule; None if there is none for it.
+
+        Raises what TVM raises for a schedule that does not fit.
+        """
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A file that this release of TVM wrote: each task takes its own trace."""
+
+    records: Mapping[str, Schedule]
+    """By task."""
+
+    def made(self, name: str, function: Any) -> Any:
+        """As `Source` says."""
+        record = self.records.get(task_of(function))
+        return scheduled(function, record.trace) if record else None
+
+
 @dataclass(frozen=True)
 class Applied:
     """What became of the tasks of one build. A path takes it as it takes workarounds."""
 
-    records: Mapping[str, Schedule]
-    """By task."""
+    source: Source
+    ported_from: str = ""
+    """The release of TVM that the schedules were found with, where it is not this one."""
     took: list[str] = field(default_factory=list)
     """Functions that took a record."""
     without: list[str] = field(default_factory=list)
@@ -36,7 +60,8 @@ class Applied:
     @property
     def told(self) -> dict[str, Any]:
         """As plain values, for the manifest."""
-        return {"took": self.took, "without": self.without, "refused": self.refused}
+        ported = {"ported_from": self.ported_from} if self.ported_from else {}
+        return {"took": self.took, "without": self.without, "refused": self.refused, **ported}
 
     def _edit(self, passes: Passes) -> Passes:
         edit = Before("ApplySchedules", self._apply).edits.relax
@@ -46,14 +71,13 @@ class Applied:
     def _apply(self, mod: Any) -> Any:
         changed = mod.clone()
         for name, function in unscheduled(mod).items():
-            record = self.records.get(task_of(function))
-            if record is None:
-                self.without.append(name)
-                continue
             try:
-                made = scheduled(function, record.trace)
+                made = self.source.made(name, function)
             except Exception as error:  # TVM raises errors of every kind; a record that does not fit is no failure
                 self.refused[name] = next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
+                continue
+            if made is None:
+                self.without.append(name)
                 continue
             changed.update_func(mod.get_global_var(name), made)
             self.took.append(name)

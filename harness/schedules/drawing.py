@@ -48,6 +48,10 @@ class ThreadLimits:
         return cls(min(items, MOST_ITEMS) or cls.items, min(local_bytes, MOST_LOCAL_BYTES) or cls.local_bytes)
 
 
+MOST = ThreadLimits(MOST_ITEMS, MOST_LOCAL_BYTES)
+"""Of a schedule that was right on some device."""
+
+
 @dataclass(frozen=True)
 class Open:
     """One thing that a schedule leaves open."""

@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from harness.build.pool import cores
+from harness.process import cores
 
 if TYPE_CHECKING:
     from device_runner.failures import Failure

@@ -55,13 +55,10 @@ def test_without_a_file_there_is_no_such_case(tmp_path: Path) -> None:
         suite(tmp_path, 'models = ["tiny"]\npaths = ["opencl"]\ntunings = ["scheduled"]\n')
 
 
-def test_a_file_of_another_release_or_kind_of_device_is_refused_before_anything_is_built(tmp_path: Path) -> None:
+def test_a_file_for_another_kind_of_device_is_refused_before_anything_is_built(tmp_path: Path) -> None:
     file = tmp_path / "s.jsonl"
     found = suite(tmp_path).model_copy(update={"schedules": file})
     Schedules(ORIGIN, (a_schedule(),)).write(file)
-    with pytest.raises(UsageError, match=r"found with TVM 0\.27\.0, and this is"):
-        check(found, [TUNED], tmp_path)
-    Schedules(ORIGIN.model_copy(update={"tvm": tvm_version()}), (a_schedule(),)).write(file)
     check(found, [TUNED], tmp_path)
     smaller = replace(PHONE, image2d_max_width=8192)
     with pytest.raises(UsageError, match="image2d_max_width 16384"):
@@ -115,9 +112,7 @@ def test_a_record_names_what_took_a_schedule_what_changed_and_what_fell_back(tmp
     ("tuned", "told", "says"),
     [
         ("2", TOLD, "their kernels are the same as without"),
-        ("1", {"took": [], "without": ["conv"], "refused": {}}, "no task of it took"),
         ("1", {"took": [], "without": [], "refused": {"conv": "it does not fit"}}, "it does not fit"),
-        ("1", None, "no task of it took"),
     ],
 )
 def test_a_build_that_is_no_other_one_is_not_reported_as_tuned(
@@ -127,6 +122,30 @@ def test_a_build_that_is_no_other_one_is_not_reported_as_tuned(
     assert record.outcome is Outcome.INCONCLUSIVE
     assert says in record.message
     assert not record.wall_ms
+
+
+@pytest.mark.parametrize("told", [None, {"took": [], "without": ["conv"], "refused": {}}])
+def test_a_network_that_the_file_has_nothing_for_is_a_plain_row_that_says_so(
+    tmp_path: Path, told: dict[str, Any] | None
+) -> None:
+    record = record_of(tmp_path, built(tmp_path, "1", "1", told))
+    assert record.outcome is Outcome.UNSUPPORTED
+    assert record.message == "the file of schedules has none for this network on this path"
+
+
+def test_a_file_without_schedules_for_a_path_is_told_before_anything_is_built(tmp_path: Path) -> None:
+    file = tmp_path / "s.jsonl"
+    found = suite(tmp_path).model_copy(update={"schedules": file})
+    Schedules(ORIGIN, (a_schedule(path="texture"),)).write(file)
+    plan = plan_case(found, TUNED, PHONE, tmp_path)
+    assert plan.unsupported.startswith("s.jsonl has no schedule for the path opencl")
+    assert not plan.jobs
+
+
+def test_schedules_of_another_release_are_told_of_in_each_case(tmp_path: Path) -> None:
+    record = record_of(tmp_path, built(tmp_path, "1", "2", {**TOLD, "ported_from": "0.26.0"}))
+    assert record.schedules
+    assert "took a schedule of the file, found with TVM 0.26.0, the kernels" in summary(record.schedules)
 
 
 def test_without_the_untuned_build_nothing_is_proved(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from typing import Any
 
 import pytest
@@ -10,9 +12,10 @@ import pytest
 from harness.compiler.compat import tir_function
 from harness.paths import PATHS
 from harness.paths.base import ImageLimits
-from harness.schedules.apply import Applied, scheduled
+from harness.schedules.apply import Applied, Recorded, scheduled
 from harness.schedules.database import Schedule
 from harness.schedules.drawing import ThreadLimits
+from harness.schedules.portable import Portable, decisions_of
 from harness.schedules.spaces import space_of
 from harness.schedules.tasks import is_scheduled, shapes_of, task_of
 from harness.schedules.trace import check, plain
@@ -42,6 +45,13 @@ def trace_of(made: Any) -> Any:
     return check(json.loads(json.dumps(plain(made.trace.as_json()))))
 
 
+def drawn(one: Any) -> Any:
+    """Some schedule of a function."""
+    space = space_of(one, target(), ThreadLimits())
+    assert space
+    return next(made for made in map(space.sample, range(20)) if made is not None)
+
+
 def a_record(task: str, trace: Any) -> Schedule:
     told = {"path": "opencl", "name": "add", "ms": 1.0, "untuned_ms": 2.0, "max_rel_err": 0.0, "trials": 1}
     return Schedule.model_validate({**told, "task": task, "trace": trace})
@@ -66,6 +76,68 @@ def test_a_seed_always_gives_the_same_schedule_and_leaves_the_function_as_it_was
     assert one.script() == before
 
 
+CONV = """
+@T.prim_func(private=True, s_tir=True)
+def conv(x: T.Buffer((T.int64(1), T.int64(2), T.int64(10), T.int64(10), T.int64(4)), "float32"),
+         w: T.Buffer((T.int64(4), T.int64(8), T.int64(3), T.int64(3), T.int64(1), T.int64(4)), "float32"),
+         y: T.Buffer((T.int64(1), T.int64(4), T.int64(8), T.int64(8), T.int64(4)), "float32")):
+    for n, o, h, v, b, c, i, j in T.grid(T.int64(1), T.int64(4), T.int64(8), T.int64(8), T.int64(4), T.int64(8),
+                                         T.int64(3), T.int64(3)):
+        with T.sblock("conv2d_NCHWc_OIHWo"):
+            vn, vo, vh, vv, vb, vc, vi, vj = T.axis.remap("SSSSSRRR", [n, o, h, v, b, c, i, j])
+            with T.init():
+                y[vn, vo, vh, vv, vb] = T.float32(0)
+            y[vn, vo, vh, vv, vb] = y[vn, vo, vh, vv, vb] + x[vn, vc // T.int64(4), vh + vi, vv + vj,
+                vc % T.int64(4)] * w[vo, vc, vi, vj, T.int64(0), vb]
+"""
+MATMUL = """
+@T.prim_func(private=True, s_tir=True)
+def matmul(x: T.Buffer((T.int64(64), T.int64(48)), "float32"), w: T.Buffer((T.int64(48), T.int64(96)), "float32"),
+           y: T.Buffer((T.int64(64), T.int64(96)), "float32")):
+    for i, j, k in T.grid(T.int64(64), T.int64(96), T.int64(48)):
+        with T.sblock("matmul"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                y[vi, vj] = T.float32(0)
+            y[vi, vj] = y[vi, vj] + x[vi, vk] * w[vk, vj]
+"""
+
+
+@pytest.mark.parametrize("source", [CONV, MATMUL], ids=["texels", "rules"])
+def test_what_a_trace_decides_gives_the_same_schedule_again_by_the_releases_own_rules(source: str) -> None:
+    one = tir_function(source)
+    space = space_of(one, target(), ThreadLimits())
+    assert space
+    made = drawn(one)
+    again = space.decided(decisions_of(trace_of(made)))
+    assert task_of(again.mod["main"]) == task_of(made.mod["main"])
+    assert space.decided([1, 2, 3]) is None
+
+
+@pytest.mark.parametrize("source", [CONV, MATMUL], ids=["texels", "rules"])
+def test_candidates_stay_within_the_limits_of_a_device(source: str) -> None:
+    space = space_of(tir_function(source), target(), ThreadLimits(items=16))
+    assert space
+    made = [one for one in map(space.sample, range(6)) if one is not None]
+    assert made
+    for one in made:
+        bound = re.findall(r"(\d+)\)?, thread=\"threadIdx\.(\w)", one.mod["main"].script())
+        most = {axis: max(int(extent) for extent, other in bound if other == axis) for _, axis in bound}
+        assert 1 <= math.prod(most.values()) <= 16
+
+
+def test_a_function_takes_what_was_decided_for_its_like_under_another_release() -> None:
+    one = tir_function(MATMUL)
+    record = a_record("0" * 16, trace_of(drawn(one)))
+    record = record.model_copy(update={"name": "fused_matmul3_relu2", "shapes": tuple(shapes_of(one))})
+    portable = Portable([record], target())
+    assert portable.made("fused_matmul_add", one) is None
+    assert is_scheduled(portable.made("fused_matmul12_relu", one))
+    misfit = record.model_copy(update={"trace": trace_of(drawn(function()))})
+    with pytest.raises(LookupError, match="fits none"):
+        Portable([misfit], target()).made("fused_matmul_relu", one)
+
+
 def test_what_writes_an_image_has_no_candidates_of_rules_that_store_single_numbers() -> None:
     assert space_of(function(scope="global.texture"), target(), ThreadLimits()) is None
 
@@ -79,7 +151,7 @@ def test_each_task_takes_its_own_record_and_one_that_does_not_fit_is_told() -> N
     trace = trace_of(space.sample(0))
     broken = [[["GetSBlock", [], ["no such block", "main"], ["b0"]]], []]
     records = {task_of(one): a_record(task_of(one), trace), task_of(other): a_record(task_of(other), broken)}
-    applied = Applied(records)
+    applied = Applied(Recorded(records))
     mod = tvm.IRModule({"add": one, "other": other, "third": third})
     (act,) = applied.edits.relax([_Anchor()])[:1]  # type: ignore[misc]
     made = act(mod)
