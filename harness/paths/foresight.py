@@ -14,6 +14,8 @@ SAME_SHAPE = ("Add", "Sub", "Mul", "Div", "Max", "Min")
 """Offloaded to CLML if both operands have one shape and a batch of one (`_check_binary_op` of TVM's pattern table)."""
 WINDOWS = ("MaxPool", "AveragePool", "GlobalAveragePool")
 ALWAYS = ("Relu", "Softmax", "Reshape", "Flatten")
+TEXEL = 4
+"""Channels of a texel."""
 REAL = ("float32", "float16")
 
 
@@ -24,14 +26,20 @@ def taken(path: str, node: Node, known: Collection[str]) -> str:
     """
     if node.proto.op_type not in known:
         return "no"
-    if path == "texture" and _plain_convolution(node):
+    if path == "texture" and _fills_texels(node):
         return "image"
     return "clml" if path == "clml" and _offloaded(node) else "kernel"
 
 
-def _plain_convolution(node: Node) -> bool:
-    """A 2D convolution in one group; in several, TVM's image schedules divide by zero (`grouped-conv-nchw4c`)."""
-    return node.kind == "Conv" and _rank(node) == 4 and _attribute(node.proto, "group", 1) == 1
+def _fills_texels(node: Node) -> bool:
+    """A 2D convolution in one group whose channels, read and made, fill whole texels: others TVM leaves as they are.
+
+    In several groups its image schedules would divide by zero (`grouped-conv-nchw4c`).
+    """
+    if node.kind != "Conv" or _rank(node) != 4 or _attribute(node.proto, "group", 1) != 1:
+        return False
+    ends = (node.inputs[0], node.outputs[0] if node.outputs else None)
+    return all(shape is not None and shape[1] % TEXEL == 0 for shape in ends)
 
 
 def _offloaded(node: Node) -> bool:
