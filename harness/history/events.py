@@ -11,7 +11,7 @@ from itertools import pairwise
 from harness.compiler.installed import release
 from harness.history.results import History, Point, Series, state_of_quirks
 from harness.judge.confirmed import Confirmed, End
-from harness.judge.stats.history import Step, resemblance, segment
+from harness.judge.stats.history import FEWEST, Step, resemblance, segment
 from harness.judge.stats.resemblance import Resemblance, in_common
 from harness.judge.stats.session import Noise
 from harness.judge.verdict import Verdict
@@ -199,6 +199,13 @@ def _rebuilt_near(timed: Sequence[Point], index: int) -> int | None:
     near = range(max(1, index - NEAR), min(len(timed), index + NEAR + 1))
     rebuilt = [at for at in near if not timed[at].artifact or timed[at].artifact != timed[at - 1].artifact]
     return min(rebuilt, key=lambda at: abs(at - index), default=None)
+
+
+def too_short(history: History) -> list[Series]:
+    """Series with too few latencies to tell a step by; two will do where the noise of their machine is known."""
+    known = noise(history)
+    counts = ((series, len(_timed(series))) for series in history.series)
+    return [series for series, count in counts if 0 < count < (2 if series.machine in known else FEWEST)]
 
 
 def vanished(history: History) -> list[Series]:

@@ -28,6 +28,7 @@ from harness.history.measured import AS_SHIPPED, WITH_WORKAROUNDS
 from harness.judge.confirmed import Confirmed, Known
 from harness.judge.confirmed import load as load_confirmed
 from harness.judge.remarks import as_opencl
+from harness.judge.stats.samples import is_time
 from harness.judge.stats.session import locations_ms
 from harness.run.outcome import Outcome
 from harness.run.record import Record
@@ -268,7 +269,7 @@ def _from_asv(
     if outcome is None and value is not None and not math.isnan(value):
         outcome = Outcome.OK
     message = "" if outcome else "nothing was measured: the commit could not be installed, or its process died"
-    right = outcome is Outcome.OK and value is not None and not math.isnan(value)
+    right = outcome is Outcome.OK and value is not None and is_time(value * 1e3)
     return Point(commit, date_ms, outcome, message, _ms(value) if right else None, _ms(low), _ms(high))
 
 

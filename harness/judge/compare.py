@@ -8,6 +8,7 @@ on the same identity is compared.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from harness.judge.clocks import ran_apart
 from harness.judge.comparison import UNGAUGED, Comparison, Result
@@ -79,6 +80,16 @@ def _latency_change(base: Side, head: Side, rules: Rules, noise: Noise | None, *
 
 
 def _compare(key: SeriesKey, base: Side | None, head: Side, change: Change | None, *, together: bool) -> Comparison:
+    """The comparison of a case. Where a file does not tell which build is meant, only what was found wrong stands."""
+    compared = _by_evidence(key, base, head, change, together=together)
+    doubt = head.doubt or (base.doubt if base else "")
+    if not doubt or compared.verdict in (Verdict.WRONG, Verdict.BROKEN):
+        return compared
+    unproved = compared.change.unproved(doubt) if compared.change else None
+    return replace(compared, verdict=Verdict.INCONCLUSIVE, reasons=(doubt, *compared.reasons), change=unproved)
+
+
+def _by_evidence(key: SeriesKey, base: Side | None, head: Side, change: Change | None, *, together: bool) -> Comparison:
     if change and base:
         verdict = change.verdict
         told = (*change.reasons, *_remarks(base, head, verdict))

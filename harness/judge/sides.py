@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,10 @@ from harness.run.record import Record
 QUICK_LOOK = "a quick look's samples are too few"
 FEWEST_SESSIONS = 2
 """On each side, before a latency may be called changed: the samples of one session share its bias."""
+
+
+CLOCK_SET = "2020"
+"""What began before was told by a clock that nobody had set: no day of its own."""
 
 
 class SeriesKey(NamedTuple):
@@ -66,6 +71,8 @@ class Side:
     """The reference kernel, in each session that measured it."""
     clocks: tuple[Histogram, ...] = ()
     """At which clocks the GPU ran, in each session that knows it."""
+    doubt: str = ""
+    """Why it cannot be told which of several builds is the latest, if that is so."""
 
     @cached_property
     def summary(self) -> Summary:
@@ -85,7 +92,7 @@ class Side:
     @property
     def days(self) -> int:
         """On how many days its sessions were taken."""
-        return max(1, len({moment[:10] for moment in self.started}))
+        return max(1, len({moment[:10] for moment in self.started if moment >= CLOCK_SET}))
 
     @property
     def worth(self) -> str:
@@ -123,6 +130,7 @@ def side_of(group: Sequence[Record]) -> Side:
     """What the records of one series say of it. Raises UsageError if its case is none."""
     one, latest = group[0], latest_build(group)
     require_case_id(one.case)
+    others = [record for record in group if record.build != latest[-1].build and not record.compiled_with]
     right = [record for record in latest if record.outcome is Outcome.OK]
     found = [record for record in latest if finding(record.outcome)]
     decides = (found or right or latest)[-1]
@@ -143,7 +151,19 @@ def side_of(group: Sequence[Record]) -> Side:
         untimed=QUICK_LOOK if right and all(record.quick for record in right) else "",
         probes=tuple(Probed(r.reference, r.reference_ms, r.slowed_ms) for r in right if r.reference),
         clocks=tuple(filter(None, (histogram_of(record.steadiness) for record in right))),
+        doubt=_out_of_order(latest, others),
     )
+
+
+def _out_of_order(latest: Sequence[Record], others: Sequence[Record]) -> str:
+    """That the build of the last record is not the one that ran last by the clock; empty if it is.
+
+    Files may have been joined in another order, and a clock may have jumped: nothing in them tells which.
+    """
+    last, newest = (max((record.started_at for record in some), default="") for some in (latest, others))
+    if newest <= last:
+        return ""
+    return f"its last session in the file is of {last[:19]}, and another build ran at {newest[:19]}: sort its records"
 
 
 def finding(outcome: Outcome) -> Verdict | None:
@@ -156,17 +176,27 @@ def finding(outcome: Outcome) -> Verdict | None:
 def latest_build(group: Sequence[Record]) -> list[Record]:
     """The records of the build that was run last, not counting a baseline's that was run again to compare with.
 
-    The same artifact on a runtime that was rebuilt is another build.
+    The same artifact on a runtime that was rebuilt is another build. A session that is there twice, because files were
+    joined, counts once.
     """
     latest = ([record for record in group if not record.compiled_with] or group)[-1]
-    return [record for record in group if record.build == latest.build]
+    same = [record for record in group if record.build == latest.build]
+    return list({(one.run, one.started_at, one.outcome, *one.wall_ms): one for one in same}.values())
+
+
+INTERLEAVED = 0.25
+"""Share of the pairs of a base and a head session in which either has to come first, for the two to be interleaved. By
+the first and the last session alone, one that a clock which jumped put elsewhere would make them so."""
 
 
 def apart(base: Side, head: Side) -> bool:
     """Whether one side was measured after the other, so that what the device was like by then goes with the build."""
-    if not base.started or not head.started:
+    pairs = len(base.started) * len(head.started)
+    if not pairs:
         return False
-    return max(base.started) < min(head.started) or max(head.started) < min(base.started)
+    ordered = sorted(base.started)
+    earlier = sum(bisect_left(ordered, one) + bisect_right(ordered, one) for one in head.started) / 2
+    return not INTERLEAVED <= earlier / pairs <= 1 - INTERLEAVED
 
 
 def same_build(base: Side, head: Side) -> bool:

@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from harness.history.code_results import Codes, CodeState
-from harness.history.events import WORST_FIRST, CaseState, Event, change, events, recent, state_of, vanished
+from harness.history.events import WORST_FIRST, CaseState, Event, change, events, recent, state_of, too_short, vanished
 from harness.history.measured import WITH_WORKAROUNDS
 from harness.history.results import LATENCY, History, Point, Series
 from harness.judge.verdict import Verdict
@@ -107,6 +107,7 @@ def write_site(history: History, folder: Path, graphs: str, codes: Codes = Mappi
         "states": _states(tables),
         "events": {verdict: [event for event in moved if event.verdict is verdict] for verdict in WORST_FIRST},
         "vanished": vanished(history),
+        "too_short": words.too_short_text(too_short(history)),
         "installed": list(_installed(history)),
         "charts": (drawn := charts(history, moved)),
         "data": data(history, drawn),

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from harness.history.code_results import Codes, CodeState
-from harness.history.events import WORST_FIRST, Event, change, events, recent, state_of, vanished
+from harness.history.events import WORST_FIRST, Event, change, events, recent, state_of, too_short, vanished
 from harness.history.results import History, Series
 from harness.report import words
 from harness.tables import markdown_table, table
@@ -53,6 +53,7 @@ def facts(history: History, codes: Codes = MappingProxyType({})) -> dict[str, An
                 "cases": [_case(one) for one in _at_newest(history, machine)],
                 "moved": [_event(event) for event in _moved(history, machine)],
                 "vanished": [_named(one) for one in vanished(history) if one.machine == machine],
+                "too_short": [_named(one) for one in too_short(history) if one.machine == machine],
             }
             for machine in sorted(history.commits)
         ],
@@ -127,6 +128,8 @@ def _machine(history: History, machine: str, markdown: bool) -> Iterator[str]:
                 yield f"  confirm it: {command}"
     for one in gone:
         yield f"- {_bold('vanished', markdown)} {_name(one)}: last seen at {_last_seen(one)}"
+    if told := words.too_short_text([one for one in too_short(history) if one.machine == machine]):
+        yield f"- {told}"
     yield ""
     rows = [
         (

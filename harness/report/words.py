@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from harness.compiler.installed import release
@@ -10,6 +11,7 @@ from harness.history.code_results import CodeState
 from harness.history.events import CaseState, Event, state_of
 from harness.history.measured import WITH_WORKAROUNDS
 from harness.history.results import Point, Series
+from harness.judge.stats.history import FEWEST
 from harness.judge.verdict import Verdict
 
 SYMBOLS = {
@@ -110,6 +112,14 @@ def step_text(event: Event) -> str:
     trend = ", beside a trend" if step.trend else ""
     found = f"{step.relative:+.1%} ({step.low:+.1%} to {step.high:+.1%}), p {step.p:.1g}{trend}"
     return f"{found}, {_decided(event)}"
+
+
+def too_short_text(series: Sequence[Series]) -> str:
+    """How many series cannot have a step told yet; empty if there are none."""
+    if not series:
+        return ""
+    which = series[0].case.id if len(series) == 1 else f"{len(series)} series"
+    return f"{which}: fewer than {FEWEST} commits with a latency, so it cannot be told yet what got slower or faster"
 
 
 def _decided(event: Event) -> str:

@@ -37,7 +37,7 @@ TABLES = (
     'CREATE TABLE series (id INTEGER PRIMARY KEY, "case" TEXT, identity TEXT, as_shipped INTEGER, sustained INTEGER, '
     'device TEXT, phone TEXT, UNIQUE ("case", identity, as_shipped, sustained, device, phone))',
     "CREATE TABLE line (series INTEGER, at INTEGER, artifact TEXT, quick INTEGER, own INTEGER, conclusive INTEGER, "
-    "outcome TEXT, week INTEGER, recoveries INTEGER, PRIMARY KEY (series, at)) WITHOUT ROWID",
+    "outcome TEXT, week INTEGER, recoveries INTEGER, started TEXT, PRIMARY KEY (series, at)) WITHOUT ROWID",
     "CREATE TABLE foreign_line (at INTEGER PRIMARY KEY, why TEXT)",
     "CREATE TABLE state (inode INTEGER, size INTEGER, mtime_ns INTEGER, whole INTEGER, lines INTEGER, digest BLOB)",
 )
@@ -83,6 +83,8 @@ class LineRow(NamedTuple):
     """In which it began: so many after that of 1970-01-01, each from Monday on, in UTC; -1 if that is unreadable."""
     recoveries: int
     """How many rungs were climbed to bring the device back."""
+    started: str
+    """When it began, to the second; UTC, ISO 8601."""
 
 
 def series_of(record: Record) -> SeriesRow:
@@ -95,7 +97,9 @@ def facts_of(record: Record) -> LineRow:
     """That of a record."""
     outcome, own = record.outcome, record.compiled_with is None
     week, recoveries = week_of(record.started_at), len(record.recovery)
-    return LineRow(record.artifact, record.quick, own, outcome.conclusive, outcome.value, week, recoveries)
+    return LineRow(
+        record.artifact, record.quick, own, outcome.conclusive, outcome.value, week, recoveries, record.started_at[:19]
+    )
 
 
 def week_of(started_at: str) -> int:

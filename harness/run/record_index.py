@@ -34,7 +34,9 @@ LINES = f"""SELECT at, {", ".join(f'"{name}"' for name in (*SeriesRow._fields, *
 OF_SERIES = f"""{LINES} WHERE "case" = :case AND identity = :identity AND as_shipped = :as_shipped
     AND sustained = :sustained AND (:device IS NULL OR device = :device)"""
 NEWEST = f"{OF_SERIES} ORDER BY own DESC, at DESC LIMIT 1"
-NEWEST_BUILD = f"{OF_SERIES} AND artifact = (SELECT artifact FROM ({NEWEST})) ORDER BY at"
+BEGAN_LAST = f"{OF_SERIES} AND own ORDER BY started DESC, at DESC LIMIT 1"
+NEWEST_BUILD = f"""{OF_SERIES}
+    AND (artifact = (SELECT artifact FROM ({NEWEST})) OR at = (SELECT at FROM ({BEGAN_LAST}))) ORDER BY at"""
 RECENT = f"{OF_SERIES} ORDER BY at DESC LIMIT :most"
 OF_KEY = f"{OF_SERIES} AND artifact = :artifact AND quick = :quick"
 
@@ -108,7 +110,11 @@ class RecordIndex:
             yield from self._ask(NEWEST, **series)
 
     def newest_builds(self, wanted: Wanted, device: str | None = None) -> Iterator[list[Record]]:
-        """All records of the build that a series ran last, series by series; of one device if it is named."""
+        """All records of the build that a series ran last, series by series; of one device if it is named.
+
+        With them comes the one that began last by its clock, should that be of another build: then it is not certain
+        which build is the last (`harness.judge.sides`).
+        """
         return (self._ask(NEWEST_BUILD, **series) for series in self._series(wanted, device))
 
     def recent(self, wanted: Wanted, most: int) -> Iterator[Record]:

@@ -176,14 +176,14 @@ def estimate_sides(
         return None
     middle = math.exp(sum(means) / 2)
     sampling = variance * (1 / len(base) + 1 / len(head))
-    shift, sd = means[1] - means[0], math.sqrt(variance)
+    shift, sd, tick = means[1] - means[0], math.sqrt(variance), min(one.tick for one in (*base, *head))
     if days is None:
-        return Estimate(shift, math.sqrt(sampling), df_all, middle, sd, notes)
+        return Estimate(shift, math.sqrt(sampling), df_all, middle, sd, tick, notes)
     known = noise or Noise(math.nan, 0.0)
     daily = known.day_sd**2 * (1 / days[0] + 1 / days[1])
     both = (sampling + daily) ** 2 / (sampling**2 / df_all + daily**2 / known.day_df)  # Welch and Satterthwaite
     told = f"base and head were not measured in turns: days of this device lie {known.day_sd:.1%} apart by themselves"
-    return Estimate(shift, math.sqrt(sampling + daily), both, middle, sd, (told, *notes))
+    return Estimate(shift, math.sqrt(sampling + daily), both, middle, sd, tick, (told, *notes))
 
 
 def bars_at(look: int, plan: Plan, df: float) -> Bars:
@@ -208,9 +208,12 @@ def _reach(df: float, bar: float) -> float:
 
 
 def sessions_to_see(relevant: float, estimate: Estimate, taken: int, plan: Plan) -> int | None:
-    """How many more sessions in turns until a change of `relevant` is found with 95 %; None where that is not known."""
+    """How many more sessions in turns until a change of `relevant` is found with 95 %.
+
+    None where that is not known, or where the clock is too coarse for it.
+    """
     margin, sessions = math.log1p(relevant), float(BLOCK)
-    if not margin > 0 or not math.isfinite(estimate.sd):
+    if not margin > estimate.tick or not math.isfinite(estimate.sd):
         return None
     for _ in range(3):  # the bar depends on the number, and less and less so
         df = max(1.0, estimate.df + sessions - taken)
@@ -224,8 +227,12 @@ def _told(estimate: Estimate, bars: Bars, rules: Rules, used: tuple[int, int]) -
     verdict, confidence = _verdict(estimate, bars, margin, rules)
     half = estimate.error * (bars.same if verdict is Verdict.SAME else bars.change)
     low, high = relative(estimate.shift - half), relative(estimate.shift + half)
-    sees = visible(estimate.error, estimate.df, bars.change)
+    sees = max(visible(estimate.error, estimate.df, bars.change), relative(estimate.tick))
     open_still = f"{low:+.1%} to {high:+.1%} admits no change and a relevant one ({relative(margin):.1%})"
+    if estimate.tick > margin:
+        open_still = (
+            f"the clock ticks by {relative(estimate.tick):.1%} of it, more than what is relevant: use a finer one"
+        )
     return Change(
         verdict,
         relative=relative(estimate.shift),
@@ -243,9 +250,12 @@ def _told(estimate: Estimate, bars: Bars, rules: Rules, used: tuple[int, int]) -
 
 
 def _verdict(estimate: Estimate, bars: Bars, margin: float, rules: Rules) -> tuple[Verdict, float]:
-    """The verdict and its confidence, which is 0 if there is none. A change that is certain and irrelevant is none."""
+    """The verdict and its confidence, which is 0 if there is none. A change that is certain and irrelevant is none.
+
+    A clock that ticks by more than what is relevant rounds all sessions of a side alike, so nothing is excluded by it.
+    """
     off, error = abs(estimate.shift), estimate.error
-    if off + bars.same * error < margin:
+    if off + bars.same * error < margin and estimate.tick <= margin:
         return Verdict.SAME, 1 - rules.beta
     if off > bars.change * error:
         return (Verdict.SLOWER if estimate.shift > 0 else Verdict.FASTER), 1 - rules.alpha

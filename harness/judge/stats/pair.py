@@ -48,6 +48,8 @@ class Estimate:
     """Geometric mean of both sides."""
     sd: float = math.nan
     """Standard deviation between sessions that `error` is made of."""
+    tick: float = 0.0
+    """Of the clock, as far as it shows: what lies within one is not told apart, however many sessions there are."""
     notes: tuple[str, ...] = ()
 
     @property

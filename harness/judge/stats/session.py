@@ -38,6 +38,8 @@ class SessionSummary:
     """Natural logarithm of the location in ms."""
     error: float
     """Standard error of `log_ms` from the noise within the session alone; the session's bias comes on top."""
+    tick: float = 0.0
+    """The smallest difference between two samples that differ: of a coarse clock its tick, else next to nothing."""
 
     @property
     def location_ms(self) -> float:
@@ -132,9 +134,11 @@ def _summaries(sessions: Sequence[Samples], qualities: Sequence[Quality], locati
     for places, rows in alike(sessions):
         logs = np.log(rows)
         effective = np.array([qualities[place].effective for place in places])
-        errors = np.hypot(loss * spreads(logs) / np.sqrt(effective), ticks(logs) / math.sqrt(12))
-        for place, log_ms, error in zip(places, located(logs).tolist(), errors.tolist(), strict=True):
-            found[place] = SessionSummary(log_ms, error)
+        steps = ticks(logs)
+        errors = np.hypot(loss * spreads(logs) / np.sqrt(effective), steps / math.sqrt(12))
+        columns = (located(logs).tolist(), errors.tolist(), steps.tolist())
+        for place, *summary in zip(places, *columns, strict=True):
+            found[place] = SessionSummary(*summary)
     return found
 
 

@@ -76,7 +76,8 @@ def estimate_turns(turns: Sequence[Turn], noise: Noise | None = None, surprise: 
     if df_all <= 0 or variance <= 0:
         return None
     middle = math.exp((base.log_ms + head.log_ms) / 2)
-    return Estimate(shift, math.sqrt(variance * weight), df_all, middle, math.sqrt(variance), (*notes, *told))
+    error, tick = math.sqrt(variance * weight), min(one.tick for _, _, one in good)
+    return Estimate(shift, error, df_all, middle, math.sqrt(variance), tick, (*notes, *told))
 
 
 def moderated(
