@@ -26,6 +26,7 @@ from harness.compiler.compat import (
     tir_function,
     tuple_fields,
     type_of,
+    virtual_device,
     without_attributes,
 )
 from harness.compiler.running import StepFailed
@@ -214,12 +215,10 @@ def _in_buffers(function: Any) -> Any:
 
 def _scopes(target: Any, function: Any) -> Mapping[str, Any]:
     """The virtual devices of a function's tensors by scope, plain memory first; none where it is all that there is."""
-    from tvm import relax
-
     names = dict.fromkeys(["global", *(scope for _, _, scope in _tensors(function))])
     if len(names) == 1:
         return {}
-    return {scope: relax.VDevice(target, 0, scope) for scope in names}
+    return {scope: virtual_device(target, scope) for scope in names}
 
 
 def _network(function: Any, scopes: Mapping[str, Any]) -> Any:

@@ -48,6 +48,11 @@ from harness.quirks import (
     texture_store,
     tir_pipeline_tuple,
     transposed_conv_layout,
+    tuner_builder_pipeline,
+    tuner_global_infos,
+    tuner_intrinsics,
+    tuner_target,
+    tuner_texel_stores,
     vectorized_alloc,
 )
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
@@ -91,6 +96,11 @@ QUIRKS: tuple[Quirk, ...] = (
     clml_softmax_axis.QUIRK,
     clml_untuned_conv.QUIRK,
     clml_runtime_name.QUIRK,
+    tuner_texel_stores.QUIRK,
+    tuner_builder_pipeline.QUIRK,
+    tuner_global_infos.QUIRK,
+    tuner_intrinsics.QUIRK,
+    tuner_target.QUIRK,
 )
 """In the order in which their workarounds are applied."""
 

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from device_runner.device import Identity
 from device_runner.files import what_else, write_whole
 from harness.failures import UsageError
+from harness.schedules.drawing import ThreadLimits
 from harness.schedules.trace import check
 
 SCHEMA: Literal[1] = 1
@@ -51,6 +52,10 @@ class Origin(BaseModel):
     schema_version: Literal[1] = Field(SCHEMA, alias="schema")
     tvm: str = Field(max_length=64)
     limits: Limits
+    work_group_items: int = Field(0, ge=0)
+    """The largest work-groups that were tried; 0 if the file does not say."""
+    local_memory_bytes: int = Field(0, ge=0)
+    """The most of a work-group's memory; likewise."""
     device: str = Field("", max_length=200)
     """Key of the identity that they were measured on."""
     gpu: str = Field("", max_length=200)
@@ -180,14 +185,38 @@ def require_release(file: Path, schedules: Schedules, tvm: str) -> None:
         )
 
 
+def origin_on(identity: Identity, tvm: str) -> Origin:
+    """What a file says that is begun on a device."""
+    threads = ThreadLimits.of(identity)
+    return Origin(
+        tvm=tvm,
+        limits=Limits.of(identity),
+        work_group_items=threads.items,
+        local_memory_bytes=threads.local_bytes,
+        device=identity.key,
+        gpu=identity.gpu[:200],
+    )
+
+
 def require_limits(file: Path, schedules: Schedules, identity: Identity) -> None:
     """Raise UsageError, with the limit that differs, if the schedules are for another kind of device."""
-    here = Limits.of(identity)
+    here, threads = Limits.of(identity), ThreadLimits.of(identity)
+    whose = identity.gpu or identity.serial
+    for name, needed, has in (
+        ("work-items in a group", schedules.origin.work_group_items, threads.items),
+        ("bytes of local memory", schedules.origin.local_memory_bytes, threads.local_bytes),
+    ):
+        if needed > has:
+            raise UsageError(
+                f"the schedules {file} may need {needed} {name} ({schedules.origin.gpu or 'unnamed'}), and {whose} has "
+                f"{has}",
+                hint="tune on a device like this one, or leave the schedules out",
+            )
     for name in Limits.model_fields:
         there = getattr(schedules.origin.limits, name)
         if there != getattr(here, name):
             raise UsageError(
                 f"the schedules {file} are for a device with {name} {there} ({schedules.origin.gpu or 'unnamed'}), and "
-                f"{identity.gpu or identity.serial} has {getattr(here, name)}: its networks are made of other tasks",
+                f"{whose} has {getattr(here, name)}: its networks are made of other tasks",
                 hint="tune on a device like this one, or leave the schedules out",
             )

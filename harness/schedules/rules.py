@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-import types
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.compiler.tuner import without_intrinsics
 from harness.schedules.apply import alone
 from harness.schedules.drawing import CHOICE, TILE, Decision, Open, ThreadLimits, draw
 from harness.schedules.trace import plain
-
-_INTRINSICS = "tvm.s_tir.tensor_intrin"
-"""Importing it registers the tensor instructions of other processors, for 20 s of processor time. `TuneContext` does
-so, and no rule for OpenCL uses any."""
 
 
 class Rules:
@@ -23,7 +18,7 @@ class Rules:
     def __init__(self, function: Any, target: Any, limits: ThreadLimits) -> None:
         self._function = function
         self._limits = limits
-        with _without_intrinsics():
+        with without_intrinsics():
             from tvm.s_tir import meta_schedule
 
             context = meta_schedule.TuneContext(
@@ -103,16 +98,3 @@ def _limited(target: Any, limits: ThreadLimits) -> Any:
 
     items = {"max_threads_per_block": limits.items, "max_num_threads": limits.items}
     return Target({**dict(target.export()), **items, "max_shared_memory_per_block": limits.local_bytes})
-
-
-class _without_intrinsics:  # a context manager reads like a function
-    """Meanwhile importing TVM's tensor instructions does nothing, unless that was done before."""
-
-    def __enter__(self) -> None:
-        self._absent = _INTRINSICS not in sys.modules
-        if self._absent:
-            sys.modules[_INTRINSICS] = types.ModuleType(_INTRINSICS)
-
-    def __exit__(self, *_: object) -> None:
-        if self._absent:
-            sys.modules.pop(_INTRINSICS, None)

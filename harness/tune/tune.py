@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from device_runner.failures import Unsupported
 from harness.compiler.installed import tvm_version
 from harness.failures import UsageError
 from harness.schedules import database
-from harness.schedules.database import Limits, Origin, Schedules
+from harness.schedules.database import Schedules
 from harness.schedules.drawing import ThreadLimits
 from harness.tune.log import TrialLog
 from harness.tune.search import Search, Trial, commonest
@@ -82,12 +82,13 @@ def opened(out: Path, identity: Identity) -> Schedules:
 
     Raises UsageError for one of another release or for other devices: a file has one origin.
     """
+    origin = database.origin_on(identity, tvm_version())
     if out.exists():
         found = database.read(out)
         database.require_release(out, found, tvm_version())
         database.require_limits(out, found, identity)
-        return found
-    origin = Origin(tvm=tvm_version(), limits=Limits.of(identity), device=identity.key, gpu=identity.gpu[:200])
+        more = {name: getattr(origin, name) for name in ("work_group_items", "local_memory_bytes")}
+        return replace(found, origin=found.origin.model_copy(update=more))
     return Schedules(origin, ())
 
 

@@ -15,6 +15,7 @@ from device_runner.device import Identity
 from harness.failures import UsageError
 from harness.schedules import database
 from harness.schedules.database import Limits, Origin, Schedule, Schedules
+from harness.schedules.portable import decisions_of, place_of
 from harness.schedules.trace import BadTrace, check
 
 TRACE: list[Any] = [
@@ -113,6 +114,33 @@ def test_the_limit_that_differs_is_named() -> None:
     database.require_limits(Path("f"), Schedules(ORIGIN, ()), PHONE)
     with pytest.raises(UsageError, match=r"image2d_max_height 16384 \(Adreno 750\), and PoCL has 8192"):
         database.require_limits(Path("f"), Schedules(ORIGIN, ()), replace(PHONE, gpu="PoCL", image2d_max_height=8192))
+
+
+def test_a_device_with_smaller_work_groups_is_not_given_schedules_of_larger_ones() -> None:
+    large, small = replace(PHONE, work_group_items=1024), replace(PHONE, work_group_items=128, gpu="Mali")
+    found = Schedules(database.origin_on(large, "0.27.0"), ())
+    database.require_limits(Path("f"), found, large)
+    with pytest.raises(UsageError, match=r"may need 1024 work-items in a group \(Adreno 750\), and Mali has 128"):
+        database.require_limits(Path("f"), found, small)
+
+
+def test_what_is_kept_of_a_trace_across_releases_is_what_was_decided() -> None:
+    finish = [["EnterPostproc", [], [], []], ["SampleCategorical", [], [[1, 2], [0.5, 0.5]], ["v9"]]]
+    instructions, decisions = TRACE
+    assert decisions_of([[*instructions, *finish], [[7, 1], *decisions]]) == [[4, 16]]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "alike"),
+    [
+        ("fused_conv2d3_add2_relu2", "fused_conv2d_add_relu", True),
+        ("max_pool2d1", "max_pool2d", True),
+        ("fused_conv2d_add_relu", "fused_conv2d_add", False),
+    ],
+)
+def test_functions_are_alike_whatever_their_numbers(one: str, other: str, alike: bool) -> None:
+    assert (place_of(one, ["float32[1]"]) == place_of(other, ["float32[1]"])) is alike
+    assert place_of(one, ["float32[1]"]) != place_of(one, ["float32[1] texture"])
 
 
 def test_a_file_that_changed_since_it_was_planned_is_not_built_with(tmp_path: Path) -> None:

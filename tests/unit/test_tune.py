@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from test_schedules import TRACE
 
 from device_runner.device import Launch, Loadable, Steadiness, Toggles
-from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang
+from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, RigFailure
 from harness.build.artifact import Artifact, Compiled
 from harness.build.candidate import TRACE as TRACE_FILE
 from harness.failures import CompileFailure, CompilerCrash
@@ -27,7 +28,7 @@ from harness.run.tuning import TuningStore
 from harness.tune.log import FILE, TrialLog
 from harness.tune.search import UNTUNED, Search, Task, Trial, commonest
 from harness.tune.stand import Given
-from harness.tune.tuner import Budget, Tuner
+from harness.tune.tuner import Budget, Spent, Tuner
 from harness.tune.winners import Winner, measured_again
 
 CHEAP, DEAR = (Task(letter * 16, f"conv_{letter}", 1, (), cost) for letter, cost in (("a", 10.0), ("b", 90.0)))
@@ -277,3 +278,37 @@ def test_no_candidate_is_tried_twice_and_none_makes_the_network_slower(trials: l
     assert all(seed not in search.standings[task.task].trials for task, seed in chosen)
     assert len(chosen) == count
     assert 0 <= search.inference_ms(100.0) <= 100.0
+
+
+def test_a_full_disk_is_said_with_where_and_loses_nothing_that_was_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = candidates(DEAR, Behaviour(9.0), Behaviour(3.0), Behaviour(2.0))
+    bench = Bench(tmp_path, known)
+    bench.search(1)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(RigFailure, match=r"full|No space left") as refused:
+        bench.log.append(Trial(task=DEAR.task, seed=1, outcome="ok", ms=2.0))
+    monkeypatch.undo()
+    assert str(tmp_path) in f"{refused.value.message} {refused.value.hint}"
+    assert [trial.seed for trial in bench.log.read()] == [0]
+
+
+def test_a_search_goes_on_after_a_device_that_was_lost_in_the_middle(tmp_path: Path) -> None:
+    lost = {**candidates(DEAR, Behaviour(9.0), Behaviour(3.0), Behaviour(raises=DeviceLost("gone")))}
+    with pytest.raises(DeviceLost):
+        Bench(tmp_path, lost).search(2)
+    again = Bench(tmp_path, candidates(DEAR, Behaviour(9.0), Behaviour(3.0), Behaviour(2.0)))
+    standing = again.search(1).standings[DEAR.task]
+    assert [standing.trials[seed].ms for seed in (0, 1)] == [3.0, 2.0]
+    assert again.shop.asked == [(DEAR.name, 1)]
+
+
+def test_the_time_that_is_neither_the_devices_nor_the_compilers_is_told_for_each_trial() -> None:
+    spent = Spent(tried=10, seconds=30.0, device_s=20.0, waited_s=8.0)
+    assert spent.rest_s == pytest.approx(0.2)
+    assert "10 trials in 30 s: the device was busy for 20 s" in str(spent)
