@@ -98,24 +98,39 @@ class AdbDevice(RpcDevice):
 
     def _identity(self, opencl: Mapping[str, Any]) -> Identity:
         known = properties(self.transport)
-        return Identity(
-            kind=self._kind,
-            serial=known.get("ro.serialno") or self.name,
-            soc=known.get("ro.soc.model") or known.get("ro.board.platform", ""),
-            rom=known.get("ro.build.fingerprint", ""),
-            abi=known.get(ABI_PROPERTY) or machine(self.transport),
+        return phone_identity(
+            self._kind,
+            self.name,
+            known,
+            known.get(ABI_PROPERTY) or machine(self.transport),
             emulated=self._emulated,
-            vendor=known.get("ro.vendor.build.fingerprint", ""),
             runtime=self._runtime,
             **chip_and_board(self.transport, self._system),
             **opencl,
         )
 
 
+def phone_identity(kind: str, name: str, known: Mapping[str, str], abi: str, **fields: Any) -> Identity:
+    """Who a phone is, from its properties and what else was found out of it."""
+    return Identity(
+        kind=kind,
+        serial=known.get("ro.serialno") or name,
+        soc=known.get("ro.soc.model") or known.get("ro.board.platform", ""),
+        rom=known.get("ro.build.fingerprint", ""),
+        abi=abi,
+        vendor=known.get("ro.vendor.build.fingerprint", ""),
+        **fields,
+    )
+
+
 def properties(transport: Transport) -> dict[str, str]:
     """Android's system properties."""
-    answer = transport.shell(["getprop"], timeout_s=PROPERTIES_TIMEOUT_S)
-    return dict(re.findall(r"^\[(.*?)\]: \[(.*?)\]\s*$", answer.stdout, re.MULTILINE))
+    return properties_in(transport.shell(["getprop"], timeout_s=PROPERTIES_TIMEOUT_S).stdout)
+
+
+def properties_in(printed: str) -> dict[str, str]:
+    """Android's system properties in what `getprop` printed."""
+    return dict(re.findall(r"^\[(.*?)\]: \[(.*?)\]\s*$", printed, re.MULTILINE))
 
 
 def abi_of(transport: Transport) -> str:

@@ -29,9 +29,9 @@ def chip_and_board(transport: Transport, system: str = "") -> dict[str, Any]:
         "board": quoted("cat", f"{system}/sys/firmware/devicetree/base/model"),
     }
     said = run_batch(transport, {name: f"{{ {text}; }} 2>/dev/null" for name, text in texts.items()})
-    return {name: _words(answer.text) for name, answer in said.items()}
+    return {name: one_line(answer.text) for name, answer in said.items()}
 
 
-def _words(text: str) -> str:
+def one_line(text: str) -> str:
     """One line of printable words; texts of a device tree end with NUL."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:LONGEST]

@@ -37,6 +37,7 @@ _SONAMES = {
     "aarch64-linux-android": {"c": "libc.so", "m": "libm.so", "dl": "libdl.so"},
     "aarch64-linux-gnu": {"c": "libc.so.6", "m": "libm.so.6", "dl": "libdl.so.2"},
 }
+_LOADERS = {"aarch64-linux-android": "/system/bin/linker64", "aarch64-linux-gnu": "/lib/ld-linux-aarch64.so.1"}
 _MATHEMATICS = """
 acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp10 exp2 expm1 fabs floor fma fmax
 fmin fmod hypot ldexp lgamma log log10 log1p log2 nearbyint pow remainder rint round roundeven sin sinh sqrt tan tanh
@@ -44,8 +45,12 @@ tgamma trunc
 """
 _CODE = "abort bzero free malloc memcmp memcpy memmove memset"
 _PROBE = "calloc clock_gettime getauxval mprotect realloc strcmp strlen strncmp strrchr strstr"
-_C = frozenset(f"{_CODE} {_PROBE}".split())
-_DL = frozenset({"dl_iterate_phdr", "dladdr", "dlopen", "dlsym"})
+_RUNNER = """
+__libc_init _exit close dup2 fork kill lseek open pipe poll prctl qsort read setpgid
+snprintf strchr strtod waitpid write
+"""
+_C = frozenset(f"{_CODE} {_PROBE} {_RUNNER}".split())
+_DL = frozenset({"dl_iterate_phdr", "dladdr", "dlerror", "dlopen", "dlsym"})
 """In bionic's libdl.so; in glibc before 2.34 libdl.so.2 has all but the first, which its libc always has."""
 _M = frozenset(f"{name}{suffix}" for name in _MATHEMATICS.split() for suffix in ("", "f"))
 """What LLVM makes of TVM's mathematical intrinsics, for float and double (C17, 7.12)."""
@@ -73,6 +78,19 @@ class Linker:
             pages = f"-Wl,-z,max-page-size={PAGE_BYTES}"
             self._share([pages, "-s", *flags], library, [*objects, *stubs])
         check_library(library, triple)
+
+    def link_program(self, objects: Sequence[str | Path], program: Path, triple: str) -> None:
+        """Make an executable of object files that have `_start`, and check it. Raises `RigFailure`."""
+        with TemporaryDirectory() as folder:
+            stubs = [
+                self._stub(Path(folder) / soname, symbols)
+                for soname, symbols in sorted(_providers(objects, triple).items())
+            ]
+            loader = f"-Wl,-dynamic-linker,{_LOADERS[triple]}"
+            pages = f"-Wl,-z,max-page-size={PAGE_BYTES}"
+            flags = ["-pie", "-nostdlib", "-s", "-Wl,-e,_start", loader, pages, "-o", str(program)]
+            self._run([*flags, *map(str, [*objects, *stubs])], program)
+        _check(program, triple)
 
     def _stub(self, library: Path, symbols: Iterable[str]) -> Path:
         source = library.with_suffix(".s")
@@ -113,10 +131,18 @@ def linker(triple: str) -> Linker:
 
 def check_library(library: Path, triple: str) -> Elf:
     """Check that the device's loader will take a library (bionic: linker.cpp, linker_phdr.cpp). Raises `RigFailure`."""
+    elf = _check(library, triple)
+    if not elf.exported:
+        raise RigFailure(f"no device could use the linked {library.name}: it exports nothing")
+    return elf
+
+
+def _check(linked: Path, triple: str) -> Elf:
+    """What a library and a program have in common."""
     try:
-        elf = read_elf(library)
+        elf = read_elf(linked)
     except BadElf as error:
-        raise RigFailure(f"the linked {library.name} {error}") from error
+        raise RigFailure(f"the linked {linked.name} {error}") from error
     strange = sorted(set(elf.needed) - {FFI, *_SONAMES[triple].values()})
     lost = sorted(symbol for symbol in elf.undefined if _provider(symbol, triple) not in elf.needed)
     findings = [
@@ -125,12 +151,11 @@ def check_library(library: Path, triple: str) -> Elf:
         ("DT_GNU_HASH" not in elf.hash_tables, "it has no DT_GNU_HASH"),
         (elf.text_relocations, "it has text relocations"),
         (elf.writable_code, "its code can be written"),
-        (not elf.exported, "it exports nothing"),
         (strange, f"it needs {', '.join(strange)}"),
         (lost, f"nothing that it needs defines {', '.join(lost)}"),
     ]
     if wrong := [what for is_so, what in findings if is_so]:
-        raise RigFailure(f"no device could load the linked {library.name}: {'; '.join(wrong)}")
+        raise RigFailure(f"no device could load the linked {linked.name}: {'; '.join(wrong)}")
     return elf
 
 

@@ -7,7 +7,7 @@ probe, or it does harm, TVM's two words are all that is known.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from posixpath import basename
@@ -19,7 +19,7 @@ from device_runner.failures import DeviceCrash, Hang, PathFailure, SetupMissing
 from device_runner.runtimes.probe import plain
 
 if TYPE_CHECKING:
-    from device_runner.runtimes.probe import OpenCLDevice, Probe
+    from device_runner.runtimes.probe import Answer, OpenCLDevice, Probe
     from device_runner.session.rpc_session import RpcSession
     from device_runner.transport.base import Transport
 
@@ -104,21 +104,29 @@ def _asked(machine: Machine, timeout_s: float) -> Described:
     if names is None:
         why = f" ({answer.problem})" if answer and answer.problem else ""
         raise SetupMissing(f"OpenCL does not work on {machine.name}: TVM's runtime finds no device{why}", hint=HINT)
+    return described(names, answer, lambda files: _sums(machine, files))
+
+
+def described(names: tuple[str, str], answer: Answer | None, sums: Callable[[Sequence[str]], str]) -> Described:
+    """From TVM's words for a device, the probe's answer, and what `sha256sum` prints of files; nothing if it fails."""
     name, driver_version = map(plain, names)
     device = answer.device_of(name, driver_version) if answer else None
     if answer is None or device is None:
         return Described(name, driver_version)
-    return Described(name, driver_version, device, answer.files, _digests(machine, answer.files))
+    return Described(name, driver_version, device, answer.files, _digests(sums(answer.files) if answer.files else ""))
 
 
-def _digests(machine: Machine, files: Sequence[str]) -> dict[str, str]:
-    """Of OpenCL's and of OpenCL ML's files; empty text where the device does not let us read them all."""
-    if not files:
-        return {}
+def _sums(machine: Machine, files: Sequence[str]) -> str:
+    """SHA-256 of files; nothing where the device does not let us read them all."""
     answer = machine.transport.shell(["sha256sum", *files], timeout_s=HASH_TIMEOUT_S)
-    if answer.code:
+    return "" if answer.code else answer.stdout
+
+
+def _digests(printed: str) -> dict[str, str]:
+    """Of OpenCL's and of OpenCL ML's files, from what `sha256sum` printed; empty without."""
+    if not printed.strip():
         return {}
-    sums = [(basename(path), hash_) for hash_, _, path in (line.partition("  ") for line in answer.stdout.splitlines())]
+    sums = [(basename(path), hash_) for hash_, _, path in (line.partition("  ") for line in printed.splitlines())]
     clml = {hash_ for name, hash_ in sums if "clml" in name.lower()}
     return {"opencl_libraries": _digest({hash_ for _, hash_ in sums} - clml), "clml_libraries": _digest(clml)}
 

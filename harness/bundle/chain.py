@@ -13,6 +13,8 @@ TURNS = "turns.jsonl"
 DIGEST_DIGITS = 64
 TURN, PEAKS, END = "turn", "peaks", "end"
 """What a line tells: what a turn came to; what the device does at best; that all turns are over."""
+DEVICE, SEEN = "device", "seen"
+"""Of a runner without Python: who the device is, whenever the script is started; what was seen in a turn."""
 
 
 class Broken(ValueError):

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from device_runner.device import Loadable
+from device_runner.device import Loadable, ThermalLimits
 from device_runner.failures import Failure
 from harness.build.artifact import Answers, Artifact, Compiled
 from harness.cases.case import Case
@@ -59,6 +59,8 @@ class PackedCase:
     range: str = ""
     """Key of what tells whether half precision can hold the network's numbers; beside the answers."""
     reference: PackedLibrary | None = None
+    thermal_limits: Mapping[str, Any] = field(default_factory=dict)
+    """What the suite says of them; empty in bundles of before."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ class Build:
     """An OpenCL loader for a machine that has none; empty if there is none for it."""
     probe: str
     cases: Sequence[PackedCase]
+    runtime: str = ""
+    """Hash of the runtime that was brought for a phone."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,7 @@ class Manifest:
     """All that is in a bundle."""
 
     kind: str
-    """Of the device: `linux-x86_64`, `linux-aarch64`."""
+    """Of the device: `linux-x86_64`, `linux-aarch64`, `android-arm64`."""
     builds: Mapping[str, Build]
     turns: Sequence[Turn]
     files: Mapping[str, str]
@@ -169,6 +173,7 @@ def plan_of(packed: PackedCase) -> Plan:
         relative_tolerance=packed.relative_tolerance,
         budget=Budget(**packed.budget),
         changes=tuple(packed.changes),
+        thermal_limits=ThermalLimits(**packed.thermal_limits),
         range=Job("range", packed.range, packed.case, {}) if packed.range else None,
         reference=Job("reference", packed.reference.key, "reference kernel", {}) if packed.reference else None,
     )

@@ -17,13 +17,14 @@ from pathlib import Path
 from device_runner.device import Identity
 from device_runner.disk import writing
 from device_runner.failures import Failure, SetupMissing
-from device_runner.files import write_whole
+from device_runner.files import SCRATCH_SUFFIX, write_whole
 from device_runner.installed_tvm import package_folder
 from device_runner.runtimes import opencl, probe
 from device_runner.runtimes.phone import RuntimeStore
 from device_runner.session.identification import LEAST_IMAGE
 from harness.build.artifact import INPUTS, LABELLED, OTHER_OUTPUTS, OUTPUTS, RANGE, Answers, Artifact
 from harness.build.keys import ROOT, imported
+from harness.bundle import without_python
 from harness.bundle.archive import ending_of, unpack, write_archive
 from harness.bundle.manifest import (
     MANIFEST,
@@ -43,8 +44,9 @@ from harness.run.context import Built, made_here
 from harness.workbench import Request
 
 HEAD, BASE = "head", "base"
+ANSWERS = "answers"
 KEPT = "bundles"
-"""Folder of the cache with the manifests of what was packed here."""
+"""Folder of the cache with the manifests of what was packed here, and answers to judge by."""
 ENTRY = ("harness.bundle.target", "device_runner.direct.worker")
 _MAIN = "from harness.bundle.target import start\n\nstart()\n"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -58,6 +60,8 @@ class Kind:
     abi: str
     identity: Identity
     """What artifacts are built for: as little as every device of the kind has."""
+    python: bool = True
+    """Whether there is a Python to run it."""
 
 
 def _least(kind: str, abi: str) -> Identity:
@@ -68,6 +72,7 @@ def _least(kind: str, abi: str) -> Identity:
 KINDS = {
     "linux-x86_64": Kind("linux-x86_64", "x86_64", _least("local", "x86_64")),
     "linux-aarch64": Kind("linux-aarch64", "aarch64", _least("phone", "aarch64")),
+    "android-arm64": Kind("android-arm64", "arm64-v8a", _least("phone", "arm64-v8a"), python=False),
 }
 
 
@@ -103,26 +108,42 @@ def pack(
     if scheduled := [plan.case.id for plan in plans if plan.untuned]:
         hint = "pack others: --case '*-untuned'"
         raise UsageError(f"cases with tuned schedules cannot be packed: {', '.join(scheduled)}", hint=hint)
+    if not kind.python:
+        plans = [_without_tuning(plan) for plan in plans]
     made = built(plans)
     with tempfile.TemporaryDirectory(prefix="adreno-bench-") as scratch, writing(Path(scratch), out.parent):
         folder = Path(scratch) / "bundle"
         builds = {HEAD: _lay_out(folder, HEAD, request, kind, plans, made)}
         if against:
             builds = {BASE: _other(against, kind, folder), **builds}
-        write_runner(folder / RUNNER)
         turns = turns_of(builds[BASE], builds[HEAD], sessions) if against else one_after_the_other(builds, sessions)
+        if kind.python:
+            write_runner(folder / RUNNER)
+        else:
+            without_python.lay_out(folder, builds, turns, request.cache, kind.abi)
         files = {file.relative_to(folder).as_posix(): _sha256(file) for file in _files(folder)}
         manifest = Manifest(kind.name, builds, turns, files)
         (folder / MANIFEST).write_bytes(manifest.text())
-        _remember(request.cache, manifest)
+        _remember(request.cache, manifest, None if kind.python else folder / ANSWERS)
         _place(folder, out)
     size_bytes = out.stat().st_size if out.is_file() else sum(file.stat().st_size for file in _files(out))
     return Packed(out, id_of(manifest.text()), manifest, size_bytes)
 
 
+def _without_tuning(plan: Plan) -> Plan:
+    """A plan for a runner that tunes nothing, so it has no binaries of the reference kernel. Raises UsageError."""
+    if plan.case.tuning.cached:
+        hint = "pack others: --case '*-untuned'"
+        raise UsageError(f"{plan.case.id} is tuned on the device, which takes a runner with Python", hint=hint)
+    return replace(plan, reference=None)
+
+
 def _lay_out(folder: Path, name: str, request: Request, kind: Kind, plans: Sequence[Plan], made: Built) -> Build:
     """Copy a build's files below the bundle's folder."""
     libraries, loader = _libraries(kind, request.cache)
+    beside = [] if kind.python else _beside(libraries)
+    for file in beside:
+        _copied(folder, file, f"lib/{name}/{file.name}")
     prober = probe.library(request.cache, kind.abi)
     return Build(
         made_by=made_here(),
@@ -131,6 +152,7 @@ def _lay_out(folder: Path, name: str, request: Request, kind: Kind, plans: Seque
         loader=_copied(folder, loader, f"lib/{name}/libOpenCL.so.1") if loader else "",
         probe=_copied(folder, prober, f"lib/{name}/{prober.name}"),
         cases=[_packed(folder, name, plan, made) for plan in plans],
+        runtime=_digest_of_runtime(kind, request.cache),
     )
 
 
@@ -153,6 +175,7 @@ def _packed(folder: Path, name: str, plan: Plan, made: Built) -> PackedCase:
         relative_tolerance=plan.relative_tolerance,
         budget=asdict(plan.budget),
         changes=list(plan.changes),
+        thermal_limits=asdict(plan.thermal_limits),
         range=plan.range.key if ranged and plan.range else "",
         reference=_library(folder, f"artifacts/{name}/reference.so", plan.reference.key, reference)
         if plan.reference and isinstance(reference, Artifact)
@@ -193,6 +216,15 @@ def _of_runtime(folder: Path) -> list[Path]:
             hint="a bundle's runner loads these; build TVM's runtime as shared libraries (docs/phones.md)",
         )
     return found
+
+
+def _beside(libraries: Sequence[Path]) -> list[Path]:
+    """What the loader finds beside these: a phone's runtime has its own C++ library."""
+    return sorted(file for folder in {file.parent for file in libraries} for file in folder.glob("libc++_shared.so"))
+
+
+def _digest_of_runtime(kind: Kind, cache: Path) -> str:
+    return "" if kind.abi == platform.machine() else RuntimeStore(cache).runtime_for(kind.abi).digest
 
 
 def _loader() -> Path | None:
@@ -237,7 +269,10 @@ def _other(source: Path, kind: Kind, folder: Path) -> Build:
             raise UsageError(f"{source} is for {manifest.kind}, not for {kind.name}", hint="pack both for one kind")
         build = manifest.builds[HEAD]
         for path in manifest.files:
-            if path != RUNNER and not path.startswith((f"lib/{BASE}/", f"artifacts/{BASE}/")):
+            if (
+                path.startswith((f"lib/{HEAD}/", f"artifacts/{HEAD}/", f"{ANSWERS}/"))
+                and without_python.PLAIN not in path
+            ):
                 _copied(folder, there / path, _as_base(path))
     return replace(
         build,
@@ -277,9 +312,16 @@ def _place(folder: Path, out: Path) -> None:
     write_archive(folder, out)
 
 
-def _remember(cache: Path, manifest: Manifest) -> None:
+def _remember(cache: Path, manifest: Manifest, answers: Path | None) -> None:
+    """Keep what `ingest` needs: the manifest, and the answers if those that come back are judged here."""
     text = manifest.text()
-    write_whole(cache / KEPT / f"{id_of(text)[:24]}.json", text)
+    kept = cache / KEPT / id_of(text)[:24]
+    write_whole(kept.with_suffix(".json"), text)
+    if answers and not kept.exists():
+        scratch = kept.with_name(f".{kept.name}{SCRATCH_SUFFIX}")
+        shutil.rmtree(scratch, ignore_errors=True)
+        shutil.copytree(answers, scratch / ANSWERS, ignore=shutil.ignore_patterns(without_python.PLAIN))
+        scratch.rename(kept)
 
 
 def _files(folder: Path) -> Iterable[Path]:

@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pydantic import ValidationError
 
-from harness.bundle.archive import read_members
-from harness.bundle.chain import END, PEAKS, TURN, TURNS, Broken, lines_of
-from harness.bundle.manifest import MANIFEST, Manifest, PackedCase, Turn, id_of, manifest_of
-from harness.bundle.pack import BASE, KEPT
+from device_runner.device import Identity
+from harness.bundle.archive import read_members, unpack
+from harness.bundle.chain import DEVICE as DEVICE_LINE
+from harness.bundle.chain import END, PEAKS, SEEN, TURN, TURNS, Broken, lines_of
+from harness.bundle.manifest import (
+    MANIFEST,
+    Manifest,
+    PackedCase,
+    Turn,
+    built_of,
+    check_files,
+    id_of,
+    manifest_of,
+    plan_of,
+)
+from harness.bundle.pack import ANSWERS, BASE, HEAD, KEPT, KINDS
 from harness.bundle.target import DEVICE
+from harness.bundle.told import Seen, ToldDevice, identity_of, peaks_in, timed_there
+from harness.cases.plan import unsupported
 from harness.failures import UsageError
+from harness.run.attempt import attempted
+from harness.run.context import Run
+from harness.run.progress import Silent
 from harness.run.record import Record, Releases
+from harness.run.tuning import TuningStore
 
 LARGEST_FILE_BYTES = 512 << 20
 IGNORED = ("work",)
@@ -62,7 +83,8 @@ def read_results(source: Path, cache: Path, *, partial: bool = False, bundle: Pa
     text = members[MANIFEST]
     _require_known(text, cache, bundle)
     manifest = manifest_of(text)
-    taken, peaks, ended = _read(members[TURNS], id_of(text), manifest)
+    with _answers(id_of(text), manifest, cache, bundle) as folder:
+        taken, peaks, ended = _read(members[TURNS], id_of(text), manifest, folder)
     results = Results(id_of(text), manifest, taken, peaks, ended and len(taken) == len(manifest.turns))
     if not results.whole and not partial:
         first = f", first {results.missing[0].case}" if results.missing else ""
@@ -97,19 +119,51 @@ def read_manifest(bundle: Path) -> bytes:
         raise UsageError(f"{bundle} is no bundle: {error}", hint="name what `adreno-bench pack` made") from None
 
 
-def _read(content: bytes, begin: str, manifest: Manifest) -> tuple[list[tuple[Turn, Record]], dict[str, float], bool]:
+@contextmanager
+def _answers(bundle_id: str, manifest: Manifest, cache: Path, bundle: Path | None) -> Iterator[Path | None]:
+    """A folder with what answers are judged by, if that is done here. Raises UsageError if it is nowhere."""
+    if manifest.kind in KINDS and KINDS[manifest.kind].python:
+        yield None
+        return
+    with TemporaryDirectory(prefix="adreno-bench-") as scratch:
+        folder = cache / KEPT / bundle_id[:24]
+        if bundle and bundle.is_dir():
+            folder = bundle
+        elif bundle and bundle.suffix != ".json":
+            folder = Path(scratch)
+            unpack(bundle, folder)
+        if not folder.is_dir():
+            raise UsageError("the answers of this bundle are not here", hint="name the bundle itself: --bundle FILE")
+        names = [path for path in manifest.files if path.startswith(f"{ANSWERS}/") and path.endswith(".npz")]
+        check_files(folder, replace(manifest, files={path: manifest.files[path] for path in names}))
+        yield folder
+
+
+def _read(
+    content: bytes, begin: str, manifest: Manifest, answers: Path | None
+) -> tuple[list[tuple[Turn, Record]], dict[str, float], bool]:
     taken: list[tuple[Turn, Record]] = []
     peaks: dict[str, float] = {}
     ended = False
     cases = {(name, one.case): one for name, build in manifest.builds.items() for one in build.cases}
+    phone: tuple[str, Identity] | None = None
     try:
         for told, _ in lines_of(content, begin):
             if ended:
                 raise Broken(f"{TURNS} goes on after its end")
             if told["kind"] == TURN:
                 taken.append(_turn(told, manifest, len(taken), cases))
+            elif told["kind"] == DEVICE_LINE:
+                phone = _phone(told, manifest, phone)
+            elif told["kind"] == SEEN and phone and answers:
+                record = _judged(told, manifest, cases, phone, answers)
+                taken.append(_turn({"turn": told["turn"], "record": record}, manifest, len(taken), cases))
+            elif told["kind"] == PEAKS and "said" in told:
+                peaks = peaks_in(told)
             elif told["kind"] == PEAKS:
                 peaks = {str(name): float(rate) for name, rate in told["peaks"].items()}
+            elif told["kind"] != END:
+                raise Broken(f"a line tells of {told['kind']!r}, which no runner of this bundle does")
             ended |= told["kind"] == END
     except (Broken, ValidationError) as broken:
         said = str(broken).splitlines()[0]
@@ -119,6 +173,38 @@ def _read(content: bytes, begin: str, manifest: Manifest) -> tuple[list[tuple[Tu
         raise UsageError(f"the results are none of this version's ({said})", hint=AGAIN) from None
     _require_one_run([record for _, record in taken])
     return taken, peaks, ended
+
+
+def _phone(told: Mapping[str, Any], manifest: Manifest, before: tuple[str, Identity] | None) -> tuple[str, Identity]:
+    """The run's id and the device. Raises Broken if it is another one than before the run was taken up again."""
+    phone = str(told["run"]), identity_of(told, DEVICE, manifest.builds[HEAD].runtime)
+    if before and (before[0], before[1].key) != (phone[0], phone[1].key):
+        raise Broken("the run was taken up again on another device")
+    return phone
+
+
+def _judged(
+    told: Mapping[str, Any],
+    manifest: Manifest,
+    cases: Mapping[tuple[str, str], PackedCase],
+    phone: tuple[str, Identity],
+    answers: Path,
+) -> dict[str, Any]:
+    """What a turn comes to: as if it had been run just now, on a device that answers as that one did."""
+    build, packed = manifest.builds[str(told["turn"][0])], cases[tuple(told["turn"])]
+    run_id, identity = phone
+    device = ToldDevice(DEVICE, identity, Seen.of(told))
+    run = Run(device, TuningStore(answers), build.as_shipped, id=run_id, measure=timed_there, made_by=build.made_by)
+    plan = plan_of(packed)
+    plan = replace(plan, unsupported=unsupported(plan.case, identity))
+    known = attempted(plan, built_of(packed, answers, manifest.files), run, Silent()).known
+    return {**known, "started_at": f"{_moment(str(told['at']))}", "recovery": []}
+
+
+def _moment(at: str) -> str:
+    """A moment in UTC as records have it, of nanoseconds. Raises ValueError."""
+    seconds, _, fraction = at.partition(".")
+    return datetime.fromisoformat(f"{seconds}.{fraction[:6]:0<6}+00:00").isoformat(timespec="microseconds")
 
 
 def _turn(

@@ -21,7 +21,7 @@ from harness.run.enqueued import Enqueued, enqueue
 from harness.run.progress import Progress, RunStep
 from harness.run.recording import Recording
 from harness.run.reference import Reference, ReferenceKernel, prepare_reference
-from harness.run.timing import Timing, measure
+from harness.run.timing import Timing
 from harness.run.top_one import classify
 from harness.run.vacuous import vacuous
 
@@ -68,7 +68,7 @@ def attempted(plan: Plan, built: Built, run: Run, progress: Progress) -> Recordi
                 progress.step(case.id, RunStep.SAMPLING)
                 if recording.collected is None:
                     limits = plan.thermal_limits
-                    times, steadiness = run.device.steadily(lambda: _times(program, session, plan, kernel), limits)
+                    times, steadiness = run.device.steadily(lambda: _times(program, session, plan, kernel, run), limits)
                     recording.measured(*times, steadiness)
                     recording.enqueued(_enqueued(program, plan, times[0]))
                 else:
@@ -98,9 +98,9 @@ def _sustained(program: Program, plan: Plan, run: Run, into: Collected, progress
 
 
 def _times(
-    program: Program, session: Session, plan: Plan, kernel: ReferenceKernel | None
+    program: Program, session: Session, plan: Plan, kernel: ReferenceKernel | None, run: Run
 ) -> tuple[Timing, Reference | None]:
-    return measure(program, plan.budget), kernel.measure(session) if kernel else None
+    return run.measure(program, plan.budget), kernel.measure(session) if kernel else None
 
 
 def _enqueued(program: Program, plan: Plan, timing: Timing) -> Enqueued | None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from device_runner.device import Device, Identity, Permission, Rung
+from device_runner.device import Device, Identity, Permission, Program, Rung
 from device_runner.failures import Failure
 from device_runner.recovery import Recovery
 from harness.build.artifact import Answers, Artifact
+from harness.cases.plan import Budget
 from harness.compiler.installed import harness_version, versions
+from harness.run.timing import Timing, measure
 from harness.run.tuning import TuningStore
 
 Built = Mapping[str, Artifact | Answers | Failure]
@@ -53,6 +55,8 @@ class Run:
     allowed: frozenset[Permission] = frozenset()
     """What may be done to a lost device beyond connecting it anew."""
     id: str = field(default_factory=new_id)
+    measure: Callable[[Program, Budget], Timing] = measure
+    """What times a program that is right; another one where that was done elsewhere already."""
     made_by: Mapping[str, str] = field(default_factory=made_here)
     """What compiled and packed what is run: what is installed here, unless it came from elsewhere."""
     recovery: Recovery = field(default_factory=Recovery)

@@ -74,7 +74,7 @@ def _judge_one(index: int, got: Array, want: Array, relative_tolerance: float) -
     if not np.isfinite(theirs).all():
         raise ValueError(f"output {index} of the oracle is not finite: this model cannot be judged with these inputs")
     peak = float(np.abs(theirs).max(initial=0.0))
-    tolerance = 0.0 if exact else max(relative_tolerance * peak, float(np.spacing(want.dtype.type(peak))))
+    tolerance = tolerance_of(want, relative_tolerance)
     with np.errstate(invalid="ignore"):  # inf - inf is a wrong answer, not a warning
         error = np.abs(mine - theirs)
     error[~np.isfinite(error)] = np.inf
@@ -100,6 +100,16 @@ def _judge_one(index: int, got: Array, want: Array, relative_tolerance: float) -
         else f"output {index} is another answer, though each element is within the tolerance of {tolerance:.3g}: its "
         f"cosine similarity with the oracle's is {cosine:.3g}, less than {LEAST_COSINE}",
     )
+
+
+def tolerance_of(want: Array, relative_tolerance: float) -> float:
+    """How far a number may be from the oracle's, in its own unit: 0 of integers."""
+    import numpy as np
+
+    if not np.issubdtype(want.dtype, np.floating):
+        return 0.0
+    peak = float(np.abs(want.astype(np.float64)).max(initial=0.0))
+    return max(relative_tolerance * peak, float(np.spacing(want.dtype.type(peak))))
 
 
 def _share(accuracy: Accuracy) -> float:

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void append(Text* text, const char* piece, size_t size) {
+void text_append(Text* text, const char* piece, size_t size) {
   if (text->failed) return;
   if (text->room - text->size < size) {
     const size_t room = 2 * (text->size + size) + 256;
@@ -24,30 +24,30 @@ void text_free(Text* text) {
   memset(text, 0, sizeof(*text));
 }
 
-void text_add(Text* text, const char* piece) { append(text, piece, strlen(piece)); }
+void text_add(Text* text, const char* piece) { text_append(text, piece, strlen(piece)); }
 
 void text_add_number(Text* text, uint64_t value) {
   char digits[20];
   size_t at = sizeof(digits);
   do digits[--at] = (char)('0' + value % 10);
   while (value /= 10);
-  append(text, digits + at, sizeof(digits) - at);
+  text_append(text, digits + at, sizeof(digits) - at);
 }
 
 void text_add_quoted(Text* text, const char* value, size_t size) {
   static const char* const hex = "0123456789abcdef";
-  append(text, "\"", 1);
+  text_append(text, "\"", 1);
   for (size_t i = 0; i < size; ++i) {
     const unsigned char byte = (unsigned char)value[i];
     if (byte == '"' || byte == '\\') {
       const char escaped[2] = {'\\', (char)byte};
-      append(text, escaped, 2);
+      text_append(text, escaped, 2);
     } else if (byte < 0x20) {
       const char escaped[6] = {'\\', 'u', '0', '0', hex[byte >> 4], hex[byte & 15]};
-      append(text, escaped, 6);
+      text_append(text, escaped, 6);
     } else {
-      append(text, value + i, 1);
+      text_append(text, value + i, 1);
     }
   }
-  append(text, "\"", 1);
+  text_append(text, "\"", 1);
 }

@@ -12,6 +12,7 @@ typedef struct {
 } Text;
 
 void text_free(Text* text);
+void text_append(Text* text, const char* piece, size_t size);
 void text_add(Text* text, const char* piece);
 void text_add_number(Text* text, uint64_t value);
 /// A JSON string. Bytes above 127 are left as they are: what a driver says need not be UTF-8, and the host forgives it.

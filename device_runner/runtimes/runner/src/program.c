@@ -1,0 +1,210 @@
+#include "program.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "quote.h"
+#include "tell.h"
+#include "tvm.h"
+
+void load_runtime(const Case* packed) {
+  for (size_t i = 0; i < packed->library_count; ++i) {
+    if (dlopen(packed->libraries[i], RTLD_NOW | RTLD_GLOBAL) == NULL) tell_broken("TVM's runtime does not load", dlerror());
+  }
+}
+
+TVMFFIAny load_module(const char* path) {
+  const TVMFFIAny arg = a_text(path), load = global("ffi.ModuleLoadFromFile");
+  return call(load, &arg, 1);
+}
+
+TVMFFIAny ask(TVMFFIAny probe, const char* function) {
+  const TVMFFIAny asked = member(probe, function);
+  const TVMFFIAny told = call(asked, NULL, 0);
+  release(asked);
+  return told;
+}
+
+static void wait_for_device(void) {
+  const TVMFFIAny args[2] = {a_device(kDLOpenCL), an_int(0)}, sync = global("runtime.Device_StreamSync");
+  call(sync, args, 2);
+  release(sync);
+}
+
+void load_program(Program* program, const Case* packed) {
+  program->packed = packed;
+  const double began = now_s();
+  program->module = load_module(packed->library);
+  const TVMFFIAny load = member(program->module, "vm_load_executable");
+  program->machine = call(load, NULL, 0);
+  TVMFFIAny args[3 * (MOST_TENSORS + 1)];
+  int32_t count = 0;
+  for (int device = 0; device <= packed->vdevices && device < MOST_TENSORS; ++device) {
+    args[count++] = an_int(device < packed->vdevices ? kDLOpenCL : kDLCPU);
+    args[count++] = an_int(0);
+    args[count++] = an_int(POOLED);
+  }
+  const TVMFFIAny initialize = member(program->machine, "vm_initialization");
+  call(initialize, args, count);
+  wait_for_device();
+  program->invoke = member(program->machine, "invoke_stateful");
+  tell_number("init_ms", 1e3 * (now_s() - began));
+}
+
+static void give_inputs(Program* program, const char* entry) {
+  TVMFFIAny args[MOST_TENSORS + 1] = {a_text(entry)};
+  DLTensor tensors[MOST_TENSORS];
+  Text contents[MOST_TENSORS];
+  const Case* packed = program->packed;
+  for (size_t i = 0; i < packed->input_count; ++i) {
+    const Tensor* input = &packed->inputs[i];
+    contents[i] = read_file(input->file, 0);
+    if (contents[i].data == NULL || contents[i].size != bytes_of(input->shape, input->ndim, input->dtype)) {
+      tell_broken("an input cannot be read", input->file);
+    }
+    tensors[i] = (DLTensor){.data = contents[i].data,
+                            .device = {kDLCPU, 0},
+                            .ndim = input->ndim,
+                            .dtype = input->dtype,
+                            .shape = (int64_t*)input->shape};
+    args[i + 1] = a_tensor(&tensors[i]);
+  }
+  const TVMFFIAny set = member(program->machine, "set_input");
+  call(set, args, (int32_t)packed->input_count + 1);
+  // What they hold stays until the process ends: a machine on the host's processor looks at it where it lies.
+}
+
+static double value_at(const void* data, DLDataType dtype, size_t index) {
+  if (dtype.bits == 64) return ((const double*)data)[index];
+  if (dtype.bits == 32) return (double)((const float*)data)[index];
+  return (double)((const _Float16*)data)[index];
+}
+
+static int near(const void* got, size_t size, const Tensor* answer) {
+  Text want = read_file(answer->file, 0);
+  int right = want.data != NULL && want.size == size;
+  if (right && answer->dtype.code != kDLFloat) {
+    right = memcmp(got, want.data, size) == 0;
+  } else if (right) {
+    const size_t count = size / (answer->dtype.bits / 8);
+    for (size_t i = 0; i < count && right; ++i) {
+      const double error = value_at(got, answer->dtype, i) - value_at(want.data, answer->dtype, i);
+      right = fabs(error) <= answer->tolerance;  // also false of what is no number
+    }
+  }
+  text_free(&want);
+  return right;
+}
+
+static void add_output(Text* json, const DLTensor* tensor, const char* data, size_t size) {
+  static const char hex[] = "0123456789abcdef";
+  text_add(json, json->size ? ", {\"dtype\": [" : "{\"dtype\": [");
+  text_add_number(json, tensor->dtype.code);
+  text_add(json, ", ");
+  text_add_number(json, tensor->dtype.bits);
+  text_add(json, "], \"shape\": [");
+  for (int axis = 0; axis < tensor->ndim; ++axis) {
+    if (axis) text_add(json, ", ");
+    text_add_number(json, (uint64_t)tensor->shape[axis]);
+  }
+  text_add(json, "], \"hex\": \"");
+  for (size_t i = 0; i < size; ++i) {
+    const unsigned char byte = (unsigned char)data[i];
+    const char digits[2] = {hex[byte >> 4], hex[byte & 15]};
+    text_append(json, digits, 2);
+  }
+  text_add(json, "\"}");
+}
+
+typedef struct {
+  Text json;
+  size_t count;
+  int right;
+} Answer;
+
+static void take_tensor(const Case* packed, const TVMFFIAny* value, Answer* into) {
+  const DLTensor* tensor = tensor_of(value);
+  const size_t size = bytes_of(tensor->shape, tensor->ndim, tensor->dtype);
+  char* data = (char*)malloc(size + 1);
+  if (data == NULL) tell_broken("there is no memory", "for an output");
+  const TVMFFIAny args[3] = {*value, a_pointer(data), an_int((int64_t)size)};
+  const TVMFFIAny copy = global("runtime.TVMTensorCopyToBytes");
+  call(copy, args, 3);
+  release(copy);
+  const Tensor* answer = into->count < packed->answer_count ? &packed->answers[into->count] : NULL;
+  into->right &= answer != NULL && memcmp(&answer->dtype, &tensor->dtype, sizeof(DLDataType)) == 0 &&
+                 near(data, size, answer);
+  into->count += 1;
+  add_output(&into->json, tensor, data, size);
+  free(data);
+}
+
+/// The tensors of an answer, whatever tuples they are in; `args` has the entry and the place so far.
+static void take_outputs(Program* program, TVMFFIAny* args, int32_t count, Answer* into) {
+  const TVMFFIAny arity_of = member(program->machine, "get_output_arity");
+  const int64_t arity = call(arity_of, args, count).v_int64;
+  release(arity_of);
+  if (arity == -1) {
+    const TVMFFIAny get = member(program->machine, "get_output");
+    const TVMFFIAny value = call(get, args, count);
+    take_tensor(program->packed, &value, into);
+    release(value);
+    release(get);
+  }
+  for (int64_t index = 0; index < arity && count < MOST_AXES; ++index) {
+    args[count] = an_int(index);
+    take_outputs(program, args, count + 1, into);
+  }
+}
+
+int run_once(Program* program) {
+  const Case* packed = program->packed;
+  give_inputs(program, packed->entry);
+  give_inputs(program, packed->host_entry);
+  TVMFFIAny args[MOST_AXES + 1] = {a_text(packed->entry)};
+  const double began = now_s();
+  release(call(program->invoke, args, 1));
+  wait_for_device();
+  tell_number("first_run_ms", 1e3 * (now_s() - began));
+  Answer answer = {.right = 1};
+  take_outputs(program, args, 1, &answer);
+  Text all = {0};
+  text_add(&all, "[");
+  text_append(&all, answer.json.data ? answer.json.data : "", answer.json.size);
+  text_add(&all, "]");
+  tell_json("outputs", all.data, all.size);
+  text_free(&all);
+  text_free(&answer.json);
+  return answer.right && answer.count == packed->answer_count;
+}
+
+void sample(Program* program, int by_device, size_t count, Numbers* into) {
+  const TVMFFIAny make = global("runtime.RPCTimeEvaluator");
+  const TVMFFIAny args[12] = {program->machine,
+                              a_text("invoke_stateful"),
+                              an_int(by_device ? kDLOpenCL : kDLCPU),
+                              an_int(0),               // the first device
+                              an_int(1),               // an inference for each sample
+                              an_int((int64_t)count),  // samples
+                              an_int(0),
+                              an_int(100),
+                              an_int(0),
+                              an_int(1),
+                              an_int(0),
+                              a_text("")};
+  const TVMFFIAny evaluator = call(make, args, 12);
+  const TVMFFIAny entry = a_text(by_device ? program->packed->entry : program->packed->host_entry);
+  const TVMFFIAny took = call(evaluator, &entry, 1);
+  const TVMFFIByteArray times = content_of(&took);
+  if (times.size != count * sizeof(double)) tell_broken("TVM's evaluator", "took another number of samples");
+  for (size_t i = 0; i < count; ++i) {
+    double seconds;
+    memcpy(&seconds, times.data + i * sizeof(double), sizeof(double));
+    add(into, 1e3 * seconds);
+  }
+  release(took);
+  release(evaluator);
+  release(make);
+}

@@ -1,0 +1,32 @@
+// Where an executable begins on Android, for a compiler that has nothing of Android's: what NDK's crtbegin_dynamic.o does.
+// Source: bionic, libc/arch-common/bionic/crtbegin.c and libc/private/bionic_... libc_init_dynamic.cpp. The loader has
+// run all constructors by then.
+#ifdef RUNNER_STARTS_ON_ANDROID
+#include <stddef.h>
+
+int main(int count, char** words);
+
+typedef struct {
+  void (**preinit_array)(void);
+  void (**init_array)(void);
+  void (**fini_array)(void);
+  size_t preinit_array_count, init_array_count, fini_array_count;
+} structors_array_t;
+
+_Noreturn void __libc_init(void* raw_args, void (*onexit)(void), int (*slingshot)(int, char**, char**),
+                           const structors_array_t* structors);
+
+static int begin(int count, char** words, char** environment) {
+  (void)environment;
+  return main(count, words);
+}
+
+__attribute__((used)) static void start_main(void* raw_args) {
+  static const structors_array_t none;
+  __libc_init(raw_args, NULL, begin, &none);
+}
+
+__asm__(
+    ".text\n.globl _start\n.type _start,%function\n_start:\n"
+    "bti j\nmov x29, #0\nmov x30, #0\nmov x0, sp\nb start_main\n");
+#endif

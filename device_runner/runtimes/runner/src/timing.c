@@ -1,0 +1,113 @@
+#include "timing.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "tell.h"
+#include "tvm.h"
+
+/// How many of the newest times last for so many seconds; at least two.
+static size_t last(const Numbers* times, double seconds) {
+  size_t count = 0;
+  double lasted_ms = 0;
+  while (count < times->count && (count < 2 || lasted_ms < 1e3 * seconds)) lasted_ms += times->at[times->count - ++count];
+  return count;
+}
+
+/// Whether the two halves of the last so many seconds agree.
+static int steady(const Numbers* times, double seconds, double agree_within) {
+  const size_t count = last(times, seconds), middle = count / 2;
+  const double* from = times->at + times->count - count;
+  const double before = median_of(from, middle), after = median_of(from + middle, count - middle);
+  return fabs(before - after) <= agree_within * fmin(before, after);
+}
+
+/// As many inferences as last for so many seconds, at least `fewest`. Of `each_ms` 0 means that it is not known.
+static void lasting(Program* program, double seconds, double fewest, double each_ms, Numbers* into) {
+  const Protocol* rules = &program->packed->protocol;
+  Numbers times = {0};
+  while ((double)times.count < fewest ||
+         (1e3 * seconds - sum_of(&times) > 0.5 * each_ms && (double)times.count < rules->most_inferences)) {
+    const double left = each_ms > 0 ? ceil((1e3 * seconds - sum_of(&times)) / each_ms) : 0;
+    const double most = each_ms > 0 ? fmax(1, floor(rules->call_share * 1e3 * rules->timeout_s / each_ms)) : fewest;
+    tell_doing("timing");
+    sample(program, 0, (size_t)fmin(fmax(left, fewest - (double)times.count), most), &times);
+    each_ms = fmax(median_of(times.at, times.count), rules->shortest_ms);
+  }
+  for (size_t i = 0; i < times.count; ++i) add(into, times.at[i]);
+}
+
+static size_t affordable(double seconds, double each_ms, double fewest, double most) {
+  return (size_t)fmax(fewest, fmin(most, floor(seconds * 1e3 / fmax(each_ms, 1e-6))));
+}
+
+static void tell_some(const char* name, const Numbers* times, double most) {
+  const Numbers kept = evenly(times, (size_t)most);
+  tell_numbers(name, kept.at, kept.count);
+}
+
+/// Kernels of an inference, counted by the probe while the device's timer runs.
+static void count_launches(Program* program) {
+  Numbers times = {0};
+  const TVMFFIAny places = ask(program->probe, "watch_kernels");
+  if (places.v_int64 == 0) return;
+  release(ask(program->probe, "launches"));  // and forget what was before
+  sample(program, 1, 1, &times);
+  const TVMFFIAny told = ask(program->probe, "launches");
+  const TVMFFIByteArray json = content_of(&told);
+  tell_text("launches", json.data, json.size);
+}
+
+/// Inferences enqueued with one synchronisation beside as many with one each.
+static void enqueue(Program* program, double each_ms) {
+  const Protocol* rules = &program->packed->protocol;
+  const double room = rules->batch_share * rules->seconds * 1e3 / (2 * rules->batch_repeat * fmax(each_ms, 1e-3));
+  const double batch = fmin(rules->largest_batch, floor(room));
+  if (program->packed->probe == NULL || batch < rules->smallest_batch) return;
+  tell_doing("timing batches of inferences");
+  const TVMFFIAny args[4] = {program->machine, a_text(program->packed->entry), an_int((int64_t)batch),
+                             an_int((int64_t)rules->batch_repeat)};
+  const TVMFFIAny told = call(member(program->probe, "batches"), args, 4);
+  const TVMFFIByteArray json = content_of(&told);
+  tell_number("batch", batch);
+  tell_text("batches", json.data, json.size);
+  tell_doing("watching kernels");
+  count_launches(program);
+}
+
+static void quick_look(Program* program) {
+  Numbers taken = {0};
+  tell_doing("timing");
+  sample(program, 0, (size_t)program->packed->protocol.quick_samples, &taken);
+  tell_numbers("wall_ms", taken.at, taken.count);
+  tell_number("inferences", (double)taken.count);
+}
+
+void measure(Program* program) {
+  const Protocol* rules = &program->packed->protocol;
+  if (rules->quick != 0) {
+    quick_look(program);
+    return;
+  }
+  Numbers warm_up = {0}, taken = {0}, device = {0};
+  const double began = now_s(), steady_s = fmin(rules->steady_s, rules->warm_up_share * rules->seconds);
+  lasting(program, steady_s, 2, 0, &warm_up);
+  while (!steady(&warm_up, steady_s, rules->agree_within) && now_s() - began < rules->warm_up_share * rules->seconds) {
+    lasting(program, steady_s / 4, 2, warm_up.at[warm_up.count - 1], &warm_up);
+  }
+  const size_t newest = last(&warm_up, steady_s);
+  const double each_ms = median_of(warm_up.at + warm_up.count - newest, newest);
+  const double left_s = fmax(0, rules->seconds - (now_s() - began)), wall_s = left_s * (1 - rules->device_share);
+  const size_t kept = affordable(wall_s, each_ms, rules->fewest, fmax(rules->samples, rules->fewest));
+  lasting(program, fmin(rules->sampled_s, wall_s), (double)kept, each_ms, &taken);
+  tell_doing("timing by the device's timer");
+  sample(program, 1, affordable(left_s * rules->device_share, each_ms, rules->fewest_device, rules->fewest), &device);
+  tell_some("wall_ms", &taken, (double)kept);
+  tell_numbers("device_ms", device.at, device.count);
+  tell_some("warm_up_ms", &warm_up, rules->warm_up_kept);
+  tell_json("warmed_up", steady(&warm_up, steady_s, rules->agree_within) ? "true" : "false",
+            steady(&warm_up, steady_s, rules->agree_within) ? 4 : 5);
+  tell_number("inferences", (double)taken.count);
+  const Numbers samples = evenly(&taken, kept);
+  enqueue(program, median_of(samples.at, samples.count));
+}

@@ -1,0 +1,101 @@
+#include "tvm.h"
+
+#include <string.h>
+
+#include "quote.h"
+#include "tell.h"
+
+static TVMFFIAny none(int32_t kind) {
+  TVMFFIAny value;
+  memset(&value, 0, sizeof(value));
+  value.type_index = kind;
+  return value;
+}
+
+TVMFFIAny an_int(int64_t value) {
+  TVMFFIAny any = none(kTVMFFIInt);
+  any.v_int64 = value;
+  return any;
+}
+
+TVMFFIAny a_text(const char* value) {
+  TVMFFIAny any = none(kTVMFFIRawStr);
+  any.v_c_str = value;
+  return any;
+}
+
+TVMFFIAny a_pointer(void* value) {
+  TVMFFIAny any = none(kTVMFFIOpaquePtr);
+  any.v_ptr = value;
+  return any;
+}
+
+TVMFFIAny a_tensor(DLTensor* value) {
+  TVMFFIAny any = none(kTVMFFIDLTensorPtr);
+  any.v_ptr = value;
+  return any;
+}
+
+TVMFFIAny a_device(int kind) {
+  TVMFFIAny any = none(kTVMFFIDevice);
+  any.v_device.device_type = (DLDeviceType)kind;
+  return any;
+}
+
+/// Kind, message and backtrace, as Python shows them.
+static _Noreturn void tell_raised(void) {
+  TVMFFIObjectHandle error = NULL;
+  TVMFFIErrorMoveFromRaised(&error);
+  if (error == NULL) tell_broken("TVM failed without a message", "an error");
+  const TVMFFIByteArray* parts = (const TVMFFIByteArray*)((const char*)error + sizeof(TVMFFIObject));
+  Text text = {0};
+  for (int part = 0; part < 3; ++part) {
+    if (part) text_add(&text, part == 1 ? ": " : "\n");
+    text_append(&text, parts[part].data, parts[part].size);
+  }
+  tell_error(text.data, text.size);
+}
+
+TVMFFIAny call(TVMFFIAny function, const TVMFFIAny* args, int32_t count) {
+  TVMFFIAny result = none(kTVMFFINone);
+  if (TVMFFIFunctionCall(function.v_obj, (TVMFFIAny*)args, count, &result) != 0) tell_raised();
+  return result;
+}
+
+TVMFFIAny global(const char* name) {
+  const TVMFFIByteArray named = {name, strlen(name)};
+  TVMFFIAny function = none(kTVMFFIFunction);
+  TVMFFIObjectHandle handle = NULL;
+  if (TVMFFIFunctionGetGlobal(&named, &handle) != 0) tell_raised();
+  if (handle == NULL) tell_broken("TVM's runtime has no function of this name", name);
+  function.v_obj = handle;
+  return function;
+}
+
+TVMFFIAny member(TVMFFIAny module, const char* name) {
+  TVMFFIAny args[3] = {module, a_text(name), none(kTVMFFIBool)}, getter = global("ffi.ModuleGetFunction");
+  args[2].v_int64 = 1;  // or of a module that it imports
+  TVMFFIAny found = call(getter, args, 3);
+  release(getter);
+  if (found.type_index != kTVMFFIFunction) tell_broken("the module has no function of this name", name);
+  return found;
+}
+
+void release(TVMFFIAny value) {
+  if (value.type_index >= kTVMFFIStaticObjectBegin) TVMFFIObjectDecRef(value.v_obj);
+}
+
+TVMFFIByteArray content_of(const TVMFFIAny* value) {
+  TVMFFIByteArray content = {"", 0};
+  if (value->type_index == kTVMFFIStr || value->type_index == kTVMFFIBytes) {
+    content = *(const TVMFFIByteArray*)((const char*)value->v_obj + sizeof(TVMFFIObject));
+  } else if (value->type_index == kTVMFFISmallStr || value->type_index == kTVMFFISmallBytes) {
+    content.data = value->v_bytes;
+    content.size = value->small_str_len;
+  }
+  return content;
+}
+
+const DLTensor* tensor_of(const TVMFFIAny* value) {
+  return (const DLTensor*)((const char*)value->v_obj + sizeof(TVMFFIObject));
+}
