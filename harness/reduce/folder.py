@@ -13,7 +13,7 @@ from device_runner.files import write_whole
 from harness.build.kernel_files import kernel_files
 from harness.divergence.trial import npz
 from harness.reduce.reduction import Reduction
-from harness.reduce.script import script
+from harness.reduce.script import needs, script
 
 MODEL, INPUTS, EXPECTED, SCRIPT = "model.onnx", "inputs.npz", "expected.npz", "reproduce.py"
 VERSIONS, REPORT, KERNELS = "versions.json", "report.md", "kernels"
@@ -27,9 +27,7 @@ def write_folder(found: Reduction, folder: Path, cache: Path) -> None:
     if found.expected:
         names = [value.name for value in found.network.proto().graph.output]
         write_whole(folder / EXPECTED, npz(dict(zip(names, found.expected, strict=True))))
-    (folder / SCRIPT).unlink(missing_ok=True)
-    if text := script(found.record):
-        write_whole(folder / SCRIPT, text)
+    write_whole(folder / SCRIPT, script(found.record))
     for old in (folder / KERNELS).glob("*.cl"):
         old.unlink()
     kernels = kernel_files(cache, found.record.artifact) or []
@@ -76,10 +74,8 @@ def _report(found: Reduction, kernels: bool) -> Iterator[str]:
     yield ""
     yield "## To reproduce"
     yield ""
-    if not script(record):
-        yield f"Path `{record.path}` needs more than TVM alone, so there is no script. The case: `{found.whole.case}`."
-    elif found.as_shipped:
-        yield f"`python {SCRIPT}` in this folder, with TVM alone."
+    if found.as_shipped:
+        yield f"`python {SCRIPT}` in this folder, {needs(record.path)}."
         if found.expected:
             yield f"`{EXPECTED}` is what TVM's own `llvm` target answers."
     else:

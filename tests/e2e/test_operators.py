@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from command import bench
+from onnx import helper
 
 from harness.models.graph_images import ImageGraph
 from harness.run.outcome import ExitCode
@@ -43,3 +44,20 @@ def test_a_network_that_does_not_compile_is_reduced_to_the_operator_and_a_script
         [sys.executable, "reproduce.py"], cwd=tmp_path / "found", capture_output=True, text=True, check=False
     )
     assert "Divide by zero" in script.stderr
+
+
+@pytest.mark.long
+def test_a_wrong_answer_of_clml_is_reduced_to_a_script_that_shows_it(tmp_path: Path, cache: Path) -> None:
+    pool = helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1)
+    ends = [helper.make_tensor_value_info(name, 1, (1, 8, 6, 6)) for name in ("x", "y")]
+    model = helper.make_model(helper.make_graph([pool], "pool", ends[:1], ends[1:]), ir_version=9)
+    model.opset_import[0].version = 17
+    (tmp_path / "pool.onnx").write_bytes(model.SerializeToString())
+    words = ["reduce", "--as-shipped", "--model", "pool.onnx", "--case", "pool-clml-*-untuned", "--out", "found"]
+    code, _, err = bench(tmp_path, cache, *words)
+    assert code == ExitCode.GOOD, err
+    script = subprocess.run(
+        [sys.executable, "reproduce.py"], cwd=tmp_path / "found", capture_output=True, text=True, check=True
+    )
+    off, peak = (float(number) for number in script.stdout.partition("error: ")[2].split(" of "))
+    assert off > 0.1 * peak, "a pool that does not count its padding, as it was told to"
