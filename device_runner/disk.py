@@ -21,6 +21,8 @@ NEARLY_BYTES = 1 << 20
 """With less than this nothing of ours can be written."""
 ELSEWHERE = "or set ADRENO_BENCH_CACHE to a folder on another disk"
 
+DISK_FULL = "the disk is full"
+"""What the line of each such failure begins with, also where another process told it."""
 _SAID = re.compile(r"No space left on device|Disk quota exceeded", re.IGNORECASE)
 
 
@@ -73,7 +75,7 @@ def _failure(folder: Path, evidence: str, otherwise: str) -> DiskFull:
         otherwise = "or set TMPDIR to a folder on another disk"
     hint = f"free some space (`adreno-bench cache --prune` removes what was built and not used lately), {otherwise}"
     free = f"{_free_bytes(folder) / 1e6:.1f} MB{_no_more_files(folder)} free in {folder}"
-    return DiskFull(f"the disk is full: {free}", hint=hint, evidence=evidence)
+    return DiskFull(f"{DISK_FULL}: {free}", hint=hint, evidence=evidence)
 
 
 def _free_bytes(folder: Path) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -41,14 +42,22 @@ def bisect(
     ] = "",
     device: DeviceName = DEFAULT_DEVICE,
     config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
+    repo: Annotated[
+        Path | None, typer.Option("--repo", help="A local clone or bare repository, instead of the configuration's.")
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="PATH", help="Only commits that touch this path of the repository. May repeat."),
+    ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Forget what an earlier bisection found so far.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Find the first release, or the first commit, with which a case is wrong, broken or slower.
 
     Both ends are verified first. What does not build is skipped; what makes the same library as a revision that was
-    judged is not measured; a latency is measured in turns with the good revision's until a sequential test decides.
-    A bisection that was interrupted continues where it was when it is started again in the same way.
+    judged is not measured, nor, where wrong answers are looked for, what makes the same kernels; a latency is measured
+    in turns with the good revision's until a sequential test decides. A bisection that was interrupted continues where
+    it was when it is started again in the same way.
 
     Exit codes: 0 the first bad revision was found, 5 it is one of several, because some could not be judged; 2 an end
     is not what it was said to be, 4 rig failure.
@@ -62,11 +71,12 @@ def bisect(
     from harness.store import cache_root
 
     case_id, quirks, cache = _the_case(what), what.quirks, cache_root()
-    line = between(revision(good, config, cache), revision(bad, config, cache))
+    ends = (revision(good, config, cache, repo), revision(bad, config, cache, repo))
+    line, paths = between(*ends, only or ()), tuple(only or ())
     with Screen() as screen:
         options = RunOptions(what.suite, select_one(device, cache, screen.say), quirks)
         bisection = Bisection(
-            case_id, line, options, _reason(reason), confirming.rules, confirming.most_sessions, cache
+            case_id, line, options, _reason(reason), confirming.rules, confirming.most_sessions, cache, paths
         )
         answer = bisection.run(screen.say, fresh=fresh)
     keep_for_history(answer.found.confirmed(case_id, as_shipped=quirks.as_shipped))
@@ -74,7 +84,17 @@ def bisect(
         out_json(_plain(answer, case_id))
     else:
         out(_text(answer, case_id, line))
+        if paths:
+            out(f"\n{_limited(paths, answer.found.bad)}")
     raise typer.Exit(ExitCode.GOOD if len(answer.found.candidates) == 1 else ExitCode.NOTHING_MEASURED)
+
+
+def _limited(paths: Sequence[str], bad: str) -> str:
+    """What an answer is worth if only some commits were looked at."""
+    return (
+        f"only commits that touch {', '.join(paths)} were looked at. A change elsewhere shows at the first of them "
+        f"after it: `--good {bad}^ --bad {bad}` tells whether it was this one"
+    )
 
 
 def _the_case(what: CaseOptions) -> str:

@@ -24,6 +24,7 @@ from harness.history.measured import QUIRKS, identity_to
 from harness.history.results import latest, record_files, state_of_quirks
 from harness.process import Listener, bound, end_family
 from harness.revisions.asv_config import configuration
+from harness.revisions.building import build_variables
 from harness.run.pace import STILL, Silence
 from harness.run.record import Record, RecordFile
 from harness.store import cache_root
@@ -214,7 +215,7 @@ def asv(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        env={**os.environ, **(variables or {})},
+        env={**os.environ, **build_variables(project.environments), **(variables or {})},
         start_new_session=True,
         text=True,
     )

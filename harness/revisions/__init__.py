@@ -4,6 +4,7 @@ sources.py      what a revision is: a release of TVM, or a commit of a repositor
 release_repository.py  the repository whose commits are TVM's releases
 asv_config.py   what asv reads of its configuration
 git.py          git, called with a deadline
+building.py     what a commit's build is told
 environment.py  the environment that holds one, made once and kept
 install.py      asv makes it; runs in a process of its own
 snapshot.py     a copy of this harness, which runs in all of them

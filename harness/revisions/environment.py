@@ -21,6 +21,7 @@ from device_runner.disk import disk_full, nearly_full
 from device_runner.failures import RigFailure
 from harness.process import bound, end_family
 from harness.revisions.asv_config import configuration
+from harness.revisions.building import require_room
 from harness.revisions.sources import Revision
 from harness.store import Store, keep, key_of
 
@@ -79,9 +80,15 @@ def _made(folder: Path) -> Path | None:
 
 def _make(revision: Revision, folder: Path, deadline_s: float) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
+    if not revision.source.released:
+        require_room(folder.parent)
     log = folder.with_suffix(".log")
     mark = "" if revision.source.released else revision.commit
-    command = [sys.executable, *bound(_INSTALL), str(revision.source.config), revision.commit, str(folder), mark]
+    source = revision.source
+    command = [
+        *(sys.executable, *bound(_INSTALL)),
+        *(str(source.config), str(source.repo), revision.commit, str(folder), mark),
+    ]
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True

@@ -7,18 +7,24 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 from device_runner.files import write_whole
 from harness.compiler.installed import REVISION_MARK
+from harness.revisions.building import build_variables
 from harness.revisions.environment import MADE
 
+_IMPORT = "import tvm, tvm.relax, tvm.s_tir"
+IMPORT_TIMEOUT_S = 300.0
 
-def main(config: str, commit: str, folder: str, mark: str) -> None:
+
+def main(config: str, repo: str, commit: str, folder: str, mark: str) -> None:
     """Make the environment in `folder`, which says last where its interpreter is.
 
-    `mark` is left in it for a TVM that does not know its own commit.
+    `repo` is taken instead of the configuration's. `mark` is left in it for a TVM that does not know its own commit.
     """
     from asv.config import Config
     from asv.console import log
@@ -30,9 +36,10 @@ def main(config: str, commit: str, folder: str, mark: str) -> None:
     os.chdir(Path(config).parent)
     log.enable(False)
     conf = Config.load(Path(config).name)
-    conf.env_dir = folder
+    conf.repo, conf.env_dir = repo, folder
     for plugin in conf.plugins:
         plugin_manager.import_plugin(plugin)
+    os.environ.update(build_variables(Path(folder)))
     (environment,) = get_environments(conf, None)
     try:
         environment.create()
@@ -40,10 +47,27 @@ def main(config: str, commit: str, folder: str, mark: str) -> None:
     except ProcessError as error:
         sys.exit(_complaint(f"{error.stdout}\n{error.stderr}") or str(error))
     python = Path(environment.find_executable("python"))
+    _require_importable(python)
+    shutil.rmtree(python.parents[1] / "project", ignore_errors=True)  # checkout and objects; the wheel is installed
     if mark:
         (python.parents[1] / REVISION_MARK).write_text(mark, encoding="utf-8")
     where = python.relative_to(folder)  # so that the cache may be moved
     write_whole(Path(folder) / MADE, json.dumps({"python": str(where), "commit": commit}))
+
+
+def _require_importable(python: Path) -> None:
+    """End this process with what Python said if TVM is there and cannot be imported."""
+    has_tvm = "import importlib.util, sys; sys.exit(importlib.util.find_spec('tvm') is None)"
+    if subprocess.run([python, "-c", has_tvm], cwd="/", check=False).returncode:
+        return  # a configuration of something else
+    try:
+        done = subprocess.run(
+            [python, "-c", _IMPORT], cwd="/", capture_output=True, text=True, timeout=IMPORT_TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        sys.exit(f"error: `{_IMPORT}` did not end within {IMPORT_TIMEOUT_S:g} s")
+    if done.returncode:
+        sys.exit(f"it was installed, and cannot be imported: {_complaint(done.stderr)}")
 
 
 def _complaint(printed: str) -> str:

@@ -8,6 +8,7 @@ every machine.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,8 +48,8 @@ class Revision:
         return self.name
 
 
-def revision(word: str, config: Path, cache: Path) -> Revision:
-    """What a word means: a known release, else a revision of the repository that `config` names.
+def revision(word: str, config: Path, cache: Path, repo: Path | None = None) -> Revision:
+    """What a word means: a known release, else a revision of `repo`, or of the repository that `config` names.
 
     Raises UsageError if it is neither.
     """
@@ -57,7 +58,7 @@ def revision(word: str, config: Path, cache: Path) -> Revision:
         return Revision(word, git(source.repo, "rev-parse", f"{word}^{{commit}}").strip(), source)
     known = [*RELEASES]
     try:
-        found = commits(config)
+        found = commits(config, repo)
         known += git(found.repo, "tag", "--list").split()
         asked = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{word}^{{commit}}")
         return _commit(git(found.repo, *asked).strip(), found)
@@ -69,8 +70,11 @@ def revision(word: str, config: Path, cache: Path) -> Revision:
     raise UsageError(f"{word!r} is no file, no known release of TVM and {why}", hint=hint)
 
 
-def between(good: Revision, bad: Revision) -> list[Revision]:
-    """All revisions from `good` to `bad`, both included, along the first parents. Raises UsageError."""
+def between(good: Revision, bad: Revision, paths: Sequence[str] = ()) -> list[Revision]:
+    """All revisions from `good` to `bad`, both included, along the first parents. Raises UsageError.
+
+    With `paths`, of those between the ends only the ones that touch a file there.
+    """
     if good.source != bad.source:
         raise UsageError(f"{good} and {bad} are not of one repository", hint="name two releases, or two commits")
     if good.commit == bad.commit:
@@ -82,6 +86,13 @@ def between(good: Revision, bad: Revision) -> list[Revision]:
             f"{bad} does not descend from {good} along first parents",
             hint="--good is the earlier of the two, and both lie on one branch",
         )
+    if paths:
+        touching = git(repo, "rev-list", "--first-parent", f"{good.commit}..{bad.commit}", "--", *paths).split()
+        if not touching:
+            raise UsageError(
+                f"no commit from {good} to {bad} touches {', '.join(paths)}", hint="paths are the repository's"
+            )
+        line = [commit for commit in line if commit in {*touching, bad.commit}]
     return [good, *(_commit(commit, good.source) for commit in line[:-1]), bad]
 
 
@@ -97,14 +108,15 @@ def _commit(commit: str, source: Source) -> Revision:
     return Revision(tags[0] if tags else commit[:10], commit, source)
 
 
-def commits(config: Path) -> Source:
-    """The repository that an asv configuration names. Raises UsageError if it is not there."""
+def commits(config: Path, repo: Path | None = None) -> Source:
+    """The repository that an asv configuration names, or `repo` instead. Raises UsageError if it is not there."""
     if not config.exists():
         raise UsageError(f"there is no {config}", hint="pass --config FILE")
-    repo = (config.resolve().parent / str(configuration(config).repo)).resolve()
-    if not (repo / ".git").exists() and not (repo / "objects").is_dir():
-        raise UsageError(f"{config} names {repo}, which is no repository here", hint="clone it there, or pass --config")
-    return Source(config.resolve(), repo, released=False)
+    said = repo.absolute() if repo else config.resolve().parent / str(configuration(config).repo)
+    found, who = said.resolve(), "--repo" if repo else config
+    if not (found / ".git").exists() and not (found / "objects").is_dir():
+        raise UsageError(f"{who} names {found}, which is no repository here", hint="clone it there, or pass --repo")
+    return Source(config.resolve(), found, released=False)
 
 
 def releases(cache: Path) -> Source:

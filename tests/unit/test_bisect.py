@@ -43,7 +43,12 @@ class Compiler:
     ms: float = 10.0
     library: str = ""
     """Different for each revision unless told."""
+    kernels: str = ""
+    """Not kept unless told."""
     builds: bool = True
+
+
+WRONG, UNFIT = Outcome.WRONG_RESULT, Outcome.INFRA_ERROR
 
 
 @dataclass
@@ -58,6 +63,9 @@ class World:
     noise: float = 0.0
     """Of sessions, besides the 1 % that made-up sessions have."""
     taken: list[Record] = field(default_factory=list)
+
+    def kernels(self, artifact: str) -> str:
+        return self.compilers[artifact.removeprefix("artifact of ")].kernels
 
     def open(self, name: str) -> RevisionRunner:
         self.opened.append(name)
@@ -74,7 +82,8 @@ class _Runner:
     def build(self, cases: Sequence[str]) -> dict[str, Build]:
         compiler = self.world.compilers[self.name]
         broken = compiler.outcome is Outcome.COMPILE_ERROR
-        outcome = Outcome.COMPILE_ERROR if broken else Outcome.OK
+        unfit = compiler.outcome is Outcome.INFRA_ERROR
+        outcome = compiler.outcome if broken or unfit else Outcome.OK
         library = "" if broken else compiler.library or f"library of {self.name}"
         return {
             CASE: Build(
@@ -98,7 +107,7 @@ def bisect(
     line = list(world.compilers)
     known = earlier or BisectionStore(folder or Path("unused"), {}, {})
     plan = Plan(most_sessions=sessions)
-    judge = Judge(CASE, reason, line[0], world.open, plan, world.taken.append, lambda: world.taken)
+    judge = Judge(CASE, reason, line[0], world.open, plan, world.taken.append, lambda: world.taken, world.kernels)
     if folder is None and earlier is None:
         known.add = lambda inspection: known.inspections.update({inspection.name: inspection})  # type: ignore[method-assign]
     return find_first_bad(line, judge, known, lambda _: None)
@@ -168,6 +177,42 @@ def test_what_does_not_build_is_skipped_and_stays_a_candidate(good: int, bad: in
     found = bisect(world, Reason.WRONG)
     assert "bad0" in found.candidates
     assert all(not world.compilers[name].builds for name in found.candidates[:-1])
+
+
+def test_what_makes_the_kernels_of_a_revision_that_was_judged_is_not_run() -> None:
+    world = line_of(128, 128, outcome=WRONG)
+    for name, compiler in world.compilers.items():
+        compiler.kernels = f"kernels of {name[:3]}"
+    found = bisect(world, Reason.WRONG)
+    assert found.candidates == ["bad0"]
+    assert world.ran == ["good0", "bad127"]
+    assert len(world.opened) <= 2 + 8
+    assert "made the same kernels as good0; nothing was run" in [one.why for one in found.inspections]
+
+
+def test_kernels_tell_nothing_where_the_fault_is_in_the_hosts_code_nor_of_a_latency() -> None:
+    world = line_of(8, 8, outcome=WRONG)
+    for compiler in world.compilers.values():
+        compiler.kernels = "the same"
+    assert bisect(world, Reason.WRONG).candidates == ["bad0"]
+    assert world.ran == world.opened
+    slower = line_of(4, 4, ms=20.0)
+    for name, compiler in slower.compilers.items():
+        compiler.kernels = name[:3]
+    assert bisect(slower, Reason.SLOWER).candidates == ["bad0"]
+    assert set(slower.ran) == set(slower.opened)
+
+
+def test_a_commit_that_our_pass_lists_do_not_fit_is_skipped_and_an_end_is_named() -> None:
+    world = line_of(4, 4, outcome=WRONG)
+    world.compilers["good3"].outcome = UNFIT
+    found = bisect(world, Reason.WRONG)
+    assert found.candidates == ["good3", "bad0"]
+    (skipped,) = (one for one in found.inspections if one.name == "good3")
+    assert skipped.outcome == "does not fit"
+    world.compilers["good0"].outcome = UNFIT
+    with pytest.raises(UsageError, match=r"--good good0 is not good .*: not judged: does not fit"):
+        bisect(world, Reason.WRONG)
 
 
 def test_another_fault_than_the_one_looked_for_tells_nothing() -> None:

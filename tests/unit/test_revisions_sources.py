@@ -51,6 +51,29 @@ def test_releases_between_two_are_in_the_order_they_came_out(config: Path, tmp_p
         between(*reversed(ends))
 
 
+def test_a_repository_may_be_named_a_bare_one_too(config: Path, tmp_path: Path) -> None:
+    bare = tmp_path / "mirror"
+    git(tmp_path, "clone", "--quiet", "--bare", "tvm", "mirror")
+    config.write_text(config.read_text().replace('"tvm", "install', '"elsewhere", "install'))
+    found = revision("v2.0", config, tmp_path, bare)
+    assert found.source.repo == bare.resolve()
+    with pytest.raises(UsageError, match=r"--repo names .*, which is no repository here"):
+        revision("v2.0", config, tmp_path, tmp_path / "nowhere")
+
+
+def test_commits_may_be_limited_to_those_that_touch_a_path(config: Path, tmp_path: Path) -> None:
+    repo = tmp_path / "tvm"
+    for name, text in (("src", "a"), ("docs", "b"), ("src", "c"), ("docs", "d")):
+        (repo / name).write_text(text)
+        git(repo, "add", name)
+        git(repo, "commit", "--quiet", "-m", f"{name} {text}")
+    good, bad = revision("v2.0", config, tmp_path), revision("main", config, tmp_path)
+    line = between(good, bad, ["src"])
+    assert [describe(one).rpartition(": ")[2] for one in line] == ["m3", "src a", "src c", "docs d"]
+    with pytest.raises(UsageError, match=r"no commit from .* touches include"):
+        between(good, bad, ["include"])
+
+
 def test_commits_between_two_follow_first_parents(config: Path, tmp_path: Path) -> None:
     good, bad = revision("v1.0", config, tmp_path), revision("v2.0", config, tmp_path)
     line = between(good, bad)

@@ -39,13 +39,13 @@ CASE, OTHER = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
 MAKES = f"""
 import json, sys, os
 from pathlib import Path
-config, commit, folder, mark = sys.argv[1:]
+config, repo, commit, folder, mark = sys.argv[1:]
 Path(folder).mkdir(parents=True)
 Path(config).with_name("made").open("a").write("x")
 (Path(folder) / "{MADE}").write_text(json.dumps({{"python": sys.executable}}))
 """
 TEARS = (
-    "import sys; from pathlib import Path; Path(sys.argv[3]).mkdir(parents=True); print('error: no rule'); sys.exit(1)"
+    "import sys; from pathlib import Path; Path(sys.argv[4]).mkdir(parents=True); print('error: no rule'); sys.exit(1)"
 )
 SLEEPS = "import os, sys, time; open(sys.argv[1] + '.pid', 'w').write(str(os.getpid())); time.sleep(60)"
 

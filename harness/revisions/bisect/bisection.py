@@ -15,6 +15,7 @@ from harness.failures import UsageError
 from harness.judge.stats.engine import Plan
 from harness.judge.stats.pair import Rules
 from harness.revisions.bisect.judging import (
+    NOT_FITTING,
     NOT_INSTALLABLE,
     Inspection,
     Judge,
@@ -52,6 +53,8 @@ class Bisection:
     rules: Rules
     most_sessions: int
     cache: Path
+    paths: Sequence[str] = ()
+    """The line has only commits that touch these; all if there are none."""
 
     @property
     def question(self) -> dict[str, object]:
@@ -69,6 +72,7 @@ class Bisection:
             **ends,
             "case": self.case,
             "reason": self.reason.value if self.reason else "",
+            **({"paths": sorted(self.paths)} if self.paths else {}),
         }
 
     def run(self, say: Callable[[str], None], *, fresh: bool = False) -> BisectionResult:
@@ -95,7 +99,8 @@ class Bisection:
         alpha = min(self.rules.alpha, WRONG_RATE / inspections)
         plan = Plan(dataclasses.replace(self.rules, alpha=alpha), self.most_sessions)
         reason = self.reason or Reason.WRONG
-        judge = Judge(self.case, reason, self.line[0].name, open_, plan, records.append, lambda: records.load().records)
+        kept, source = (lambda: records.load().records), functools.partial(kernels, self.cache)
+        judge = Judge(self.case, reason, self.line[0].name, open_, plan, records.append, kept, source)
         return judge if self.reason else dataclasses.replace(judge, reason=_inferred(judge, self.line[-1].name, known))
 
     def _diff(self, found: SearchResult, folder: Path) -> list[str]:
@@ -119,8 +124,8 @@ class BisectionResult:
 def _inferred(judge: Judge, bad: str, known: BisectionStore) -> Reason:
     """What the bad end is bad by. What was looked at for it is not looked at again, if one session decides."""
     inspection = known.inspections.get(bad) or judge.inspect(bad, [])
-    if inspection.outcome == NOT_INSTALLABLE:
-        raise UsageError(f"--bad {bad} does not build: {inspection.why}", hint="name another revision")
+    if inspection.outcome in (NOT_INSTALLABLE, NOT_FITTING):
+        raise UsageError(f"--bad {bad} {inspection.outcome}: {inspection.why}", hint="name another revision")
     outcome = Outcome(inspection.outcome)
     reason = reason_of(outcome)
     if reason is not Reason.SLOWER:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol
 
+from device_runner.disk import DISK_FULL
 from device_runner.failures import RigFailure
 from harness.judge.in_turns import confirm
 from harness.judge.noise_model import learn
@@ -21,8 +22,11 @@ from harness.revisions.environment import NotInstallable
 from harness.revisions.toolchain import ATTEMPTS, Build
 from harness.run.outcome import Outcome
 from harness.run.record import Record
+from harness.store import key_of
 
 NOT_INSTALLABLE = "does not build"
+NOT_FITTING = "does not fit"
+"""What this harness knows of the compiler is not so in this commit."""
 
 
 class Reason(str, Enum):
@@ -60,6 +64,8 @@ class Inspection:
     artifact: str = ""
     library: str = ""
     """SHA-256; equal libraries are judged once."""
+    kernels: str = ""
+    """Hash of the OpenCL source; empty if there is none, or if an earlier version kept this."""
     sessions: int = 0
     """How many were run for it, the good revision's included."""
     wall_ms: float | None = None
@@ -81,6 +87,8 @@ class Judge:
     keep: Callable[[Record], None] = lambda _: None
     kept: Callable[[], Sequence[Record]] = tuple
     """All sessions of this bisection so far: they tell its noise."""
+    kernels: Callable[[str], str] = lambda _: ""
+    """OpenCL source of an artifact; empty if there is none."""
 
     def inspect(self, name: str, earlier: Sequence[Inspection]) -> Inspection:
         """Judge one revision: not at all if it makes a library that was judged before. Raises RigFailure."""
@@ -90,16 +98,44 @@ class Judge:
             return Inspection(name, RevisionState.SKIP, NOT_INSTALLABLE, failure.message)
         build = self._built(runner)
         _require_same(build.identity, [one.identity for one in earlier if one.identity])
+        if not build.outcome.conclusive:
+            return Inspection(name, RevisionState.SKIP, NOT_FITTING, build.message)
+        source = self.kernels(build.artifact)
         seen = Inspection(
-            name, RevisionState.SKIP, build.outcome.value, build.message, build.identity, build.artifact, build.library
+            *(name, RevisionState.SKIP, build.outcome.value, build.message, build.identity),
+            *(build.artifact, build.library, key_of({"source": source}) if source else ""),
         )
-        if same := next((one for one in earlier if one.library and one.library == build.library), None):
-            return replace(seen, state=same.state, outcome=same.outcome, why=f"made the same library as {same.name}")
+        if same := self._told_already(seen, earlier):
+            return same
         if build.outcome is not Outcome.OK:
             return replace(seen, state=state_of(self.reason, build.outcome))
         if self.reason is Reason.SLOWER and name != self.good:
             return self._in_turns(seen, runner, self._asked(earlier))
         return self._once(seen, runner)
+
+    def _told_already(self, seen: Inspection, earlier: Sequence[Inspection]) -> Inspection | None:
+        """What it is if it made the same library as one that was judged, or kernels that tell; None otherwise."""
+        if same := next((one for one in earlier if one.library and one.library == seen.library), None):
+            why = f"made the same library as {same.name}"
+        elif same := self._told_by_kernels(seen, earlier):
+            why = f"made the same kernels as {same.name}; nothing was run"
+        else:
+            return None
+        return replace(seen, state=same.state, outcome=same.outcome, why=why)
+
+    def _told_by_kernels(self, seen: Inspection, earlier: Sequence[Inspection]) -> Inspection | None:
+        """One that was judged and made the same kernels, if kernels tell a wrong revision from a right one.
+
+        Where a good and a bad one share their kernels, the fault is in the host's code, and kernels tell nothing.
+        Latency depends on the host's code as well, so it is always measured.
+        """
+        judged = [one for one in earlier if one.kernels and one.state is not RevisionState.SKIP]
+        good, bad = (
+            {one.kernels for one in judged if one.state is state} for state in (RevisionState.GOOD, RevisionState.BAD)
+        )
+        if self.reason is not Reason.WRONG or not good or not bad or good & bad:
+            return None
+        return next((one for one in judged if one.kernels == seen.kernels), None)
 
     def _once(self, seen: Inspection, runner: RevisionRunner) -> Inspection:
         record = self._ran(runner, seen.identity)
@@ -150,11 +186,14 @@ class Judge:
         )
 
     def _built(self, runner: RevisionRunner) -> Build:
+        """What it makes of the case; after so many attempts an outcome that is not the case's own is the commit's."""
         for _ in range(ATTEMPTS):
             build = runner.build([self.case])[self.case]
             if build.outcome.conclusive:
-                return build
-        raise RigFailure(f"{self.case} could not be built: {build.message}", hint="run the same command to go on")
+                break
+        if build.message.startswith(DISK_FULL):
+            raise RigFailure(build.message, hint="free some space; the same command goes on where this ended")
+        return build
 
     def _ran(self, runner: RevisionRunner, identity: str) -> Record:
         (record,) = runner.run([self.case])

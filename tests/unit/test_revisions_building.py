@@ -1,0 +1,56 @@
+"""What the build of a commit is told, tried on repositories with submodules."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from device_runner.failures import DiskFull
+from harness.revisions import building
+from harness.revisions.building import UNUSED_SUBMODULES, build_variables, require_room
+from harness.revisions.git import git
+
+LOCAL = ("-c", "protocol.file.allow=always")
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """A repository with a submodule that a build needs and one that it does not."""
+    for name in ("needed", "unused", "tvm"):
+        (tmp_path / name).mkdir()
+        git(tmp_path / name, "init", "--quiet", "--initial-branch=main")
+        git(tmp_path / name, "commit", "--quiet", "--allow-empty", "-m", name)
+    for name, path in (("needed", "3rdparty/tvm-ffi"), ("unused", UNUSED_SUBMODULES[0])):
+        git(tmp_path / "tvm", *LOCAL, "submodule", "--quiet", "add", str(tmp_path / name), path)
+    git(tmp_path / "tvm", "commit", "--quiet", "-m", "submodules")
+    return tmp_path / "tvm"
+
+
+def test_submodules_that_no_build_reads_are_not_fetched(repo: Path, tmp_path: Path) -> None:
+    told = {**os.environ, **build_variables(tmp_path), "GIT_CONFIG_GLOBAL": os.devnull}
+    clone = ["git", *LOCAL, "clone", "--quiet", "--recursive", str(repo), str(tmp_path / "clone")]  # as asv does
+    subprocess.run(clone, env=told, check=True, capture_output=True)
+    assert (tmp_path / "clone/3rdparty/tvm-ffi/.git").exists()
+    assert not list((tmp_path / "clone" / UNUSED_SUBMODULES[0]).iterdir())
+
+
+def test_what_the_person_set_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CCACHE_BASEDIR", "/mine")
+    for name, text in (("COUNT", "1"), ("KEY_0", "user.name"), ("VALUE_0", "somebody")):
+        monkeypatch.setenv(f"GIT_CONFIG_{name}", text)
+    told = build_variables(tmp_path)
+    assert "CCACHE_BASEDIR" not in told
+    asked = ["git", "config", "--get", "user.name"]
+    said = subprocess.run(asked, env={**os.environ, **told}, capture_output=True, text=True, check=True)
+    assert said.stdout == "somebody\n"
+    assert told["GIT_CONFIG_COUNT"] == str(1 + len(UNUSED_SUBMODULES))
+
+
+def test_a_disk_without_room_is_told_before_anything_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_room(tmp_path)
+    monkeypatch.setattr(building, "ROOM_BYTES", 1 << 60)
+    with pytest.raises(DiskFull, match=r"too little room to build: up to .* GB for a commit of TVM"):
+        require_room(tmp_path)
