@@ -47,6 +47,8 @@ TRACE = "trace.json"
 """Beside a candidate's library: the schedule that it has."""
 TASK = "task"
 """What the function of a candidate is called, and so its kernels: `task_kernel`, `task_kernel_1`."""
+INTO = "adreno_bench.into"
+"""Attribute of a function that copies a tensor: the memory that it is copied to."""
 LONGEST_SOURCE_BYTES = 128_000
 """Of a candidate. Unrolled loops grow without bound, and a driver takes minutes for what is seldom faster."""
 ATTEMPTS = 4
@@ -235,7 +237,8 @@ def _network(function: Any, scopes: Mapping[str, Any]) -> Any:
 
     def copy(value: Any, tensor: tuple[tuple[int, ...], str, str], scope: str) -> Any:
         shape, dtype, _ = tensor
-        copied = builder.add_func(_copy(shape, dtype), "copy")
+        made = _copy(shape, dtype).with_attr(INTO, scope)  # else one there and one back would be the same function
+        copied = builder.add_func(made, "copy")
         return builder.emit(relax.call_tir(copied, [value], _type(shape, dtype, scope, scopes)))
 
     with builder.function("main", parameters):

@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 import math
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from harness.build.artifact import KERNELS
+from harness.build.candidate import build_candidate
+from harness.cases.case import Precision
+from harness.cases.request import CompileRequest
 from harness.compiler.compat import tir_function
 from harness.paths import PATHS
 from harness.paths.base import ImageLimits
+from harness.quirks import quirks_for
 from harness.schedules.apply import Applied, Recorded, scheduled
 from harness.schedules.database import Schedule
 from harness.schedules.drawing import ThreadLimits
@@ -124,6 +130,30 @@ def test_candidates_stay_within_the_limits_of_a_device(source: str) -> None:
         bound = re.findall(r"(\d+)\)?, thread=\"threadIdx\.(\w)", one.mod["main"].script())
         most = {axis: max(int(extent) for extent, other in bound if other == axis) for _, axis in bound}
         assert 1 <= math.prod(most.values()) <= 16
+
+
+def test_a_candidate_of_equal_shapes_is_copied_into_an_image_and_out_of_one(tmp_path: Path) -> None:
+    import tvm
+
+    image = 'T.Buffer((T.int64(1), T.int64(4), T.int64(8), T.int64(8), T.int64(4)), "float32"'
+    text = CONV.replace(f"y: {image}", f'y: {image}, scope="global.texture"')
+    text = text.replace("T.int64(2), T.int64(10), T.int64(10)", "T.int64(4), T.int64(8), T.int64(8)")
+    text = text.replace(f"x: {image}", f'x: {image}, scope="global.texture"').replace(
+        ", T.int64(8),\n", ", T.int64(16),\n"
+    )
+    text = text.replace(
+        "T.int64(8), T.int64(3), T.int64(3), T.int64(1)", "T.int64(16), T.int64(1), T.int64(1), T.int64(1)"
+    )
+    text = text.replace("T.int64(3), T.int64(3)):", "T.int64(1), T.int64(1)):")
+    functions = tmp_path / "functions.json"
+    functions.write_text(tvm.ir.save_json(tvm.IRModule({"conv": tir_function(text)})))
+    quirks = [quirk.id for quirk in quirks_for("texture", Precision.FLOAT32, as_shipped=False)]
+    request = CompileRequest("", "texture", "float32", quirks, None, 16384, 16384, 2048)
+    build_candidate(request, functions, "conv", 0, ThreadLimits(), tmp_path)
+    source = (tmp_path / KERNELS).read_text()
+    copies = {match[1]: match[0] for match in re.findall(r"void (copy\w*)\(.*__(read|write)_only image", source)}
+    assert sorted(copies) == ["read", "write"]
+    assert len(set(copies.values())) == 2
 
 
 def test_a_function_takes_what_was_decided_for_its_like_under_another_release() -> None:
