@@ -44,6 +44,8 @@ SHORTEST = 6
 """Points of the shortest stretches in which steps are sought."""
 GROWTH = 2
 """Of the stretches' length, from one to the next."""
+MANY = 4
+"""Proposed steps from which on it is asked whether a drift made them."""
 
 Array = NDArray[np.float64]
 
@@ -131,7 +133,20 @@ def _sorted_out(logs: Array) -> tuple[Array, NDArray[np.intp], list[int]]:
     away = _from_neighbours(logs)
     far = np.abs(away) > OUTLIER * spread
     kept = np.flatnonzero(~far)
-    return away[far], kept, _proposed(logs[kept], spread)
+    return away[far], kept, _fewest(logs[kept], spread)
+
+
+def _fewest(logs: Array, spread: float) -> list[int]:
+    """Places where steps may be; beside a drift, if that leaves fewer: level stretches take many to make up one."""
+    cuts = _proposed(logs, spread)
+    return cuts if len(cuts) < MANY else min(cuts, _proposed(_less_drift(logs), spread), key=len)
+
+
+def _less_drift(logs: Array) -> Array:
+    """What is left of a series beside the line that goes best with one step."""
+    fit, places = best_step(logs), np.arange(len(logs))
+    rest, away = centred(logs - fit.shift * (places >= fit.cut)), centred(places)
+    return np.asarray(logs - away * (away @ rest) / (away @ away))
 
 
 def _own_resemblance(logs: Array, cuts: Sequence[int]) -> Resemblance:

@@ -208,10 +208,15 @@ def _scan(logs: Array, alike: float) -> _Scan:
 
 
 def _level_before(logs: Array, cut: int, shift: float, *, trend: bool) -> float:
-    """The level just before a step of this size."""
-    places = np.arange(len(logs))
-    rest = logs - shift * (places >= cut)
-    return float(np.polyval(np.polyfit(places - (cut - 0.5), rest, int(trend)), 0.0))
+    """The level just before a step of this size: the mean, or least squares' line half a point before it."""
+    places = np.arange(len(logs)) - (cut - 0.5)
+    rest = logs - shift * (places > 0)
+    middle = float(rest.mean())
+    if not trend:
+        return middle
+    centre = float(places.mean())
+    away = places - centre
+    return middle - centre * float(away @ rest) / float(away @ away)
 
 
 def _beside(alike: Array, count: int, *, trend: bool) -> list[Array]:
