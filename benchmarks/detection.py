@@ -39,7 +39,7 @@ class Size:
     peers: int
 
 
-FULL, QUICK = Size(800, 150, PEER_TRIALS), Size(50, 25, 500)
+FULL, QUICK = Size(3000, 600, PEER_TRIALS), Size(50, 25, 500)
 
 
 @dataclass(frozen=True)
