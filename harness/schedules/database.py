@@ -19,6 +19,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from device_runner.device import Identity
+from device_runner.disk import disk_full
 from device_runner.files import what_else, write_whole
 from harness.failures import UsageError
 from harness.schedules.drawing import ThreadLimits
@@ -115,9 +116,12 @@ class Schedules:
         return "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)
 
     def write(self, file: Path) -> None:
-        """Write the file whole or not at all."""
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(file, self.text)
+        """Write the file whole or not at all. Raises DiskFull, and UsageError for a place that cannot be written."""
+        try:
+            write_whole(file, self.text)
+        except OSError as error:
+            why = f"cannot write the schedules {file}: {error.strerror}"
+            raise disk_full(error, file.parent) or UsageError(why, hint="choose another file with --out") from error
 
     def with_records(self, records: Sequence[Schedule]) -> Schedules:
         """The same with other records in place of those of the same tasks."""

@@ -97,7 +97,7 @@ def tune(bench: Workbench, budget: Budget, out: Path, progress: Progress) -> lis
 
     Raises what building the untuned network and the device raise; what was tried until then is kept.
     """
-    opened(out, bench.device.identity)
+    opened(out, bench.device.identity).write(out)  # what cannot be written is told before the search, not after it
     return [_tune(plan, bench, budget, out, progress) for plan in bench.plans]
 
 

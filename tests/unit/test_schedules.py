@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runner.device import Identity
+from device_runner.failures import DiskFull
 from harness.failures import UsageError
 from harness.schedules import database
 from harness.schedules.database import Limits, Origin, Schedule, Schedules
 from harness.schedules.portable import decisions_of, place_of
 from harness.schedules.trace import BadTrace, check
+from harness.tune.tune import opened
 
 TRACE: list[Any] = [
     [
@@ -180,3 +183,30 @@ def test_a_trace_is_as_deep_and_long_as_a_schedule_at_most() -> None:
         check([[["Bind", deep, [], []]], []])
     with pytest.raises(BadTrace, match="instructions"):
         check([TRACE[0] * 1000, []])
+
+
+def test_a_place_that_cannot_be_written_is_told_and_a_full_disk_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot write the schedules"):
+        Schedules(ORIGIN, ()).write(tmp_path / "file" / "schedules.jsonl")
+    Schedules(ORIGIN, (a_schedule(),)).write(tmp_path / "kept")
+    before = (tmp_path / "kept").read_bytes()
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(database, "write_whole", full)
+    with pytest.raises(DiskFull):
+        Schedules(ORIGIN, ()).write(tmp_path / "kept")
+    assert (tmp_path / "kept").read_bytes() == before
+
+
+def test_a_file_is_begun_for_the_device_and_one_of_another_release_is_not_added_to(tmp_path: Path) -> None:
+    begun = opened(tmp_path / "new", PHONE)
+    assert begun.records == ()
+    assert begun.origin.limits == Limits.of(PHONE)
+    Schedules(ORIGIN.model_copy(update={"tvm": "0.1.0"}), ()).write(tmp_path / "old")
+    with pytest.raises(UsageError, match=r"found with TVM 0\.1\.0"):
+        opened(tmp_path / "old", PHONE)
