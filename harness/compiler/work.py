@@ -44,9 +44,18 @@ def _note(mod: Any, _context: Any) -> Any:
 
 
 def work_of(lowered: Any) -> list[Work]:
-    """All operators of a module that went through `with_work`, in the order of the module."""
+    """All operators of a module that went through `with_work`, in the order of the module.
+
+    Those are left out whose tensors have sizes that are computed on the way.
+    """
     noted = (lowered.attrs or {}).get(_NOTE, {})
-    return [_work(name, function, noted) for name, function in _operators(lowered)]
+    return [_work(name, function, noted) for name, function in _operators(lowered) if _sized(function)]
+
+
+def _sized(function: Any) -> bool:
+    return all(
+        isinstance(extent, int) or hasattr(extent, "value") for shape, _ in buffers_of(function) for extent in shape
+    )
 
 
 def _work(name: str, function: Any, noted: Any) -> Work:

@@ -65,7 +65,7 @@ def path_facts(built: BuiltModule) -> PathFacts:
     scopes = memory_scopes(mod)
     device_of = [int(call.args[-1].value) for call in _calls(mod, "relax.vm.alloc_tensor")]
     textures = sum(d < len(scopes) and scopes[d].startswith("global.texture") for d in device_of)
-    sizes = (call.args[0].values[0].value for call in _calls(mod, "relax.vm.alloc_storage"))
+    sizes = (_known_size(call.args[0]) for call in _calls(mod, "relax.vm.alloc_storage"))
     return PathFacts(
         kernels=len(found),
         image_kernels=sum(bool(kernel.images) for kernel in found),
@@ -74,8 +74,14 @@ def path_facts(built: BuiltModule) -> PathFacts:
         calls=sum(1 for _ in _calls(mod, "")),
         texture_tensors=textures,
         buffer_tensors=len(device_of) - textures,
-        storage_bytes=sum(int(size) for size in sizes),
+        storage_bytes=sum(sizes),
     )
+
+
+def _known_size(shape: Any) -> int:
+    """Bytes of an allocation; 0 of one whose size is computed on the way, as that of what a Compress leaves."""
+    extents = getattr(shape, "values", None)
+    return int(getattr(extents[0], "value", 0)) if extents else 0
 
 
 def memory_scopes(mod: Any) -> list[str]:

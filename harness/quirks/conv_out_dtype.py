@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.cases.case import Precision
 from harness.compiler.compat import dtype_of, type_of
 from harness.compiler.passes import Passes, replace_last
 from harness.paths.workaround import Edits
@@ -48,7 +47,6 @@ QUIRK = Quirk(
     upstream="python/tvm/relax/transform/legalize_ops/adreno/convolution.py: out_dtype is commented out",
     since="0.25",
     paths=("texture",),
-    precisions=(Precision.FLOAT16, Precision.FLOAT16_ACC32),
     probe=probe,
     workaround="a legalisation of ours passes the result's number format on",
     edits=Edits(relax=legalize_with_out_dtype),

@@ -28,7 +28,8 @@ def _drop_idle_broadcasts(mod: Any) -> Any:
     data = wildcard()
 
     def replace(call: Any, matched: Any) -> Any:
-        return matched[data] if _shape(call) == _shape(matched[data]) else call
+        same = _shape(call) is not None and _shape(call) == _shape(matched[data])
+        return matched[data] if same else call
 
     return rewrite_main(mod, is_op("relax.broadcast_to")(data, wildcard()), replace)
 
@@ -67,8 +68,10 @@ def _concatenate(mod: Any) -> Any:
     return rewrite_main(mod, is_op("relax.stack")(tensors), replace)
 
 
-def _shape(tensor: Any) -> list[str]:
-    return [str(extent) for extent in type_of(tensor).shape.values]
+def _shape(tensor: Any) -> list[str] | None:
+    """The extents; None of a tensor whose shape is computed."""
+    extents = getattr(type_of(tensor).shape, "values", None)
+    return None if extents is None else [str(extent) for extent in extents]
 
 
 def _axis(stack: Any) -> int:

@@ -168,3 +168,16 @@ def test_an_output_that_is_no_tensor_is_the_importers_failure(tmp_path: Path) ->
     file.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]).SerializeToString())
     with pytest.raises(CompileFailure, match=r"TVM makes R\.Shape.* of an output, which is no tensor"):
         compile_model(request_for(file, "opencl"), tmp_path)
+
+
+def test_sizes_that_are_computed_on_the_way_are_not_counted(tmp_path: Path) -> None:
+    compress = helper.make_node("Compress", ["x", "c"], ["y"], axis=0)
+    ends = [
+        helper.make_tensor_value_info(name, kind, shape) for name, kind, shape in (("x", 1, (3, 4)), ("c", 9, (3,)))
+    ]
+    graph = helper.make_graph([compress], "compress", ends, [helper.make_tensor_value_info("y", 1, (None, 4))])
+    file = tmp_path / "compress.onnx"
+    file.write_bytes(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]).SerializeToString())
+    made = compile_model(request_for(file, "opencl"), tmp_path)
+    assert made.facts["storage_bytes"] == 0
+    assert made.facts["kernels"] > 0
