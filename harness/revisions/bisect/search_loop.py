@@ -51,6 +51,8 @@ def find_first_bad(line: Sequence[str], judge: Judge, kept: BisectionStore, say:
             say(f"looking at {name} ({told})")
             found = judge.inspect(name, list(kept.inspections.values()))
             say(f"{name} is {_said(found)}")
+            if name in (line[0], line[-1]) and found.state is RevisionState.SKIP:
+                return found  # it ends the search; what was in the way may be gone when the same is asked again
             kept.add(found)
         return kept.inspections[name]
 
