@@ -74,8 +74,8 @@ def _add(read: Results, file: RecordFile) -> None:
 
 def _keep_peaks(read: Results) -> None:
     """Keep what the device does at best, for `adreno-bench profile`."""
-    from harness.profile.peaks import keep_peaks
+    from harness.profile.peaks import keep_told_peaks
     from harness.store import cache_root
 
     if read.peaks and read.records:
-        keep_peaks(cache_root(), read.records[0].identity_key, read.peaks)
+        keep_told_peaks(cache_root(), read.records[0].identity_key, read.peaks)

@@ -24,7 +24,7 @@ _UNITS |= {"float32_flop_s": "float32_gflop_s", "float16_flop_s": "float16_gflop
 
 def peaks_of(bench: Workbench, progress: Progress) -> Peaks:
     """The peaks of the device that the workbench holds. Raises what a session raises."""
-    file = bench.request.cache / FOLDER / f"{bench.device.identity.key}.json"
+    file = _file(bench.request.cache, bench.device.identity.key)
     with suppress(OSError, ValueError):
         return Peaks.model_validate_json(file.read_bytes())
     progress.say("measuring what this device can do at best, once")
@@ -38,11 +38,21 @@ def measured(device: Device) -> Mapping[str, float]:
 
 
 def keep_peaks(cache: Path, identity_key: str, rates: Mapping[str, float]) -> Peaks:
-    """Keep what was measured on a device, here or where it is. Raises DiskFull."""
+    """Keep what was measured on a device. Raises DiskFull."""
     peaks = peaks_in_units(rates)
     with writing(cache):
-        write_whole(cache / FOLDER / f"{identity_key}.json", peaks.model_dump_json())
+        write_whole(_file(cache, identity_key), peaks.model_dump_json())
     return peaks
+
+
+def keep_told_peaks(cache: Path, identity_key: str, rates: Mapping[str, float]) -> None:
+    """Keep what was measured elsewhere, unless there is something that was measured from here. Raises DiskFull."""
+    if not _file(cache, identity_key).exists():
+        keep_peaks(cache, identity_key, rates)
+
+
+def _file(cache: Path, identity_key: str) -> Path:
+    return cache / FOLDER / f"{identity_key}.json"
 
 
 def peaks_in_units(rates: Mapping[str, float]) -> Peaks:

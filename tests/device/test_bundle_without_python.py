@@ -6,111 +6,29 @@ is packed for phones under qemu.
 
 from __future__ import annotations
 
-import os
-import platform
 import shutil
 import signal
-import subprocess
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from shell_bundles import Made, Place
 from waiting import LONG_S, eventually
 
-from device_runner.device import Identity, Loadable
+from device_runner.device import Loadable
 from device_runner.virtual import userland
-from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, Compiled
-from harness.build.oracle import save_arrays
-from harness.bundle.archive import unpack
 from harness.bundle.chain import TURNS
-from harness.bundle.pack import KINDS, Packed, pack
 from harness.bundle.results import Results, read_results
-from harness.cases.case import Case, Precision
-from harness.cases.plan import Budget, Job, Plan
-from harness.cases.request import WORKED_AROUND, QuirkPolicy
+from harness.cases.plan import Budget
 from harness.failures import UsageError
 from harness.run.outcome import Outcome
 
 pytestmark = pytest.mark.device
 
-KIND = replace(KINDS["android-arm64"], abi=platform.machine())
 X = np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)
 RIGHT = 2 * np.maximum(X, 0)
 HANGS_AFTER_S = 3.0
-
-
-@dataclass(frozen=True)
-class Made:
-    """One case: its library, what goes in, and what should come out."""
-
-    name: str
-    loadable: Loadable
-    given: np.ndarray[Any, Any]
-    answer: np.ndarray[Any, Any]
-    changes: tuple[str, ...] = ()
-
-    @property
-    def plan(self) -> Plan:
-        case = Case(self.name, "opencl", Precision.FLOAT32)
-        jobs = Job("compile", f"c-{self.name}", "", {}), Job("oracle", f"o-{self.name}", "", {})
-        budget = Budget(seconds=0.5, timeout_s=HANGS_AFTER_S if self.name == "hangs" else LONG_S)
-        return Plan(case, *jobs, (), 1e-3, budget)
-
-    def built(self, folder: Path) -> dict[str, Artifact | Answers]:
-        folder.mkdir(exist_ok=True)
-        for name, arrays in ((INPUTS, [self.given]), (OUTPUTS, [self.answer]), (OTHER_OUTPUTS, [self.answer + 1])):
-            save_arrays(folder / name, arrays)
-        vdevices = self.loadable.vdevices if self.loadable.device == "opencl" else 0
-        compiled = Compiled("lib.so", vdevices, [], 1, [], {}, 1.0)
-        artifact = Artifact(f"c-{self.name}", self.loadable, compiled, 1, reused=False)
-        return {f"c-{self.name}": artifact, f"o-{self.name}": Answers(folder, reused=False)}
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What `pack` needs of a request."""
-
-    cache: Path
-    made: Sequence[Made]
-    quirks: QuirkPolicy = WORKED_AROUND
-
-    def plans(self, identity: Identity) -> list[Plan]:
-        return [one.plan for one in self.made]
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where bundles are packed, and run by a phone's shell."""
-
-    root: Path
-    bin: Path
-
-    def pack(self, cache: Path, *made: Made, **options: Any) -> Packed:
-        things = {key: thing for one in made for key, thing in one.built(self.root / one.name).items()}
-        asked: Any = Asked(cache, made)
-        packed = pack(asked, KIND, lambda plans: things, self.root / "bundle.tar.gz", **options)
-        unpack(packed.file, self.there)
-        return packed
-
-    @property
-    def there(self) -> Path:
-        return self.root / "there"
-
-    @property
-    def results(self) -> Path:
-        return self.root / "results"
-
-    def start(self) -> subprocess.Popen[str]:
-        keep = {name: value for name, value in os.environ.items() if name.startswith(("OCL_", "POCL_"))}
-        command = [str(self.bin / "sh"), str(self.there / "run.sh"), str(self.results)]
-        return subprocess.Popen(command, env={**keep, "PATH": str(self.bin)}, stderr=subprocess.PIPE, text=True)
-
-    def run(self) -> tuple[int, str]:
-        with self.start() as process:
-            return process.wait(LONG_S), process.stderr.read() if process.stderr else ""
 
 
 @pytest.fixture
@@ -136,7 +54,7 @@ def test_each_case_ends_as_it_would_on_any_device(
     cases = [
         Made("good", opencl_program, X, RIGHT),
         Made("dies", misbehaving, dead, zero),
-        Made("hangs", misbehaving, asleep, zero),
+        Made("hangs", misbehaving, asleep, zero, Budget(timeout_s=HANGS_AFTER_S)),
         Made("wrong", opencl_program, X, RIGHT + 1),
         Made("again", opencl_program, X, RIGHT),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from device_runner.device import Loadable
 from device_runner.direct import session as direct_session
 from device_runner.direct.device import DirectDevice
-from device_runner.failures import DeviceCrash, Hang, SetupMissing
+from device_runner.failures import DeviceCrash, Hang, ProgramFailure, SetupMissing
 from device_runner.installed_tvm import package_folder
 from device_runner.registry import open_device
 from device_runner.runtimes import opencl, probe
@@ -76,3 +77,20 @@ def test_libraries_that_do_not_load_are_a_missing_setup(tmp_path: Path) -> None:
         device.session({}, timeout_s=60),
     ):
         pass
+
+
+def test_without_profiling_queues_there_is_an_answer_and_wall_time_but_no_time_of_kernels(
+    device: DirectDevice, opencl_program: Loadable, tmp_path: Path
+) -> None:
+    shim = tmp_path / "no_profiling.so"
+    source = Path(__file__).with_name("no_profiling.c")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(shim), str(source), "-ldl"], check=True)
+    x = np.ones((4, 8), np.float32)
+    with device.session({"LD_PRELOAD": str(shim)}, timeout_s=60) as session:
+        program = session.load(opencl_program, timeout_s=60)
+        (y,), _ = program.run([x], timeout_s=60)
+        np.testing.assert_array_equal(y, 2 * x)
+        assert len(program.wall_ms(3, timeout_s=60)) == 3
+        with pytest.raises(ProgramFailure, match="CL_INVALID_QUEUE_PROPERTIES"):
+            program.device_ms(1, timeout_s=60)
+        assert program.run([x], timeout_s=60)[1] > 0  # the session goes on

@@ -13,6 +13,7 @@ from harness.compiler.work import Work
 from harness.failures import UsageError
 from harness.profile.against import groups_of, in_words
 from harness.profile.label import kind_of, label_of
+from harness.profile.peaks import FOLDER, keep_peaks, keep_told_peaks
 from harness.profile.profile import Operator, Peaks, Profile, operators_of, trace_of
 from harness.profile.report import pages
 from harness.report.roofline import draw, points_of, roof_gflop_s
@@ -152,3 +153,10 @@ def test_peaks_that_were_not_measured_are_left_out() -> None:
     assert peaks_of(b'{"copy_bytes_s": 12, "float16_flop_s": null, "problem": ""}') == {"copy_bytes_s": 12.0}
     with pytest.raises(BadAnswer):
         peaks_of(b'{"copy_bytes_s": "much"}')
+
+
+def test_what_was_measured_elsewhere_does_not_replace_what_was_measured_from_here(tmp_path: Path) -> None:
+    keep_told_peaks(tmp_path, "phone", {"copy_bytes_s": 1e9})
+    keep_peaks(tmp_path, "phone", {"copy_bytes_s": 2e9})
+    keep_told_peaks(tmp_path, "phone", {"copy_bytes_s": 9e9})
+    assert Peaks.model_validate_json((tmp_path / FOLDER / "phone.json").read_bytes()).copy_gb_s == 2

@@ -1,0 +1,99 @@
+"""A bundle for a machine without Python, packed of libraries that are there and run by a phone's shell and tools."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from waiting import LONG_S
+
+from device_runner.device import Identity, Loadable
+from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, Compiled
+from harness.build.oracle import save_arrays
+from harness.bundle.archive import unpack
+from harness.bundle.pack import KINDS, Kind, Packed, pack
+from harness.cases.case import Case, Precision
+from harness.cases.plan import Budget, Job, Plan
+from harness.cases.request import WORKED_AROUND, QuirkPolicy
+
+FOR_THIS_HOST = replace(KINDS["android-arm64"], abi=platform.machine())
+
+
+SHORT = Budget(seconds=0.5, timeout_s=LONG_S)
+
+
+@dataclass(frozen=True)
+class Made:
+    """One case: its library, what goes in, and what should come out."""
+
+    name: str
+    loadable: Loadable
+    given: np.ndarray[Any, Any]
+    answer: np.ndarray[Any, Any]
+    budget: Budget = SHORT
+
+    @property
+    def plan(self) -> Plan:
+        case = Case(self.name, "opencl", Precision.FLOAT32)
+        jobs = Job("compile", f"c-{self.name}", "", {}), Job("oracle", f"o-{self.name}", "", {})
+        return Plan(case, *jobs, (), 1e-3, self.budget)
+
+    def built(self, folder: Path) -> dict[str, Artifact | Answers]:
+        folder.mkdir(exist_ok=True)
+        for name, arrays in ((INPUTS, [self.given]), (OUTPUTS, [self.answer]), (OTHER_OUTPUTS, [self.answer + 1])):
+            save_arrays(folder / name, arrays)
+        vdevices = self.loadable.vdevices if self.loadable.device == "opencl" else 0
+        compiled = Compiled("lib.so", vdevices, [], 1, [], {}, 1.0)
+        artifact = Artifact(f"c-{self.name}", self.loadable, compiled, 1, reused=False)
+        return {f"c-{self.name}": artifact, f"o-{self.name}": Answers(folder, reused=False)}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What `pack` needs of a request."""
+
+    cache: Path
+    made: Sequence[Made]
+    quirks: QuirkPolicy = WORKED_AROUND
+
+    def plans(self, identity: Identity) -> list[Plan]:
+        return [one.plan for one in self.made]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where bundles are packed, and run by a phone's shell."""
+
+    root: Path
+    bin: Path
+    kind: Kind = FOR_THIS_HOST
+
+    def pack(self, cache: Path, *made: Made, **options: Any) -> Packed:
+        things = {key: thing for one in made for key, thing in one.built(self.root / one.name).items()}
+        asked: Any = Asked(cache, made)
+        packed = pack(asked, self.kind, lambda plans: things, self.root / "bundle.tar.gz", **options)
+        unpack(packed.file, self.there)
+        return packed
+
+    @property
+    def there(self) -> Path:
+        return self.root / "there"
+
+    @property
+    def results(self) -> Path:
+        return self.root / "results"
+
+    def start(self) -> subprocess.Popen[str]:
+        keep = {name: value for name, value in os.environ.items() if name.startswith(("OCL_", "POCL_"))}
+        command = [str(self.bin / "sh"), str(self.there / "run.sh"), str(self.results)]
+        return subprocess.Popen(command, env={**keep, "PATH": str(self.bin)}, stderr=subprocess.PIPE, text=True)
+
+    def run(self) -> tuple[int, str]:
+        with self.start() as process:
+            return process.wait(LONG_S), process.stderr.read() if process.stderr else ""
