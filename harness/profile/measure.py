@@ -15,6 +15,7 @@ from harness.compiler.work import Work
 from harness.failures import UsageError
 from harness.profile.profile import Peaks, Profile, operators_of, span_ms
 from harness.run.correctness import judge
+from harness.run.enqueued import Enqueued, enqueue
 from harness.run.progress import RunStep
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ def _watch(plan: Plan, built: Built, bench: Workbench, repeat: int, peaks: Peaks
             raise UsageError(f"{plan.case.id} is wrong, and a wrong answer is not worth its time", hint=hint)
         progress.step(plan.case.id, RunStep.SAMPLING)
         inferences, wall_ms = _times(program, repeat, timeout_s)
-    return Watched(_profile(plan, artifact, bench, inferences, wall_ms, peaks), inferences)
+        enqueued = enqueue(program, plan.budget, wall_ms)
+    return Watched(_profile(plan, artifact, bench, inferences, wall_ms, peaks, enqueued), inferences)
 
 
 def _times(program: Program, repeat: int, timeout_s: float) -> tuple[list[list[Launch]], float]:
@@ -81,6 +83,7 @@ def _profile(
     inferences: Sequence[Sequence[Launch]],
     wall_ms: float,
     peaks: Peaks,
+    enqueued: Enqueued | None,
 ) -> Profile:
     if not inferences[0]:
         raise UsageError(f"{plan.case.id} launches no kernels", hint="where CLML took all of it, there are none to see")
@@ -97,4 +100,7 @@ def _profile(
         span_ms=median(map(span_ms, inferences)),
         wall_ms=wall_ms,
         peaks=peaks,
+        batch=enqueued.batch if enqueued else None,
+        batched_ms=tuple(enqueued.batched_ms) if enqueued else (),
+        synced_ms=tuple(enqueued.synced_ms) if enqueued else (),
     )

@@ -88,6 +88,16 @@ class Profile(BaseModel):
     wall_ms: float
     """One inference to the answer in host memory, by the device's host clock, not watched; the median."""
     peaks: Peaks = Peaks()
+    batch: int | None = None
+    """Inferences of a batch; None if none was timed, as in profiles of before."""
+    batched_ms: tuple[float, ...] = ()
+    """One inference of a batch that is waited for once, and below, of one in which each is."""
+    synced_ms: tuple[float, ...] = ()
+
+    @property
+    def device_ms(self) -> tuple[float]:
+        """The kernels' time of an inference."""
+        return (self.kernels_ms,)
 
     @property
     def launches(self) -> int:

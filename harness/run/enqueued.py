@@ -10,14 +10,13 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from device_runner.failures import RigFailure
 
 if TYPE_CHECKING:
     from device_runner.device import Program
     from harness.cases.plan import Budget
-    from harness.run.record import Record
 
 SHARE = 0.1
 """Of a case's budget. Where that does not reach for the smallest batches, none is timed."""
@@ -69,7 +68,31 @@ def launch_us(batched_ms: Sequence[float], device_ms: Sequence[float], launches:
     return (statistics.median(batched_ms) - statistics.median(device_ms)) * 1e3 / launches
 
 
-def told(record: Record) -> str:
+class Batched(Protocol):
+    """What has samples of batches: a record, or a profile."""
+
+    @property
+    def batch(self) -> int | None:
+        """Inferences of a batch."""
+
+    @property
+    def batched_ms(self) -> Sequence[float]:
+        """See `Enqueued`."""
+
+    @property
+    def synced_ms(self) -> Sequence[float]:
+        """See `Enqueued`."""
+
+    @property
+    def device_ms(self) -> Sequence[float]:
+        """Samples of the kernels' time."""
+
+    @property
+    def launches(self) -> int | None:
+        """Kernels of an inference."""
+
+
+def told(record: Batched) -> str:
     """What waiting and launching cost a case, in one line; empty if no batches were timed."""
     if not record.batched_ms or not record.synced_ms:
         return ""

@@ -160,3 +160,12 @@ def test_what_was_measured_elsewhere_does_not_replace_what_was_measured_from_her
     keep_peaks(tmp_path, "phone", {"copy_bytes_s": 2e9})
     keep_told_peaks(tmp_path, "phone", {"copy_bytes_s": 9e9})
     assert Peaks.model_validate_json((tmp_path / FOLDER / "phone.json").read_bytes()).copy_gb_s == 2
+
+
+def test_it_says_what_waiting_and_launching_cost() -> None:
+    alone = a_profile("tiny", PLAIN, 2.0, 64)
+    assert "batches" not in "\n".join(pages(alone, None))
+    timed = alone.model_copy(update={"batch": 32, "batched_ms": (2.01, 2.01), "synced_ms": (2.2, 2.2)})
+    words = "\n".join(pages(timed, None))
+    assert "2.01 ms in batches of 32, 2.2 ms when each is waited for; 1 launches, of which each costs 10 µs" in words
+    assert Profile.model_validate_json(timed.model_dump_json(by_alias=True)) == timed
