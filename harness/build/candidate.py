@@ -38,7 +38,7 @@ from harness.paths.lowered import add_host_entry, vdevices
 from harness.quirks import quirks_of
 from harness.schedules.apply import marked
 from harness.schedules.drawing import ThreadLimits
-from harness.schedules.spaces import space_of
+from harness.schedules.spaces import schedule_of, space_of
 from harness.schedules.tasks import Before, FromSchedules, shapes_of, task_of, unscheduled
 from harness.schedules.trace import check, plain
 
@@ -51,8 +51,6 @@ INTO = "adreno_bench.into"
 """Attribute of a function that copies a tensor: the memory that it is copied to."""
 LONGEST_SOURCE_BYTES = 128_000
 """Of a candidate. Unrolled loops grow without bound, and a driver takes minutes for what is seldom faster."""
-ATTEMPTS = 4
-"""Schedules that are drawn for a seed until one is within the device's limits."""
 SEED = 20_261
 """Of a task's inputs."""
 
@@ -184,8 +182,7 @@ def _with_schedule(function: Any, target: Any, seed: int | None, limits: ThreadL
     if seed is None:
         return function, None
     space = space_of(function, target, limits)
-    draws = (space.sample(ATTEMPTS * seed + draw) for draw in range(ATTEMPTS)) if space else ()
-    schedule = next((drawn for drawn in draws if drawn is not None), None)
+    schedule = schedule_of(space, seed) if space else None
     if schedule is None:
         raise CompileFailure("no device could run the schedules of this seed")
     return marked(schedule.mod["main"], function), check(plain(schedule.trace.as_json()))

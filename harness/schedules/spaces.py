@@ -16,6 +16,10 @@ from harness.schedules.drawing import Decision, ThreadLimits
 from harness.schedules.rules import Rules
 from harness.schedules.texel_conv import TexelConv, is_texel_conv
 
+ATTEMPTS, APART = 4, 1_000_003
+"""Schedules that are drawn for a seed until one is within the device's limits, and how far their own seeds are apart:
+neighbours belong to the next trials, which would otherwise try the same again."""
+
 
 class Space(Protocol):
     """All schedules that a task may take."""
@@ -32,3 +36,9 @@ def space_of(function: Any, target: Any, limits: ThreadLimits) -> Space | None:
     if is_texel_conv(function):
         return TexelConv(function, target, limits)
     return None if writes_texture(function) else Rules(function, target, limits)
+
+
+def schedule_of(space: Space, seed: int) -> Any:
+    """The schedule of a trial; None if no device could run those of its seed. Raises what TVM raises."""
+    draws = (space.sample(seed + attempt * APART) for attempt in range(ATTEMPTS))
+    return next((schedule for schedule in draws if schedule is not None), None)

@@ -22,7 +22,7 @@ from harness.schedules.apply import Applied, Recorded, scheduled
 from harness.schedules.database import Schedule
 from harness.schedules.drawing import ThreadLimits
 from harness.schedules.portable import Portable, decisions_of
-from harness.schedules.spaces import space_of
+from harness.schedules.spaces import schedule_of, space_of
 from harness.schedules.tasks import is_scheduled, shapes_of, task_of
 from harness.schedules.trace import check, plain
 
@@ -51,11 +51,18 @@ def trace_of(made: Any) -> Any:
     return check(json.loads(json.dumps(plain(made.trace.as_json()))))
 
 
-def drawn(one: Any) -> Any:
-    """Some schedule of a function."""
+def some_schedule(one: Any) -> Any:
+    """Of a function."""
     space = space_of(one, target(), ThreadLimits())
     assert space
-    return next(made for made in map(space.sample, range(20)) if made is not None)
+    return next(made for made in (schedule_of(space, seed) for seed in range(9)) if made is not None)
+
+
+def test_trials_of_a_convolution_in_texels_do_not_try_the_same_twice() -> None:
+    space = space_of(tir_function(CONV), target(), ThreadLimits())
+    assert space
+    made = [json.dumps(decisions_of(trace_of(schedule_of(space, seed)))) for seed in range(12)]
+    assert len(set(made)) == len(made)
 
 
 def a_record(task: str, trace: Any) -> Schedule:
@@ -114,7 +121,7 @@ def test_what_a_trace_decides_gives_the_same_schedule_again_by_the_releases_own_
     one = tir_function(source)
     space = space_of(one, target(), ThreadLimits())
     assert space
-    made = drawn(one)
+    made = some_schedule(one)
     again = space.decided(decisions_of(trace_of(made)))
     assert task_of(again.mod["main"]) == task_of(made.mod["main"])
     assert space.decided([1, 2, 3]) is None
@@ -158,12 +165,12 @@ def test_a_candidate_of_equal_shapes_is_copied_into_an_image_and_out_of_one(tmp_
 
 def test_a_function_takes_what_was_decided_for_its_like_under_another_release() -> None:
     one = tir_function(MATMUL)
-    record = a_record("0" * 16, trace_of(drawn(one)))
+    record = a_record("0" * 16, trace_of(some_schedule(one)))
     record = record.model_copy(update={"name": "fused_matmul3_relu2", "shapes": tuple(shapes_of(one))})
     portable = Portable([record], target())
     assert portable.made("fused_matmul_add", one) is None
     assert is_scheduled(portable.made("fused_matmul12_relu", one))
-    misfit = record.model_copy(update={"trace": trace_of(drawn(function()))})
+    misfit = record.model_copy(update={"trace": trace_of(some_schedule(function()))})
     with pytest.raises(LookupError, match="fits none"):
         Portable([misfit], target()).made("fused_matmul_relu", one)
 
