@@ -16,9 +16,6 @@ from harness.cases.suite import RELATIVE_TOLERANCE
 from harness.ops.catalogue import MODEL, Catalogue, OperatorCase
 from harness.quirks import quirks_for
 
-HALF_TOLERANCE = 1e-2
-"""Of one operator in half precision. Rounding is by `u = 2^-11`: once for the result, once for that of a convolution
-before, and `u sqrt(K/6)` for a running sum of `K` terms (docs/float16.md), 1024 at most: 8e-3 if all add up."""
 MODES = {False: "worked round", True: "as shipped"}
 """What the table calls it, by `as_shipped`."""
 
@@ -46,7 +43,7 @@ class Cell:
     @property
     def relative_tolerance(self) -> float:
         """Of the expected output's peak."""
-        return HALF_TOLERANCE if self.dtype == "float16" else RELATIVE_TOLERANCE[self.precision.value]
+        return RELATIVE_TOLERANCE["float16" if self.case.dtype == "float16" else self.precision.value]
 
 
 def cells(

@@ -74,7 +74,7 @@ def test_in_half_precision_every_tensor_is_rounded_and_the_sums_are_not(
     weight = onnx.numpy_helper.to_array(model.graph.initializer[0])
     assert {array.dtype for array in (x, y, weight)} == {np.dtype(np.float16)}
     exact = (x[0, :, 19:22, 29:32].astype(np.float64) * weight.astype(np.float64)).sum((1, 2, 3))
-    np.testing.assert_allclose(y[0, :, 20, 30], exact, rtol=2**-11, atol=1e-4)
+    np.testing.assert_allclose(y[0, :, 20, 30].astype(np.float64), exact, rtol=2**-11, atol=1e-4)
 
 
 def test_a_set_is_generated_once(small_sweep: Catalogue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
