@@ -1,6 +1,6 @@
 """The gate on sessions that a real GPU recorded: by the wall clock alone, by both, and after learning its noise.
 
-    python -m benchmarks.recorded_clocks [benchmarks/sessions/h100.jsonl]
+    python -m benchmarks.recorded_clocks [benchmarks/sessions/h100.jsonl] [GATES] [SERIES]
 
 Sessions are played back in random order; head is made slower by scaling the samples of both clocks. Prints Markdown.
 """
@@ -44,11 +44,11 @@ class Played:
         return [ms * (1 + step) for ms in record.wall_ms]
 
 
-def found(records: Sequence[Record], both: bool, learned: int, step: float) -> float:
+def found(records: Sequence[Record], both: bool, learned: int, step: float, trials: int) -> float:
     """Share of gates that call it slower, after so many sessions of the series were learned."""
     make = partial(Played, records, both)
-    cases = (gated(make, step, trial, day_sd=0.0, learned=learned) for trial in range(TRIALS))
-    return sum(case.verdict is Verdict.SLOWER for case in cases) / TRIALS
+    cases = (gated(make, step, trial, day_sd=0.0, learned=learned) for trial in range(trials))
+    return sum(case.verdict is Verdict.SLOWER for case in cases) / trials
 
 
 def noise(sessions: Sequence[Sequence[float]]) -> float:
@@ -56,19 +56,19 @@ def noise(sessions: Sequence[Sequence[float]]) -> float:
     return float(np.std([np.median(np.log(samples)) for samples in sessions], ddof=1))
 
 
-def main(path: Path) -> None:
-    """Print one line for each series."""
+def main(path: str = "benchmarks/sessions/h100.jsonl", trials: str = str(TRIALS), only: str = "") -> None:
+    """Print one line for each series, or for those whose name begins so."""
     series: dict[str, list[Record]] = defaultdict(list)
-    for record in RecordFile(path).load().records:
+    for record in RecordFile(Path(path)).load().records:
         series[record.case.removesuffix("-float32-untuned")].append(record)
     rows = []
-    for name, records in series.items():
+    for name, records in ((name, records) for name, records in series.items() if name.startswith(only)):
         clocks = [noise([record.wall_ms for record in records]), noise([record.device_ms for record in records])]
-        shares = (f"{found(records, *way, step):.0%}" for step in STEPS for way in WAYS.values())
+        shares = (f"{found(records, *way, step, int(trials)):.0%}" for step in STEPS for way in WAYS.values())
         rows.append([name, *(f"{one:.2%}" for one in clocks), *shares])
     steps = [f"{step:.1%}, {clock}" for step in STEPS for clock in WAYS]
     print(tabulate(rows, ["series", "wall noise", "kernels' noise", *steps], "github"))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "benchmarks/sessions/h100.jsonl"))
+    main(*sys.argv[1:])

@@ -109,12 +109,14 @@ def test_results_go_to_the_branch_and_come_back(tmp_path: Path) -> None:
     assert script(checkout, ".ci/results", "restore").returncode == 0
     (checkout / ".asv/results/benchmarks.json").write_text("{}")
     (checkout / ".asv/releases/results/benchmarks.json").write_text("[]")
+    (checkout / ".asv/confirmed.jsonl").write_text('{"decided": 1}\n{"decided": 2}\n')
     assert script(checkout, ".ci/results", "keep").returncode == 0
     assert script(checkout, ".ci/results", "keep").stdout == "no new results\n"
     subprocess.run(["rm", "-rf", checkout / ".asv"], check=True)
     assert script(checkout, ".ci/results", "restore").returncode == 0
     assert (checkout / ".asv/results/benchmarks.json").read_text() == "{}"
     assert (checkout / ".asv/releases/results/benchmarks.json").read_text() == "[]"
+    assert (checkout / ".asv/confirmed.jsonl").read_text() == '{"decided": 1}\n{"decided": 2}\n'
 
 
 FAKE = """#!/bin/sh
