@@ -29,10 +29,10 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def site(clone: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this checkout, installed."""
+    """The wheel that `python -m build` makes from the source distribution that it makes of this checkout, installed."""
     folder = tmp_path_factory.mktemp("site")
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", str(folder), str(clone)], check=True, timeout=LONG_S)
+    subprocess.run([sys.executable, "-m", "build", "--outdir", str(folder), str(clone)], check=True, timeout=LONG_S)
     (made,) = folder.glob("*.whl")
     subprocess.run([*pip, "install", "--no-deps", "--target", str(folder), str(made)], check=True, timeout=LONG_S)
     return folder
