@@ -8,6 +8,7 @@ mount namespace puts the cross linker in its place.
 from __future__ import annotations
 
 import importlib.metadata
+import shlex
 import shutil
 import subprocess
 import sys
@@ -24,9 +25,17 @@ TOOLS = {
     "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu",
     "bwrap": "bubblewrap",
 }
-WHEELS = ("apache-tvm", "apache-tvm-ffi", "typing_extensions")
+WHEELS = ("apache-tvm", "apache-tvm-ffi", "typing_extensions", "numpy")
 GCC = Path("/usr/lib/gcc-cross/aarch64-linux-gnu")
 SERVER = "import sys; from device_runner.rpc_server.tvm_rpc.server import main; sys.exit(main())"
+LIBC = """
+#include <stdlib.h>
+extern char** environ;
+void __libc_init(void* raw, void (*onexit)(void), int (*main)(int, char**, char**), const void* structors) {
+  (void)onexit, (void)structors;
+  exit(main((int)*(long*)raw, (char**)raw + 1, environ));
+}
+"""
 OURS = Path(__file__).parents[2]
 
 
@@ -68,14 +77,53 @@ class Arm64Machine:
         linker = ["--ro-bind", "/usr/bin/aarch64-linux-gnu-ld", str(Path("/usr/bin/ld").resolve())]
         sandbox = [str(shutil.which("bwrap")), "--dev-bind", "/", "/", *linker, "--die-with-parent", "--"]
         environment = ["env", *(f"{name}={value}" for name, value in variables.items())]
-        python = [
-            str(shutil.which("qemu-aarch64-static")),
-            "-L",
-            str(self.root),
-            f"{self.root}/usr/bin/python{PYTHON}",
-            "-B",
-        ]
-        return [*sandbox, *environment, *python, "-c", SERVER]
+        python = [f"{self.root}/usr/bin/python{PYTHON}", "-B", "-c", SERVER]
+        return [*sandbox, *environment, str(shutil.which("qemu-aarch64-static")), "-L", str(self.root), *python]
+
+    def android_program(self, program: Path, folder: Path) -> Path:
+        """A script that runs a program for Android as it is, with glibc's loader and library for bionic's.
+
+        `libc.so` has the one function that only bionic's has, by which a program begins.
+        """
+        loader = self.root / "system/bin/linker64"
+        loader.parent.mkdir(parents=True, exist_ok=True)
+        if not loader.is_symlink():
+            loader.symlink_to("../../lib/ld-linux-aarch64.so.1")
+        (folder / "libc.c").write_text(LIBC)
+        (folder / "empty.c").write_text("")
+        make = ["aarch64-linux-gnu-gcc", "-shared", "-fPIC", "-Wl,--no-as-needed"]
+        for name, source in (("libc", "libc.c"), ("libdl", "empty.c"), ("libm", "empty.c")):
+            made = ["-o", f"{folder}/{name}.so", f"-Wl,-soname,{name}.so", f"{folder}/{source}", "-ldl", "-lm"]
+            subprocess.run([*make, *made], check=True)
+        *words, _, _, _, _ = self.program
+        own = f"LD_LIBRARY_PATH={folder}:$LD_LIBRARY_PATH:"  # what the bundle's script says, and bionic's in front
+        words = [word.replace("LD_LIBRARY_PATH=", own) for word in words]
+        script = folder / "runner"
+        quoted = " ".join('"' + word + '"' for word in [*words, str(program)])
+        script.write_text(f'#!/bin/sh\nexec {quoted} "$@"\n')
+        return script
+
+    def start_python(self, program: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a Python program of this machine, whose own Python is another program that is emulated.
+
+        Nothing but numpy is on its path.
+        """
+        (folder / "only").mkdir()
+        for package in ("numpy", "numpy.libs"):
+            (folder / "only" / package).symlink_to(self.site / package)
+        *start, _, _, _ = self.program
+        start = [f"PYTHONPATH={folder}/only" if word.startswith("PYTHONPATH=") else word for word in start]
+        python = folder / "python"
+        python.write_text(f'#!/bin/sh\nexec {shlex.join(start)} "$@"\n')
+        python.chmod(0o755)
+        code = f"import runpy, sys; sys.executable = {str(python)!r}; sys.argv = {[str(program), *words]!r}; "
+        command = [str(python), "-c", f"{code}runpy.run_path({str(program)!r}, run_name='__main__')"]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=1500)
+
+    def runtime(self) -> list[Path]:
+        """TVM's runtime libraries, tvm-ffi first."""
+        names = ("tvm_ffi/lib/libtvm_ffi.so", "tvm/lib/libtvm_runtime.so", "tvm/lib/libtvm_runtime_extra.so")
+        return [*(self.site / name for name in names), self.opencl_runtime]
 
     def runtime_folder(self, folder: Path) -> Path:
         """A runtime for boards in one folder; its `tvm_rpc` loads the libraries and does nothing."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
+import platform
+import shutil
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -16,20 +18,26 @@ import numpy as np
 import pytest
 from arm64_machine import Arm64Machine, missing
 from compile_requests import request_for
+from shell_bundles import Made, Place
 
 from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable
-from device_runner.runtimes import probe
+from device_runner.runtimes import probe, runner
 from device_runner.runtimes.cross import check_library
 from device_runner.runtimes.phone import examine
 from device_runner.runtimes.phone.check import host_interface
 from device_runner.transport.adb_transport import AdbTransport
-from device_runner.virtual import VirtualPhone, virtual_phone
+from device_runner.virtual import VirtualPhone, userland, virtual_phone
 from harness.build.artifact import INPUTS, OUTPUTS
 from harness.build.compile import compile_model
 from harness.build.link import host_triple
 from harness.build.oracle import answer, load_arrays
+from harness.bundle import pack as packing
+from harness.bundle.pack import KINDS
+from harness.bundle.results import read_results
+from harness.cases.plan import Budget
 from harness.models.sources import model_source
+from harness.run.outcome import Outcome
 
 pytestmark = [
     pytest.mark.device,
@@ -88,6 +96,46 @@ def test_tiny_is_right_through_adb_and_rpc(
         outputs, _ = session.load(loadable, timeout_s=120).run(load_arrays(oracle / INPUTS), timeout_s=RUN_S)
     for got, right in zip(outputs, load_arrays(oracle / OUTPUTS), strict=True):
         assert np.allclose(got.astype(np.float64), right.astype(np.float64), rtol=1e-4, atol=1e-5)
+
+
+def test_a_bundle_for_phones_is_run_by_its_own_program(
+    machine: Arm64Machine, tmp_path: Path, sidecar_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = runner.program(sidecar_cache, "arm64-v8a")
+    script = machine.android_program(built, tmp_path)
+    monkeypatch.setattr(packing, "_libraries", lambda kind, cache: (machine.runtime(), None))
+    monkeypatch.setattr(packing, "_digest_of_runtime", lambda kind, cache: "")
+    monkeypatch.setattr(runner, "program", lambda cache, abi: script)
+    made = a_tiny_network(tmp_path, "aarch64-linux-android")
+    host = userland_of(tmp_path / "bin")
+    place = Place(tmp_path, host, KINDS["android-arm64"])
+    place.pack(sidecar_cache, made)
+    code, said = place.run()
+    assert code == 0, said
+    (record,) = read_results(place.results, sidecar_cache).records
+    assert record.outcome is Outcome.OK, record.message
+    assert len(record.wall_ms) == 3
+    assert record.identity.abi == platform.machine()  # of the kernel, which is this host's
+
+
+def a_tiny_network(folder: Path, triple: str) -> Made:
+    """The network tiny on `opencl`, with the oracle's answer; a quick look is all that emulation is good for."""
+    request = request_for(str(model_source("tiny").onnx_file(folder)), "opencl", host_triple=triple)
+    made = compile_model(request, folder)
+    library, oracle = folder / made.library, folder / "oracle"
+    oracle.mkdir()
+    answer(dataclasses.asdict(dataclasses.replace(request, path="cpu", host_triple=None)), SEED, {}, "", oracle)
+    loadable = Loadable(library, hashlib.sha256(library.read_bytes()).hexdigest(), made.vdevices)
+    (given,), (right,) = (load_arrays(oracle / name) for name in (INPUTS, OUTPUTS))
+    return Made("tiny", loadable, given, right, Budget(quick=True, timeout_s=RUN_S))
+
+
+def userland_of(folder: Path) -> Path:
+    """A phone's shell and tools."""
+    folder.mkdir()
+    userland.install(folder, "11")
+    (folder / "ld").symlink_to(str(shutil.which("ld")))  # PoCL's, which a phone's OpenCL does without
+    return folder
 
 
 def test_tvms_own_aarch64_libraries_make_a_runtime_for_boards(machine: Arm64Machine, tmp_path: Path) -> None:
