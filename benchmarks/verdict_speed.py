@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -42,7 +43,7 @@ def main(series: str = "1000", sessions: str = "64", commits: str = "2000") -> N
     for what, step, drift in HISTORIES:
         for length in (long // 4, long // 2, long, 2 * long):
             history = _history(LOOKED_AT, length, step, drift)
-            spent = _of(lambda history=history: events(history)) * count / LOOKED_AT
+            spent = _of(partial(events, history)) * count / LOOKED_AT
             goal = "≤ 60 s" if length == long else ""
             rows.append((f"{count:,} series of {length:,} commits, {what}", f"{spent:.1f} s", goal))
     print(markdown_table(rows, ("what", "processor time", "goal")))

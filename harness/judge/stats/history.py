@@ -144,7 +144,7 @@ def _fewest(logs: Array, spread: float) -> list[int]:
 
 def _less_drift(logs: Array) -> Array:
     """What is left of a series beside the line that goes best with one step."""
-    fit, places = best_step(logs), np.arange(len(logs))
+    fit, places = best_step(logs), np.arange(float(len(logs)))
     rest, away = centred(logs - fit.shift * (places >= fit.cut)), centred(places)
     return np.asarray(logs - away * (away @ rest) / (away @ away))
 
