@@ -72,7 +72,8 @@ def bisect(
 
     case_id, quirks, cache = _the_case(what), what.quirks, cache_root()
     ends = (revision(good, config, cache, repo), revision(bad, config, cache, repo))
-    line, paths = between(*ends, only or ()), tuple(only or ())
+    paths = tuple(only or ())
+    line = between(*ends, paths=paths)
     with Screen() as screen:
         options = RunOptions(what.suite, select_one(device, cache, screen.say), quirks)
         bisection = Bisection(

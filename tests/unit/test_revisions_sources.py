@@ -68,10 +68,10 @@ def test_commits_may_be_limited_to_those_that_touch_a_path(config: Path, tmp_pat
         git(repo, "add", name)
         git(repo, "commit", "--quiet", "-m", f"{name} {text}")
     good, bad = revision("v2.0", config, tmp_path), revision("main", config, tmp_path)
-    line = between(good, bad, ["src"])
+    line = between(good, bad, paths=["src"])
     assert [describe(one).rpartition(": ")[2] for one in line] == ["m3", "src a", "src c", "docs d"]
     with pytest.raises(UsageError, match=r"no commit from .* touches include"):
-        between(good, bad, ["include"])
+        between(good, bad, paths=["include"])
 
 
 def test_commits_between_two_follow_first_parents(config: Path, tmp_path: Path) -> None:
