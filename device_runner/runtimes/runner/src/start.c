@@ -1,6 +1,6 @@
 // Where an executable begins on Android, for a compiler that has nothing of Android's: what NDK's crtbegin_dynamic.o does.
-// Source: bionic, libc/arch-common/bionic/crtbegin.c and libc/private/bionic_... libc_init_dynamic.cpp. The loader has
-// run all constructors by then.
+// After bionic's libc/arch-common/bionic/crtbegin.c, from memory: no copy was at hand. The loader has run all constructors
+// by then.
 #ifdef RUNNER_STARTS_ON_ANDROID
 #include <stddef.h>
 
