@@ -15,6 +15,7 @@ import pytest
 
 from device_runner import installed_tvm
 from device_runner.failures import SetupMissing
+from device_runner.rpc_server.tvm_rpc import runtime
 
 STATED = '__version__ = version = "0.28.dev7+g0123abc"\n'
 
@@ -164,3 +165,9 @@ def test_tvm_is_found_without_importing_it() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "True False\n"
+
+
+def test_a_device_loads_the_opencl_runtime_that_a_tvm_was_built_with(tmp_path: Path) -> None:
+    names = ("libtvm_runtime.so", "libtvm_runtime_extra.so", "libtvm_runtime_opencl.so")
+    found_first(files(tmp_path, {f"tvm/{name}": "" for name in ("__init__.py", *(f"lib/{name}" for name in names))}))
+    assert [library.name for library in runtime._libraries()] == list(names)
