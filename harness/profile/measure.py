@@ -85,7 +85,7 @@ def _profile(
     peaks: Peaks,
     enqueued: Enqueued | None,
 ) -> Profile:
-    if not inferences[0]:
+    if not any(inferences):
         raise UsageError(f"{plan.case.id} launches no kernels", hint="where CLML took all of it, there are none to see")
     operators = operators_of(inferences, [Work(**one) for one in artifact.compiled.work or ()])
     identity = bench.device.identity

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, TypeVar
 
-from device_runner.failures import Failure, KernelBuildFailure, PathFailure
+from device_runner.failures import Failure, KernelBuildFailure, PathFailure, ProgramFailure
 from harness.build.candidate import TASK
 from harness.run.correctness import judge
 
@@ -134,8 +134,13 @@ def repeats(ms: float) -> int:
 
 
 def kernels_ms(program: Program, repeat: int) -> float:
-    """The time of the task's own kernels in one call, without the copies beside it: the median of so many."""
-    return median(_mine_ms(one) for one in program.launches(repeat, timeout_s=MOST_S))
+    """The time of the task's own kernels in one call, without the copies beside it: the median of so many.
+
+    Raises ProgramFailure, which costs this candidate alone, if the probe saw none of its launches.
+    """
+    if not (seen := program.launches(repeat, timeout_s=MOST_S)):
+        raise ProgramFailure("no launch of its kernels was seen")
+    return median(map(_mine_ms, seen))
 
 
 def _mine_ms(launches: Sequence[Launch]) -> float:

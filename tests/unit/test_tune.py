@@ -44,6 +44,8 @@ class Behaviour:
     raises: Failure | None = None
     again_ms: float | None = None
     """In later sessions than the first; None for the same."""
+    unseen: bool = False
+    """Whether the probe sees none of its launches."""
 
 
 @dataclass
@@ -57,6 +59,8 @@ class Program(FakeProgram):
 
     def launches(self, repeat: int, *, timeout_s: float) -> list[list[Launch]]:
         assert not self.behaviour.error, "a wrong answer was timed"
+        if self.behaviour.unseen:
+            return []
         again = self.behaviour.again_ms
         ms = again if again is not None and self.device.steps.count("session") > 1 else self.behaviour.ms
         task = Launch("task_kernel", (1, 1, 1), (1, 1, 1), 0, 0, 0, int(ms * 1e6))
@@ -161,6 +165,14 @@ def test_a_candidate_that_hangs_or_crashes_costs_itself_and_a_new_session(tmp_pa
     bench = Bench(tmp_path, candidates(DEAR, Behaviour(9.0), Behaviour(raises=end), Behaviour(3.0)))
     standing = bench.search(2).standings[DEAR.task]
     assert [standing.trials[seed].outcome for seed in (0, 1)] == [end.outcome, "ok"]
+    assert bench.device.steps.count("session") == 2
+
+
+def test_a_candidate_whose_launches_nobody_saw_costs_itself_and_a_new_session(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, candidates(DEAR, Behaviour(9.0), Behaviour(unseen=True), Behaviour(3.0)))
+    standing = bench.search(2).standings[DEAR.task]
+    assert "no launch of its kernels was seen" in standing.trials[0].message
+    assert standing.best is standing.trials[1]
     assert bench.device.steps.count("session") == 2
 
 
