@@ -57,6 +57,7 @@ def test_the_same_artifact_ten_times_in_a_row_raises_no_alarm(tmp_path: Path, ca
         assert comparison.verdict in (Verdict.SAME, Verdict.INCONCLUSIVE), comparison
 
 
+@pytest.mark.long
 def test_a_gate_on_the_virtual_phone_confirms_a_kernel_slowed_by_a_third(
     tmp_path: Path, cache: Path, warm_driver: dict[str, bool]
 ) -> None:

@@ -25,6 +25,7 @@ def grouped() -> bytes:
     return net.finish((net.relu(net.batch_norm(conv)), (1, 136, 14, 14))).to_bytes()
 
 
+@pytest.mark.long
 def test_a_wrong_network_is_traced_to_the_operators_that_must_not_be_fused(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "grouped.onnx").write_bytes(grouped())
     (tmp_path / "adreno-bench.toml").write_text('models = ["grouped.onnx"]\npaths = ["opencl"]\n')

@@ -28,6 +28,7 @@ def test_the_store_into_images_is_wrong_as_shipped_and_right_when_worked_round(t
     }
 
 
+@pytest.mark.long
 def test_a_network_that_does_not_compile_is_reduced_to_the_operator_and_a_script_that_shows_it(
     tmp_path: Path, cache: Path
 ) -> None:

@@ -72,6 +72,7 @@ def test_two_releases_compared_say_that_the_texture_path_became_wrong(
     assert tvm == {"0.27.0.post1"}
 
 
+@pytest.mark.long
 def test_a_library_that_is_slowed_is_confirmed_slower(home: Path, cache: Path, compared: tuple[int, Any, str]) -> None:
     (shipped,) = (case for case in compared[1]["cases"] if case["case"] == OPENCL)
     head = stored(cache, shipped["head"]["artifact"])
