@@ -209,13 +209,20 @@ def test_the_identity_names_gpu_driver_and_what_is_emulated(device: AdbDevice) -
     assert device.identity is identity
 
 
+def cores_of_server(process: psutil.Process) -> list[int]:
+    """The cores that an RPC server may use; none of another process, or of one that has just ended."""
+    try:
+        words = process.cmdline()
+        return process.cpu_affinity() if "tvm_rpc" in " ".join(words) and "server" in words else []
+    except psutil.Error:
+        return []
+
+
 def test_the_server_runs_on_the_cores_that_it_is_bound_to(device: AdbDevice) -> None:
     core = max(os.sched_getaffinity(0))
     device.__dict__["binding"] = Binding(("taskset", f"{1 << core:x}"), "bound")
     with opened(device):
-        below = psutil.Process().children(recursive=True)
-        servers = [one for one in below if "tvm_rpc" in " ".join(one.cmdline()) and "server" in one.cmdline()]
-        assert [core] in [one.cpu_affinity() for one in servers]
+        assert [core] in [cores_of_server(one) for one in psutil.Process().children(recursive=True)]
 
 
 def test_an_unknown_function_of_the_server_is_none(device: AdbDevice) -> None:
