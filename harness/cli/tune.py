@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceName, grouped
+from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceNames, grouped
 from harness.failures import UsageError
 from harness.run.outcome import ExitCode
 
@@ -23,7 +23,7 @@ DEFAULT_OUT = Path("schedules.jsonl")
 @grouped
 def tune(
     what: CaseOptions,
-    device: DeviceName = DEFAULT_DEVICE,
+    device: DeviceNames = None,
     trials: Annotated[int | None, typer.Option(min=1, max=100_000, help="Candidates for each case.")] = None,
     minutes: Annotated[
         float, typer.Option(min=0.1, max=10_000, help="Time for the candidates of each case, without --trials.")
@@ -34,22 +34,30 @@ def tune(
     """Look for better schedules than TVM's own on a device, and write the best of each task to a file.
 
     Each candidate is judged against LLVM before it is timed, and the best are measured again in fresh sessions. What
-    was tried is kept: the same command goes on from there, also after Ctrl-C.
+    was tried is kept: the same command goes on from there, also after Ctrl-C. Several devices of one identity share the
+    candidates of each case.
     """
+    from device_runner.fleet.select import select
     from harness.cli.screen import Screen, out_json
     from harness.cli.screen import out as print_out
+    from harness.tune.dispatcher import Budget
+    from harness.tune.opening import open_devices
+    from harness.tune.tune import Bench
     from harness.tune.tune import tune as look
-    from harness.tune.tuner import Budget
-    from harness.workbench import open_workbench
 
     request = _tunable(what.request())
-    with Screen() as screen, open_workbench(request, request.one_device(device, screen), screen) as bench:
-        found = look(bench, Budget(trials, minutes), out, screen)
+    with Screen() as screen:
+        names = select(device or [DEFAULT_DEVICE], request.cache, screen.say)
+        with open_devices(request, names, screen) as (builder, devices):
+            found = look(Bench(request, builder, devices, screen), Budget(trials, minutes), out)
+            lost = dict(devices.lost)
     if as_json:
         out_json([one.plain for one in found])
     else:
-        print_out(_text(found, out))
+        print_out("\n\n".join([_text(found, out), *(f"{name} was lost: {why}" for name, why in lost.items())]))
     right = any(winner.standing.best for one in found for winner in one.winners)
+    if lost:
+        raise typer.Exit(ExitCode.RIG_FAILURE)
     raise typer.Exit(ExitCode.GOOD if right else ExitCode.NOTHING_MEASURED)
 
 

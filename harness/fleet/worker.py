@@ -34,36 +34,49 @@ Tell = Callable[[str, str], None]
 
 Opener = Callable[[str, Orders, Callable[[str], None]], contextlib.AbstractContextManager[tuple[Device, Tell]]]
 
+Obey = Callable[[Connection, Device, Orders, Tell], None]
+"""What a worker does with its device: takes orders until the pipe ends, which it hears as an error of the pipe."""
+
 
 def work(pipe: Connection, name: str, orders: Orders) -> None:
+    """The whole life of a worker that takes cases."""
+    live(pipe, name, orders, _run_all)
+
+
+def live(pipe: Connection, name: str, orders: Orders, obey: Obey) -> None:
     """The whole life of a worker. Ends when the other end of the pipe is closed or its process dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to us all; whoever started us ends us
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _stop)
     die_with_parent(signal.SIGTERM)
-    serve(pipe, name, orders, _opened)
+    serve(pipe, name, orders, _opened, obey)
 
 
-def serve(pipe: Connection, name: str, orders: Orders, opened: Opener) -> None:
-    """Hold a device and settle cases on it until the pipe ends."""
+def serve(pipe: Connection, name: str, orders: Orders, opened: Opener, obey: Obey) -> None:
+    """Hold a device and obey on it until the pipe ends."""
     send: Callable[[Message], None] = pipe.send
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # nobody is there to work for
         try:
             with opened(name, orders, lambda text: send(Said(text))) as (device, tell):
                 send(Opened(device.identity, device.name))
-                _run_all(pipe, device, orders, tell)
+                obey(pipe, device, orders, tell)
         except Failure as failure:
             send(Gone(failure))
 
 
 def _run_all(pipe: Connection, device: Device, orders: Orders, tell: Tell) -> None:
-    run = Run(device, TuningStore(orders.cache), orders.as_shipped, allowed=orders.allowed, id=orders.run)
+    run = run_on(device, orders)
     while True:
         order = _next(pipe, run, tell)
         record = run_with_recovery(order.plan, order.built, run, _Told(pipe, tell))
         quarantine = run.recovery.quarantine
         tell("", AWAY if quarantine else "")
         pipe.send(CaseDone(record, quarantine.why if quarantine else ""))
+
+
+def run_on(device: Device, orders: Orders) -> Run:
+    """The run, as it is on one of its devices."""
+    return Run(device, TuningStore(orders.cache), orders.as_shipped, allowed=orders.allowed, id=orders.run)
 
 
 def _next(pipe: Connection, run: Run, tell: Tell) -> RunCase:

@@ -9,10 +9,10 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from device_runner.failures import RigFailure
-from harness.fleet.messages import Gone, Message, Orders, RunCase
+from harness.fleet.messages import Gone, Orders
 from harness.fleet.worker import work
 
 if TYPE_CHECKING:
@@ -26,7 +26,10 @@ Work = Callable[[Connection, str, Orders], None]
 
 
 class WorkerPool:
-    """One worker for each device. A context manager: leaving it ends every worker, however it is left."""
+    """One worker for each device. A context manager: leaving it ends every worker, however it is left.
+
+    What is ordered and what is said is between whoever has the pool and its `work`.
+    """
 
     def __init__(self, names: Iterable[str], orders: Orders, work: Work = work) -> None:
         self._names = list(names)
@@ -68,12 +71,12 @@ class WorkerPool:
                 process.kill()
                 process.join(KILL_S)
 
-    def order(self, name: str, order: RunCase) -> None:
-        """Give a worker a case. If it is dead, `hear` says so."""
+    def order(self, name: str, order: Any) -> None:
+        """Tell a worker what to do. If it is dead, `hear` says so."""
         with suppress(OSError):
             self._pipes[name].send(order)
 
-    def hear(self, timeout_s: float) -> Iterator[tuple[str, Message]]:
+    def hear(self, timeout_s: float) -> Iterator[tuple[str, Any]]:
         """What the workers have said, after at most `timeout_s` without a word. The death of one is a `Gone`."""
         ready = wait(self._pipes.values(), timeout_s)
         for name, pipe in list(self._pipes.items()):
@@ -90,14 +93,13 @@ class WorkerPool:
             pipe.close()
             self._processes[name].terminate()
 
-    def _received(self, name: str, pipe: Connection) -> Message:
+    def _received(self, name: str, pipe: Connection) -> Any:
         try:
-            message: Message = pipe.recv()
+            return pipe.recv()
         except (EOFError, OSError):
             process = self._processes[name]
             process.join(KILL_S)
             return Gone(RigFailure(f"the process that works on {name} {_ending(process)}"))
-        return message
 
 
 def _ending(process: BaseProcess) -> str:

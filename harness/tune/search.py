@@ -53,6 +53,8 @@ class Trial(BaseModel):
     ms: float | None = None
     """Its kernels in one call, the median; only of one that is right."""
     max_rel_err: float | None = None
+    device: str = ""
+    """What a person types for the device that measured it."""
     kind: Literal["trial"] = "trial"
 
     @property

@@ -4,26 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from device_runner.failures import Unsupported
+from device_runner.failures import Failure, Unsupported
+from harness.build.artifact import INPUTS, OUTPUTS, Answers, Artifact
+from harness.build.oracle import load_arrays
 from harness.compiler.installed import tvm_version
 from harness.failures import UsageError
+from harness.fleet.run import SILENCE_S
 from harness.schedules import database
 from harness.schedules.database import Schedules
 from harness.schedules.drawing import ThreadLimits
+from harness.tune.devices import Devices, kind_key
+from harness.tune.dispatcher import Budget, Dispatcher
 from harness.tune.log import TrialLog
 from harness.tune.search import Search, Trial, commonest
-from harness.tune.tuner import Budget, Tuner, profiled, tasks_of
+from harness.tune.stand import Given
+from harness.tune.tuner import profiled, tasks_of
 from harness.tune.winners import Winner, kept_of, measured_again
 from harness.tune.workshop import Workshop
 
 if TYPE_CHECKING:
     from device_runner.device import Identity
+    from harness.build.pool import Builder
     from harness.cases.plan import Plan
+    from harness.profile.profile import Operator
     from harness.run.progress import Progress
-    from harness.workbench import Workbench
+    from harness.workbench import Request
 
 
 @dataclass(frozen=True)
@@ -92,38 +101,68 @@ def opened(out: Path, identity: Identity) -> Schedules:
     return Schedules(origin, ())
 
 
-def tune(bench: Workbench, budget: Budget, out: Path, progress: Progress) -> list[Tuned]:
-    """Look for schedules of each case of the workbench, and write the best of each task to `out`, case by case.
+@dataclass(frozen=True)
+class Bench:
+    """What a search works with."""
 
-    Raises what building the untuned network and the device raise; what was tried until then is kept.
+    request: Request
+    builder: Builder
+    devices: Devices
+    progress: Progress
+
+
+def tune(bench: Bench, budget: Budget, out: Path) -> list[Tuned]:
+    """Look for schedules of each case of the request, and write the best of each task to `out`, case by case.
+
+    Raises what building the untuned network and the devices raise; what was tried until then is kept.
     """
-    opened(out, bench.device.identity).write(out)  # what cannot be written is told before the search, not after it
-    return [_tune(plan, bench, budget, out, progress) for plan in bench.plans]
+    identity = bench.devices.identity
+    opened(out, identity).write(out)  # what cannot be written is told before the search, not after it
+    return [_tune(plan, bench, budget, out) for plan in bench.request.plans(identity)]
 
 
-def _tune(plan: Plan, bench: Workbench, budget: Budget, out: Path, progress: Progress) -> Tuned:
-    case, identity = plan.case, bench.device.identity
+def _tune(plan: Plan, bench: Bench, budget: Budget, out: Path) -> Tuned:
+    case, devices, say = plan.case, bench.devices, bench.progress.say
+    identity = devices.identity
     if plan.unsupported:
         raise Unsupported(plan.unsupported)
     with Workshop(plan, bench.builder, bench.request.suite.limits, ThreadLimits.of(identity)) as workshop:
-        progress.say(f"{case.id}: profiling the untuned network")
+        say(f"{case.id}: profiling the untuned network")
         told = workshop.tasks()
-        operators, kernels_ms = profiled(plan, bench)
-        log = TrialLog(bench.request.cache, workshop.trials_key(told), identity.key, f"{case.id} on {identity.key}")
+        operators = _profiled(plan, bench)
+        kernels_ms = sum(operator.ms for operator in operators)
+        kind = kind_key(identity)
+        log = TrialLog(bench.request.cache, workshop.trials_key(told), kind, f"{case.id} on {kind}")
         with log.held():
             search = Search(tasks_of(told, operators), log.read())
-            progress.say(_begun(case.id, search, len(told), kernels_ms))
+            say(_begun(case.id, search, len(told), kernels_ms))
             try:
-                tuner = Tuner(plan, bench.run, workshop, log, search, kernels_ms, progress.say)
-                progress.say(str(tuner.search(budget)))
+                with Dispatcher(search, workshop, log, budget, kernels_ms, say, devices.count) as dispatcher:
+                    spent = devices.search(plan.thermal_limits, dispatcher)
             except (KeyboardInterrupt, SystemExit):
-                progress.say(f"stopped: {search.tried} trials are kept, and the same command goes on from them")
+                say(f"stopped: {search.tried} trials are kept, and the same command goes on from them")
                 raise
+            for name, its in spent.items():
+                say(f"{name}: {its}" if len(spent) > 1 else str(its))
             trials = list(log.read())
-        winners = measured_again(case.path, search, workshop, bench.device, progress.say)
+        winners = measured_again(case.path, search, workshop, devices)
     if kept := kept_of(winners):
         opened(out, identity).with_records(kept).write(out)
     return Tuned(case.id, kernels_ms, winners, trials)
+
+
+def _profiled(plan: Plan, bench: Bench) -> list[Operator]:
+    """The operators of the untuned network. Raises what building and running it raise."""
+    built = bench.builder.build([plan.compile, plan.oracle])
+    artifact, answers = built[plan.compile.key], built[plan.oracle.key]
+    for made in (artifact, answers):
+        if isinstance(made, Failure):
+            raise made
+    assert isinstance(artifact, Artifact)
+    assert isinstance(answers, Answers)
+    inputs, expected = (load_arrays(answers.folder / name) for name in (INPUTS, OUTPUTS))
+    act = partial(profiled, plan, artifact, Given(inputs, expected, plan.relative_tolerance))
+    return bench.devices.on_one(act, SILENCE_S + 4 * plan.budget.timeout_s)
 
 
 def _begun(case: str, search: Search, functions: int, kernels_ms: float) -> str:

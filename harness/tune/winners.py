@@ -6,20 +6,24 @@ that had no part in choosing it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING
 
 from device_runner.failures import Failure, PathFailure
 from harness.build.artifact import Artifact
 from harness.schedules.database import Schedule
-from harness.tune.search import UNTUNED, Search, Standing
-from harness.tune.stand import Stand, kernels_ms, repeats
+from harness.tune.search import CONTENDERS, UNTUNED, Search, Standing
+from harness.tune.stand import MOST_S, Given, Stand, kernels_ms, repeats
 from harness.tune.workshop import Workshop, trace_of
 
 if TYPE_CHECKING:
-    from device_runner.device import Device, Program
+    from device_runner.device import Program
+    from harness.run.context import Run
+    from harness.tune.devices import Devices
+    from harness.tune.tuner import Say
 
 SESSIONS = 3
 TURNS = 3
@@ -28,6 +32,14 @@ LEAST_GAIN = 1.05
 """How many times as fast a schedule has to be, to be worth a line in a file that people review."""
 Times = tuple[list[float], list[float]]
 """Of one session: ms and error of TVM's own schedule and then of each candidate."""
+
+
+@dataclass(frozen=True)
+class Contest:
+    """A task's best candidates, after TVM's own schedule, which is the first. Plain values: it crosses to a worker."""
+
+    made: Sequence[Artifact]
+    given: Given
 
 
 @dataclass(frozen=True)
@@ -40,75 +52,77 @@ class Winner:
     """One line: why nothing is kept; empty if something is."""
 
 
-def measured_again(
-    path: str, search: Search, workshop: Workshop, device: Device, say: Callable[[str], None]
-) -> list[Winner]:
-    """What is kept of a search, task by task. Raises what is neither a candidate's fault nor the compiler's."""
-    again = {standing.task.task: _Again(standing, workshop) for standing in search.standings.values()}
+def measured_again(path: str, search: Search, workshop: Workshop, devices: Devices) -> list[Winner]:
+    """What is kept of a search, task by task: all of it is measured on one device.
+
+    Raises what is neither a candidate's fault nor the compiler's.
+    """
+    called = {task: _contest(standing, workshop) for task, standing in search.standings.items()}
+    contests = {task: contest for task, contest in called.items() if isinstance(contest, Contest)}
+    patience_s = SESSIONS * (1 + len(contests)) * (2 + CONTENDERS) * 2 * MOST_S
+    times = devices.on_one(partial(in_fresh_sessions, contests), patience_s)
+    return [_winner(path, search.standings[task], contest, times.get(task, ())) for task, contest in called.items()]
+
+
+def in_fresh_sessions(contests: Mapping[str, Contest], run: Run, say: Say) -> dict[str, Sequence[Times] | str]:
+    """By task, what the sessions had, or why one had nothing: an answer that is wrong, or a crash."""
+    found: dict[str, list[Times]] = {task: [] for task in contests}
+    why_not: dict[str, str] = {}
     for count in range(SESSIONS):
         say(f"the best of each task, measured again: fresh session {count + 1} of {SESSIONS}")
-        with Stand(device) as stand:
-            for one in again.values():
-                one.measure(stand)
-    return [one.winner(path) for one in again.values()]
+        with Stand(run.device) as stand:
+            for task in [one for one in found if one not in why_not]:
+                try:
+                    found[task].append(_session(contests[task], stand))
+                except PathFailure as failure:
+                    why_not[task] = f"not right again: {failure.message}"
+    return {**found, **why_not}
 
 
-class _Again:
-    """One task's best candidates and TVM's own schedule, side by side in session after session."""
+def _session(contest: Contest, stand: Stand) -> Times:
+    stand.make_room(len(contest.made))
+    loaded = [stand.load(artifact, contest.given) for artifact in contest.made]
+    counts = [repeats(kernels_ms(program, 1)) for program, _ in loaded]
+    return _in_turns([program for program, _ in loaded], counts), [error for _, error in loaded]
 
-    def __init__(self, standing: Standing, workshop: Workshop) -> None:
-        self._standing = standing
-        self._why_not = _not_worth(standing)
-        self._times: list[Times] = []
-        if not self._why_not:
-            self._make(workshop)
 
-    def _make(self, workshop: Workshop) -> None:
-        """Build them; they come out of the store, as they were built before."""
-        task = self._standing.task
-        seeds = [trial.seed for trial in self._standing.contenders]
-        given, made = workshop.given(task), workshop.build([(task, seed) for seed in (UNTUNED, *seeds)])
-        for one in (given, *made):
-            if isinstance(one, Failure):
-                self._why_not = f"it could not be made again: {one.message}"
-                return
-        assert not isinstance(given, Failure)
-        self._given = given
-        self._made: list[Artifact] = [one for one in made if isinstance(one, Artifact)]
+def _contest(standing: Standing, workshop: Workshop) -> Contest | str:
+    """What a task is measured again with, or why it is not. All come out of the store, as they were built before."""
+    if why_not := _not_worth(standing):
+        return why_not
+    task = standing.task
+    seeds = [trial.seed for trial in standing.contenders]
+    given, made = workshop.given(task), workshop.build([(task, seed) for seed in (UNTUNED, *seeds)])
+    for one in (given, *made):
+        if isinstance(one, Failure):
+            return f"it could not be made again: {one.message}"
+    assert not isinstance(given, Failure)
+    return Contest([one for one in made if isinstance(one, Artifact)], given)
 
-    def measure(self, stand: Stand) -> None:
-        """Time all of them in turns, in the session that is open."""
-        if self._why_not:
-            return
-        try:
-            stand.make_room(len(self._made))
-            loaded = [stand.load(artifact, self._given) for artifact in self._made]
-            counts = [repeats(kernels_ms(program, 1)) for program, _ in loaded]
-            self._times.append((_in_turns([program for program, _ in loaded], counts), [error for _, error in loaded]))
-        except PathFailure as failure:
-            self._why_not = f"not right again: {failure.message}"
 
-    def winner(self, path: str) -> Winner:
-        """What is kept: the candidate that gained most, if it is worth it."""
-        if self._why_not:
-            return Winner(self._standing, why_not=self._why_not)
-        medians = [median(column) for column in zip(*(times for times, _ in self._times), strict=True)]
-        best = min(range(1, len(medians)), key=medians.__getitem__)
-        if median(times[0] / times[best] for times, _ in self._times) < LEAST_GAIN:
-            return Winner(self._standing, why_not="not faster again")
-        task = self._standing.task
-        schedule = Schedule(
-            path=path,
-            task=task.task,
-            name=task.name,
-            shapes=task.shapes,
-            ms=medians[best],
-            untuned_ms=medians[0],
-            max_rel_err=max(errors[best] for _, errors in self._times),
-            trials=len(self._standing.trials),
-            trace=trace_of(self._made[best]),
-        )
-        return Winner(self._standing, schedule)
+def _winner(path: str, standing: Standing, contest: Contest | str, times: Sequence[Times] | str) -> Winner:
+    """What is kept of a task: the candidate that gained most, if it is worth it."""
+    if isinstance(contest, str):
+        return Winner(standing, why_not=contest)
+    if isinstance(times, str):
+        return Winner(standing, why_not=times)
+    medians = [median(column) for column in zip(*(ms for ms, _ in times), strict=True)]
+    best = min(range(1, len(medians)), key=medians.__getitem__)
+    if median(ms[0] / ms[best] for ms, _ in times) < LEAST_GAIN:
+        return Winner(standing, why_not="not faster again")
+    task = standing.task
+    schedule = Schedule(
+        path=path,
+        task=task.task,
+        name=task.name,
+        shapes=task.shapes,
+        ms=medians[best],
+        untuned_ms=medians[0],
+        max_rel_err=max(errors[best] for _, errors in times),
+        trials=len(standing.trials),
+        trace=trace_of(contest.made[best]),
+    )
+    return Winner(standing, schedule)
 
 
 def _not_worth(standing: Standing) -> str:

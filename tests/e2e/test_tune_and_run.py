@@ -12,8 +12,9 @@ from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.runner import run_suite
 from harness.schedules import database
-from harness.tune.tune import tune
-from harness.tune.tuner import Budget
+from harness.tune.dispatcher import Budget
+from harness.tune.opening import open_devices
+from harness.tune.tune import Bench, tune
 from harness.workbench import Request, open_workbench
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.long]
@@ -28,16 +29,19 @@ def small_suite(folder: Path) -> Path:
     return file
 
 
+@pytest.mark.parametrize("names", [["virtual"], ["virtual-1", "virtual-2"]], ids=len)
 def test_what_tuning_finds_is_right_and_is_proved_to_be_in_the_build(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, names: list[str]
 ) -> None:
     monkeypatch.setenv("ADRENO_BENCH_CACHE", str(cache))
     monkeypatch.setattr("harness.tune.winners.LEAST_GAIN", 0.0)  # of two random schedules none need be faster
     monkeypatch.setattr("harness.tune.search.Standing.gain", 2.0)
     suite, out = small_suite(tmp_path), tmp_path / "schedules.jsonl"
-    with open_workbench(Request.read(suite, None), "virtual", Silent()) as bench:
-        (tuned,) = tune(bench, Budget(trials=3), out, Silent())
-    assert tuned.trials
+    request = Request.read(suite, None)
+    with open_devices(request, names, Silent()) as (builder, devices):
+        (tuned,) = tune(Bench(request, builder, devices, Silent()), Budget(trials=3), out)
+    assert {trial.device for trial in tuned.trials} <= set(names)
+    assert len(tuned.trials) == 3
     assert [trial.message for trial in tuned.trials if not trial.right] == []
     found = database.read(out)
     assert {record.path for record in found.records} == {"texture"}

@@ -48,7 +48,7 @@ class Rig:
     @staticmethod
     def _serve(theirs: Connection, orders: Orders, opened: worker.Opener) -> None:
         with theirs:
-            worker.serve(theirs, "fake", orders, opened)
+            worker.serve(theirs, "fake", orders, opened, worker._run_all)
 
     def order(self) -> None:
         self.pipe.send(RunCase(self.plan, self.built))

@@ -25,10 +25,12 @@ from harness.build.candidate import TRACE as TRACE_FILE
 from harness.failures import CompileFailure, CompilerCrash
 from harness.run.context import Run
 from harness.run.tuning import TuningStore
+from harness.tune.devices import Devices, OneDevice
+from harness.tune.dispatcher import Budget, Dispatcher
 from harness.tune.log import FILE, TrialLog
 from harness.tune.search import UNTUNED, Search, Task, Trial, commonest
 from harness.tune.stand import Given
-from harness.tune.tuner import Budget, Spent, Tuner
+from harness.tune.tuner import Spent
 from harness.tune.winners import Winner, measured_again
 
 CHEAP, DEAR = (Task(letter * 16, f"conv_{letter}", 1, (), cost) for letter, cost in (("a", 10.0), ("b", 90.0)))
@@ -129,19 +131,19 @@ class Bench:
     def __post_init__(self) -> None:
         self.device = Device(behaviours=self.behaviours, steadiness=self.steadiness)
         self.shop = Shop(self.folder, self.fails)
-        self.log = TrialLog(self.folder, "tasks", "identity", "tiny on G")
         self.said: list[str] = []
+        self.devices: Devices = OneDevice(Run(self.device, TuningStore(self.folder)), self.said.append)
+        self.log = TrialLog(self.folder, "tasks", "identity", "tiny on G")
 
     def search(self, trials: int, tasks: Sequence[Task] = (DEAR,)) -> Search:
         found = Search(tasks, self.log.read())
-        run = Run(self.device, TuningStore(self.folder))
-        with self.log.held():
-            tuner = Tuner(a_plan(), run, self.shop, self.log, found, 100.0, self.said.append)  # type: ignore[arg-type]
-            tuner.search(Budget(trials))
+        how: Any = (self.log, Budget(trials), 100.0, self.said.append)
+        with self.log.held(), Dispatcher(found, self.shop, *how) as dispatcher:  # type: ignore[arg-type]
+            self.devices.search(a_plan().thermal_limits, dispatcher)
         return found
 
     def winners(self, search: Search) -> list[Winner]:
-        return measured_again("opencl", search, self.shop, self.device, self.said.append)  # type: ignore[arg-type]
+        return measured_again("opencl", search, self.shop, self.devices)  # type: ignore[arg-type]
 
 
 def candidates(task: Task, untuned: Behaviour, *tried: Behaviour) -> dict[str, Behaviour]:

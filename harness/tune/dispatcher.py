@@ -1,0 +1,138 @@
+"""The host's side of a search: hands candidates out to one device or several, and takes what they came to."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol
+
+from device_runner.failures import Failure
+from harness.tune.ahead import Ahead
+from harness.tune.search import THROTTLED, Search, Trial
+
+if TYPE_CHECKING:
+    from harness.build.artifact import Artifact
+    from harness.tune.log import TrialLog
+    from harness.tune.stand import Given
+    from harness.tune.workshop import Workshop
+
+ANY = 1_000_000
+"""As many as time allows."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When a search ends: after so many candidates, or so many minutes."""
+
+    trials: int | None = None
+    minutes: float = 10.0
+
+    def left(self, tried: int, began: float) -> int:
+        """How many more candidates may come, of those tried since the monotonic time `began`."""
+        if self.trials is not None:
+            return max(0, self.trials - tried)
+        return ANY if time.monotonic() - began < 60 * self.minutes else 0
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A candidate, as a device takes it: all that is needed to try it. Plain values, which cross to another process."""
+
+    task: str
+    seed: int
+    built: Artifact | Failure
+    given: Given | Failure
+    best_ms: float | None
+    """Of its task so far."""
+
+    def trial(self, outcome: str, message: str, device: str) -> Trial:
+        """What it came to if it was not right."""
+        return Trial(task=self.task, seed=self.seed, outcome=outcome, message=message[:200], device=device)
+
+
+class Supply(Protocol):
+    """Where a device has its candidates from, and brings what they came to."""
+
+    @property
+    def waited_s(self) -> float:
+        """In which none was ready, so far."""
+
+    def next(self) -> Ready | None:
+        """The next candidate; waits for one. None if there are no more."""
+
+    def keep(self, trial: Trial) -> None:
+        """Take what a candidate came to; another of the same candidate replaces it."""
+
+
+class Dispatcher:
+    """Spends a budget. A context manager: leaving it drops what was begun and no device took. It is a `Supply`."""
+
+    def __init__(
+        self,
+        search: Search,
+        workshop: Workshop,
+        log: TrialLog,
+        budget: Budget,
+        kernels_ms: float,
+        say: Callable[[str], None],
+        devices: int = 1,
+    ) -> None:
+        """`kernels_ms` is what all kernels of an inference of the untuned network take."""
+        began, before = time.monotonic(), search.tried
+        self._search = search
+        self._workshop = workshop
+        self._log = log
+        self._kernels_ms = kernels_ms
+        self._say = say
+        self._several = devices > 1
+        self._ahead = Ahead(search, workshop, lambda: budget.left(search.tried - before, began), devices)
+
+    def __enter__(self) -> Dispatcher:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ahead.__exit__(kind, error, trace)
+
+    @property
+    def waited_s(self) -> float:
+        """As `Supply` says."""
+        return self._ahead.waited_s
+
+    @property
+    def over(self) -> bool:
+        """Whether no more candidates come."""
+        return self._ahead.over
+
+    def next(self, timeout_s: float | None = None) -> Ready | None:
+        """As `Supply` says; None also if none was ready in time."""
+        found = self._ahead.next(timeout_s)
+        if found is None:
+            return None
+        (task, seed), built = found
+        best = self._search.standings[task.task].best
+        return Ready(task.task, seed, built, self._workshop.given(task), best.ms if best else None)
+
+    def keep(self, trial: Trial) -> None:
+        """As `Supply` says: it is kept before anything else happens, and told to whoever watches."""
+        self._log.append(trial)
+        self._search.add(trial)
+        self._ahead.done((self._search.standings[trial.task].task, trial.seed))
+        if trial.outcome != THROTTLED:
+            where = f" on {trial.device}" if self._several else ""
+            self._say(told(self._search, trial, self._kernels_ms, where))
+
+
+def told(search: Search, trial: Trial, kernels_ms: float, where: str = "") -> str:
+    """One trial for whoever watches: what it came to, and what the best so far are worth in the network."""
+    standing = search.standings[trial.task]
+    which = f"trial {len(standing.trials)}{where}"
+    came = trial.outcome if trial.ms is None else f"{trial.ms:.3g} ms"
+    best = standing.best
+    known = f" (best {best.ms:.3g} ms, {standing.gain:.3g} times as fast)" if best and best.ms else ""
+    why = f": {trial.message}" if trial.message else ""
+    network = f"{kernels_ms:.4g} -> {search.inference_ms(kernels_ms):.4g} ms"
+    return f"{standing.task.name}: {which}: {came}{why}{known}; {search.tried} tried; the network's kernels {network}"
