@@ -67,7 +67,6 @@ def bisect(
     from harness.cli.verdicts import keep_for_history
     from harness.revisions.bisect.bisection import Bisection
     from harness.revisions.sources import between, revision
-    from harness.revisions.toolchain import RunOptions
     from harness.store import cache_root
 
     case_id, quirks, cache = _the_case(what), what.quirks, cache_root()
@@ -75,7 +74,7 @@ def bisect(
     paths = tuple(only or ())
     line = between(*ends, paths=paths)
     with Screen() as screen:
-        options = RunOptions(what.suite, select_one(device, cache, screen.say), quirks)
+        options = what.on_each_revision(select_one(device, cache, screen.say))
         bisection = Bisection(
             case_id, line, options, _reason(reason), confirming.rules, confirming.most_sessions, cache, paths
         )

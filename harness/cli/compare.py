@@ -122,11 +122,11 @@ def _of_revisions(
     from harness.judge.stats.turns import Arm
     from harness.revisions.compare import RevisionPair
     from harness.revisions.sources import revision
-    from harness.revisions.toolchain import RunOptions, Toolchain
+    from harness.revisions.toolchain import Toolchain
     from harness.run.record import RecordFile
     from harness.store import cache_root
 
-    quirks, cases, cache = what.quirks, what.ids, cache_root()
+    cases, cache = what.ids, cache_root()
     base, head = (revision(word, config, cache) for word in words)
     if base.commit == head.commit:
         raise UsageError(f"{base} and {head} are the same revision", hint="name two that differ")
@@ -139,7 +139,7 @@ def _of_revisions(
             if arm in kept_in:
                 kept_in[arm].append(record)
 
-        options = RunOptions(what.suite, select_one(device, cache, screen.say), quirks)
+        options = what.on_each_revision(select_one(device, cache, screen.say))
         first, second = (Toolchain.of(one, cache, options, screen.say) for one in (base, head))
         result = RevisionPair(first, second, keep).compare(cases, confirming.rules, confirming.most_sessions)
     keep_for_history(confirmed.decisions(result.cases, "compare", base.name, head.name))

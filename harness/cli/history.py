@@ -58,10 +58,14 @@ def run(
     from harness.cli.screen import Screen, out
     from harness.history import runs
     from harness.history.releases import checkout
+    from harness.schedules.database import read
     from harness.store import cache_root
 
     project = runs.load_project(config)
-    cases = load_suite(suite or checkout() / DEFAULT_SUITE).cases if suite or complete else []
+    chosen = load_suite(suite or checkout() / DEFAULT_SUITE) if suite or complete else None
+    cases = chosen.cases if chosen else []
+    if chosen and chosen.schedules:
+        read(chosen.schedules)  # before an hour of installing releases, of which each would say it
     with Screen() as screen, open_device(device, cache_root(), say=screen.say) as opened:
         identity = opened.identity
     options = [part for regex in bench or () for part in ("--bench", regex)]

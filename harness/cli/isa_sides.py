@@ -104,7 +104,7 @@ def _of_cases(glob: str, cases: Sequence[str], source: Source) -> dict[str, Oppo
     from harness.cases.case import Case
     from harness.workbench import Request, build_only
 
-    request = Request.read(source.what.suite, [glob], source.what.quirks)
+    request = Request.read(source.what.suite, [glob], source.what.quirks, schedules=source.what.schedules)
     keys = {one.case: one.artifact for one in build_only(request, source.device, source.screen) if one.artifact}
 
     def shared(one: Case, other: Case) -> int:
@@ -126,12 +126,12 @@ def _of_revision(word: str, cases: Sequence[str], source: Source) -> list[Built]
     from harness.compiler.releases import RELEASES
     from harness.failures import CompileFailure, CompilerCrash, CompileTimeout
     from harness.revisions.sources import revision
-    from harness.revisions.toolchain import RunOptions, Toolchain
+    from harness.revisions.toolchain import Toolchain
     from harness.run.machine_code import Built
     from harness.run.record import Releases
     from harness.store import cache_root
 
-    cache, options = cache_root(), RunOptions(source.what.suite, source.device, source.what.quirks)
+    cache, options = cache_root(), source.what.on_each_revision(source.device)
     toolchain = Toolchain.of(revision(word, source.config, cache), cache, options, source.screen.say)
     kinds = {kind.outcome: kind for kind in (CompilerCrash, CompileTimeout)}
     known = RELEASES.get(word)

@@ -17,6 +17,7 @@ from harness.cli import completion
 if TYPE_CHECKING:
     from harness.cases.request import QuirkPolicy
     from harness.judge.stats.pair import Rules
+    from harness.revisions.toolchain import RunOptions
     from harness.workbench import Request
 
 DEFAULT_DEVICE = "virtual"
@@ -165,6 +166,23 @@ class CaseOptions(SuiteOptions):
         from harness.quirks import policy_of
 
         return policy_of(self.as_shipped, self.with_quirks)
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the cases. Raises UsageError, also for schedules that nobody can read."""
+        from harness.cases.suite import choose, load_suite
+        from harness.schedules.database import read
+
+        suite = load_suite(self.suite)
+        if schedules := self.schedules or suite.schedules:
+            read(schedules)
+        return [case.id for case in choose(suite.model_copy(update={"schedules": schedules}), self.case)]
+
+    def on_each_revision(self, device: str) -> RunOptions:
+        """What every revision of a compiler is to build and run on a device."""
+        from harness.revisions.toolchain import RunOptions
+
+        return RunOptions(self.suite, device, self.quirks, self.schedules)
 
     def request(self, *, quick: bool = False, sustain_s: float = 0.0) -> Request:
         """All of it, read and checked. Raises UsageError, SetupMissing."""

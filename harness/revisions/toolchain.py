@@ -34,13 +34,21 @@ class RunOptions:
     device: str
     """The name of one."""
     quirks: QuirkPolicy = WORKED_AROUND
+    schedules: Path | None = None
+    """File of schedules in place of the one that the suite names."""
+
+    @property
+    def schedules_file(self) -> Path | None:
+        """The file of schedules that holds. Raises UsageError."""
+        return self.schedules or load_suite(self.suite).schedules
 
     @property
     def words(self) -> list[str]:
         """As the command line takes it."""
         shipped = ["--as-shipped"] if self.quirks.as_shipped else []
         quirks = [part for quirk in self.quirks.with_quirks for part in ("--with-quirk", quirk)]
-        return ["--suite", str(self.suite.absolute()), "--device", self.device, *shipped, *quirks]
+        schedules = ["--schedules", str(self.schedules.absolute())] if self.schedules else []
+        return ["--suite", str(self.suite.absolute()), "--device", self.device, *schedules, *shipped, *quirks]
 
 
 @dataclass(frozen=True)

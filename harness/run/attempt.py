@@ -43,7 +43,7 @@ def attempted(plan: Plan, built: Built, run: Run, progress: Progress) -> Recordi
 
             untuned = built[plan.untuned.key]
             schedules = facts_of(artifact, untuned, plan.schedules)
-            recording.scheduled(schedules, complaint_of(schedules, untuned))
+            recording.scheduled(schedules, complaint_of(schedules, untuned, run.made_by.get("tvm", "")))
         answers = _expect(built[plan.oracle.key], Answers)
         _require_support(artifact, run.device.identity)
         _require_room(artifact, run.device.identity)

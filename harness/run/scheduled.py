@@ -25,8 +25,14 @@ def facts_of(artifact: Artifact, untuned: object, sha256: str) -> dict[str, Any]
     return {"sha256": sha256, **told, "changed": changed}
 
 
-def complaint_of(facts: Mapping[str, Any], untuned: object) -> str:
-    """Why a build does not count as one with tuned schedules; empty if it does."""
+def complaint_of(facts: Mapping[str, Any], untuned: object, tvm: str) -> str:
+    """Why a build with the release `tvm` does not count as one with tuned schedules; empty if it does."""
+    complaint = _complaint(facts, untuned)
+    ported = f" (found with TVM {facts['ported_from']}, built with {tvm})" if facts.get("ported_from") else ""
+    return f"{complaint}{ported}" if complaint else ""
+
+
+def _complaint(facts: Mapping[str, Any], untuned: object) -> str:
     took, refused = facts.get("took", ()), facts.get("refused", {})
     if not took and not refused:
         return "the file of schedules has none for this network on this path"

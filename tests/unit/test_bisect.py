@@ -306,6 +306,22 @@ def test_another_file_of_the_model_is_another_question(tmp_path: Path) -> None:
     assert set(bisection.question) == facts | rules
 
 
+def test_other_schedules_are_another_question_of_a_case_that_takes_them(tmp_path: Path) -> None:
+    (tmp_path / "my.toml").write_text('models = ["tiny"]\npaths = ["opencl"]\nschedules = "s.jsonl"\n')
+    line = [Revision(name, name, Source(tmp_path, tmp_path, True)) for name in ("0.25.0.post1", "0.26.0")]
+
+    def keys(content: str, file: Path | None = None) -> list[str]:
+        (file or tmp_path / "s.jsonl").write_text(content)
+        options = RunOptions(tmp_path / "my.toml", "virtual", schedules=file)
+        cases = [f"tiny-opencl-float32-{tuning}" for tuning in ("untuned", "scheduled")]
+        return [key_of(Bisection(case, line, options, None, Rules(), 4, tmp_path).question) for case in cases]
+
+    one, other = keys("one"), keys("other")
+    assert one[0] == other[0]
+    assert one[1] != other[1]
+    assert keys("one", tmp_path / "given.jsonl") == one
+
+
 def test_what_an_earlier_version_kept_is_read(tmp_path: Path) -> None:
     with bisection_store(tmp_path, {}, fresh=False) as known:
         look = {"name": "r1", "state": "bad", "outcome": "wrong-result", "why": "off by 4", "sessions": 1}

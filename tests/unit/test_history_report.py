@@ -106,6 +106,26 @@ def test_a_chart_has_no_latency_where_the_answer_is_wrong_but_a_state(site: Path
     assert (best["x"], best["low"], best["high"]) == ([0, 1, 2], [9.9] * 3, [10.1] * 3)
 
 
+def test_a_series_with_schedules_stands_beside_the_untuned_one_and_names_a_release_that_takes_none(
+    tmp_path: Path,
+) -> None:
+    folder, scheduled = Folder(tmp_path / "results"), WRONG.replace("untuned", "scheduled")
+    for tvm, came in (("0.25.0", 2.0), ("0.26.0", Outcome.INCONCLUSIVE), ("0.27.0", 2.0)):
+        folder.commit({**both(WRONG, 10.0, 10.0), **both(scheduled, came, came)}, tvm=tvm)
+    site = tmp_path / "html"
+    site.mkdir()
+    (site / "graphs.html").touch()
+    write_site(load(folder.path), site, "graphs.html")
+    (chart,) = chart_data(site)["charts"]
+    found = {series["name"]: series for series in chart["series"]}
+    assert found["texture float32 untuned, with workarounds"]["ms"] == [10.0] * 3
+    beside = found["texture float32 scheduled, with workarounds"]
+    assert beside["ms"] == [2.0, None, 2.0]
+    assert list(beside["told"]) == ["1"]
+    (commits,) = chart_data(site)["commits"].values()
+    assert commits[1][2] == "0.26.0"
+
+
 def test_the_charts_have_a_shape_for_every_state(site: Path) -> None:
     shapes = (site / SCRIPT).read_text(encoding="utf-8").partition("const SHAPES = {")[2].partition("};")[0]
     drawn = re.findall(r'^ *"?([a-z?])"?: \[', shapes, re.MULTILINE)

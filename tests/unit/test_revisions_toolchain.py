@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -198,6 +199,14 @@ def test_a_session_asks_for_the_case_as_a_person_would(tmp_path: Path, monkeypat
     assert rest[-7:] == ["--as-shipped", "--with-quirk", "vectorized-alloc", "--case", OTHER, "--case", CASE]
     assert rest[rest.index("--device") + 1] == "abc"
     assert (path, faults) == (str(tmp_path / "snapshot"), "file")
+
+
+def test_a_session_is_given_the_schedules_that_a_person_gave(tmp_path: Path) -> None:
+    made = toolchain(tmp_path, RUNS.format(lost=0))
+    given = dataclasses.replace(made, options=dataclasses.replace(made.options, schedules=Path("s.jsonl")))
+    given.run([CASE])
+    ((_, rest, _, _),) = calls(tmp_path)
+    assert rest[rest.index("--schedules") + 1] == str(Path("s.jsonl").absolute())
 
 
 def test_a_lost_device_is_met_again_in_a_fresh_session(tmp_path: Path) -> None:

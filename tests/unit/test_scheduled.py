@@ -17,6 +17,7 @@ from harness.build.planner import check, plan_case
 from harness.cases.case import Case, Precision, Tuning
 from harness.cases.plan import Job
 from harness.cases.suite import Suite, choose, load_suite
+from harness.cli.options import CaseOptions
 from harness.cli.table import results_table
 from harness.compiler.installed import tvm_version
 from harness.failures import CompileFailure, UsageError
@@ -25,7 +26,7 @@ from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record
 from harness.run.runner import run_case
-from harness.run.scheduled import summary
+from harness.run.scheduled import complaint_of, summary
 from harness.run.tuning import TuningStore
 from harness.schedules.database import Limits, Schedules
 
@@ -162,3 +163,22 @@ def test_the_table_says_how_many_times_as_fast_a_case_is_as_with_tvms_own_schedu
     assert lines[0].endswith("times default")
     assert lines[3].split()[-1] == "3"
     assert "times default" not in results_table([default])
+
+
+def test_revisions_are_compared_by_cases_with_the_schedules_that_were_given(tmp_path: Path) -> None:
+    file = tmp_path / "s.jsonl"
+    suite(tmp_path)
+    what = CaseOptions(tmp_path / "suite.toml", ["*-scheduled"], schedules=file)
+    with pytest.raises(UsageError, match="there is no file of schedules"):
+        _ = what.ids
+    Schedules(ORIGIN, (a_schedule(),)).write(file)
+    assert what.ids == ["tiny-opencl-float32-scheduled"]
+    assert what.on_each_revision("virtual").words[4:] == ["--schedules", str(file)]
+
+
+def test_a_release_under_which_a_file_does_not_apply_is_named() -> None:
+    told = {"took": [], "without": ["conv"], "refused": {}, "ported_from": "0.27.0.post1"}
+    why = (
+        "the file of schedules has none for this network on this path (found with TVM 0.27.0.post1, built with 0.26.0)"
+    )
+    assert complaint_of(told, None, "0.26.0") == why

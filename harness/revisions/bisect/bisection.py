@@ -60,7 +60,9 @@ class Bisection:
     def question(self) -> dict[str, object]:
         """All that decides the answer, but for what is installed. Its words are those of bisections kept before."""
         quirks = self.options.quirks
-        model = model_digest(load_suite(self.options.suite), Case.parse(self.case).model, self.cache)
+        case, file = Case.parse(self.case), self.options.schedules_file
+        model = model_digest(load_suite(self.options.suite), case.model, self.cache)
+        schedules = {"schedules": sha256_of(file)} if file and case.tuning.scheduled else {}
         facts = {"suite": sha256_of(self.options.suite), "device": self.options.device, "model": model}
         policy = {"as_shipped": quirks.as_shipped, "but_for": quirks.with_quirks}
         rules = {"relevant": self.rules.relevant, "floor_ms": self.rules.floor_ms, "most_sessions": self.most_sessions}
@@ -72,6 +74,7 @@ class Bisection:
             **ends,
             "case": self.case,
             "reason": self.reason.value if self.reason else "",
+            **schedules,
             **({"paths": sorted(self.paths)} if self.paths else {}),
         }
 
