@@ -19,6 +19,7 @@ from device_runner.device import Identity, Pulse, Pushed, ShellResult, Steadines
 from device_runner.failures import RigFailure
 from device_runner.hardware import chip_and_board
 from device_runner.rpc_device import RpcDevice
+from device_runner.rpc_server.server import NOT_FOUND
 from device_runner.stability.host_gpu import pulses, source, steadily
 from device_runner.stability.host_gpu.reading import Source
 from device_runner.transport.base import RemoteProcess
@@ -42,8 +43,12 @@ class LocalTransport:
     name: str = "local"
 
     def shell(self, command: Sequence[str], *, timeout_s: float) -> ShellResult:
-        """Run a command to its end."""
-        with self._popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        """Run a command to its end. One that is not here ends as in a shell, with 127."""
+        try:
+            process = self._popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        except FileNotFoundError:
+            return ShellResult(NOT_FOUND, "", f"{command[0]}: not found")
+        with process:
             try:
                 stdout, stderr = process.communicate(timeout=timeout_s)
             except BaseException as error:

@@ -1,11 +1,11 @@
-"""What every device that runs TVM's RPC server has in common."""
+"""What every device has in common whose sessions are processes on a machine: of TVM's RPC server, but for `direct`."""
 
 from __future__ import annotations
 
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,8 +20,8 @@ from device_runner.failures import (
 )
 from device_runner.recovery.rungs import retry
 from device_runner.runtimes.probe import Probe
-from device_runner.session.identification import Described, describe
-from device_runner.session.rpc_session import RpcSession, open_session
+from device_runner.session.identification import Described, ProbedSession, describe
+from device_runner.session.rpc_session import open_session
 from device_runner.transport.space import NEARLY_BYTES, free_bytes, megabytes
 
 if TYPE_CHECKING:
@@ -59,14 +59,13 @@ class RpcDevice(ABC):
         return [retry(self.transport)]
 
     @contextmanager
-    def session(self, toggles: Toggles, *, timeout_s: float) -> Iterator[RpcSession]:
+    def session(self, toggles: Toggles, *, timeout_s: float) -> Iterator[ProbedSession]:
         """A fresh server process with these toggles, connected.
 
         Raises DeviceFull instead of what a program says that found no room on the device.
         """
         try:
-            command = self._command()
-            with open_session(self.transport, command, toggles, timeout_s=timeout_s, probe=self.probe) as session:
+            with self._opened(toggles, timeout_s) as session:
                 yield session
         except (DeviceCrash, KernelBuildFailure, ProgramFailure) as failure:
             free = free_bytes(self.transport, self.transport.root)
@@ -75,6 +74,10 @@ class RpcDevice(ABC):
             message = f"{self.name} has no room for a program to run: {megabytes(free)} in {self.transport.root}"
             hint = "free some space there; of a device of this host that is the disk of ADRENO_BENCH_CACHE"
             raise DeviceFull(message, hint=hint, evidence=f"{failure.message}\n{failure.evidence}") from failure
+
+    def _opened(self, toggles: Toggles, timeout_s: float) -> AbstractContextManager[ProbedSession]:
+        """A fresh server process, and nothing else."""
+        return open_session(self.transport, self._command(), toggles, timeout_s=timeout_s, probe=self.probe)
 
     def _command(self) -> Sequence[str]:
         """What starts TVM's RPC server here."""

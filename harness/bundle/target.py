@@ -108,7 +108,8 @@ def _run(device: DirectDevice, build: Build, work: Path, run_id: str) -> Run:
 def _device(folder: Path, build: Build, root: Path) -> DirectDevice:
     first, *rest = [folder / path for path in build.libraries]
     loader = [folder / build.loader] if build.loader and not _has_loader() else []
-    return DirectDevice(DEVICE, root, [first, *loader, *rest], folder / build.probe if build.probe else None)
+    probe = folder / build.probe if build.probe else None
+    return DirectDevice(DEVICE, root, [first, *loader, *rest], probe, build.runtime)
 
 
 def _has_loader() -> bool:

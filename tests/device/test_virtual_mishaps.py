@@ -13,9 +13,9 @@ from adb_backends import Backend, backend_of
 from waiting import LONG_S, eventually
 
 from device_runner.adb_device import AdbDevice
-from device_runner.device import Loadable
+from device_runner.device import Loadable, Program
 from device_runner.failures import DeviceCrash, DeviceFailure, Failure, LinkFailure, PathFailure
-from device_runner.session.rpc_session import RpcProgram, RpcSession
+from device_runner.session.identification import ProbedSession
 from device_runner.transport.boot import boot_of
 from device_runner.virtual import Chance, Mishap, SlowKernels, VirtualPhone
 from device_runner.virtual.dice import Dice
@@ -29,7 +29,7 @@ def adb(phone: VirtualPhone) -> Backend:
     return backend_of(phone)
 
 
-def failure_of(device: AdbDevice, use: Callable[[RpcSession], object]) -> Failure:
+def failure_of(device: AdbDevice, use: Callable[[ProbedSession], object]) -> Failure:
     """How a session ends in which something is done again and again."""
     with pytest.raises(Failure) as raised, device.session({}, timeout_s=LONG_S) as opened:
         again_and_again(lambda: use(opened))
@@ -41,7 +41,7 @@ def again_and_again(work: Callable[[], object]) -> None:
         work()
 
 
-def ask(session: RpcSession) -> None:
+def ask(session: ProbedSession) -> None:
     session.opencl_names(timeout_s=LONG_S)
 
 
@@ -135,7 +135,7 @@ def test_a_reset_of_the_gpu_fails_its_kernels(
     resets = int(adb.shell(f"cat {NODES}/reset_count"))
     phone.fault(mishaps=(Mishap("reset_gpu", after_s=2.0),), slow_kernels=(SlowKernels(least_s=0.05),))
 
-    def run(program: RpcProgram) -> None:
+    def run(program: Program) -> None:
         program.run([np.zeros((4, 8), "float32")], timeout_s=LONG_S)
 
     with device.session({}, timeout_s=LONG_S) as opened:

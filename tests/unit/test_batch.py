@@ -56,3 +56,8 @@ def test_what_a_command_leaves_behind_holds_nothing_up(run: Run) -> None:
     said = run(HONEST, daemon="sleep 20 >/dev/null 2>&1 & echo started $!; exit 4")
     assert said["daemon"].code == 4
     os.kill(int(said["daemon"].text.split()[1]), 9)
+
+
+def test_a_command_that_is_not_here_ends_as_in_a_shell(tmp_path: Path) -> None:
+    answer = LocalTransport(str(tmp_path)).shell(["no-such-tool", "x"], timeout_s=5)
+    assert (answer.code, answer.stderr) == (127, "no-such-tool: not found")
