@@ -91,15 +91,19 @@ def _case(folder: Path, packed: PackedCase) -> Iterator[str]:
     yield f"entry {Loadable.entry}"
     yield f"host_entry {Loadable.host_entry}"
     yield f"vdevices {packed.artifact.compiled['vdevices']}"
-    budget = Budget(**packed.budget)
-    numbers = {field.name: getattr(budget, field.name) for field in fields(budget) if field.name != "sustain_s"}
-    yield from (f"{name} {value:.17g}" for name, value in {**numbers, **RULES}.items())
+    yield from protocol_of(Budget(**packed.budget))
     answers = folder / "answers" / packed.answers
     for index, array in enumerate(load_arrays(answers / INPUTS)):
         yield f"input {_described(array)} {_plain(folder, answers, f'input{index}', array)}"
     for index, array in enumerate(load_arrays(answers / OUTPUTS)):
         tolerance = tolerance_of(array, packed.relative_tolerance)
         yield f"answer {_described(array)} {tolerance:.17g} {_plain(folder, answers, f'answer{index}', array)}"
+
+
+def protocol_of(budget: Budget) -> Iterator[str]:
+    """The lines that tell the runner how to time a case."""
+    numbers = {field.name: getattr(budget, field.name) for field in fields(budget) if field.name != "sustain_s"}
+    yield from (f"{name} {value:.17g}" for name, value in {**numbers, **RULES}.items())
 
 
 def _described(array: Array) -> str:
