@@ -6,7 +6,7 @@ that it has had, is the most. A task that a trial made ten times as fast falls b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -95,10 +95,23 @@ class Standing:
         return self.task.cost_ms / self.gain
 
 
+Chooser = Callable[[Standing, Set[int]], int]
+"""Which seed of a task is next, and none of those that are pending."""
+
+
+def in_order(standing: Standing, pending: Set[int]) -> int:
+    """The lowest seed that is free: a schedule drawn at random."""
+    seed = 0
+    while seed in standing.trials or seed in pending:
+        seed += 1
+    return seed
+
+
 class Search:
     """All tasks of a network, and what was tried."""
 
-    def __init__(self, tasks: Iterable[Task], trials: Iterable[Trial] = ()) -> None:
+    def __init__(self, tasks: Iterable[Task], trials: Iterable[Trial] = (), choose: Chooser = in_order) -> None:
+        self.choose = choose
         self.standings = {task.task: Standing(task) for task in tasks}
         for trial in trials:
             self.add(trial)
@@ -122,7 +135,7 @@ class Search:
         for _ in range(count if self.standings else 0):
             standing = max(self.standings.values(), key=lambda one: _priority(one, pending[one.task.task]))
             mine = pending[standing.task.task]
-            seed = _lowest_free(standing.trials, mine)
+            seed = self.choose(standing, mine)
             mine.add(seed)
             chosen.append((standing.task, seed))
         return chosen
@@ -135,13 +148,6 @@ class Search:
 
 def _priority(standing: Standing, pending: set[int]) -> float:
     return standing.cost_ms / (1 + len(standing.trials) + len(pending))
-
-
-def _lowest_free(taken: Mapping[int, Trial], pending: set[int]) -> int:
-    seed = 0
-    while seed in taken or seed in pending:
-        seed += 1
-    return seed
 
 
 def commonest(trials: Sequence[Trial]) -> str:
