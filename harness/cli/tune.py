@@ -49,6 +49,7 @@ def tune(
     from harness.tune.tune import Bench
     from harness.tune.tune import tune as look
 
+    cost_model.require()
     request = _tunable(what.request())
     with Screen() as screen:
         names = select(device or [DEFAULT_DEVICE], request.cache, screen.say)

@@ -118,7 +118,6 @@ def tune(bench: Bench, budget: Budget, out: Path, cost_model: CostModel = CostMo
 
     Raises what building the untuned network and the devices raise; what was tried until then is kept.
     """
-    cost_model.require()
     identity = bench.devices.identity
     opened(out, identity).write(out)  # what cannot be written is told before the search, not after it
     return [_tune(plan, bench, budget, out, cost_model) for plan in bench.request.plans(identity)]
