@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -53,11 +54,13 @@ def run(
     A new driver or ROM is another identity and starts new series. The next run measures again only those cases
     that found no device.
     """
+    from device_runner.failures import Failure
     from device_runner.registry import open_device
     from harness.cases.suite import load_suite
     from harness.cli.screen import Screen, out
     from harness.history import runs
     from harness.history.releases import checkout
+    from harness.profile.peaks import peaks_of
     from harness.schedules.database import read
     from harness.store import cache_root
 
@@ -68,6 +71,8 @@ def run(
         read(chosen.schedules)  # before an hour of installing releases, of which each would say it
     with Screen() as screen, open_device(device, cache_root(), say=screen.say) as opened:
         identity = opened.identity
+        with suppress(Failure):  # without them, kernels have their times and no roofline
+            peaks_of(opened, cache_root(), screen.say)
     options = [part for regex in bench or () for part in ("--bench", regex)]
     everywhere = [case.id for case in cases] if complete else []
     request = runs.HistoryRequest(device, suite, commits, record_samples, skip_existing, everywhere, options)

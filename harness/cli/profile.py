@@ -81,4 +81,4 @@ def _watched(request: Request, device: str, repeat: int) -> list[Watched]:
     from harness.workbench import open_workbench
 
     with Screen() as screen, open_workbench(request, request.one_device(device, screen), screen) as bench:
-        return watch(bench, repeat, peaks_of(bench, screen), screen)
+        return watch(bench, repeat, peaks_of(bench.device, request.cache, screen.say), screen)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -24,6 +25,8 @@ from harness.cases.plan import unsupported
 from harness.cases.request import QuirkPolicy
 from harness.cases.suite import Suite, load_suite
 from harness.history import environment
+from harness.profile.beside import Watcher
+from harness.profile.kept import append, beside
 from harness.run.context import Origin
 from harness.run.progress import Noted, Progress, Silent
 from harness.run.record import Record, RecordFile
@@ -84,11 +87,15 @@ def _measured(request: Request) -> Record:
         _require_support(request)
         with open_workbench(request, name, _told(request, name)) as bench:
             _require_expected(bench.device)
-            (record,) = run_suite(bench.plans, bench.run, bench.builder, progress=_told(request, bench.device.name))
+            run = replace(bench.run, watch=(watcher := Watcher()))
+            (record,) = run_suite(bench.plans, run, bench.builder, progress=_told(request, bench.device.name))
+            profile = watcher.profile(record, run.origin, request.cache)
     except Failure as failure:
-        record = _without_device(request, name, failure)
+        record, profile = _without_device(request, name, failure), None
     if file := _records():
         file.append(record)
+        if profile:
+            append(beside(file.path), profile)
     return record
 
 

@@ -39,6 +39,12 @@ class Group:
         """How much longer it takes here."""
         return self.mine_ms - self.other_ms
 
+    @property
+    def same_source(self) -> bool | None:
+        """Whether both sides run the same kernels; None if one side has none, or the source of one is not known."""
+        mine, other = ({operator.source for operator in side} for side in (self.mine, self.other))
+        return mine == other if mine and other and "" not in mine | other else None
+
 
 def by_kind(profile: Profile) -> list[tuple[str, list[Operator]]]:
     """The operators of a profile, those of one kind together with what they are called; the longest first."""
@@ -90,6 +96,8 @@ def _reasons(group: Group, mine: Profile, other: Profile) -> Iterator[str]:
         yield f"only {there} has it by itself"
         return
     worst, best = (max(side, key=lambda operator: operator.ms) for side in (slow, fast))
+    if group.same_source:
+        yield "the kernels' source is the same"
     if worst.redone > MUCH_REDONE * best.redone:
         yield (
             f"the slower kernel's loops go {worst.redone:.1f} times over the operations that are needed "

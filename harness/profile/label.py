@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from typing import NamedTuple
 
@@ -21,10 +22,14 @@ class Kind(NamedTuple):
     writes: int
 
 
-def operators_in(function: str) -> list[str]:
-    """The operators that were fused into a function, by TVM's names, without TVM's numbers."""
+@functools.lru_cache(1 << 12)
+def operators_in(function: str) -> tuple[str, ...]:
+    """The operators that were fused into a function, by TVM's names, without TVM's numbers.
+
+    A history asks a hundred thousand times, of some hundred functions.
+    """
     words = (_NUMBER.sub(r"\1", word) for word in function.split("_"))
-    return [word for word in words if word not in _NO_OPERATOR] or [function]
+    return tuple(word for word in words if word not in _NO_OPERATOR) or (function,)
 
 
 def kind_of(function: str, work: Work | None) -> Kind:

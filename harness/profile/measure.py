@@ -8,7 +8,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from device_runner.failures import Failure, Unsupported
-from harness.build.artifact import INPUTS, OUTPUTS, Answers, Artifact
+from harness.build.artifact import INPUTS, KERNELS, OUTPUTS, Answers, Artifact
 from harness.build.oracle import load_arrays
 from harness.compiler.installed import tvm_version
 from harness.compiler.work import Work
@@ -21,7 +21,7 @@ from harness.run.progress import RunStep
 if TYPE_CHECKING:
     from device_runner.device import Launch, Program
     from harness.cases.plan import Plan
-    from harness.run.context import Built
+    from harness.run.context import Built, Origin
     from harness.run.progress import Progress
     from harness.workbench import Workbench
 
@@ -67,7 +67,8 @@ def _watch(plan: Plan, built: Built, bench: Workbench, repeat: int, peaks: Peaks
         progress.step(plan.case.id, RunStep.SAMPLING)
         inferences, wall_ms = _times(program, repeat, timeout_s)
         enqueued = enqueue(program, plan.budget, wall_ms)
-    return Watched(_profile(plan, artifact, bench, inferences, wall_ms, peaks, enqueued), inferences)
+    profile = profile_of(plan, artifact, run.origin, inferences, wall_ms, peaks, enqueued)
+    return Watched(profile, inferences)
 
 
 def _times(program: Program, repeat: int, timeout_s: float) -> tuple[list[list[Launch]], float]:
@@ -76,25 +77,28 @@ def _times(program: Program, repeat: int, timeout_s: float) -> tuple[list[list[L
     return program.launches(repeat, timeout_s=timeout_s), wall_ms
 
 
-def _profile(
+def profile_of(
     plan: Plan,
     artifact: Artifact,
-    bench: Workbench,
+    origin: Origin,
     inferences: Sequence[Sequence[Launch]],
     wall_ms: float,
     peaks: Peaks,
-    enqueued: Enqueued | None,
+    enqueued: Enqueued | None = None,
 ) -> Profile:
+    """The profile of a case whose inferences were watched. Raises UsageError if they launch nothing."""
     if not any(inferences):
         raise UsageError(f"{plan.case.id} launches no kernels", hint="where CLML took all of it, there are none to see")
-    operators = operators_of(inferences, [Work(**one) for one in artifact.compiled.work or ()])
-    identity = bench.device.identity
+    work = [Work(**one) for one in artifact.compiled.work or ()]
+    operators = operators_of(inferences, work, _source(artifact))
+    identity = origin.identity
     return Profile(
         case=plan.case.id,
         identity_key=identity.key,
         gpu=identity.gpu or identity.serial,
         tvm=tvm_version(),
         artifact=artifact.key,
+        as_shipped=origin.as_shipped,
         operators=operators,
         kernels_ms=median(sum((launch.end_ns - launch.start_ns) / 1e6 for launch in one) for one in inferences),
         span_ms=median(map(span_ms, inferences)),
@@ -104,3 +108,9 @@ def _profile(
         batched_ms=tuple(enqueued.batched_ms) if enqueued else (),
         synced_ms=tuple(enqueued.synced_ms) if enqueued else (),
     )
+
+
+def _source(artifact: Artifact) -> str:
+    """All that the device compiles; empty in what was built before this was kept."""
+    file = artifact.loadable.library.with_name(KERNELS)
+    return file.read_text(encoding="utf-8") if file.exists() else ""

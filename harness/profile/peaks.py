@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,8 +13,6 @@ from harness.profile.profile import Peaks
 
 if TYPE_CHECKING:
     from device_runner.device import Device
-    from harness.run.progress import Progress
-    from harness.workbench import Workbench
 
 FOLDER = "peaks"
 TIMEOUT_S = 120.0
@@ -22,13 +20,19 @@ _UNITS = {"copy_bytes_s": "copy_gb_s", "image_bytes_s": "image_gb_s"}
 _UNITS |= {"float32_flop_s": "float32_gflop_s", "float16_flop_s": "float16_gflop_s"}
 
 
-def peaks_of(bench: Workbench, progress: Progress) -> Peaks:
-    """The peaks of the device that the workbench holds. Raises what a session raises."""
-    file = _file(bench.request.cache, bench.device.identity.key)
+def peaks_of(device: Device, cache: Path, say: Callable[[str], None]) -> Peaks:
+    """The peaks of a device that we hold. Raises what a session raises."""
+    if known := known_peaks(cache, device.identity.key):
+        return known
+    say("measuring what this device can do at best, once")
+    return keep_peaks(cache, device.identity.key, measured(device))
+
+
+def known_peaks(cache: Path, identity_key: str) -> Peaks | None:
+    """What was measured of an identity before; None if nothing was."""
     with suppress(OSError, ValueError):
-        return Peaks.model_validate_json(file.read_bytes())
-    progress.say("measuring what this device can do at best, once")
-    return keep_peaks(bench.request.cache, bench.device.identity.key, measured(bench.device))
+        return Peaks.model_validate_json(_file(cache, identity_key).read_bytes())
+    return None
 
 
 def measured(device: Device) -> Mapping[str, float]:

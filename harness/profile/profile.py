@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from harness.compiler.work import Work
 from harness.failures import UsageError
+from harness.profile.source import hash_of, hashes_of
 
 if TYPE_CHECKING:
     from device_runner.device import Launch
@@ -36,6 +37,8 @@ class Operator(BaseModel):
     """Of its launch with the most work-items."""
     work: Work | None = None
     """Of one call; None if the compiler told nothing of such a function."""
+    source: str = ""
+    """Hash of its kernels' source (`harness.profile.source`); empty in what was written before this was noted."""
 
     @property
     def flops(self) -> int | None:
@@ -79,6 +82,8 @@ class Profile(BaseModel):
     gpu: str
     tvm: str
     artifact: str
+    as_shipped: bool = False
+    """Whether only the essential quirks were worked around."""
     operators: tuple[Operator, ...]
     """The longest first."""
     kernels_ms: float
@@ -122,25 +127,39 @@ def function_of(kernel: str) -> str:
     return _KERNEL.sub("", kernel)
 
 
-def operators_of(inferences: Sequence[Sequence[Launch]], work: Sequence[Work]) -> tuple[Operator, ...]:
-    """The operators of inferences that launch the same kernels in the same order, the longest first."""
+def operators_of(
+    inferences: Sequence[Sequence[Launch]], work: Sequence[Work], source: str = ""
+) -> tuple[Operator, ...]:
+    """The operators of inferences that launch the same kernels in the same order, the longest first.
+
+    `source` is all that the device compiles, if it is known.
+    """
     known = {one.function: one for one in work}
+    hashes = hashes_of(source)
     places: dict[str, list[int]] = {}
     for place, launch in enumerate(inferences[0]):
         places.setdefault(function_of(launch.kernel), []).append(place)
-    found = [_operator(name, mine, inferences, known.get(name)) for name, mine in places.items()]
+    found = [_operator(name, mine, inferences, known.get(name), hashes) for name, mine in places.items()]
     return tuple(sorted(found, key=lambda operator: -operator.ms))
 
 
-def _operator(name: str, places: list[int], inferences: Sequence[Sequence[Launch]], work: Work | None) -> Operator:
+def _operator(
+    name: str,
+    places: list[int],
+    inferences: Sequence[Sequence[Launch]],
+    work: Work | None,
+    hashes: Mapping[str, str],
+) -> Operator:
     mine = [inferences[0][place] for place in places]
+    kernels = tuple(dict.fromkeys(launch.kernel for launch in mine))
     return Operator(
         function=name,
-        kernels=tuple(dict.fromkeys(launch.kernel for launch in mine)),
+        kernels=kernels,
         launches=len(mine),
         ms=median(sum(map(ms_of, (one[place] for place in places))) for one in inferences),
         threads=max(x * y * z for x, y, z in (launch.threads for launch in mine)),
         work=work,
+        source=hash_of(kernels, hashes),
     )
 
 

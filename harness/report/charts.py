@@ -48,13 +48,13 @@ class Chart:
         return PLOT_PX + ROW_PX * len(self.series)
 
 
-def write_scripts(folder: Path) -> None:
-    """Put the scripts beside the pages; packed, plotly's has two fifths of its length."""
+def write_scripts(folder: Path, names: Iterable[str]) -> None:
+    """Put the scripts of these names, and plotly's, beside the pages; packed, that has two fifths of its length."""
     from plotly.offline import get_plotlyjs
 
     packed = base64.b64encode(gzip.compress(get_plotlyjs().encode(), mtime=0)).decode()
     (folder / PLOTLY).write_text(_template(PLOTLY).replace("GZIPPED", packed), encoding="utf-8")
-    for name in (SCRIPT, FILTER):
+    for name in names:
         (folder / name).write_text(_template(name), encoding="utf-8")
 
 

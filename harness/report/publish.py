@@ -43,7 +43,7 @@ def publish(project: Project) -> Published:
     history = load(project.results, _order(project.html), CONFIRMED)
     _make_room(project.html)
     codes = load_codes(project.results, history.commits)
-    pages = write_site(history, project.html, GRAPHS, codes)
+    pages = write_site(history, project.html, GRAPHS, codes, project.results)
     return Published(project.html / "index.html", pages, history.skipped)
 
 

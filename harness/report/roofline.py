@@ -16,7 +16,7 @@ from device_runner.failures import SetupMissing
 from device_runner.files import write_whole
 from harness.failures import UsageError
 from harness.profile.against import by_kind
-from harness.profile.profile import Peaks, Profile
+from harness.profile.profile import Operator, Peaks, Profile
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,6 +58,27 @@ def roof_gflop_s(peaks: Peaks, intensity: float) -> float | None:
     if not peaks.copy_gb_s or not peaks.float32_gflop_s:
         return None
     return min(peaks.float32_gflop_s, intensity * peaks.copy_gb_s)
+
+
+class Bound(NamedTuple):
+    """How near operators are to the best that their device can do."""
+
+    share: float
+    of: str
+    """What limits them there: `GB/s` or `GFLOP/s`."""
+
+
+def bound_of(operators: Sequence[Operator], peaks: Peaks) -> Bound | None:
+    """Their rate as a share of the roof above them; None if that or what they need is not known."""
+    ms, moved = sum(one.ms for one in operators), [one.bytes for one in operators]
+    flops = [one.flops or 0 for one in operators]
+    if not ms or not peaks.copy_gb_s or not peaks.float32_gflop_s:
+        return None
+    known = [count for count in moved if count]
+    if len(known) < len(moved):
+        return None
+    memory, arithmetic = sum(known) / ms / 1e6 / peaks.copy_gb_s, sum(flops) / ms / 1e6 / peaks.float32_gflop_s
+    return Bound(memory, "GB/s") if memory > arithmetic else Bound(arithmetic, "GFLOP/s")
 
 
 def draw(profiles: Sequence[Profile], file: Path) -> None:

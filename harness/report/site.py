@@ -15,11 +15,15 @@ from markupsafe import Markup
 
 from harness.history.code_results import Codes, CodeState
 from harness.history.events import WORST_FIRST, CaseState, Event, change, events, recent, state_of, too_short, vanished
+from harness.history.kernel_times import key_of, load_kernels
 from harness.history.measured import WITH_WORKAROUNDS
 from harness.history.results import LATENCY, History, Point, Series
 from harness.judge.verdict import Verdict
 from harness.report import words
 from harness.report.charts import FILTER, PLOTLY, SCRIPT, anchor, charts, data, write_scripts
+from harness.report.kernel_charts import SCRIPT as KERNEL_SCRIPT
+from harness.report.kernel_charts import drawings
+from harness.report.kernel_pages import comparison_of, comparisons, file_of, pages_of
 from harness.report.points import POINTS, write_points
 from harness.report.sparkline import sparkline
 
@@ -27,6 +31,7 @@ PAGES = {
     "index.html": ("front.html.j2", "Newest state"),
     "moved.html": ("moved.html.j2", "What moved"),
     "charts.html": ("charts.html.j2", "Charts"),
+    "kernels.html": ("kernels.html.j2", "Kernels"),
     "coverage.html": ("coverage.html.j2", "Coverage"),
     "installed.html": ("installed.html.j2", "Installed"),
 }
@@ -85,8 +90,13 @@ class Installation:
     quirks: list[str]
 
 
-def write_site(history: History, folder: Path, graphs: str, codes: Codes = MappingProxyType({})) -> int:
-    """Write all pages and return how many. `graphs` is the name of asv's own page."""
+def write_site(
+    history: History, folder: Path, graphs: str, codes: Codes = MappingProxyType({}), results: Path | None = None
+) -> int:
+    """Write all pages and return how many. `graphs` is the name of asv's own page.
+
+    Of cases whose kernels were watched, the profiles are read from `results`.
+    """
     environment = Environment(
         loader=PackageLoader("harness.report"),
         autoescape=True,
@@ -99,6 +109,9 @@ def write_site(history: History, folder: Path, graphs: str, codes: Codes = Mappi
     )
     environment.globals["codes"] = lambda series: _codes(codes, series)
     moved = events(history)
+    kernels = load_kernels(results, history, moved) if results else {}
+    environment.globals["kernels_of"] = lambda series: file_of(key_of(series)) if key_of(series) in kernels else ""
+    environment.globals["between"] = lambda event: comparison_of(event, kernels.get(key_of(event.series)))
     facts = {
         "pages": {name: title for name, (_, title) in PAGES.items()},
         "graphs": graphs,
@@ -115,13 +128,20 @@ def write_site(history: History, folder: Path, graphs: str, codes: Codes = Mappi
         "script": SCRIPT,
         "filter": FILTER,
         "points": POINTS,
+        "kernel_pages": (watched := pages_of(kernels)),
+        "kernel_script": KERNEL_SCRIPT,
     }
-    write_scripts(folder)
+    write_scripts(folder, [SCRIPT, FILTER, KERNEL_SCRIPT])
     write_points(history, folder)
     for name, (template, title) in PAGES.items():
         text = environment.get_template(template).render(page=name, title=title, **facts)
         (folder / name).write_text(text, encoding="utf-8")
-    return len(PAGES)
+    of_case = environment.get_template("case_kernels.html.j2")
+    for one in watched:
+        drawn_of = {"one": one, "comparisons": comparisons(one, moved), **drawings(one.kernels)}
+        text = of_case.render(page=one.file, title=one.series.case.id, **{**facts, **drawn_of})
+        (folder / one.file).write_text(text, encoding="utf-8")
+    return len(PAGES) + len(watched)
 
 
 def _states(tables: Iterable[Table]) -> dict[CaseState, int]:

@@ -71,6 +71,8 @@ def attempted(plan: Plan, built: Built, run: Run, progress: Progress) -> Recordi
                     times, steadiness = run.device.steadily(lambda: _times(program, session, plan, kernel, run), limits)
                     recording.measured(*times, steadiness)
                     recording.enqueued(_enqueued(program, plan, times[0]))
+                    if run.watch:
+                        run.watch(program, plan, artifact, times[0])
                 else:
                     recording.sustained(_sustained(program, plan, run, recording.collected, progress))
     return recording

@@ -10,7 +10,7 @@ from device_runner.device import Device, Identity, Permission, Program, Rung
 from device_runner.failures import Failure
 from device_runner.recovery import Recovery
 from harness.build.artifact import Answers, Artifact
-from harness.cases.plan import Budget
+from harness.cases.plan import Budget, Plan
 from harness.compiler.installed import harness_version, versions
 from harness.run.timing import Timing, measure
 from harness.run.tuning import TuningStore
@@ -57,6 +57,8 @@ class Run:
     id: str = field(default_factory=new_id)
     measure: Callable[[Program, Budget], Timing] = measure
     """What times a program that is right; another one where that was done elsewhere already."""
+    watch: Callable[[Program, Plan, Artifact, Timing], None] | None = None
+    """What else is done with a program that is right and was timed, last in its session. It must not raise."""
     made_by: Mapping[str, str] = field(default_factory=made_here)
     """What compiled and packed what is run: what is installed here, unless it came from elsewhere."""
     recovery: Recovery = field(default_factory=Recovery)

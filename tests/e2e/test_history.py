@@ -16,6 +16,7 @@ from shared_runtimes import link_runtimes
 from waiting import LONG_S
 
 from harness.history.releases import checkout
+from harness.profile.kept import read
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 
@@ -105,6 +106,20 @@ def test_asv_show_says_why_a_case_failed(home: Path, published: Path) -> None:
         home, sys.executable, "-m", "asv", "--config", str(published / "asv.conf.json"), "show", "0.27.0.post1"
     )
     assert "plain-texture-float32-untuned as-shipped: wrong-result: " in shown.stdout, shown.stderr
+
+
+@pytest.mark.timeout(3600)
+def test_the_kernels_of_each_right_case_are_on_a_page_of_their_own(published: Path) -> None:
+    files = list((published / "results").glob("*/*.kernels.gz"))
+    profiles = [profile for file in files for profile in read(file, lambda _: True)]
+    assert [profile.as_shipped for profile in profiles].count(False) == len(files) == len(RELEASES)
+    assert all(operator.source and operator.work for profile in profiles for operator in profile.operators)
+    assert profiles[0].peaks.copy_gb_s
+    index = (published / "html" / "kernels.html").read_text(encoding="utf-8")
+    pages = re.findall(r'href="(kernels-\w+\.html)"', index)
+    told = "".join((published / "html" / page).read_text(encoding="utf-8") for page in pages)
+    assert 'data-name="Operator">conv2d' in told
+    assert "Another build." in told
 
 
 @pytest.mark.timeout(3600)

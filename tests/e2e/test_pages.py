@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
@@ -11,9 +12,13 @@ import pytest
 
 from benchmarks.browser import NAMES, PROGRAM, Page, browser
 from benchmarks.synthetic_history import history
+from harness.compiler.work import Work
 from harness.history.results import load
+from harness.profile.kept import append, beside
+from harness.profile.profile import Operator, Peaks, Profile
 from harness.report.charts import PLOTLY, SCRIPT
 from harness.report.site import PAGES, write_site
+from harness.run.record import Record, RecordFile
 
 pytestmark = pytest.mark.skipif(not PROGRAM, reason=f"no browser: apt-get install {NAMES[1]} (or {NAMES[0]})")
 
@@ -47,6 +52,33 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("kept")
     write_site(load(ROOT / "docs" / "example" / "results"), folder, "graphs.html")
     return folder
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a case of the same history, had its kernels been watched."""
+    root = tmp_path_factory.mktemp("watched")
+    results = shutil.copytree(ROOT / "docs" / "example" / "results", root / "results")
+    for number, file in enumerate(results.glob("*/*.jsonl")):
+        for record in RecordFile(file).load().records:
+            append(beside(file), a_profile(record, number))
+    write_site(load(results), root, "graphs.html", results=results)
+    return next(root.glob("kernels-*.html"))
+
+
+def a_profile(record: Record, number: int) -> Profile:
+    """Some operators with names as long as they come, one of which is a little slower at each commit."""
+    operators = []
+    for place in range(9):
+        function, size = f"fused_conv2d{place}_subtract4_divide4_multiply4_add11", 4 << place
+        work = Work(function, [[1, size, 7, 7], [size, 512, 3, 3], [1, size, 7, 7]], 10**6, 10 ** (5 + place % 4), None)
+        ms = 1.0 + place + number * (place == 3)
+        operators.append(Operator(function=function, kernels=("k",), launches=1, ms=ms, threads=1, work=work))
+    known = {"case": record.case, "artifact": record.artifact, "as_shipped": record.as_shipped, "tvm": record.tvm}
+    total = sum(one.ms for one in operators)
+    numbers = {"kernels_ms": total, "span_ms": total, "wall_ms": total}
+    peaks = Peaks(copy_gb_s=10, float32_gflop_s=100)
+    return Profile(**known, identity_key="k", gpu="G", operators=tuple(operators), peaks=peaks, **numbers)
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +152,16 @@ def test_the_names_of_series_cover_no_tick_and_no_text_leaves_its_chart(
     assert [(a[0], b[0]) for a, b in combinations(names + ticks, 2) if meet(a, b)] == []
     ((_, *room),) = boxes(page, "document", '[data-chart="0"]')
     assert [box[0] for box in names + ticks if box[1] < room[0] or box[3] > room[2] or box[4] > room[3]] == []
+
+
+@WIDTHS
+def test_the_kernels_of_a_case_are_drawn_and_fit_the_window(page: Page, watched: Path, width_px: int) -> None:
+    show(page, watched, width_px)
+    for name in ("times", "roofline"):
+        page.wait_for(f"document.getElementById('{name}').querySelector('.xtick') !== null")
+    keep_picture(page, "kernels-of-a-case", width_px)
+    assert page.ask("document.scrollingElement.scrollWidth") <= width_px
+    assert page.ask("document.querySelectorAll('#times .trace.scatter').length") == 7  # and the rest as one line
 
 
 def test_a_page_of_2000_commits_is_small_and_draws_what_is_looked_at(page: Page, long: Path) -> None:

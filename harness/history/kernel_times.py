@@ -1,0 +1,153 @@
+"""What the kernels of each case took over the commits of a history, from the profiles kept beside its records."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from sys import intern
+
+from pydantic import ValidationError
+
+from harness.history.events import Event
+from harness.history.results import History, Point, Series, state_of_quirks
+from harness.profile.against import by_kind
+from harness.profile.kept import ENDING, Head, read
+from harness.profile.profile import Profile
+from harness.run.outcome import Outcome
+
+NEWEST = 40
+"""Commits whose kernels are read; of those before, the two sides of each step."""
+COMPARED = 2
+"""Newest profiles of a series that are kept whole."""
+
+
+@dataclass
+class CaseKernels:
+    """One series, as far as its kernels were watched."""
+
+    series: Series
+    times_ms: dict[str, dict[str, float]] = field(default_factory=dict)
+    """By commit, in order: what each kind of operator took, by its name."""
+    profiles: dict[str, Profile] = field(default_factory=dict)
+    """By commit, in order: of the newest ones, and of both sides of each step and of the last change of the build."""
+    rebuilt: tuple[str, str] | None = None
+    """The last two neighbouring commits with kernel times whose builds differ; None if none do lately."""
+
+    def point(self, commit: str) -> Point:
+        """The point of a commit."""
+        return next(point for point in self.series.points if point.commit == commit)
+
+    @property
+    def newest(self) -> tuple[Point, Profile]:
+        """The newest commit that has any, which need not be the history's newest."""
+        commit, profile = list(self.profiles.items())[-1]
+        return self.point(commit), profile
+
+
+Key = tuple[str, str, str]
+"""Machine, case and state of quirks."""
+Kernels = Mapping[Key, CaseKernels]
+
+
+def key_of(series: Series) -> Key:
+    """Under which a series' kernels are."""
+    return series.machine, series.case.id, series.quirks
+
+
+def load_kernels(results: Path, history: History, moved: Sequence[Event]) -> Kernels:
+    """The kernels of each series that has any. Files that cannot be read are added to what the history skipped."""
+    found = {key_of(series): CaseKernels(series) for series in history.series}
+    for machine, commits in history.commits.items():
+        folder = results / machine
+        if any(folder.glob(f"*{ENDING}")):
+            _load(folder, commits, found, _sides(machine, moved), history.skipped)
+    return {key: kernels for key, kernels in found.items() if kernels.profiles}
+
+
+def _sides(machine: str, moved: Sequence[Event]) -> dict[str, set[Key]]:
+    """The commits on either side of a step, with the series that made it."""
+    found: dict[str, set[Key]] = {}
+    for event in moved:
+        if event.step and event.series.machine == machine:
+            for point in (event.before, event.after):
+                found.setdefault(point.commit, set()).add(key_of(event.series))
+    return found
+
+
+def _load(
+    folder: Path,
+    commits: Sequence[str],
+    found: Mapping[Key, CaseKernels],
+    sides: Mapping[str, Collection[Key]],
+    skipped: list[str],
+) -> None:
+    """Read the commits of one machine, the newest first, so that it is known which profiles are to be kept whole."""
+    machine = folder.name
+    read_in = {*commits[-NEWEST:], *sides}
+    points = _points(machine, found, read_in)
+    newer: dict[Key, tuple[str, Profile]] = {}
+    for commit in (one for one in reversed(commits) if one in read_in):
+        for key, profile in _profiles(folder, commit, points.get(commit, {}), skipped).items():
+            if commit in commits[-NEWEST:]:
+                _add(found[key], commit, profile, newer.get(key))
+                newer[key] = commit, profile
+            if key in sides.get(commit, ()):
+                found[key].profiles[commit] = profile
+    for kernels in found.values():
+        if kernels.series.machine == machine:
+            kernels.times_ms = dict(reversed(kernels.times_ms.items()))
+            kernels.profiles = dict(reversed(kernels.profiles.items()))
+
+
+def _add(kernels: CaseKernels, commit: str, profile: Profile, newer: tuple[str, Profile] | None) -> None:
+    """Add one of the newest commits; `newer` is what was added before."""
+    kernels.times_ms[commit] = _times_ms(profile)
+    if newer and not kernels.rebuilt and newer[1].artifact != profile.artifact:
+        kernels.rebuilt = commit, newer[0]
+        kernels.profiles.update([newer, (commit, profile)])
+    if len(kernels.profiles) < COMPARED:
+        kernels.profiles[commit] = profile
+
+
+def _points(machine: str, found: Mapping[Key, CaseKernels], commits: Collection[str]) -> dict[str, dict[Key, Point]]:
+    """The points with a latency, by commit and series."""
+    points: dict[str, dict[Key, Point]] = {}
+    for key, kernels in found.items():
+        if key[0] == machine:
+            for point in kernels.series.points:
+                if point.commit in commits and point.outcome is Outcome.OK and point.artifact:
+                    points.setdefault(point.commit, {})[key] = point
+    return points
+
+
+def _profiles(folder: Path, commit: str, points: Mapping[Key, Point], skipped: list[str]) -> dict[Key, Profile]:
+    """The last profile of each of these points: of the same build, whose answer was right."""
+
+    def key(one: Head | Profile) -> Key:
+        return folder.name, one.case, state_of_quirks(as_shipped=one.as_shipped)
+
+    def wanted(head: Head) -> bool:
+        point = points.get(key(head))
+        return point is not None and point.artifact == head.artifact
+
+    found: dict[Key, Profile] = {}
+    for file in sorted(folder.glob(f"{glob.escape(commit[:8])}-*{ENDING}")):
+        try:
+            found.update((key(profile), profile) for profile in read(file, wanted))
+        except (OSError, ValueError) as error:
+            skipped.append(f"{file}: {_said(error)}")
+    return found
+
+
+def _said(error: Exception) -> str:
+    """One line of it: pydantic writes several."""
+    return "no profile" if isinstance(error, ValidationError) else str(error).partition("\n")[0]
+
+
+def _times_ms(profile: Profile) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for label, alike in by_kind(profile):
+        found[intern(label)] = found.get(label, 0.0) + sum(operator.ms for operator in alike)
+    return found
