@@ -127,6 +127,8 @@ def summary(
     from harness.cli.screen import out, out_json, out_whole
     from harness.failures import UsageError
     from harness.history.code_results import load_codes
+    from harness.history.events import events
+    from harness.history.kernel_times import load_kernels
     from harness.history.results import load
     from harness.history.runs import load_project
     from harness.judge.confirmed import FILE as CONFIRMED
@@ -140,7 +142,8 @@ def summary(
     if as_json:
         out_json(facts(found, codes))
     else:
-        (out_whole if markdown else out)("\n".join(lines(found, markdown=markdown, codes=codes)))
+        kernels = load_kernels(results, found, events(found), only_moved=True)
+        (out_whole if markdown else out)("\n".join(lines(found, markdown=markdown, codes=codes, kernels=kernels)))
     if not found.series:
         raise typer.Exit(ExitCode.NOTHING_MEASURED)
     _name_skipped(found.skipped)

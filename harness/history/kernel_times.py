@@ -56,13 +56,17 @@ def key_of(series: Series) -> Key:
     return series.machine, series.case.id, series.quirks
 
 
-def load_kernels(results: Path, history: History, moved: Sequence[Event]) -> Kernels:
-    """The kernels of each series that has any. Files that cannot be read are added to what the history skipped."""
+def load_kernels(results: Path, history: History, moved: Sequence[Event], *, only_moved: bool = False) -> Kernels:
+    """The kernels of each series that has any; with `only_moved`, of the commits on either side of a step alone.
+
+    Files that cannot be read are added to what the history skipped.
+    """
     found = {key_of(series): CaseKernels(series) for series in history.series}
     for machine, commits in history.commits.items():
         folder = results / machine
         if any(folder.glob(f"*{ENDING}")):
-            _load(folder, commits, found, _sides(machine, moved), history.skipped)
+            recent = [] if only_moved else commits[-NEWEST:]
+            _load(folder, commits, recent, found, _sides(machine, moved), history.skipped)
     return {key: kernels for key, kernels in found.items() if kernels.profiles}
 
 
@@ -79,26 +83,26 @@ def _sides(machine: str, moved: Sequence[Event]) -> dict[str, set[Key]]:
 def _load(
     folder: Path,
     commits: Sequence[str],
+    recent: Collection[str],
     found: Mapping[Key, CaseKernels],
     sides: Mapping[str, Collection[Key]],
     skipped: list[str],
 ) -> None:
     """Read the commits of one machine, the newest first, so that it is known which profiles are to be kept whole."""
-    machine = folder.name
-    read_in = {*commits[-NEWEST:], *sides}
-    points = _points(machine, found, read_in)
+    points = _points(folder.name, found, {*recent, *sides})
     newer: dict[Key, tuple[str, Profile]] = {}
-    for commit in (one for one in reversed(commits) if one in read_in):
-        for key, profile in _profiles(folder, commit, points.get(commit, {}), skipped).items():
-            if commit in commits[-NEWEST:]:
+    for commit in (one for one in reversed(commits) if one in points):
+        named, here = sides.get(commit, ()), points[commit]
+        wanted = here if commit in recent else {key: here[key] for key in named if key in here}
+        for key, profile in _profiles(folder, commit, wanted, skipped).items():
+            if commit in recent:
                 _add(found[key], commit, profile, newer.get(key))
                 newer[key] = commit, profile
-            if key in sides.get(commit, ()):
+            if key in named:
                 found[key].profiles[commit] = profile
-    for kernels in found.values():
-        if kernels.series.machine == machine:
-            kernels.times_ms = dict(reversed(kernels.times_ms.items()))
-            kernels.profiles = dict(reversed(kernels.profiles.items()))
+    for key in (key for key in found if key[0] == folder.name):
+        found[key].times_ms = dict(reversed(found[key].times_ms.items()))
+        found[key].profiles = dict(reversed(found[key].profiles.items()))
 
 
 def _add(kernels: CaseKernels, commit: str, profile: Profile, newer: tuple[str, Profile] | None) -> None:

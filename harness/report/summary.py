@@ -11,20 +11,24 @@ from msgspec import to_builtins
 
 from harness.history.code_results import Codes, CodeState
 from harness.history.events import WORST_FIRST, Event, change, events, recent, state_of, too_short, vanished
+from harness.history.kernel_times import Kernels, key_of
 from harness.history.results import History, Series
 from harness.report import words
+from harness.report.kernel_pages import comparison_of
 from harness.tables import markdown_table, table
 
 MOST_ROWS = 200
 
 
-def lines(history: History, *, markdown: bool, codes: Codes = MappingProxyType({})) -> Iterator[str]:
+def lines(
+    history: History, *, markdown: bool, codes: Codes = MappingProxyType({}), kernels: Kernels = MappingProxyType({})
+) -> Iterator[str]:
     """The report, line by line."""
     if not history.series:
         yield "Nothing was measured."
     for machine in sorted(history.commits):
         if any(one.machine == machine for one in history.series):
-            yield from _machine(history, machine, markdown)
+            yield from _machine(history, machine, markdown, kernels)
     yield from _codes(codes, markdown)
     for problem in history.skipped:
         yield f"- could not be read: {_plain(problem)}"
@@ -108,7 +112,7 @@ def _event(event: Event) -> dict[str, Any]:
     return {**_named(event.series), **numbers, **told, **sure}
 
 
-def _machine(history: History, machine: str, markdown: bool) -> Iterator[str]:
+def _machine(history: History, machine: str, markdown: bool, kernels: Kernels) -> Iterator[str]:
     newest, here = history.commits[machine][-1], _at_newest(history, machine)
     counts = Counter(state_of(one.newest).value for one in here)
     label = words.commit_text(here[0].newest) if here else newest[: words.HASH_LENGTH]
@@ -124,6 +128,8 @@ def _machine(history: History, machine: str, markdown: bool) -> Iterator[str]:
             what = _bold(verdict.value, markdown)
             told = words.step_text(event) or event.after.message
             yield f"- {what} {_name(event.series)}: {before} → {after}, {where}. {_plain(told)}"
+            if (between := comparison_of(event, kernels.get(key_of(event.series)))) and between.leading:
+                yield f"  {_plain(between.leading)}"
             if command := words.confirmation(event):
                 yield f"  confirm it: {command}"
     for one in gone:

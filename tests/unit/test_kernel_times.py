@@ -32,6 +32,7 @@ from harness.report.kernel_pages import comparisons, pages_of
 from harness.report.kernel_rows import SHOWN, rows_between, rows_of
 from harness.report.roofline import bound_of
 from harness.report.site import PAGES, write_site
+from harness.report.summary import lines
 from harness.run.context import Run
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
@@ -148,6 +149,16 @@ def site(folder: Folder, into: Path) -> Mapping[str, str]:
     into.mkdir()
     write_site(load(folder.path), into, "graphs.html", results=folder.path)
     return {file.name: file.read_text(encoding="utf-8") for file in into.glob("*.html")}
+
+
+@pytest.mark.parametrize("markdown", [True, False])
+def test_the_summary_names_the_operator_behind_a_step(folder: Folder, markdown: bool) -> None:
+    slowed(folder)
+    history = load(folder.path)
+    kernels = load_kernels(folder.path, history, events(history), only_moved=True)
+    told = list(lines(history, markdown=markdown, kernels=kernels))
+    (place,) = (place for place, line in enumerate(told) if "slower" in line and "with workarounds" in line)
+    assert told[place + 1].startswith("  conv2d to 8: 8 ms against 4, 100% of the difference")
 
 
 @pytest.fixture(scope="module")
