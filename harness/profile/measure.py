@@ -13,7 +13,7 @@ from harness.build.oracle import load_arrays
 from harness.compiler.installed import tvm_version
 from harness.compiler.work import Work
 from harness.failures import UsageError
-from harness.profile.profile import Peaks, Profile, operators_of, span_ms
+from harness.profile.profile import NS_DIGITS, Peaks, Profile, ms_of, operators_of, span_ms
 from harness.run.correctness import judge
 from harness.run.enqueued import Enqueued, enqueue
 from harness.run.progress import RunStep
@@ -100,7 +100,7 @@ def profile_of(
         artifact=artifact.key,
         as_shipped=origin.as_shipped,
         operators=operators,
-        kernels_ms=median(sum((launch.end_ns - launch.start_ns) / 1e6 for launch in one) for one in inferences),
+        kernels_ms=round(median(sum(map(ms_of, one)) for one in inferences), NS_DIGITS),
         span_ms=median(map(span_ms, inferences)),
         wall_ms=wall_ms,
         peaks=peaks,

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 LARGEST_FILE_BYTES = 64 << 20
+NS_DIGITS = 6
+"""Of a time in ms: a device tells nanoseconds."""
 _KERNEL = re.compile(r"_kernel(_\d+)?$")
 
 
@@ -156,7 +158,7 @@ def _operator(
         function=name,
         kernels=kernels,
         launches=len(mine),
-        ms=median(sum(map(ms_of, (one[place] for place in places))) for one in inferences),
+        ms=round(median(sum(map(ms_of, (one[place] for place in places))) for one in inferences), NS_DIGITS),
         threads=max(x * y * z for x, y, z in (launch.threads for launch in mine)),
         work=work,
         source=hash_of(kernels, hashes),
