@@ -101,9 +101,10 @@ class Ffi:
     """TVM's runtime in this process."""
 
     def __init__(self, libraries: Sequence[Path]) -> None:
-        """Load the libraries, tvm-ffi's own first. Raises OSError."""
-        loaded = [ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL) for library in libraries]
-        self.library = loaded[0]
+        """Load the libraries, tvm-ffi's own among them, each after those that it needs. Raises OSError."""
+        for library in libraries:
+            ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+        self.library = ctypes.CDLL(None)  # whatever has been loaded
         self._functions: dict[str, Object] = {}
 
     def function(self, name: str) -> Object:

@@ -38,11 +38,14 @@ CODE = f"import sys; sys.path.insert(0, {OURS!r}); from device_runner.direct.wor
 
 @contextmanager
 def open_session(
-    libraries: Sequence[Path], toggles: Toggles, *, timeout_s: float, probe: Probe
+    libraries: Sequence[Path], toggles: Toggles, *, timeout_s: float, probe: Probe, searched: str = ""
 ) -> Iterator[DirectSession]:
-    """A process with these libraries and toggles; killed when the context ends."""
+    """A process with these libraries and toggles; killed when the context ends.
+
+    `searched` is a folder in which the loader looks for libraries first.
+    """
     with tempfile.TemporaryFile() as log:
-        session = DirectSession(libraries, toggles, log.fileno(), timeout_s, probe)
+        session = DirectSession(libraries, toggles, log.fileno(), timeout_s, probe, searched)
         try:
             yield session
         finally:
@@ -52,7 +55,15 @@ def open_session(
 class DirectSession:
     """Implements `device.Session`; made by `open_session`."""
 
-    def __init__(self, libraries: Sequence[Path], toggles: Toggles, log: int, timeout_s: float, probe: Probe) -> None:
+    def __init__(
+        self,
+        libraries: Sequence[Path],
+        toggles: Toggles,
+        log: int,
+        timeout_s: float,
+        probe: Probe,
+        searched: str,
+    ) -> None:
         self.toggles = dict(toggles)
         self._log = log
         self._failure: Failure | None = None
@@ -67,7 +78,7 @@ class DirectSession:
                 stdout=log,
                 stderr=log,
                 pass_fds=[theirs],
-                env={**os.environ, **toggles},
+                env={**os.environ, **_search(searched), **toggles},
                 start_new_session=True,
             )
         finally:
@@ -195,6 +206,12 @@ class DirectSession:
             return self.probe.peaks(*names, deadline) if names else {}
         except BadAnswer as bad:
             raise RigFailure(f"what the probe measured makes no sense: {bad}") from bad
+
+
+def _search(folder: str) -> dict[str, str]:
+    """The variable that makes the loader look into a folder first; nothing for none."""
+    folders = [folder, os.environ.get("LD_LIBRARY_PATH", "")]
+    return {"LD_LIBRARY_PATH": ":".join(filter(None, folders))} if folder else {}
 
 
 class DirectProgram:

@@ -71,7 +71,7 @@ class Build:
     """Releases: `tvm`, `ffi`, `harness`."""
     as_shipped: bool
     libraries: Sequence[str]
-    """Files to load, in this order: tvm-ffi's first."""
+    """Files to load, in this order."""
     loader: str
     """An OpenCL loader for a machine that has none; empty if there is none for it."""
     probe: str

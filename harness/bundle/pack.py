@@ -11,16 +11,19 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from graphlib import TopologicalSorter
 from importlib.util import find_spec
 from pathlib import Path
 
 from device_runner.device import Identity
 from device_runner.disk import writing
-from device_runner.failures import Failure, SetupMissing
+from device_runner.failures import Failure
 from device_runner.files import SCRATCH_SUFFIX, write_whole
 from device_runner.installed_tvm import package_folder
 from device_runner.runtimes import opencl, probe
 from device_runner.runtimes.phone import RuntimeStore
+from device_runner.runtimes.phone.check import PROGRAM
+from device_runner.runtimes.phone.elf import read_elf
 from device_runner.session.identification import LEAST_IMAGE
 from harness.build.artifact import INPUTS, LABELLED, OTHER_OUTPUTS, OUTPUTS, RANGE, Answers, Artifact
 from harness.build.keys import ROOT, imported
@@ -77,6 +80,18 @@ KINDS = {
 
 
 @dataclass(frozen=True)
+class Runtime:
+    """TVM's runtime for a kind of device."""
+
+    libraries: Sequence[Path]
+    """In the order to load them."""
+    loader: Path | None = None
+    """An OpenCL loader for a machine that has none."""
+    digest: str = ""
+    """Of one that was brought (`adreno-bench runtime list`)."""
+
+
+@dataclass(frozen=True)
 class Packed:
     """A bundle that was made."""
 
@@ -110,10 +125,11 @@ def pack(
         raise UsageError(f"cases with tuned schedules cannot be packed: {', '.join(scheduled)}", hint=hint)
     if not kind.python:
         plans = [_without_tuning(plan) for plan in plans]
+    runtime = _runtime(kind, request.cache)  # what is missing is told before anything is built
     made = built(plans)
     with tempfile.TemporaryDirectory(prefix="adreno-bench-") as scratch, writing(Path(scratch), out.parent):
         folder = Path(scratch) / "bundle"
-        builds = {HEAD: _lay_out(folder, HEAD, request, kind, plans, made)}
+        builds = {HEAD: _lay_out(folder, HEAD, request, kind, runtime, plans, made)}
         if against:
             builds = {BASE: _other(against, kind, folder), **builds}
         turns = turns_of(builds[BASE], builds[HEAD], sessions) if against else one_after_the_other(builds, sessions)
@@ -138,21 +154,19 @@ def _without_tuning(plan: Plan) -> Plan:
     return replace(plan, reference=None)
 
 
-def _lay_out(folder: Path, name: str, request: Request, kind: Kind, plans: Sequence[Plan], made: Built) -> Build:
+def _lay_out(
+    folder: Path, name: str, request: Request, kind: Kind, runtime: Runtime, plans: Sequence[Plan], made: Built
+) -> Build:
     """Copy a build's files below the bundle's folder."""
-    libraries, loader = _libraries(kind, request.cache)
-    beside = [] if kind.python else _beside(libraries)
-    for file in beside:
-        _copied(folder, file, f"lib/{name}/{file.name}")
     prober = probe.library(request.cache, kind.abi)
     return Build(
         made_by=made_here(),
         as_shipped=request.quirks.as_shipped,
-        libraries=[_copied(folder, file, f"lib/{name}/{file.name}") for file in libraries],
-        loader=_copied(folder, loader, f"lib/{name}/libOpenCL.so.1") if loader else "",
+        libraries=[_copied(folder, file, f"lib/{name}/{file.name}") for file in runtime.libraries],
+        loader=_copied(folder, runtime.loader, f"lib/{name}/libOpenCL.so.1") if runtime.loader else "",
         probe=_copied(folder, prober, f"lib/{name}/{prober.name}"),
         cases=[_packed(folder, name, plan, made) for plan in plans],
-        runtime=_digest_of_runtime(kind, request.cache),
+        runtime=runtime.digest,
     )
 
 
@@ -195,36 +209,23 @@ def _told(failure: Failure) -> dict[str, str]:
     return {"outcome": failure.outcome, **said}
 
 
-def _libraries(kind: Kind, cache: Path) -> tuple[list[Path], Path | None]:
-    """TVM's runtime for a kind of device, tvm-ffi first, and an OpenCL loader for it, if there is one here."""
+def _runtime(kind: Kind, cache: Path) -> Runtime:
+    """TVM's runtime for a kind of device: this host's own, or one that was brought for it. Raises SetupMissing."""
     if kind.abi != platform.machine():
-        return _of_runtime(RuntimeStore(cache).runtime_for(kind.abi).folder), None
+        kept = RuntimeStore(cache).runtime_for(kind.abi)
+        return Runtime(_in_order(kept.folder), None, kept.digest)
     tvm, ffi = package_folder("tvm") / "lib", package_folder("tvm_ffi") / "lib"
     names = ("libtvm_runtime.so", "libtvm_runtime_extra.so")
     found = [ffi / "libtvm_ffi.so", *(tvm / name for name in names if (tvm / name).exists())]
     own = opencl.sidecar(cache) if opencl.needed() else opencl.own()
-    return [*found, *([own] if own not in found else [])], _loader()
+    return Runtime([*found, *([own] if own not in found else [])], _loader())
 
 
-def _of_runtime(folder: Path) -> list[Path]:
-    """The libraries of a runtime that was brought for another kind of machine, in the order that they are loaded in."""
-    order = ("libtvm_ffi.so", "libtvm_runtime.so", "libtvm_runtime_extra.so", "libtvm_runtime_opencl.so")
-    found = [folder / name for name in order if (folder / name).exists()]
-    if [file.name for file in found[:2]] != list(order[:2]):
-        raise SetupMissing(
-            f"the runtime in {folder} has no libtvm_ffi.so and libtvm_runtime.so of their own",
-            hint="a bundle's runner loads these; build TVM's runtime as shared libraries (docs/phones.md)",
-        )
-    return found
-
-
-def _beside(libraries: Sequence[Path]) -> list[Path]:
-    """What the loader finds beside these: a phone's runtime has its own C++ library."""
-    return sorted(file for folder in {file.parent for file in libraries} for file in folder.glob("libc++_shared.so"))
-
-
-def _digest_of_runtime(kind: Kind, cache: Path) -> str:
-    return "" if kind.abi == platform.machine() else RuntimeStore(cache).runtime_for(kind.abi).digest
+def _in_order(folder: Path) -> list[Path]:
+    """The libraries of a runtime in a folder, each after those that it needs."""
+    found = {file.name: file for file in sorted(folder.iterdir()) if file.name != PROGRAM}
+    needs = {name: [need for need in read_elf(file).needed if need in found] for name, file in found.items()}
+    return [found[name] for name in TopologicalSorter(needs).static_order()]
 
 
 def _loader() -> Path | None:

@@ -106,10 +106,10 @@ def _run(device: DirectDevice, build: Build, work: Path, run_id: str) -> Run:
 
 
 def _device(folder: Path, build: Build, root: Path) -> DirectDevice:
-    first, *rest = [folder / path for path in build.libraries]
-    loader = [folder / build.loader] if build.loader and not _has_loader() else []
+    loader = [build.loader] if build.loader and not _has_loader() else []
+    libraries = [folder / path for path in (*loader, *build.libraries)]
     probe = folder / build.probe if build.probe else None
-    return DirectDevice(DEVICE, root, [first, *loader, *rest], probe, build.runtime)
+    return DirectDevice(DEVICE, root, libraries, probe, build.runtime)
 
 
 def _has_loader() -> bool:
@@ -131,7 +131,7 @@ def _peaks(device: DirectDevice) -> dict[str, float]:
 @contextmanager
 def _work(results: Path) -> Iterator[Path]:
     """Where tuning and the like are kept while the bundle runs, and taken up again."""
-    work = results / "work"
+    work = results.resolve() / "work"
     work.mkdir(parents=True, exist_ok=True)
     yield work
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from device_runner.device import Loadable
+from device_runner.direct import device as direct_device
 from device_runner.direct import session as direct_session
 from device_runner.direct.device import DirectDevice
 from device_runner.failures import DeviceCrash, Hang, ProgramFailure, SetupMissing
@@ -25,7 +26,7 @@ def device(sidecar_cache: Path, tmp_path: Path) -> DirectDevice:
     tvm, ffi = package_folder("tvm") / "lib", package_folder("tvm_ffi") / "lib"
     own = opencl.sidecar(sidecar_cache) if opencl.needed() else opencl.own()
     libraries = [ffi / "libtvm_ffi.so", tvm / "libtvm_runtime.so", own]
-    return DirectDevice("direct", tmp_path, libraries, probe.library(sidecar_cache))
+    return DirectDevice("direct", tmp_path, libraries, probe.library(sidecar_cache), runtime="brought")
 
 
 def test_it_is_the_same_device_with_the_same_answers(
@@ -44,6 +45,7 @@ def test_it_is_the_same_device_with_the_same_answers(
     np.testing.assert_array_equal(y, 2 * np.maximum(x, 0))
     with open_device("local", sidecar_cache) as local:
         assert device.identity.key == local.identity.key
+    assert device.identity.runtime == "brought"
 
 
 def test_a_program_that_dies_or_hangs_takes_its_session_and_no_other(
@@ -68,6 +70,20 @@ def test_a_process_that_says_nothing_hangs(
     with pytest.raises(SetupMissing, match="did not end within") as raised, device.session({}, timeout_s=1):
         pass
     assert isinstance(raised.value.__cause__, Hang)
+
+
+def test_a_runtime_of_tvms_own_finds_opencl_by_the_name_that_it_knows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(direct_device, "linked_opencl", lambda transport: f"{transport.root}/opencl")
+    monkeypatch.setattr(direct_session, "CODE", "import os; print(os.environ['LD_LIBRARY_PATH'], flush=True)")
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/theirs")
+    with (
+        pytest.raises(SetupMissing) as raised,
+        DirectDevice("direct", tmp_path, [], None, runtime="brought").session({}, timeout_s=60),
+    ):
+        pass
+    assert raised.value.evidence == f"{tmp_path}/opencl:/theirs\n"
 
 
 def test_libraries_that_do_not_load_are_a_missing_setup(tmp_path: Path) -> None:

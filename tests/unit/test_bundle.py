@@ -103,7 +103,7 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
     made.device.name = target.DEVICE
     for name in ("libtvm_ffi.so", "adreno.probe.so"):
         (tmp_path / name).write_bytes(name.encode())
-    monkeypatch.setattr(packing, "_libraries", lambda kind, cache: ([tmp_path / "libtvm_ffi.so"], None))
+    monkeypatch.setattr(packing, "_runtime", lambda kind, cache: packing.Runtime([tmp_path / "libtvm_ffi.so"]))
     monkeypatch.setattr(probe, "library", lambda cache, abi: tmp_path / "adreno.probe.so")
     monkeypatch.setattr(packing, "write_runner", lambda file: file.write_bytes(b"runner"))
     monkeypatch.setattr(packing, "made_here", lambda: {"tvm": "0.27.0", "ffi": "0.1.14", "harness": "0.1.0"})

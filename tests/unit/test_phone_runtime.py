@@ -9,71 +9,27 @@ import dataclasses
 import functools
 import os
 import shutil
-import struct
 import subprocess
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from phone_libraries import ANDROID, EM_X86_64, FFI, HOST, OPENCL, PROGRAM, RUNTIME, link, mark, runtime_in
 from typer.testing import CliRunner
 
 from device_runner import installed_tvm
 from device_runner.failures import RigFailure, SetupMissing
 from device_runner.runtimes.phone import RuntimeRefused, RuntimeStore, examine
-from device_runner.runtimes.phone.check import Interface, host_interface, interface
+from device_runner.runtimes.phone.check import host_interface, interface
 from device_runner.runtimes.phone.elf import BadElf, read_elf
 from device_runner.runtimes.phone.store import UnknownRuntime
-
-EM_AARCH64, EM_X86_64 = 183, 62
-HOST = Interface(frozenset({"TVMFFIGetVersion", "TVMFFIFunctionCall"}), frozenset({"vm.builtin.copy"}))
-
-FFI = "void TVMFFIGetVersion(){} void TVMFFIFunctionCall(){}"
-RUNTIME = """extern void TVMFFIFunctionCall();
-const char names[] = "\\0vm.builtin.copy\\0"; void _ZN3tvm7runtimeEv(){ TVMFFIFunctionCall(); }"""
-OPENCL = "extern void _ZN3tvm7runtimeEv(); void _ZN3tvm6openclEv(){ _ZN3tvm7runtimeEv(); }"
-PROGRAM = "extern void _ZN3tvm7runtimeEv(); void _start(){ _ZN3tvm7runtimeEv(); }"
-
-Make = Callable[..., Path]
-
-
-def mark(file: Path, machine: int = EM_AARCH64) -> Path:
-    data = bytearray(file.read_bytes())
-    data[18:20] = struct.pack("<H", machine)
-    file.write_bytes(data)
-    return file
-
-
-def link(out: Path, code: str, needs: Sequence[str] = (), flags: Sequence[str] = (), page: int = 16384) -> Path:
-    """Link `code`; what it needs lies beside it, or is made for the occasion."""
-    source = out.with_name(f"{out.name}.c")
-    source.write_text(code)
-    made = []
-    for need in needs:
-        if not (out.parent / need).exists():
-            made.append(link(out.parent / need, ""))
-        mark(out.parent / need, EM_X86_64)
-    kind = ["-pie", "-Wl,--unresolved-symbols=ignore-all"] if out.name == "tvm_rpc" else ["-shared"]
-    common = ["gcc", "-fPIC", "-nostdlib", *kind, f"-Wl,-soname,{out.name},-z,max-page-size={page},--no-as-needed"]
-    beside = [str(out.parent / need) for need in needs]
-    subprocess.run([*common, *flags, "-o", str(out), str(source), *beside], check=True)
-    for need in needs:
-        mark(out.parent / need)
-    for file in (*made, source):
-        file.unlink()
-    return mark(out)
-
-
-ANDROID = ("-Wl,--dynamic-linker=/system/bin/linker64",)
 
 
 @pytest.fixture(scope="session")
 def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("good")
-    link(folder / "libtvm_ffi.so", FFI, ["libc.so"])
-    link(folder / "libtvm_runtime.so", RUNTIME, ["libtvm_ffi.so", "libc.so"])
-    link(folder / "libtvm_runtime_opencl.so", OPENCL, ["libtvm_runtime.so"])
+    runtime_in(folder)
     link(folder / "tvm_rpc", PROGRAM, ["libtvm_runtime.so", "liblog.so"], ANDROID)
     return folder
 
