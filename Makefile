@@ -19,7 +19,7 @@ benchmarks: $(INSTALLED) system userland ## how fast the host's own steps are, a
 	$(BIN)/python -m pytest benchmarks/test_host.py --benchmark-quiet --benchmark-json .benchmarks/host.json
 	$(BIN)/python -m benchmarks.host_ratios .benchmarks/host.json
 
-test-arm64: $(INSTALLED) phones system userland ## run artifacts for arm64 under qemu: two minutes, 600 MB in the cache of pytest
+test-arm64: $(INSTALLED) phones system userland ## run artifacts and bundles for arm64 under qemu: some minutes, 700 MB in the cache of pytest
 	ADRENO_BENCH_TEST_ARM64=1 $(BIN)/python -m pytest tests/device/test_arm64.py
 
 test-stock: $(INSTALLED) phones system userland ## the device tests on a Linux build of TVM for this host: STOCK=FOLDER

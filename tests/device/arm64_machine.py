@@ -1,33 +1,65 @@
 """An arm64 Linux under qemu, for the virtual phone: Debian's userland, PoCL, TVM's AArch64 wheels, our OpenCL runtime.
 
-Nothing of it is installed: packages are unpacked into a folder, and programs of that folder run one by one under
-`qemu-aarch64-static`. PoCL starts a linker for each kernel, which the kernel of this machine takes from this machine; a
-mount namespace puts the cross linker in its place.
+Nothing of it is installed: packages are unpacked into a folder. The RPC server is one program of that folder, started
+under `qemu-aarch64-static`; PoCL starts a linker for each kernel, which the kernel of this machine takes from this
+machine, and a mount namespace puts the cross linker in its place. Bundles are run with the folder as their root, by a
+kernel that starts programs for arm64 under qemu by itself (binfmt_misc, in a namespace of its own), so all of them are.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
-import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from device_runner.runtimes.opencl.library import OPENCL
 from device_runner.runtimes.recipe import CppToolchain, build
+from device_runner.virtual import userland
 
 DEBIAN, PYTHON = "bookworm", "3.11"
-PACKAGES = ("python3", "pocl-opencl-icd", "ocl-icd-libopencl1", "libstdc++6")
+PACKAGES = ("python3", "coreutils", "mksh", "toybox", "pocl-opencl-icd", "ocl-icd-libopencl1", "libstdc++6")
 TOOLS = {
     "qemu-aarch64-static": "qemu-user-static",
     "mmdebstrap": "mmdebstrap",
     "aarch64-linux-gnu-g++": "g++-aarch64-linux-gnu",
     "bwrap": "bubblewrap",
+    "mksh": "mksh",
+    "toybox": "toybox",
 }
 WHEELS = ("apache-tvm", "apache-tvm-ffi", "typing_extensions", "numpy")
 GCC = Path("/usr/lib/gcc-cross/aarch64-linux-gnu")
 SERVER = "import sys; from device_runner.rpc_server.tvm_rpc.server import main; sys.exit(main())"
+STARTED_BY_THE_KERNEL = Path("/proc/sys/fs/binfmt_misc/qemu-aarch64")
+"""There if programs for arm64 simply run here; Ubuntu's qemu-user-static sees to that."""
+REGISTER = r"""
+mount -t binfmt_misc binfmt_misc /proc/sys/fs/binfmt_misc
+magic='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'
+mask='\xff\xff\xff\xff\xff\xff\xff\x00\xff\xff\xff\xff\xff\xff\xff\xff\xfe\xff\xff\xff'
+printf '%s' ":qemu-aarch64:M::$magic:$mask:$(command -v qemu-aarch64-static):F" >/proc/sys/fs/binfmt_misc/register
+exec "$@"
+"""
+"""Linux 6.7 and later have a binfmt_misc for each user namespace."""
+ANDROID_NAMES = {
+    "libc.so.6": "libc.so",
+    "libm.so.6": "libm.so",
+    "libdl.so.2": "libdl.so",
+    "libpthread.so.0": "libdl.so",
+    "ld-linux-aarch64.so.1": "libdl.so",
+    "libstdc++.so.6": "libstdc++.so",
+    "libgcc_s.so.1": "libstdc++.so",
+    "libOpenCL.so.1": "libOpenCL.so",
+}
+"""What glibc's libraries are called on Android; none of the names is longer."""
+ANDROID_LIBRARIES = {
+    "libc.so": ["-lm", "-ldl"],
+    "libm.so": ["-lm"],
+    "libdl.so": ["-ldl"],
+    "libstdc++.so": ["-lstdc++", "-lgcc_s"],
+}
+"""Empty libraries with these names lead to glibc's."""
 LIBC = """
 #include <stdlib.h>
 extern char** environ;
@@ -36,6 +68,8 @@ void __libc_init(void* raw, void (*onexit)(void), int (*main)(int, char**, char*
   exit(main((int)*(long*)raw, (char**)raw + 1, environ));
 }
 """
+"""The one function that only bionic's has, by which a program begins."""
+RUN_S = 1500
 OURS = Path(__file__).parents[2]
 
 
@@ -43,6 +77,18 @@ def missing() -> str:
     """What must be installed first; empty if nothing."""
     packages = sorted(package for tool, package in TOOLS.items() if shutil.which(tool) is None)
     return f"apt-get install {' '.join(packages)}" if packages else ""
+
+
+def cannot_start() -> str:
+    """Why the kernel of this machine cannot start programs for arm64 by itself; empty if it can."""
+    if subprocess.run([*registered(), "true"], capture_output=True, check=False).returncode == 0:
+        return ""
+    return "the kernel starts no programs for arm64: apt-get install qemu-user-static binfmt-support, or Linux 6.7"
+
+
+def registered() -> list[str]:
+    """What a command is started by, in whose namespace programs for arm64 simply run."""
+    return [] if STARTED_BY_THE_KERNEL.exists() else ["unshare", "-Urm", "sh", "-ec", REGISTER, "sh"]
 
 
 class Arm64Machine:
@@ -53,14 +99,16 @@ class Arm64Machine:
         self.site = folder / "site"
         self.opencl_runtime = folder / "libtvm_runtime_opencl.so"
         versions = [f"{name}=={importlib.metadata.version(name)}" for name in WHEELS]
+        contents = str((PACKAGES, versions))
         made = folder / "made"
-        if made.exists() and made.read_text() == str(versions):
+        if made.exists() and made.read_text() == contents:
             return
         shutil.rmtree(folder)
         folder.mkdir()
         self._unpack(versions)
         self._build()
-        made.write_text(str(versions))
+        self._make_android()
+        made.write_text(contents)
 
     @property
     def program(self) -> list[str]:
@@ -80,53 +128,29 @@ class Arm64Machine:
         python = [f"{self.root}/usr/bin/python{PYTHON}", "-B", "-c", SERVER]
         return [*sandbox, *environment, str(shutil.which("qemu-aarch64-static")), "-L", str(self.root), *python]
 
-    def android_program(self, program: Path, folder: Path) -> Path:
-        """A script that runs a program for Android as it is, with glibc's loader and library for bionic's.
+    def run(self, folder: Path, *command: str, path: str = "/usr/bin:/bin") -> subprocess.CompletedProcess[str]:
+        """Run a command of this machine in one of our folders, which it sees as `/data`; Python has numpy there."""
+        numpy = [word for name in ("numpy", "numpy.libs") for word in ("--ro-bind", self.site / name, f"/only/{name}")]
+        places = ["--bind", self.root, "/", "--ro-bind", "/sys", "/sys", *numpy, "--bind", folder, "/data"]
+        mounted = ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--chdir", "/data", "--die-with-parent"]
+        variables = ["env", f"PATH={path}", "HOME=/tmp", "PYTHONPATH=/only", "PYTHONDONTWRITEBYTECODE=1"]
+        words = [*registered(), "bwrap", *places, *mounted, "--", *variables, *command]
+        return subprocess.run(words, capture_output=True, text=True, check=False, timeout=RUN_S)
 
-        `libc.so` has the one function that only bionic's has, by which a program begins.
-        """
-        loader = self.root / "system/bin/linker64"
-        loader.parent.mkdir(parents=True, exist_ok=True)
-        if not loader.is_symlink():
-            loader.symlink_to("../../lib/ld-linux-aarch64.so.1")
-        (folder / "libc.c").write_text(LIBC)
-        (folder / "empty.c").write_text("")
-        make = ["aarch64-linux-gnu-gcc", "-shared", "-fPIC", "-Wl,--no-as-needed"]
-        for name, source in (("libc", "libc.c"), ("libdl", "empty.c"), ("libm", "empty.c")):
-            made = ["-o", f"{folder}/{name}.so", f"-Wl,-soname,{name}.so", f"{folder}/{source}", "-ldl", "-lm"]
-            subprocess.run([*make, *made], check=True)
-        *words, _, _, _, _ = self.program
-        own = f"LD_LIBRARY_PATH={folder}:$LD_LIBRARY_PATH:"  # what the bundle's script says, and bionic's in front
-        words = [word.replace("LD_LIBRARY_PATH=", own) for word in words]
-        script = folder / "runner"
-        quoted = " ".join('"' + word + '"' for word in [*words, str(program)])
-        script.write_text(f'#!/bin/sh\nexec {quoted} "$@"\n')
-        return script
+    def android_runtime(self, folder: Path) -> Path:
+        """A runtime as an NDK would have built it, as far as names go: its libraries' code is still for glibc."""
+        self.runtime_folder(folder, ["-Wl,--dynamic-linker=/system/bin/linker64"])
+        for file in folder.iterdir():
+            content = file.read_bytes()
+            for name, theirs in ANDROID_NAMES.items():
+                ended = f"\0{name}\0".encode()
+                content = content.replace(ended, f"\0{theirs}".encode().ljust(len(ended), b"\0"))
+            file.write_bytes(content)
+        return folder
 
-    def start_python(self, program: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run a Python program of this machine, whose own Python is another program that is emulated.
-
-        Nothing but numpy is on its path.
-        """
-        (folder / "only").mkdir()
-        for package in ("numpy", "numpy.libs"):
-            (folder / "only" / package).symlink_to(self.site / package)
-        *start, _, _, _ = self.program
-        start = [f"PYTHONPATH={folder}/only" if word.startswith("PYTHONPATH=") else word for word in start]
-        python = folder / "python"
-        python.write_text(f'#!/bin/sh\nexec {shlex.join(start)} "$@"\n')
-        python.chmod(0o755)
-        code = f"import runpy, sys; sys.executable = {str(python)!r}; sys.argv = {[str(program), *words]!r}; "
-        command = [str(python), "-c", f"{code}runpy.run_path({str(program)!r}, run_name='__main__')"]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=1500)
-
-    def runtime(self) -> list[Path]:
-        """TVM's runtime libraries, tvm-ffi first."""
-        names = ("tvm_ffi/lib/libtvm_ffi.so", "tvm/lib/libtvm_runtime.so", "tvm/lib/libtvm_runtime_extra.so")
-        return [*(self.site / name for name in names), self.opencl_runtime]
-
-    def runtime_folder(self, folder: Path) -> Path:
+    def runtime_folder(self, folder: Path, more: Sequence[str] = ()) -> Path:
         """A runtime for boards in one folder; its `tvm_rpc` loads the libraries and does nothing."""
+        folder.mkdir(exist_ok=True)
         for library in ("tvm/lib/libtvm_runtime.so", "tvm/lib/libtvm_runtime_extra.so", "tvm_ffi/lib/libtvm_ffi.so"):
             shutil.copy(self.site / library, folder)
         shutil.copy(self.opencl_runtime, folder)
@@ -136,6 +160,7 @@ class Arm64Machine:
             f"-L{folder}",
             "-ltvm_runtime",
             "-ltvm_ffi",
+            *more,
         ]
         command = ["aarch64-linux-gnu-g++", "-o", str(folder / "tvm_rpc"), str(folder / "main.cc"), *flags]
         subprocess.run(command, check=True)
@@ -149,6 +174,22 @@ class Arm64Machine:
         foreign = [*platforms, f"--python-version={PYTHON}", "--only-binary=:all:", f"--target={self.site}"]
         subprocess.run([*pip, *foreign, *wheels], check=True)
         (self.site / "tvm/lib/libtvm_compiler.so").unlink()
+
+    def _make_android(self) -> None:
+        """What a program for Android finds: its loader, a shell with its tools, and libraries by their names there."""
+        tools, libraries = self.root / "system/bin", self.root / "usr/lib/aarch64-linux-gnu"
+        tools.mkdir(parents=True)
+        userland.install(tools, "11")
+        for name, program in (("sh", "mksh"), ("toybox", "toybox")):
+            shutil.copy(next(self.root.glob(f"**/bin/{program}")), tools / name)
+        (tools / "ld").symlink_to("/usr/bin/ld")  # PoCL's, which a phone's OpenCL does without
+        (tools / "linker64").symlink_to("/lib/ld-linux-aarch64.so.1")
+        (libraries / "libOpenCL.so").symlink_to("libOpenCL.so.1")
+        for name, needs in ANDROID_LIBRARIES.items():
+            source = self.root.parent / "empty.c"
+            source.write_text(LIBC if name == "libc.so" else "")
+            flags = ["-shared", "-fPIC", f"-Wl,--no-as-needed,-soname,{name}", "-o", str(libraries / name), str(source)]
+            subprocess.run(["aarch64-linux-gnu-gcc", *flags, *needs], check=True)
 
     def _build(self) -> None:
         links = self.root.parent / "links"

@@ -37,11 +37,17 @@ class Made:
     given: np.ndarray[Any, Any]
     answer: np.ndarray[Any, Any]
     budget: Budget = SHORT
+    path: str = "opencl"
+
+    @property
+    def keys(self) -> tuple[str, str]:
+        """Of its artifact and its answers."""
+        return f"c-{self.name}-{self.path}", f"o-{self.name}-{self.path}"
 
     @property
     def plan(self) -> Plan:
-        case = Case(self.name, "opencl", Precision.FLOAT32)
-        jobs = Job("compile", f"c-{self.name}", "", {}), Job("oracle", f"o-{self.name}", "", {})
+        case = Case(self.name, self.path, Precision.FLOAT32)
+        jobs = Job("compile", self.keys[0], "", {}), Job("oracle", self.keys[1], "", {})
         return Plan(case, *jobs, (), 1e-3, self.budget)
 
     def built(self, folder: Path) -> dict[str, Artifact | Answers]:
@@ -50,8 +56,8 @@ class Made:
             save_arrays(folder / name, arrays)
         vdevices = self.loadable.vdevices if self.loadable.device == "opencl" else 0
         compiled = Compiled("lib.so", vdevices, [], 1, [], {}, 1.0)
-        artifact = Artifact(f"c-{self.name}", self.loadable, compiled, 1, reused=False)
-        return {f"c-{self.name}": artifact, f"o-{self.name}": Answers(folder, reused=False)}
+        artifact = Artifact(self.keys[0], self.loadable, compiled, 1, reused=False)
+        return {self.keys[0]: artifact, self.keys[1]: Answers(folder, reused=False)}
 
 
 @dataclass(frozen=True)

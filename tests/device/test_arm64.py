@@ -8,31 +8,28 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
-import platform
-import shutil
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from arm64_machine import Arm64Machine, missing
+from arm64_machine import Arm64Machine, cannot_start, missing
 from compile_requests import request_for
 from shell_bundles import Made, Place
 
 from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable
-from device_runner.runtimes import probe, runner
+from device_runner.runtimes import probe
 from device_runner.runtimes.cross import check_library
-from device_runner.runtimes.phone import examine
+from device_runner.runtimes.phone import RuntimeStore, examine
 from device_runner.runtimes.phone.check import host_interface
 from device_runner.transport.adb_transport import AdbTransport
-from device_runner.virtual import VirtualPhone, userland, virtual_phone
+from device_runner.virtual import VirtualPhone, virtual_phone
 from harness.build.artifact import INPUTS, OUTPUTS
 from harness.build.compile import compile_model
 from harness.build.link import host_triple
 from harness.build.oracle import answer, load_arrays
-from harness.bundle import pack as packing
 from harness.bundle.pack import KINDS
 from harness.bundle.results import read_results
 from harness.cases.plan import Budget
@@ -55,6 +52,13 @@ def machine(pytestconfig: pytest.Config) -> Arm64Machine:
     if lacking := missing():
         pytest.skip(lacking)
     return Arm64Machine(Path(pytestconfig.cache.mkdir("arm64")))
+
+
+@pytest.fixture
+def arm64_root(machine: Arm64Machine) -> Arm64Machine:
+    if lacking := cannot_start():
+        pytest.skip(lacking)
+    return machine
 
 
 @pytest.fixture(scope="module")
@@ -98,44 +102,45 @@ def test_tiny_is_right_through_adb_and_rpc(
         assert np.allclose(got.astype(np.float64), right.astype(np.float64), rtol=1e-4, atol=1e-5)
 
 
-def test_a_bundle_for_phones_is_run_by_its_own_program(
-    machine: Arm64Machine, tmp_path: Path, sidecar_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    built = runner.program(sidecar_cache, "arm64-v8a")
-    script = machine.android_program(built, tmp_path)
-    monkeypatch.setattr(packing, "_libraries", lambda kind, cache: (machine.runtime(), None))
-    monkeypatch.setattr(packing, "_digest_of_runtime", lambda kind, cache: "")
-    monkeypatch.setattr(runner, "program", lambda cache, abi: script)
-    made = a_tiny_network(tmp_path, "aarch64-linux-android")
-    host = userland_of(tmp_path / "bin")
-    place = Place(tmp_path, host, KINDS["android-arm64"])
-    place.pack(sidecar_cache, made)
-    code, said = place.run()
-    assert code == 0, said
-    (record,) = read_results(place.results, sidecar_cache).records
+def test_a_bundle_for_phones_is_run_by_its_own_program(arm64_root: Arm64Machine, tmp_path: Path) -> None:
+    kept = RuntimeStore(tmp_path).add(examine(arm64_root.android_runtime(tmp_path / "runtime"), host_interface()))
+    place = Place(tmp_path, tmp_path, KINDS["android-arm64"])
+    place.pack(tmp_path, a_tiny_network(tmp_path, "opencl", "aarch64-linux-android"))
+    done = arm64_root.run(tmp_path, "sh", "/data/there/run.sh", "results", path="/system/bin")
+    assert done.returncode == 0, done.stderr
+    (record,) = read_results(place.results, tmp_path).records
     assert record.outcome is Outcome.OK, record.message
     assert len(record.wall_ms) == 3
-    assert record.identity.abi == platform.machine()  # of the kernel, which is this host's
+    assert (record.identity.abi, record.identity.runtime) == ("aarch64", kept.digest)  # the kernel's word for it
 
 
-def a_tiny_network(folder: Path, triple: str) -> Made:
-    """The network tiny on `opencl`, with the oracle's answer; a quick look is all that emulation is good for."""
-    request = request_for(str(model_source("tiny").onnx_file(folder)), "opencl", host_triple=triple)
+def test_a_bundle_for_boards_is_run_by_their_python(arm64_root: Arm64Machine, tmp_path: Path) -> None:
+    kept = RuntimeStore(tmp_path).add(examine(arm64_root.runtime_folder(tmp_path / "runtime"), host_interface()))
+    place = Place(tmp_path, tmp_path, KINDS["linux-aarch64"])
+    place.pack(
+        tmp_path, *(a_tiny_network(tmp_path / path, path, "aarch64-linux-gnu") for path in ("opencl", "texture"))
+    )
+    done = arm64_root.run(tmp_path, "python3", "there/run.pyz", "results")
+    assert done.returncode == 0, done.stderr
+    records = read_results(place.results, tmp_path).records
+    assert [(record.path, record.outcome) for record in records] == [("opencl", Outcome.OK), ("texture", Outcome.OK)]
+    for record in records:
+        assert len(record.wall_ms) == 3
+        assert (record.identity.abi, record.identity.runtime) == ("aarch64", kept.digest)
+        assert "PoCL" in record.identity.driver
+
+
+def a_tiny_network(folder: Path, path: str, triple: str) -> Made:
+    """The network tiny with the oracle's answer; a quick look is all that emulation is good for."""
+    folder.mkdir(exist_ok=True)
+    request = request_for(str(model_source("tiny").onnx_file(folder)), path, host_triple=triple)
     made = compile_model(request, folder)
     library, oracle = folder / made.library, folder / "oracle"
     oracle.mkdir()
     answer(dataclasses.asdict(dataclasses.replace(request, path="cpu", host_triple=None)), SEED, {}, "", oracle)
     loadable = Loadable(library, hashlib.sha256(library.read_bytes()).hexdigest(), made.vdevices)
     (given,), (right,) = (load_arrays(oracle / name) for name in (INPUTS, OUTPUTS))
-    return Made("tiny", loadable, given, right, Budget(quick=True, timeout_s=RUN_S))
-
-
-def userland_of(folder: Path) -> Path:
-    """A phone's shell and tools."""
-    folder.mkdir()
-    userland.install(folder, "11")
-    (folder / "ld").symlink_to(str(shutil.which("ld")))  # PoCL's, which a phone's OpenCL does without
-    return folder
+    return Made("tiny", loadable, given, right, Budget(quick=True, timeout_s=RUN_S), path)
 
 
 def test_tvms_own_aarch64_libraries_make_a_runtime_for_boards(machine: Arm64Machine, tmp_path: Path) -> None:
