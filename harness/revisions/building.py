@@ -27,7 +27,7 @@ def build_variables(root: Path) -> dict[str, str]:
     wanted = {
         "CCACHE_BASEDIR": str(root),
         "CCACHE_NOHASHDIR": "1",
-        "CCACHE_SLOPPINESS": "include_file_ctime,include_file_mtime,time_macros",
+        "CCACHE_SLOPPINESS": "include_file_ctime,include_file_mtime,pch_defines,time_macros",
         **_git({f"submodule.{name}.update": "none" for name in UNUSED_SUBMODULES}),
     }
     return {name: value for name, value in wanted.items() if name == "GIT_CONFIG_COUNT" or name not in os.environ}

@@ -3,15 +3,20 @@
 <cache>/toolchains/<key>/            made by asv (`harness.revisions.install`)
 <cache>/toolchains/<key>/made.json   written last; a folder without it was torn, and is made anew
 <cache>/toolchains/<key>.log         what making it printed
+<cache>/toolchains/.building/        checkout and objects of the commit that is being built, one at a time
+
+Every commit is built in that one folder, because what ccache kept is found again for the same paths only: a precompiled
+header holds the absolute paths of what is in it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +32,7 @@ from harness.store import Store, keep, key_of
 
 KIND = "toolchains"
 MADE = "made.json"
+BUILDING = ".building"
 LOG_TAIL_BYTES = 8_192
 _INSTALL = "import sys; from harness.revisions.install import main; main(*sys.argv[1:])"
 _COMMANDS = 6
@@ -56,12 +62,26 @@ def environment(revision: Revision, cache: Path, say: Callable[[str], None] = la
         with FileLock(store.folder / ".locks" / f"{key}.lock", timeout=deadline_s):
             python = _made(folder)  # another run may have made it while this one waited
             if python is None:
-                say(f"{revision}: installing it")
-                python = _make(revision, folder, deadline_s)
+                with _build_folder(revision, store, deadline_s):
+                    say(f"{revision}: installing it")
+                    python = _make(revision, folder, deadline_s)
             keep(folder)
             return python
     except Timeout:
         raise RigFailure(f"another run has been making {revision} for {deadline_s:.0f} s", hint="end it") from None
+
+
+@contextlib.contextmanager
+def _build_folder(revision: Revision, store: Store, deadline_s: float) -> Iterator[None]:
+    """The folder that commits are built in, nobody else's until this ends. Releases are not built."""
+    if revision.source.released:
+        yield
+        return
+    with FileLock(store.folder / ".locks" / f"{BUILDING}.lock", timeout=deadline_s):
+        try:
+            yield
+        finally:
+            shutil.rmtree(store.folder / BUILDING, ignore_errors=True)
 
 
 def _key(revision: Revision, conf: Any) -> str:

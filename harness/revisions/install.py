@@ -15,7 +15,7 @@ from pathlib import Path
 from device_runner.files import write_whole
 from harness.compiler.installed import REVISION_MARK
 from harness.revisions.building import build_variables
-from harness.revisions.environment import MADE
+from harness.revisions.environment import BUILDING, MADE
 
 _IMPORT = "import tvm, tvm.relax, tvm.s_tir"
 IMPORT_TIMEOUT_S = 300.0
@@ -24,7 +24,8 @@ IMPORT_TIMEOUT_S = 300.0
 def main(config: str, repo: str, commit: str, folder: str, mark: str) -> None:
     """Make the environment in `folder`, which says last where its interpreter is.
 
-    `repo` is taken instead of the configuration's. `mark` is left in it for a TVM that does not know its own commit.
+    `repo` is taken instead of the configuration's. `mark` is left in it for a TVM that does not know its own commit; a
+    release has none.
     """
     from asv.config import Config
     from asv.console import log
@@ -41,16 +42,19 @@ def main(config: str, repo: str, commit: str, folder: str, mark: str) -> None:
         plugin_manager.import_plugin(plugin)
     os.environ.update(build_variables(Path(folder)))
     (environment,) = get_environments(conf, None)
+    if mark:  # asv has no setting for where it checks out and builds
+        environment._build_root = str(Path(folder).parent / BUILDING)
     try:
         environment.create()
         environment.install_project(conf, get_repo(conf), commit)
     except ProcessError as error:
-        sys.exit(_complaint(f"{error.stdout}\n{error.stderr}") or str(error))
+        sys.exit(complaint(f"{error.stdout}\n{error.stderr}") or str(error))
     python = Path(environment.find_executable("python"))
     _require_importable(python)
-    shutil.rmtree(python.parents[1] / "project", ignore_errors=True)  # checkout and objects; the wheel is installed
     if mark:
         (python.parents[1] / REVISION_MARK).write_text(mark, encoding="utf-8")
+    else:
+        shutil.rmtree(python.parents[1] / "project", ignore_errors=True)  # what pip has installed is not needed twice
     where = python.relative_to(folder)  # so that the cache may be moved
     write_whole(Path(folder) / MADE, json.dumps({"python": str(where), "commit": commit}))
 
@@ -67,11 +71,19 @@ def _require_importable(python: Path) -> None:
     except subprocess.TimeoutExpired:
         sys.exit(f"error: `{_IMPORT}` did not end within {IMPORT_TIMEOUT_S:g} s")
     if done.returncode:
-        sys.exit(f"it was installed, and cannot be imported: {_complaint(done.stderr)}")
+        sys.exit(f"it was installed, and cannot be imported: {complaint(done.stderr)}")
 
 
-def _complaint(printed: str) -> str:
+_SAYS_NO_MORE = (
+    *("failed to build", "failed building", "subprocess-exited-with-error", "originates from a subprocess"),
+    *("error generated.", "errors generated."),
+)
+"""What pip and Clang say of any build that fails; why it failed is further up."""
+
+
+def complaint(printed: str) -> str:
     """The line in which a build or pip says what was wrong: the last that speaks of an error, else the last."""
     lines = [line.strip() for line in printed.splitlines() if line.strip()]
     errors = [line for line in lines if "error" in line.lower()]
-    return (errors or lines or [""])[-1]
+    telling = [line for line in errors if not any(phrase in line.lower() for phrase in _SAYS_NO_MORE)]
+    return (telling or errors or lines or [""])[-1]

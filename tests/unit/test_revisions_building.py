@@ -12,6 +12,7 @@ from device_runner.failures import DiskFull
 from harness.revisions import building
 from harness.revisions.building import UNUSED_SUBMODULES, build_variables, require_room
 from harness.revisions.git import git
+from harness.revisions.install import complaint
 
 LOCAL = ("-c", "protocol.file.allow=always")
 
@@ -54,3 +55,19 @@ def test_a_disk_without_room_is_told_before_anything_is_built(tmp_path: Path, mo
     monkeypatch.setattr(building, "ROOM_BYTES", 1 << 60)
     with pytest.raises(DiskFull, match=r"too little room to build: up to .* GB for a commit of TVM"):
         require_room(tmp_path)
+
+
+def test_why_a_build_failed_is_the_compilers_line_not_the_one_that_says_that_it_failed() -> None:
+    printed = """
+        [517/607] Building CXX object codegen_nvptx.cc.o
+        error: run-time type information was enabled in PCH file but is currently disabled
+        1 error generated.
+        ninja: build stopped: subcommand failed.
+      note: This error originates from a subprocess, and is likely not a problem with pip.
+      ERROR: Failed building wheel for apache-tvm
+    ERROR: Failed to build one or more wheels
+    """
+    assert complaint(printed) == "error: run-time type information was enabled in PCH file but is currently disabled"
+    assert complaint("ERROR: Failed to build one or more wheels\n") == "ERROR: Failed to build one or more wheels"
+    assert complaint("no space\n\n") == "no space"
+    assert complaint("") == ""

@@ -28,7 +28,7 @@ from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
 from harness.revisions import environment as environments
 from harness.revisions.compare import RevisionPair
-from harness.revisions.environment import KIND, MADE, NotInstallable, environment
+from harness.revisions.environment import BUILDING, KIND, MADE, NotInstallable, environment
 from harness.revisions.snapshot import snapshot
 from harness.revisions.sources import Revision, Source
 from harness.revisions.toolchain import ATTEMPTS, Build, RunOptions, Toolchain
@@ -115,6 +115,25 @@ def test_whoever_waits_for_another_run_waits_not_for_ever(
     lock = FileLock(tmp_path / KIND / ".locks" / f"{made.parent.name}.lock", thread_local=False)
     with lock, pytest.raises(RigFailure, match="another run has been making"):
         environment(revision, tmp_path)
+
+
+def test_commits_are_built_one_at_a_time_in_one_folder_that_is_gone_afterwards(
+    revision: Revision, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = (
+        "folder = Path(sys.argv[4]).parent / '.building'; folder.mkdir(); time.sleep(0.2); (folder / 'object').touch()"
+    )
+    making(monkeypatch, f"import time{MAKES}{alone}")
+    source = Source(revision.source.config, revision.source.repo, released=False)
+    commits = [Revision(letter, letter * 40, source) for letter in "ab"]
+    together = [threading.Thread(target=environment, args=(commit, tmp_path)) for commit in commits]
+    for thread in together:
+        thread.start()
+    for thread in together:
+        thread.join()
+    assert (tmp_path / "made").read_text() == "xx"
+    assert len(list((tmp_path / KIND).glob(f"*/{MADE}"))) == 2
+    assert not (tmp_path / KIND / BUILDING).exists()
 
 
 def test_another_command_or_commit_is_another_environment(
