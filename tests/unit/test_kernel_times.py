@@ -102,7 +102,10 @@ def test_forty_operators_are_kept_in_a_few_kilobytes(tmp_path: Path) -> None:
     assert file.stat().st_size < 4_000
 
 
-@pytest.mark.parametrize("content", [b"{", b"no gzip", gzip.compress(b"{}\n")[:-4], gzip.compress(b"[1]\n")])
+BAD = {"torn text": b"{", "no gzip": b"no gzip", "torn": gzip.compress(b"{}\n")[:-4], "foreign": gzip.compress(b"[1]\n")}
+
+
+@pytest.mark.parametrize("content", BAD.values(), ids=BAD)
 def test_a_torn_or_foreign_file_is_named_and_the_rest_is_shown(folder: Folder, content: bytes) -> None:
     commit(folder, 10.0, a_profile(an_operator("fused_a", 1.0)))
     bad = kept.beside(commit(folder, 10.0).with_suffix(".jsonl"))
