@@ -11,10 +11,13 @@ import pytest
 from asv.config import Config
 
 ROOT = Path(__file__).resolve().parents[2]
-INCLUDED = ROOT / "benchmarks/tvm_from_source/precompiled.cmake"
+INCLUDED = ROOT / "benchmarks/tvm_from_source/build.cmake"
 PROJECT = """
 cmake_minimum_required(VERSION 3.19)
 project(tvm CXX)
+if(DEFINED SKBUILD_PROJECT_VERSION_FULL)
+  add_compile_definitions(TVM_VERSION="${SKBUILD_PROJECT_VERSION_FULL}")
+endif()
 add_library(tvm_objs OBJECT compiler.cc llvm.cc)
 set_source_files_properties(llvm.cc PROPERTIES COMPILE_FLAGS -fno-rtti)
 add_library(tvm_runtime_objs OBJECT runtime.cc)
@@ -36,6 +39,7 @@ def configured(folder: Path, compiler: str) -> dict[str, str]:
     (folder / "llvm.cc").write_text("int generated() { return 1; }")
     (folder / "runtime.cc").write_text("int ran() { return 1; }")
     told = [f"-DCMAKE_PROJECT_tvm_INCLUDE={INCLUDED}", f"-DCMAKE_CXX_COMPILER={compiler}"]
+    told.append("-DSKBUILD_PROJECT_VERSION_FULL=0.28.dev7")  # as TVM's build does
     subprocess.run(
         ["cmake", "-S", folder, "-B", folder / "build", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *told],
         check=True,
@@ -54,6 +58,11 @@ def test_clang_reads_the_headers_of_the_compiler_once(tmp_path: Path) -> None:
     assert "-fno-pch-timestamp" in commands["compiler.cc"]
     assert all("-include-pch" not in commands[name] for name in ("llvm.cc", "runtime.cc"))
     subprocess.run(["cmake", "--build", tmp_path / "build"], check=True, capture_output=True, timeout=60)
+
+
+@needs_cmake
+def test_the_version_of_the_commit_is_in_no_command(tmp_path: Path) -> None:
+    assert not [command for command in configured(tmp_path, "g++").values() if "TVM_VERSION" in command]
 
 
 @needs_cmake
