@@ -171,11 +171,11 @@ class TestServer:
     @pytest.mark.parametrize("garbage", [b"", b"\x71", b"GET / HTTP/1.1\r\n\r\n", struct.pack("<ii", MAGIC, -1)])
     def test_garbage_is_shown_out(self, tmp_path: Path, garbage: bytes) -> None:
         with server(tmp_path) as running:
-            with socket.create_connection(("127.0.0.1", running.port), 20) as connection:
-                with contextlib.suppress(OSError):  # it hung up before all was said
-                    connection.sendall(garbage)
-                    connection.shutdown(socket.SHUT_WR)
-                    assert connection.recv(1) == b""
+            told = socket.create_connection(("127.0.0.1", running.port), 20)
+            with told as connection, contextlib.suppress(OSError):  # it may hang up before all is said
+                connection.sendall(garbage)
+                connection.shutdown(socket.SHUT_WR)
+                assert connection.recv(1) == b""
             connection, code = greet(running.port)
             connection.close()
             assert code == MAGIC
