@@ -49,7 +49,7 @@ def _typed(statement: Any) -> Any:
 QUIRK = Quirk(
     id="texture-store-broadcast",
     title="vectorised stores into textures are serialised, and one lane fills the whole texel: wrong results",
-    upstream="src/tirx/transform/vectorize_loop.cc, calls without a PrimType; since the typed expressions of #19910",
+    upstream="src/tirx/transform/vectorize_loop.cc, calls without a PrimType; since adf8d6a463 (#19944)",
     since="0.26",
     paths=("texture",),
     probe=probe,
