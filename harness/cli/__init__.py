@@ -97,6 +97,9 @@ app = typer.Typer(
 )
 add_commands(app, COMMANDS)
 
+_OURS = ("harness", "device_runner")
+"""Packages of ours: if a module of these is missing, pip cannot help."""
+
 
 def _print_version(wanted: bool) -> None:
     if wanted:
@@ -136,6 +139,11 @@ def main() -> None:
             _end(str(full), ExitCode.RIG_FAILURE)
         _end(f"{error}: check the disk and the permissions", ExitCode.RIG_FAILURE)
     except Exception as error:
+        module = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+        if module and module not in _OURS:
+            from harness.cli.missing import how_to_install
+
+            _end(f"{module} is not installed: {how_to_install(module)}", ExitCode.RIG_FAILURE)
         hint = f"a bug in adreno-bench; set {DEBUG_VARIABLE}=1 for the traceback and report it"
         _end(f"{type(error).__name__}: {error}: {hint}", ExitCode.RIG_FAILURE)
     finally:  # whoever called us from Python gets their Ctrl-C back, unless a signal is what ends us
