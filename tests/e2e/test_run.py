@@ -140,11 +140,16 @@ def test_an_ended_run_leaves_no_process_and_keeps_what_was_done(
     assert [record.outcome for record in records(tmp_path)] == [Outcome.OK]
 
 
+def holds(process: subprocess.Popen[str], cache: Path) -> bool:
+    holder = holder_of("virtual", cache / "leases")
+    return holder is not None and holder.pid == process.pid
+
+
 def test_of_two_runs_on_one_device_the_second_waits_and_says_who_has_it(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     first = start(tmp_path / "a", cache, "run", "--case", "*-opencl-*", budget_s=4, samples=200)
-    assert eventually(lambda: bool(servers_with_a_program(first)), LONG_S)
+    assert eventually(lambda: holds(first, cache), LONG_S)  # from its opening on: the second has all of a run to come
     second = start(tmp_path / "b", cache, "run", "--case", "*-opencl-*")
     _, first_said = first.communicate(timeout=LONG_S)
     _, second_said = second.communicate(timeout=LONG_S)
