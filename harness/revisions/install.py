@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from device_runner.files import write_whole
 from harness.compiler.installed import REVISION_MARK
@@ -18,6 +19,7 @@ from harness.revisions.building import build_variables
 from harness.revisions.environment import BUILDING, MADE
 
 _IMPORT = "import tvm, tvm.relax, tvm.s_tir"
+_IMPORTED = "imported"
 IMPORT_TIMEOUT_S = 300.0
 
 
@@ -48,9 +50,9 @@ def main(config: str, repo: str, commit: str, folder: str, mark: str) -> None:
         environment.create()
         environment.install_project(conf, get_repo(conf), commit)
     except ProcessError as error:
-        sys.exit(complaint(f"{error.stdout}\n{error.stderr}") or str(error))
+        _give_up(complaint(f"{error.stdout}\n{error.stderr}") or str(error))
     python = Path(environment.find_executable("python"))
-    _require_importable(python)
+    require_importable(python)
     if mark:
         (python.parents[1] / REVISION_MARK).write_text(mark, encoding="utf-8")
     else:
@@ -59,19 +61,35 @@ def main(config: str, repo: str, commit: str, folder: str, mark: str) -> None:
     write_whole(Path(folder) / MADE, json.dumps({"python": str(where), "commit": commit}))
 
 
-def _require_importable(python: Path) -> None:
-    """End this process with what Python said if TVM is there and cannot be imported."""
+def require_importable(python: Path) -> None:
+    """End this process with what Python said if TVM is there, and a Python that imports it does not end well.
+
+    A TVM whose destructors crash is of no use either: every command that runs it would end as a crash does.
+    """
     has_tvm = "import importlib.util, sys; sys.exit(importlib.util.find_spec('tvm') is None)"
     if subprocess.run([python, "-c", has_tvm], cwd="/", check=False).returncode:
         return  # a configuration of something else
     try:
         done = subprocess.run(
-            [python, "-c", _IMPORT], cwd="/", capture_output=True, text=True, timeout=IMPORT_TIMEOUT_S, check=False
+            [python, "-X", "faulthandler", "-c", f"{_IMPORT}; print('{_IMPORTED}', flush=True)"],
+            cwd="/",
+            capture_output=True,
+            text=True,
+            timeout=IMPORT_TIMEOUT_S,
+            check=False,
         )
     except subprocess.TimeoutExpired:
-        sys.exit(f"error: `{_IMPORT}` did not end within {IMPORT_TIMEOUT_S:g} s")
+        _give_up(f"error: `{_IMPORT}` did not end within {IMPORT_TIMEOUT_S:g} s")
     if done.returncode:
-        sys.exit(f"it was installed, and cannot be imported: {complaint(done.stderr)}")
+        sys.stderr.write(f"\n{done.stderr}")
+        ending = f"died of signal {-done.returncode}" if done.returncode < 0 else f"ended with code {done.returncode}"
+        where = "and Python cannot end with it" if _IMPORTED in done.stdout else "and cannot be imported"
+        _give_up(f"it was installed, {where}: {complaint(done.stderr) or f'Python {ending} and said nothing'}")
+
+
+def _give_up(why: str) -> NoReturn:
+    """End this process; whoever started it reads the last line. asv leaves the line that it is at without an end."""
+    sys.exit(f"\n{why}")
 
 
 _SAYS_NO_MORE = (

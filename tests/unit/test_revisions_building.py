@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from device_runner.failures import DiskFull
 from harness.revisions import building
 from harness.revisions.building import UNUSED_SUBMODULES, build_variables, require_room
 from harness.revisions.git import git
-from harness.revisions.install import complaint
+from harness.revisions.install import complaint, require_importable
 
 LOCAL = ("-c", "protocol.file.allow=always")
 
@@ -71,3 +72,28 @@ def test_why_a_build_failed_is_the_compilers_line_not_the_one_that_says_that_it_
     assert complaint("ERROR: Failed to build one or more wheels\n") == "ERROR: Failed to build one or more wheels"
     assert complaint("no space\n\n") == "no space"
     assert complaint("") == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("import os; os.abort()", "and cannot be imported: Fatal Python error: Aborted"),
+        ("raise ImportError('no pass of that name')", "and cannot be imported: ImportError: no pass of that name"),
+        ("raise SystemExit(3)", "and cannot be imported: Python ended with code 3 and said nothing"),
+        (
+            "import atexit, os; atexit.register(lambda: os.kill(os.getpid(), 9))",
+            "and Python cannot end with it: Python died of signal 9 and said nothing",
+        ),
+    ],
+)
+def test_a_commit_that_is_built_and_cannot_be_used_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, why: str
+) -> None:
+    (tmp_path / "tvm").mkdir()
+    (tmp_path / "tvm" / "__init__.py").write_text(body)
+    for part in ("relax", "s_tir"):
+        (tmp_path / "tvm" / f"{part}.py").touch()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(SystemExit) as ended:
+        require_importable(Path(sys.executable))
+    assert ended.value.code == f"\nit was installed, {why}"
