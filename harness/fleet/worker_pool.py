@@ -93,6 +93,13 @@ class WorkerPool:
             pipe.close()
             self._processes[name].terminate()
 
+    def revive(self, name: str) -> bool:
+        """Start a worker anew that was dismissed. False as long as the old one is still at its end."""
+        if self._processes[name].is_alive():
+            return False
+        self._start(name)
+        return True
+
     def _received(self, name: str, pipe: Connection) -> Any:
         try:
             return pipe.recv()

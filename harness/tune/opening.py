@@ -10,7 +10,8 @@ from harness.fleet.messages import Orders
 from harness.fleet.worker_pool import WorkerPool
 from harness.run.context import new_id
 from harness.tune.devices import Devices, OneDevice
-from harness.tune.several import SeveralDevices, work
+from harness.tune.several import SeveralDevices
+from harness.tune.worker import work
 from harness.workbench import make_ready, open_workbench
 
 if TYPE_CHECKING:

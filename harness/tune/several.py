@@ -1,26 +1,25 @@
 """Several devices of one identity that share the trials of a search: each has a process, which holds it.
 
 A process for each, as in a fleet (`harness.fleet`): TVM holds Python's interpreter lock in its calls, and whatever
-takes such a process down is the loss of one device. The search, its log and what builds for it stay here.
+takes such a process down is the loss of one device. The search, its log and what builds for it stay here; what the
+processes do is in `harness.tune.worker`.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
-from device_runner.device import Device, Identity, ThermalLimits
+from device_runner.device import Identity, ThermalLimits
 from device_runner.failures import DeviceFailure, DeviceLost, Failure, LinkFailure
-from harness.fleet.messages import Gone, Opened, Orders, Said
+from harness.failures import UsageError
+from harness.fleet.messages import Gone, Opened, Said
 from harness.fleet.run import SILENCE_S
-from harness.fleet.worker import Tell, live, run_on
 from harness.tune.devices import Act, T, require_alike
 from harness.tune.dispatcher import Dispatcher, Ready
-from harness.tune.search import Trial
-from harness.tune.tuner import Say, Spent, Tuner
+from harness.tune.tuner import Say, Spent
+from harness.tune.worker import Done, Failed, Searching, Tried, Want
 
 if TYPE_CHECKING:
     from harness.fleet.worker_pool import WorkerPool
@@ -28,88 +27,9 @@ if TYPE_CHECKING:
 WHILE_BUILDING_S = 0.02
 """How often it is looked whether a candidate was built that a device waits for."""
 OTHERWISE_S = 1.0
+BACK_AFTER_S = 60.0
+"""So long after a device was lost it is opened once more while others search: a cable is put back, a phone booted."""
 _AGAIN = "what was tried is kept: the same command goes on"
-
-
-@dataclass(frozen=True)
-class Searching:
-    """To a worker: try candidates until there are no more."""
-
-    limits: ThermalLimits
-
-
-@dataclass(frozen=True)
-class Want:
-    """From a worker: it is ready for a candidate. A `Ready` answers, or None if there are no more."""
-
-
-@dataclass(frozen=True)
-class Tried:
-    """From a worker: what a candidate came to."""
-
-    trial: Trial
-
-
-@dataclass(frozen=True)
-class Done:
-    """From a worker: what its order came to."""
-
-    result: Any
-
-
-@dataclass(frozen=True)
-class Failed:
-    """From a worker: why its order came to nothing."""
-
-    failure: Failure
-
-
-def work(pipe: Connection, name: str, orders: Orders) -> None:
-    """The whole life of a worker that takes part in searches."""
-    live(pipe, name, orders, obey)
-
-
-def obey(pipe: Connection, device: Device, orders: Orders, _tell: Tell) -> None:
-    """Do what is ordered with the device until the pipe ends, which raises EOFError."""
-    run = run_on(device, orders)
-
-    def say(text: str) -> None:
-        pipe.send(Said(text))
-
-    while True:
-        order: Searching | Act[Any] = pipe.recv()
-        try:
-            if isinstance(order, Searching):
-                pipe.send(Done(Tuner(run, order.limits, Wire(pipe), say).search()))
-            else:
-                pipe.send(Done(order(run, say)))
-        except Failure as failure:
-            pipe.send(Failed(failure))
-
-
-class Wire:
-    """The supply of a worker: the search is at the other end of its pipe."""
-
-    def __init__(self, pipe: Connection) -> None:
-        self._pipe = pipe
-        self._waited_s = 0.0
-
-    @property
-    def waited_s(self) -> float:
-        """As `Supply` says."""
-        return self._waited_s
-
-    def next(self) -> Ready | None:
-        """As `Supply` says."""
-        began = time.monotonic()
-        self._pipe.send(Want())
-        ready: Ready | None = self._pipe.recv()
-        self._waited_s += time.monotonic() - began
-        return ready
-
-    def keep(self, trial: Trial) -> None:
-        """As `Supply` says."""
-        self._pipe.send(Tried(trial))
 
 
 class SeveralDevices:
@@ -196,6 +116,20 @@ class SeveralDevices:
             self.lost[name] = failure
             self._say(f"{name} is out: {failure.message}")
 
+    def _take_back(self, name: str, identity: Identity) -> bool:
+        """Whether a device that was lost and is open again may search with the others."""
+        first, known = next(iter(self._identities.items()))
+        try:
+            require_alike({first: known, name: identity})
+        except UsageError as error:
+            self._say(error.message)
+            self._workers.dismiss(name)
+            return False
+        self._identities[name] = identity
+        del self.lost[name]
+        self._say(f"{name} is back")
+        return True
+
     def _require_any(self) -> None:
         if not self._identities:
             *_, last = self.lost.values()
@@ -216,6 +150,10 @@ class _Search:
         self._waiting: list[str] = []
         self._at: dict[str, Ready] = {}
         self._spent: dict[str, Spent] = {}
+        self._back_at = dict.fromkeys(devices.lost, time.monotonic() + BACK_AFTER_S)
+        """Of those that are lost: when they are opened again."""
+        self._opened_at: dict[str, float] = {}
+        """Of those that are being opened again: when they were last heard."""
 
     def run(self) -> dict[str, Spent]:
         """Until no device searches any more. Raises DeviceLost if all are lost."""
@@ -226,8 +164,14 @@ class _Search:
                 if name in self._heard_at:
                     self._heard_at[name] = time.monotonic()
                     self._take(name, message)
+                elif name in self._opened_at:
+                    self._opened_at[name] = time.monotonic()
+                    self._reopened(name, message)
             self._hand_out()
             self._give_up_the_silent()
+            self._reopen()
+        for name in self._opened_at:
+            self._workers.dismiss(name)
         self._devices._require_any()
         return self._spent
 
@@ -249,8 +193,28 @@ class _Search:
         if name in self._waiting:
             self._waiting.remove(name)
         self._devices._lose(name, failure)
+        self._back_at[name] = time.monotonic() + BACK_AFTER_S
         if ready := self._at.pop(name, None):
             self._dispatcher.keep(ready.trial(failure.outcome, failure.message, name))
+
+    def _reopen(self) -> None:
+        """Open once more what was lost some time ago, as long as there is something to try."""
+        if self._dispatcher.over:
+            return
+        now = time.monotonic()
+        for name, at in self._back_at.items():
+            if name not in self._opened_at and now >= at and self._workers.revive(name):
+                self._opened_at[name] = now
+
+    def _reopened(self, name: str, message: Any) -> None:
+        if isinstance(message, Gone):
+            del self._opened_at[name]
+            self._back_at[name] = time.monotonic() + BACK_AFTER_S
+        elif isinstance(message, Opened):
+            del self._opened_at[name], self._back_at[name]
+            if self._devices._take_back(name, message.identity):
+                self._heard_at[name] = time.monotonic()
+                self._workers.order(name, Searching(self._limits))
 
     def _hand_out(self) -> None:
         for name in list(self._waiting):
@@ -271,3 +235,6 @@ class _Search:
                 self._heard_at[name] = now  # it waits for us
             elif now - heard > self._patience_s:
                 self._workers.kill(name)  # its death is heard like any other
+        for name, heard in self._opened_at.items():
+            if now - heard > SILENCE_S:
+                self._workers.kill(name)

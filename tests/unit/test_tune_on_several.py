@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from multiprocessing import Pipe
@@ -20,8 +22,11 @@ from device_runner.failures import DeviceLost, Failure, RigFailure
 from harness.failures import UsageError
 from harness.fleet.messages import Gone, Orders
 from harness.fleet.worker import serve
+from harness.fleet.worker_pool import WorkerPool
+from harness.tune import several
 from harness.tune.devices import kind_key, require_alike
-from harness.tune.several import SeveralDevices, obey
+from harness.tune.several import SeveralDevices
+from harness.tune.worker import obey
 
 WAIT_S = 20
 PHONE = Identity("phone", "A1", soc="SM8650", gpu="Adreno 750", driver="OpenCL 3.0 V@0800", work_group_items=1024)
@@ -32,39 +37,57 @@ class Shared(Device):
     """A device whose first session waits until all have begun one, so that each has part in the search."""
 
     all_there: threading.Barrier = field(default_factory=lambda: threading.Barrier(1))
-    lost_after: int | None = None
-    """Programs after which it is lost for good."""
+    unplugged: bool = False
+    back: Shared | None = None
+    """Its own first session waits until this one, lost in its first, has begun another or was refused."""
+    again: threading.Event = field(default_factory=threading.Event)
+    returns_as: Identity | None = None
 
     @contextlib.contextmanager
     def session(self, toggles: Toggles, *, timeout_s: float) -> Iterator[FakeSession]:
         if "session" not in self.steps:
             self.all_there.wait(WAIT_S)
+        elif not self.unplugged:
+            self.again.set()
+        if self.back:
+            assert self.back.again.wait(WAIT_S)
         with super().session(toggles, timeout_s=timeout_s) as session:
             yield session
 
     def met(self, step: str) -> None:
         super().met(step)
-        if step == "session" and self.lost_after is not None:
+        if step == "session" and self.unplugged:
             raise DeviceLost(f"{self.name} was unplugged")
 
 
 class Workers:
     """What a pool of worker processes is, with threads."""
 
-    def __init__(self, devices: Sequence[FakeDevice], folder: Path) -> None:
+    def __init__(self, devices: Sequence[Shared], folder: Path) -> None:
+        self._devices = {device.name: device for device in devices}
+        self._folder = folder
         self._pipes: dict[str, Connection] = {}
-        self._threads = [threading.Thread(target=self._live, args=(device, folder)) for device in devices]
-        self._theirs: dict[str, Connection] = {}
-        for device in devices:
-            self._pipes[device.name], self._theirs[device.name] = Pipe()
-        for thread in self._threads:
-            thread.start()
+        self._threads: dict[str, threading.Thread] = {}
+        for name in self._devices:
+            self._start(name)
 
-    def _live(self, device: FakeDevice, folder: Path) -> None:
-        with self._theirs[device.name] as pipe:
-            serve(
-                pipe, device.name, Orders(folder, "the run"), lambda *_: contextlib.nullcontext((device, print)), obey
-            )
+    def _start(self, name: str) -> None:
+        self._pipes[name], theirs = Pipe()
+        self._threads[name] = threading.Thread(target=self._live, args=(theirs, self._devices[name]))
+        self._threads[name].start()
+
+    def _live(self, theirs: Connection, device: Shared) -> None:
+        orders = Orders(self._folder, "the run")
+        with theirs as pipe:
+            serve(pipe, device.name, orders, lambda *_: contextlib.nullcontext((device, print)), obey)
+
+    def revive(self, name: str) -> bool:
+        if self._threads[name].is_alive():
+            return False
+        device = self._devices[name]
+        device.unplugged, device.identity = False, device.returns_as or device.identity
+        self._start(name)
+        return True
 
     def order(self, name: str, order: Any) -> None:
         with contextlib.suppress(OSError):
@@ -82,23 +105,26 @@ class Workers:
     def dismiss(self, name: str) -> None:
         if pipe := self._pipes.pop(name, None):
             pipe.close()
+        if not self._devices[name].unplugged:
+            self._devices[name].again.set()
 
     def end(self) -> None:
         for name in list(self._pipes):
             self.dismiss(name)
-        for thread in self._threads:
+        for thread in self._threads.values():
             thread.join(WAIT_S)
             assert not thread.is_alive()
 
 
 @contextlib.contextmanager
-def shared(folder: Path, behaviours: dict[str, Behaviour], *lost: str) -> Iterator[Bench]:
-    """A search on two devices, of which those in `lost` die at their first program."""
+def shared(folder: Path, behaviours: dict[str, Behaviour], *lost: str, back: Identity | None = None) -> Iterator[Bench]:
+    """A search on two devices, of which those in `lost` die in their first session; with `back` the other waits."""
     bench, barrier = Bench(folder, behaviours), threading.Barrier(2)
     both = [
-        Shared(name=name, behaviours=behaviours, all_there=barrier, lost_after=0 if name in lost else None)
-        for name in ("one", "two")
+        Shared(name=name, behaviours=behaviours, all_there=barrier, unplugged=name in lost) for name in ("one", "two")
     ]
+    if back:
+        both[1].back, both[0].returns_as = both[0], back
     workers = Workers(both, folder)
     try:
         bench.devices = SeveralDevices(workers, ["one", "two"], bench.said.append)  # type: ignore[arg-type]
@@ -135,6 +161,27 @@ def test_a_device_lost_in_the_middle_costs_its_trial_and_the_other_goes_on(tmp_p
     assert list(bench.devices.lost) == ["one"]
     assert "one is out: the device was lost: one was unplugged" in bench.said
     assert winner.schedule
+
+
+def test_a_device_that_comes_back_searches_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(several, "BACK_AFTER_S", 0.0)
+    known = candidates(DEAR, Behaviour(9.0), *[Behaviour(3.0)] * 4)
+    with shared(tmp_path, known, "one", back=FakeDevice().identity) as bench:
+        standing = bench.search(4).standings[DEAR.task]
+    assert {trial.outcome for trial in standing.trials.values() if trial.device == "one"} == {"device-lost", "ok"}
+    assert not bench.devices.lost
+    assert bench.devices.count == 2
+    assert "one is back" in bench.said
+
+
+def test_a_device_that_comes_back_as_another_one_stays_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(several, "BACK_AFTER_S", 0.0)
+    known = candidates(DEAR, Behaviour(9.0), *[Behaviour(3.0)] * 4)
+    with shared(tmp_path, known, "one", back=replace(FakeDevice().identity, driver="updated")) as bench:
+        search = bench.search(4)
+    assert search.tried == 4
+    assert list(bench.devices.lost) == ["one"]
+    assert any("one cannot share trials with two: its driver is 'updated'" in line for line in bench.said)
 
 
 def test_a_search_whose_devices_are_all_lost_ends_and_says_that_it_can_go_on(tmp_path: Path) -> None:
@@ -196,6 +243,27 @@ def test_devices_that_differ_are_refused_by_name(what: str, value: Any, why: str
     other = replace(PHONE, serial="B2", **{what: value})
     with pytest.raises(Failure, match=f"^B2 cannot share trials with A1: {why}"):
         require_alike({"A1": PHONE, "B2": other})
+
+
+def test_a_worker_is_started_again_only_when_the_one_before_has_ended(tmp_path: Path) -> None:
+    with WorkerPool(["one"], Orders(tmp_path, "the run"), says_its_process) as pool:
+        ((_, first),) = heard(pool)
+        assert not pool.revive("one")
+        pool.dismiss("one")
+        while not pool.revive("one"):
+            time.sleep(0.01)
+        ((_, second),) = heard(pool)
+        assert first != second
+
+
+def says_its_process(pipe: Connection, name: str, orders: Orders) -> None:
+    pipe.send(os.getpid())
+    with contextlib.suppress(EOFError):
+        pipe.recv()
+
+
+def heard(pool: WorkerPool) -> list[tuple[str, Any]]:
+    return list(pool.hear(WAIT_S))
 
 
 def test_handsets_of_a_kind_share_trials_and_one_log() -> None:
