@@ -118,9 +118,8 @@ class SeveralDevices:
 
     def _take_back(self, name: str, identity: Identity) -> bool:
         """Whether a device that was lost and is open again may search with the others."""
-        first, known = next(iter(self._identities.items()))
         try:
-            require_alike({first: known, name: identity})
+            require_alike({**self._identities, name: identity})
         except UsageError as error:
             self._say(error.message)
             self._workers.dismiss(name)
