@@ -35,7 +35,7 @@ with target:
     mod = tvm.ir.transform.Sequential(passes)(from_onnx(onnx.load("model.onnx")))
 # TVM's build unpacks three parts where the Adreno pipeline is one; without these lines no build for it ends well.
 triple = (default_tir_pipeline(), pipeline.finalize_host_passes, pipeline.finalize_device_passes)
-compilation_pipeline.register_tir_pipeline("adreno-triple", lambda: triple)
+compilation_pipeline.PIPELINE_MAP["adreno-triple"] = lambda: triple
 built = relax.build(mod, target, relax_pipeline=None, tir_pipeline="adreno-triple")
 '''
 
