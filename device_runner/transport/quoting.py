@@ -1,7 +1,7 @@
 """The one place that turns arguments into shell text.
 
-Nothing else in this package may import `shlex` (tests/unit/test_quoting.py): what is quoted in many places is forgotten
-in one.
+Nothing else in this package may import `shlex`, because what is quoted in many places is forgotten in one
+(tests/unit/device_runner/transport/test_quoting.py).
 """
 
 from __future__ import annotations

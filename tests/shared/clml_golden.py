@@ -10,12 +10,12 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from places import FIXTURES
 
-FILE = Path(__file__).parents[1] / "fixtures" / "clml" / "golden.json"
+FILE = FIXTURES / "clml" / "golden.json"
 IMAGE = (1, 4, 8, 8)
 AROUND = [0, 0, 0, 0, 1, 1, 1, 1]
 """Pads an image by one on each side."""

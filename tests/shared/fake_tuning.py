@@ -1,0 +1,144 @@
+"""A search for schedules on a device whose candidates behave as a test says."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from fake_device import ANSWER, FakeDevice, FakeProgram, FakeSession, a_plan
+from fake_schedules import TRACE
+
+from device_runner.device import Launch, Loadable, Steadiness, Toggles
+from device_runner.failures import Failure
+from harness.build.artifact import Artifact, Compiled
+from harness.build.candidate import TRACE as TRACE_FILE
+from harness.run.context import Run
+from harness.run.tuning import TuningStore
+from harness.tune.devices import Devices, OneDevice
+from harness.tune.dispatcher import Budget, Dispatcher
+from harness.tune.log import TrialLog
+from harness.tune.search import UNTUNED, Search, Task
+from harness.tune.stand import Given
+from harness.tune.winners import Winner, measured_again
+
+CHEAP, DEAR = (Task(letter * 16, f"conv_{letter}", 1, (), cost) for letter, cost in (("a", 10.0), ("b", 90.0)))
+GIVEN = Given([np.zeros((1, 3), np.float32)], [ANSWER], 1e-3)
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """What a candidate does on the device."""
+
+    ms: float = 1.0
+    error: float = 0.0
+    raises: Failure | None = None
+    again_ms: float | None = None
+    """In later sessions than the first; None for the same."""
+    unseen: bool = False
+    """Whether the probe sees none of its launches."""
+
+
+@dataclass
+class Program(FakeProgram):
+    behaviour: Behaviour = field(default_factory=Behaviour)
+
+    def run(self, inputs: Sequence[Any], *, timeout_s: float) -> tuple[list[Any], float]:
+        if self.behaviour.raises:
+            raise self.behaviour.raises
+        return [ANSWER + self.behaviour.error], 1.0
+
+    def launches(self, repeat: int, *, timeout_s: float) -> list[list[Launch]]:
+        assert not self.behaviour.error, "a wrong answer was timed"
+        if self.behaviour.unseen:
+            return []
+        again = self.behaviour.again_ms
+        ms = again if again is not None and self.device.steps.count("session") > 1 else self.behaviour.ms
+        task = Launch("task_kernel", (1, 1, 1), (1, 1, 1), 0, 0, 0, int(ms * 1e6))
+        copy = Launch("copy_kernel", (1, 1, 1), (1, 1, 1), 0, 0, 0, 10**9)
+        return [[copy, task]] * repeat
+
+
+@dataclass
+class Session(FakeSession):
+    behaviours: dict[str, Behaviour] = field(default_factory=dict)
+
+    def load(self, loadable: Loadable, *, timeout_s: float) -> FakeProgram:
+        return Program(self.device, behaviour=self.behaviours[loadable.sha256])
+
+
+@dataclass
+class Device(FakeDevice):
+    behaviours: dict[str, Behaviour] = field(default_factory=dict)
+
+    @contextlib.contextmanager
+    def session(self, toggles: Toggles, *, timeout_s: float) -> Iterator[FakeSession]:
+        self.met("session")
+        yield Session(self, toggles, self.behaviours)
+
+
+@dataclass
+class Shop:
+    """Builds nothing: a candidate is its name, and what does not build is told."""
+
+    folder: Path
+    fails: dict[str, Failure] = field(default_factory=dict)
+    asked: list[tuple[str, int]] = field(default_factory=list)
+
+    def given(self, task: Task) -> Given:
+        return GIVEN
+
+    def begin(self, candidate: tuple[Task, int]) -> Future[Artifact | Failure]:
+        self.asked.append((candidate[0].name, candidate[1]))
+        name, future = name_of(candidate), Future[Artifact | Failure]()
+        future.set_result(self.fails.get(name) or self._artifact(name))
+        return future
+
+    def build(self, candidates: Sequence[tuple[Task, int]]) -> list[Artifact | Failure]:
+        return [self.begin(candidate).result() for candidate in candidates]
+
+    def _artifact(self, name: str) -> Artifact:
+        place = self.folder / name
+        place.mkdir(exist_ok=True)
+        (place / TRACE_FILE).write_text(json.dumps(TRACE))
+        return Artifact(name, Loadable(place / "lib.so", name, 1), Compiled("lib.so", 1, [], 1, [], {}, 0.0), 1, False)
+
+
+def name_of(candidate: tuple[Task, int]) -> str:
+    return f"{candidate[0].name}{candidate[1]}"
+
+
+@dataclass
+class Bench:
+    """A search on a device where candidates behave as told."""
+
+    folder: Path
+    behaviours: dict[str, Behaviour]
+    fails: dict[str, Failure] = field(default_factory=dict)
+    steadiness: Steadiness = field(default_factory=Steadiness)
+
+    def __post_init__(self) -> None:
+        self.device = Device(behaviours=self.behaviours, steadiness=self.steadiness)
+        self.shop = Shop(self.folder, self.fails)
+        self.said: list[str] = []
+        self.devices: Devices = OneDevice(Run(self.device, TuningStore(self.folder)), self.said.append)
+        self.log = TrialLog(self.folder, "tasks", "identity", "tiny on G")
+
+    def search(self, trials: int, tasks: Sequence[Task] = (DEAR,)) -> Search:
+        found = Search(tasks, self.log.read())
+        how: Any = (self.log, Budget(trials), 100.0, self.said.append)
+        with self.log.held(), Dispatcher(found, self.shop, *how) as dispatcher:  # type: ignore[arg-type]
+            self.devices.search(a_plan().thermal_limits, dispatcher)
+        return found
+
+    def winners(self, search: Search) -> list[Winner]:
+        return measured_again("opencl", search, self.shop, self.devices)  # type: ignore[arg-type]
+
+
+def candidates(task: Task, untuned: Behaviour, *tried: Behaviour) -> dict[str, Behaviour]:
+    return {name_of((task, seed)): behaviour for seed, behaviour in enumerate((untuned, *tried), UNTUNED)}

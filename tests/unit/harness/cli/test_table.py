@@ -1,0 +1,80 @@
+"""The table that a run ends with."""
+
+import json
+import re
+
+from fake_records import a_record
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from places import ROOT
+
+from harness.cli.table import COLUMNS, json_array, milliseconds, results_table
+from harness.cli.verdicts import verdict_table
+from harness.judge.compare import compare_sides
+from harness.judge.path_ranking import rank_paths
+from harness.judge.sides import sides_of
+from harness.judge.stats.session import locations_ms
+from harness.run.outcome import Outcome
+from harness.run.record import Record
+
+
+def test_the_spread_is_called_one_within_a_session() -> None:
+    header, _, row, *_ = results_table([a_record(wall_ms=[9.0, 10.0, 10.0, 11.0, 12.0], library_bytes=5)]).splitlines()
+    at = header.index("± % within")
+    assert row[at : at + len("± % within")].strip() == "10.0"  # the median absolute deviation from 10 ms is 1 ms
+
+
+def test_what_is_remarked_on_a_row_stands_beside_its_outcome_and_is_explained_below() -> None:
+    _, _, row, _, line = results_table([a_record(wall_ms=[9.0, 10.0, 10.0, 11.0, 12.0])]).splitlines()
+    assert "  ok, unsteady  " in row
+    assert line == "  tiny-opencl-float32-untuned: unsteady: half of its samples lie more than 10% from their median"
+
+
+@given(st.lists(st.floats(1, 10), min_size=5, max_size=12))
+@settings(max_examples=30)
+def test_a_run_a_comparison_a_ranking_and_a_history_show_one_latency_of_a_session(samples: list[float]) -> None:
+    one, other = a_record(wall_ms=samples), a_record(wall_ms=[7.0, 7.1, 7.2, 7.3, 7.4])
+    at = COLUMNS.index("wall ms")
+    shown = _cells(results_table([one]))[at]
+    assert _cells(verdict_table(compare_sides(sides_of([other]), sides_of([one])).cases))[4] in (shown, "ok")
+    ((ranking,), (in_history,)) = rank_paths([one]), locations_ms([samples])
+    assert {milliseconds(ranking.standings[0].wall_ms or 0), milliseconds(in_history)} == {shown}
+
+
+def _cells(table: str) -> list[str]:
+    return re.split(r"  +", table.splitlines()[2])
+
+
+def test_the_device_time_of_clml_is_marked_as_another_quantity() -> None:
+    clml = a_record("tiny-clml-float32-untuned", wall_ms=[5.0] * 5, device_ms=[4.0, 4.1, 4.0])
+    other = a_record(wall_ms=[6.0] * 5, device_ms=[3.0, 3.1, 3.0])
+    told = results_table([clml, other])
+    marked, plain = (re.split(r"  +", row)[COLUMNS.index("device ms")] for row in told.splitlines()[2:4])
+    assert (marked, plain) == ("*4.025", "3.025")
+    assert "* of clml the device's time is that of whole recordings" in told
+    assert "*" not in results_table([other, a_record("tiny-clml-float32-untuned")])
+
+
+def test_json_has_the_remarks_of_each_record() -> None:
+    restless, steady = json.loads(
+        json_array([a_record(wall_ms=[9.0, 10.0, 10.0, 11.0, 12.0]), a_record(wall_ms=[10.0, 10.1, 10.2, 9.9, 10.0])])
+    )
+    assert [remark["word"] for remark in restless["remarks"]] == ["unsteady"]
+    assert steady["remarks"] == []
+    assert Record.model_validate({name: value for name, value in steady.items() if name != "remarks"})
+
+
+def test_the_readme_shows_the_columns_that_there_are() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    header = next(line for line in lines if line.startswith("model   "))
+    assert [column.strip() for column in header.split("  ") if column.strip()] == [*COLUMNS]
+
+
+def test_what_a_device_lacks_for_many_cases_is_said_once() -> None:
+    lacking = {"outcome": Outcome.UNSUPPORTED, "message": "no cl_khr_fp16"}
+    halves = [a_record(f"tiny-{path}-float16-untuned", **lacking) for path in ("opencl", "texture", "clml")]
+    wrong = [a_record(case, outcome=Outcome.WRONG_RESULT, message="off") for case in ("a-b-float32-untuned",) * 2]
+    told = results_table([*halves, *wrong])
+    assert "tiny-opencl-float16-untuned and 2 more: unsupported (owner: nobody): no cl_khr_fp16" in told
+    assert told.count("no cl_khr_fp16") == 1
+    assert told.count("wrong-result (owner: path): off") == 2

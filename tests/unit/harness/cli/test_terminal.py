@@ -1,0 +1,141 @@
+"""What every command prints on a terminal of 80 columns, and as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from history_results import IDENTITY as MACHINE
+from places import ROOT
+from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.console import Console
+from rich.text import Text
+from terminal_scene import BROKEN, CASES, set_the_scene
+from typer.testing import CliRunner
+
+from harness import tables
+from harness.cli import COMMANDS as COMMANDS_OF_PROGRAM
+from harness.cli import app
+
+WIDTH = 80
+COMMANDS: dict[str, tuple[list[str], str]] = {
+    "show": (["show"], "ok, unsteady"),
+    "show --every": (["show", "--every"], "wrong-result"),
+    "show of one case": (["show", BROKEN], "max_abs_err"),
+    "show --crossover": (["show", "--crossover"], "could have been seen"),
+    "show --partitions": (["show", "--partitions"], "may lose by offload"),
+    "inspect": (["inspect", "tiny"], "multiply-accumulates"),
+    "list": (["list"], CASES[-1]),
+    "compare": (["compare", "records.jsonl", "slower.jsonl"], "slower"),
+    "gate": (["gate", "--from", "slower.jsonl"], "slower"),
+    "bless": (["bless"], "refused"),
+    "devices": (["devices"], "unauthorized"),
+    "cache": (["cache"], "1 entry"),
+    "doctor": (["doctor"], "missing"),
+    "history summary": (["history", "summary"], "since last release"),
+    "run": (["run"], "settled before and not run again"),
+    "build": (["build"], "13 image kernels"),
+    "calibrate": (["calibrate"], "a change of"),
+    "quirks": (["quirks"], "texture-store-broadcast"),
+    "runtime list": (["runtime", "list"], "checked against"),
+    "bisect": (["bisect", "--good", "0.25.0", "--bad", "0.27.0", "--case", CASES[0]], "is the first that is slower"),
+}
+"""What is typed, and a word that has to be in the answer."""
+
+NOTES = " in every row: no room for: (a wider terminal, a pipe and --json have them)"
+
+
+@pytest.fixture(autouse=True)
+def _scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_the_scene(tmp_path, monkeypatch)
+
+
+def typed(words: Sequence[str]) -> str:
+    done = CliRunner().invoke(app, words)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_line_is_wider_than_the_terminal_and_no_word_is_cut(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments, marker = COMMANDS[command]
+    whole = typed(arguments)
+    monkeypatch.setattr(tables, "terminal_width", lambda *_: WIDTH)
+    shown = typed(arguments)
+    assert [line for line in shown.splitlines() if len(line) > WIDTH] == []
+    assert marker in " ".join(shown.split())
+    known = {word.strip("-,") for word in (whole + NOTES).split()}
+    assert [word for word in shown.split() if word.strip("-,") not in known] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_json_is_all_there_is_on_standard_output_and_the_exit_code_stays(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments, _ = COMMANDS[command]
+    monkeypatch.setattr(tables, "terminal_width", lambda *_: WIDTH)
+    plain, programs = (CliRunner().invoke(app, [*arguments, *more]) for more in ([], ["--json"]))
+    told = json.loads(programs.stdout, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert isinstance(told, (list, dict))
+    assert told
+    assert programs.exit_code == plain.exit_code
+
+
+def test_the_width_is_that_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "93")
+    assert tables.terminal_width() is None
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert tables.terminal_width() == 93
+
+
+def test_the_history_is_of_the_machine_that_is_named() -> None:
+    assert MACHINE.key in typed(["history", "summary"])
+
+
+DOCS = ROOT / "docs"
+PICTURES = {"show": ["show"], "gate": ["gate", "--from", "slower.jsonl"]}
+WRITE_PICTURES = "ADRENO_BENCH_WRITE_PICTURES"
+"""Set it to draw the pictures of docs/terminal.md anew."""
+
+
+def picture(title: str, text: str) -> str:
+    """What a terminal of 80 columns shows, as SVG that fetches no font from elsewhere."""
+    console = Console(record=True, width=WIDTH, file=StringIO(), force_terminal=True, color_system=None)
+    console.print(Text(text))
+    frame = re.sub(r"@font-face \{\{.*?\}\}", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+    return "\n".join(
+        line.rstrip() for line in console.export_svg(title=title, code_format=frame, unique_id="t").split("\n")
+    )
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_the_pictures_in_the_docs_are_what_a_terminal_shows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "terminal_width", lambda *_: WIDTH)
+    words, file = PICTURES[name], DOCS / f"terminal-{name}.svg"
+    drawn = picture(f"adreno-bench {' '.join(words)}", typed(words).rstrip())
+    if os.environ.get(WRITE_PICTURES):
+        file.write_text(drawn, encoding="utf-8")
+    assert "https:" not in drawn.replace("https://www.textualize.io", "").replace("http://www.w3.org", "")
+    assert file.read_text(encoding="utf-8") == drawn
+
+
+def test_the_page_lists_every_command_that_prints_json() -> None:
+    page = (DOCS / "terminal.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| `")]
+    listed = {word for row in rows for word in re.findall(r"`([a-z ]+)`", row.split("|")[1])}
+    assert listed == {name for name, command in commands() if any("--json" in option.opts for option in command.params)}
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    """Every command by all of its words."""
+    for listed in COMMANDS_OF_PROGRAM:
+        loaded = listed.load()
+        inner = getattr(loaded, "commands", None)
+        yield from ((f"{listed.name} {name}", one) for name, one in inner.items()) if inner else [(listed.name, loaded)]

@@ -1,0 +1,273 @@
+"""Several devices that share the trials of a search: workers in threads, devices of plain Python, and real pipes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_device import FakeDevice, FakeSession
+from fake_tuning import DEAR, Behaviour, Bench, Device, candidates
+
+from device_runner.device import Identity, Toggles
+from device_runner.failures import DeviceLost, Failure, RigFailure
+from harness.failures import UsageError
+from harness.fleet.messages import Gone, Orders
+from harness.fleet.worker import serve
+from harness.fleet.worker_pool import WorkerPool
+from harness.tune import several
+from harness.tune.devices import kind_key, require_alike
+from harness.tune.several import SeveralDevices
+from harness.tune.worker import obey
+
+WAIT_S = 20
+PHONE = Identity("phone", "A1", soc="SM8650", gpu="Adreno 750", driver="OpenCL 3.0 V@0800", work_group_items=1024)
+
+
+@dataclass
+class Shared(Device):
+    """A device whose first session waits until all have begun one, so that each has part in the search."""
+
+    all_there: threading.Barrier = field(default_factory=lambda: threading.Barrier(1))
+    unplugged: bool = False
+    back: Shared | None = None
+    """Its own first session waits until this one, lost in its first, has begun another or was refused."""
+    again: threading.Event = field(default_factory=threading.Event)
+    returns_as: Identity | None = None
+
+    @contextlib.contextmanager
+    def session(self, toggles: Toggles, *, timeout_s: float) -> Iterator[FakeSession]:
+        if "session" not in self.steps:
+            self.all_there.wait(WAIT_S)
+        elif not self.unplugged:
+            self.again.set()
+        if self.back:
+            assert self.back.again.wait(WAIT_S)
+        with super().session(toggles, timeout_s=timeout_s) as session:
+            yield session
+
+    def met(self, step: str) -> None:
+        super().met(step)
+        if step == "session" and self.unplugged:
+            raise DeviceLost(f"{self.name} was unplugged")
+
+
+class Workers:
+    """What a pool of worker processes is, with threads."""
+
+    def __init__(self, devices: Sequence[Shared], folder: Path) -> None:
+        self._devices = {device.name: device for device in devices}
+        self._folder = folder
+        self._pipes: dict[str, Connection] = {}
+        self._threads: dict[str, threading.Thread] = {}
+        for name in self._devices:
+            self._start(name)
+
+    def _start(self, name: str) -> None:
+        self._pipes[name], theirs = Pipe()
+        self._threads[name] = threading.Thread(target=self._live, args=(theirs, self._devices[name]))
+        self._threads[name].start()
+
+    def _live(self, theirs: Connection, device: Shared) -> None:
+        orders = Orders(self._folder, "the run")
+        with theirs as pipe:
+            serve(pipe, device.name, orders, lambda *_: contextlib.nullcontext((device, print)), obey)
+
+    def revive(self, name: str) -> bool:
+        if self._threads[name].is_alive():
+            return False
+        device = self._devices[name]
+        device.unplugged, device.identity = False, device.returns_as or device.identity
+        self._start(name)
+        return True
+
+    def order(self, name: str, order: Any) -> None:
+        with contextlib.suppress(OSError):
+            self._pipes[name].send(order)
+
+    def hear(self, timeout_s: float) -> Iterator[tuple[str, Any]]:
+        ready = wait(self._pipes.values(), min(timeout_s, 0.05))
+        for name, pipe in list(self._pipes.items()):
+            if pipe in ready:
+                try:
+                    yield name, pipe.recv()
+                except EOFError:
+                    yield name, Gone(RigFailure(f"the process that works on {name} died"))
+
+    def dismiss(self, name: str) -> None:
+        if pipe := self._pipes.pop(name, None):
+            pipe.close()
+        if not self._devices[name].unplugged:
+            self._devices[name].again.set()
+
+    def end(self) -> None:
+        for name in list(self._pipes):
+            self.dismiss(name)
+        for thread in self._threads.values():
+            thread.join(WAIT_S)
+            assert not thread.is_alive()
+
+
+@contextlib.contextmanager
+def shared(folder: Path, behaviours: dict[str, Behaviour], *lost: str, back: Identity | None = None) -> Iterator[Bench]:
+    """A search on two devices, of which those in `lost` die in their first session; with `back` the other waits."""
+    bench, barrier = Bench(folder, behaviours), threading.Barrier(2)
+    both = [
+        Shared(name=name, behaviours=behaviours, all_there=barrier, unplugged=name in lost) for name in ("one", "two")
+    ]
+    if back:
+        both[1].back, both[0].returns_as = both[0], back
+    workers = Workers(both, folder)
+    try:
+        bench.devices = SeveralDevices(workers, ["one", "two"], bench.said.append)  # type: ignore[arg-type]
+        yield bench
+    finally:
+        workers.end()
+
+
+def test_two_devices_share_the_candidates_each_is_tried_once_and_says_where(tmp_path: Path) -> None:
+    known = candidates(DEAR, Behaviour(9.0), *(Behaviour(9.0 - seed) for seed in range(6)))
+    with shared(tmp_path, known) as bench:
+        search = bench.search(6)
+        (winner,) = bench.winners(search)
+    trials = list(bench.log.read())
+    assert sorted(trial.seed for trial in trials) == list(range(6))
+    assert {trial.device for trial in trials} == {"one", "two"}
+    assert search.standings[DEAR.task].gain == 90.0 / 4.0
+    assert winner.schedule
+    assert winner.schedule.ms == 4.0
+    assert sum("measured again" in line for line in bench.said) == 3
+    assert all(line.startswith("one: ") for line in bench.said if "measured again" in line)
+    again = Bench(tmp_path, known)
+    assert again.search(0).tried == 6
+
+
+def test_a_device_lost_in_the_middle_costs_its_trial_and_the_other_goes_on(tmp_path: Path) -> None:
+    known = candidates(DEAR, Behaviour(9.0), *[Behaviour(3.0)] * 4)
+    with shared(tmp_path, known, "one") as bench:
+        standing = bench.search(4).standings[DEAR.task]
+        (winner,) = bench.winners(bench.search(0))
+    lost = [trial for trial in standing.trials.values() if not trial.right]
+    assert [(trial.outcome, trial.device) for trial in lost] == [("device-lost", "one")]
+    assert [trial.device for trial in standing.trials.values() if trial.right] == ["two"] * 3
+    assert list(bench.devices.lost) == ["one"]
+    assert "one is out: the device was lost: one was unplugged" in bench.said
+    assert winner.schedule
+
+
+def test_a_device_that_comes_back_searches_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(several, "BACK_AFTER_S", 0.0)
+    known = candidates(DEAR, Behaviour(9.0), *[Behaviour(3.0)] * 4)
+    with shared(tmp_path, known, "one", back=FakeDevice().identity) as bench:
+        standing = bench.search(4).standings[DEAR.task]
+    assert {trial.outcome for trial in standing.trials.values() if trial.device == "one"} == {"device-lost", "ok"}
+    assert not bench.devices.lost
+    assert bench.devices.count == 2
+    assert "one is back" in bench.said
+
+
+def test_a_device_that_comes_back_as_another_one_stays_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(several, "BACK_AFTER_S", 0.0)
+    known = candidates(DEAR, Behaviour(9.0), *[Behaviour(3.0)] * 4)
+    with shared(tmp_path, known, "one", back=replace(FakeDevice().identity, driver="updated")) as bench:
+        search = bench.search(4)
+    assert search.tried == 4
+    assert list(bench.devices.lost) == ["one"]
+    assert any("one cannot share trials with two: its driver is 'updated'" in line for line in bench.said)
+
+
+def test_a_search_whose_devices_are_all_lost_ends_and_says_that_it_can_go_on(tmp_path: Path) -> None:
+    known = candidates(DEAR, Behaviour(9.0), *[Behaviour(3.0)] * 4)
+    with (
+        shared(tmp_path, known, "one", "two") as bench,
+        pytest.raises(DeviceLost, match=r"no device is left: .* was unplugged: what was tried is kept"),
+    ):
+        bench.search(4)
+
+
+def test_what_is_done_on_one_device_is_done_anew_on_the_next_if_that_is_lost(tmp_path: Path) -> None:
+    known = candidates(DEAR, Behaviour(9.0), Behaviour(3.0))
+    with shared(tmp_path, known) as bench:
+        assert bench.devices.on_one(_named, WAIT_S) == "two"
+        with pytest.raises(UsageError, match="wrong untuned"):
+            bench.devices.on_one(_refuses, WAIT_S)
+
+
+def _named(run: Any, say: Any) -> str:
+    if run.device.name == "one":
+        raise DeviceLost("unplugged")
+    return str(run.device.name)
+
+
+def _refuses(run: Any, say: Any) -> str:
+    raise UsageError("it is wrong untuned")
+
+
+def test_a_worker_that_says_nothing_any_more_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[str] = []
+    monkeypatch.setattr(Workers, "kill", lambda workers, name: ended.append(name), raising=False)
+    monkeypatch.setattr(Workers, "order", lambda workers, name, order: None)
+    known = candidates(DEAR, Behaviour(9.0), Behaviour(3.0))
+    with shared(tmp_path, known) as bench:
+        monkeypatch.setattr(Workers, "hear", _all_die(ended))
+        with pytest.raises(DeviceLost, match="no device is left: killed"):
+            bench.devices.on_one(_named, 0.0)
+    assert ended == ["one", "two"]
+
+
+def _all_die(ended: list[str]) -> Any:
+    def hear(workers: Workers, timeout_s: float) -> list[tuple[str, Any]]:
+        return [(name, Gone(RigFailure("killed"))) for name in ended if name in workers._pipes]
+
+    return hear
+
+
+@pytest.mark.parametrize(
+    ("what", "value", "why"),
+    [
+        ("driver", "OpenCL 3.0 V@0900", "its driver is 'OpenCL 3.0 V@0900', not 'OpenCL 3.0 V@0800'"),
+        ("gpu", "Adreno 830", "its gpu is 'Adreno 830', not 'Adreno 750'"),
+        ("work_group_items", 256, "its work_group_items is 256, not 1024"),
+        ("image2d_max_width", 8192, "its image2d_max_width is 8192, not 16384"),
+    ],
+)
+def test_devices_that_differ_are_refused_by_name(what: str, value: Any, why: str) -> None:
+    other = replace(PHONE, serial="B2", **{what: value})
+    with pytest.raises(Failure, match=f"^B2 cannot share trials with A1: {why}"):
+        require_alike({"A1": PHONE, "B2": other})
+
+
+def test_a_worker_is_started_again_only_when_the_one_before_has_ended(tmp_path: Path) -> None:
+    with WorkerPool(["one"], Orders(tmp_path, "the run"), says_its_process) as pool:
+        ((_, first),) = heard(pool)
+        assert not pool.revive("one")
+        pool.dismiss("one")
+        while not pool.revive("one"):
+            time.sleep(0.01)
+        ((_, second),) = heard(pool)
+        assert first != second
+
+
+def says_its_process(pipe: Connection, name: str, orders: Orders) -> None:
+    pipe.send(os.getpid())
+    with contextlib.suppress(EOFError):
+        pipe.recv()
+
+
+def heard(pool: WorkerPool) -> list[tuple[str, Any]]:
+    return list(pool.hear(WAIT_S))
+
+
+def test_handsets_of_a_kind_share_trials_and_one_log() -> None:
+    other = replace(PHONE, serial="B2", memory_bytes=8 << 30)
+    require_alike({"A1": PHONE, "B2": other})
+    assert PHONE.key != other.key
+    assert kind_key(PHONE) == kind_key(other)
