@@ -56,8 +56,6 @@ lock:
 	printf '%s; sys_platform == "linux" and platform_machine == "x86_64"\n' 'intel-opencl-rt>=2025.3' \
 	  'intel-cmplr-lib-rt>=2025.3' | uv pip compile --universal --python-version 3.10 \
 	  --generate-hashes --no-annotate --no-header - -o requirements-fp16.lock
-	printf 'xgboost-cpu>=3; sys_platform == "linux"\n' | uv pip compile --universal --python-version 3.10 \
-	  --generate-hashes --no-annotate --no-header --no-deps - -o requirements-xgb.lock
 
 # What links artifacts for arm64 devices. Tests that need it are skipped, with the reason, where it cannot be had.
 phones: $(INSTALLED)

@@ -23,8 +23,6 @@ OTHER_OUTPUTS = "other-outputs.npz"
 """The oracle's answers to other inputs."""
 RANGE = "range.json"
 """How large the network's numbers become (`harness.build.value_range`)."""
-FEATURES = "features.npy"
-"""What a cost model is told of a task's schedules: one row for each seed."""
 LABELLED = "labelled.npz"
 """Labelled inputs, their classes, and those that the oracle gives them; only of a model that has labelled data."""
 

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from harness.build.artifact import FEATURES, INPUTS, KERNELS, LIBRARY, OUTPUTS, Compiled
+from harness.build.artifact import INPUTS, KERNELS, LIBRARY, OUTPUTS, Compiled
 from harness.build.compile import export, imported, stepping, target_of
 from harness.build.oracle import inputs_of, save_arrays
 from harness.cases.request import CompileRequest
@@ -30,14 +30,13 @@ from harness.compiler.compat import (
     without_attributes,
 )
 from harness.compiler.running import StepFailed
-from harness.compiler.tuner import without_intrinsics
 from harness.failures import CompileFailure
 from harness.models.spec import InputSpec
 from harness.paths import PATHS
 from harness.paths.base import BuiltModule, ImageLimits
 from harness.paths.lowered import add_host_entry, vdevices
 from harness.quirks import quirks_of
-from harness.schedules.apply import alone, marked
+from harness.schedules.apply import marked
 from harness.schedules.drawing import ThreadLimits
 from harness.schedules.spaces import schedule_of, space_of
 from harness.schedules.tasks import Before, FromSchedules, shapes_of, task_of, unscheduled
@@ -176,40 +175,6 @@ def build_candidate(
         facts=asdict(path.facts(built)),
         compile_s=time.perf_counter() - started,
     )
-
-
-def describe_candidates(
-    request: CompileRequest, functions: Path, name: str, seeds: range, limits: ThreadLimits, out: Path
-) -> None:
-    """What a cost model is told of the schedules of these seeds: one row of `FEATURES` for each. Worker only.
-
-    TVM describes each store of a program by 164 numbers (`PerStoreFeature`, as in Ansor, Zheng et al. 2020). A row has
-    their sum and their maximum over the stores; it is NaN for a seed that no schedule belongs to.
-    """
-    import numpy as np
-
-    function, target, rows = _function(functions, name), target_of(request), {}
-    with without_intrinsics():
-        from tvm.s_tir import meta_schedule as tuner
-
-        context = tuner.TuneContext(alone(function), target=target, num_threads=1)
-    extractor, space = tuner.feature_extractor.PerStoreFeature(), space_of(function, target, limits)
-    assert space is not None  # it is for tasks that can be tuned
-    for seed in seeds:
-        try:
-            schedule = schedule_of(space, seed)
-        except Exception:  # TVM raises errors of every kind for a schedule that does not fit
-            continue
-        if schedule is None:
-            continue
-        stores = extractor.extract_from(context, [tuner.MeasureCandidate(schedule, [])])[0].numpy()
-        if len(stores):
-            rows[seed] = np.concatenate([stores.sum(0), stores.max(0)])
-    width = len(next(iter(rows.values()))) if rows else 1
-    table = np.full((len(seeds), width), np.nan, np.float32)
-    for seed, row in rows.items():
-        table[seed - seeds.start] = row
-    np.save(out / FEATURES, table)
 
 
 def _with_schedule(function: Any, target: Any, seed: int | None, limits: ThreadLimits) -> tuple[Any, Any]:

@@ -77,13 +77,6 @@ def candidate_job(tasks: Job, functions: Path, name: str, seed: int | None, limi
     return Job("candidate", key, f"{name} {seed}", {**tasks.payload, "functions": str(functions), **chosen})
 
 
-def features_job(tasks: Job, functions: Path, name: str, seeds: range, limits: ThreadLimits) -> Job:
-    """The job that describes the schedules of these seeds, which follow each other, to a cost model."""
-    chosen = {"name": name, "seeds": (seeds.start, seeds.stop), "limits": dataclasses.asdict(limits)}
-    key = key_of({"features": tasks.key, **chosen})
-    return Job("features", key, f"features of {name}", {**tasks.payload, "functions": str(functions), **chosen})
-
-
 def plain_inputs(inputs: Path | Inputs) -> str | dict[str, str]:
     """A model's inputs as JSON takes them."""
     return str(inputs) if isinstance(inputs, Path) else {name: str(drawn) for name, drawn in inputs.items()}

@@ -37,7 +37,7 @@ LOOK_EVERY_S = 1.0
 KEPT = (failures.CompileFailure.outcome, failures.OracleNotFinite.outcome)
 """Failures that the same input gives again."""
 
-WITHOUT_LIBRARY = ("oracle", "range", "tasks", "task-answer", "features")
+WITHOUT_LIBRARY = ("oracle", "range", "tasks", "task-answer")
 """Jobs that leave answers, and no library."""
 
 Watcher = Callable[[Job, str, float], None]

@@ -94,16 +94,6 @@ def _candidate(job: dict[str, Any], out: Path) -> dict[str, Any]:
     return dataclasses.asdict(build_candidate(request, functions, job["name"], job["seed"], limits, out))
 
 
-def _features(job: dict[str, Any], out: Path) -> dict[str, Any]:
-    from harness.build.candidate import describe_candidates
-    from harness.cases.request import CompileRequest
-    from harness.schedules.drawing import ThreadLimits
-
-    request, limits = CompileRequest(**job["request"]), ThreadLimits(**job["limits"])
-    describe_candidates(request, Path(job["functions"]), job["name"], range(*job["seeds"]), limits, out)
-    return {}
-
-
 _NO_MEMORY = ("bad_alloc", "failed to map segment")
 """What an error says that came of the limit on memory; the second is a library's that could not be loaded any more."""
 _JOBS = {
@@ -114,7 +104,6 @@ _JOBS = {
     "tasks": _tasks,
     "task-answer": _task_answer,
     "candidate": _candidate,
-    "features": _features,
 }
 
 

@@ -10,7 +10,6 @@ import typer
 from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceNames, grouped
 from harness.failures import UsageError
 from harness.run.outcome import ExitCode
-from harness.tune.cost_model import CostModel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,9 +29,7 @@ def tune(
         float, typer.Option(min=0.1, max=10_000, help="Time for the candidates of each case, without --trials.")
     ] = 10.0,
     out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File of schedules to add to.")] = DEFAULT_OUT,
-    cost_model: Annotated[
-        CostModel, typer.Option(help="How the next candidate is chosen: at random, or by what xgboost learned so far.")
-    ] = CostModel.RANDOM,
+    cost_model: Annotated[str, typer.Option(hidden=True)] = "random",
     as_json: AsJson = False,
 ) -> None:
     """Look for better schedules than TVM's own on a device, and write the best of each task to a file.
@@ -49,12 +46,16 @@ def tune(
     from harness.tune.tune import Bench
     from harness.tune.tune import tune as look
 
-    cost_model.require()
+    if cost_model != "random":
+        raise UsageError(
+            "cost models were removed: xgb found slower schedules than random choice (docs/tuning.md)",
+            hint="leave --cost-model out",
+        )
     request = _tunable(what.request())
     with Screen() as screen:
         names = select(device or [DEFAULT_DEVICE], request.cache, screen.say)
         with open_devices(request, names, screen) as (builder, devices):
-            found = look(Bench(request, builder, devices, screen), Budget(trials, minutes), out, cost_model)
+            found = look(Bench(request, builder, devices, screen), Budget(trials, minutes), out)
             lost = dict(devices.lost)
     if as_json:
         out_json([one.plain for one in found])

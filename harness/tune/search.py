@@ -6,8 +6,9 @@ that it has had, is the most. A task that a trial made ten times as fast falls b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -94,24 +95,15 @@ class Standing:
         """What it costs in an inference with the best so far, by the profile of the untuned network."""
         return self.task.cost_ms / self.gain
 
-
-Chooser = Callable[[Standing, Set[int]], int]
-"""Which seed of a task is next, and none of those that are pending."""
-
-
-def in_order(standing: Standing, pending: Set[int]) -> int:
-    """The lowest seed that is free: a schedule drawn at random."""
-    seed = 0
-    while seed in standing.trials or seed in pending:
-        seed += 1
-    return seed
+    def next_seed(self, pending: Set[int]) -> int:
+        """The lowest seed that is neither tried nor pending. Each seed is a schedule drawn at random."""
+        return next(seed for seed in count() if seed not in self.trials and seed not in pending)
 
 
 class Search:
     """All tasks of a network, and what was tried."""
 
-    def __init__(self, tasks: Iterable[Task], trials: Iterable[Trial] = (), choose: Chooser = in_order) -> None:
-        self.choose = choose
+    def __init__(self, tasks: Iterable[Task], trials: Iterable[Trial] = ()) -> None:
         self.standings = {task.task: Standing(task) for task in tasks}
         for trial in trials:
             self.add(trial)
@@ -126,16 +118,16 @@ class Search:
         """Candidates so far."""
         return sum(len(standing.trials) for standing in self.standings.values())
 
-    def next(self, count: int, begun: Iterable[tuple[Task, int]] = ()) -> list[tuple[Task, int]]:
+    def next(self, number: int, begun: Iterable[tuple[Task, int]] = ()) -> list[tuple[Task, int]]:
         """The next candidates after those that are `begun`, as task and seed."""
         pending: dict[str, set[int]] = {key: set() for key in self.standings}
         for task, seed in begun:
             pending[task.task].add(seed)
         chosen: list[tuple[Task, int]] = []
-        for _ in range(count if self.standings else 0):
+        for _ in range(number if self.standings else 0):
             standing = max(self.standings.values(), key=lambda one: _priority(one, pending[one.task.task]))
             mine = pending[standing.task.task]
-            seed = self.choose(standing, mine)
+            seed = standing.next_seed(mine)
             mine.add(seed)
             chosen.append((standing.task, seed))
         return chosen

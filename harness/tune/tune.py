@@ -17,8 +17,6 @@ from harness.fleet.run import SILENCE_S
 from harness.schedules import database
 from harness.schedules.database import Schedules
 from harness.schedules.drawing import ThreadLimits
-from harness.tune.boosted import Boosted
-from harness.tune.cost_model import CostModel
 from harness.tune.devices import Devices, kind_key
 from harness.tune.dispatcher import Budget, Dispatcher
 from harness.tune.log import TrialLog
@@ -113,17 +111,17 @@ class Bench:
     progress: Progress
 
 
-def tune(bench: Bench, budget: Budget, out: Path, cost_model: CostModel = CostModel.RANDOM) -> list[Tuned]:
+def tune(bench: Bench, budget: Budget, out: Path) -> list[Tuned]:
     """Look for schedules of each case of the request, and write the best of each task to `out`, case by case.
 
     Raises what building the untuned network and the devices raise; what was tried until then is kept.
     """
     identity = bench.devices.identity
     opened(out, identity).write(out)  # what cannot be written is told before the search, not after it
-    return [_tune(plan, bench, budget, out, cost_model) for plan in bench.request.plans(identity)]
+    return [_tune(plan, bench, budget, out) for plan in bench.request.plans(identity)]
 
 
-def _tune(plan: Plan, bench: Bench, budget: Budget, out: Path, cost_model: CostModel) -> Tuned:
+def _tune(plan: Plan, bench: Bench, budget: Budget, out: Path) -> Tuned:
     case, devices, say = plan.case, bench.devices, bench.progress.say
     identity = devices.identity
     if plan.unsupported:
@@ -137,8 +135,6 @@ def _tune(plan: Plan, bench: Bench, budget: Budget, out: Path, cost_model: CostM
         log = TrialLog(bench.request.cache, workshop.trials_key(told), kind, f"{case.id} on {kind}")
         with log.held():
             search = Search(tasks_of(told, operators), log.read())
-            if cost_model is CostModel.XGB:
-                search.choose = Boosted(search, workshop.features)
             say(_begun(case.id, search, len(told), kernels_ms))
             try:
                 with Dispatcher(search, workshop, log, budget, kernels_ms, say, devices.count) as dispatcher:

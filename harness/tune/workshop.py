@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from device_runner.failures import Failure
 from harness.build.artifact import INPUTS, OUTPUTS, Answers, Artifact
 from harness.build.candidate import FUNCTIONS, TRACE, told_tasks
-from harness.build.keys import candidate_job, features_job, seeds_digest, task_answer_job, tasks_job
+from harness.build.keys import candidate_job, seeds_digest, task_answer_job, tasks_job
 from harness.build.oracle import load_arrays
 from harness.build.pool import Builder
 from harness.cases.suite import Limits
@@ -99,10 +99,6 @@ class Workshop:
         self._answer(task)
         chosen = None if seed == UNTUNED else seed
         return self._candidates.begin(candidate_job(self._tasks, self._functions, task.name, chosen, self._threads))
-
-    def features(self, task: Task, seeds: range) -> Future[Any]:
-        """What a cost model is told of the schedules of these seeds: Answers with a file of them, or the Failure."""
-        return self._candidates.begin(features_job(self._tasks, self._functions, task.name, seeds, self._threads))
 
     def build(self, candidates: Sequence[Candidate]) -> list[Artifact | Failure]:
         """The library of each candidate, or why there is none, in their order."""

@@ -97,3 +97,9 @@ def test_a_file_that_is_read_only_is_noticed(tmp_path: Path) -> None:
 def test_a_file_and_nothing_are_nothing_else(tmp_path: Path) -> None:
     assert what_else(tmp_path / "good.toml") == what_else(tmp_path / "gone") == ""
     assert what_else(tmp_path) == "a folder"
+
+
+def test_a_cost_model_of_earlier_versions_is_refused_with_what_to_do() -> None:
+    assert "leave --cost-model out" in complaint("tune", "--suite", "good.toml", "--cost-model", "xgb")
+    with pytest.raises(AssertionError, match="a device was opened"):
+        CliRunner().invoke(app, ["tune", "--suite", "good.toml", "--cost-model", "random"], catch_exceptions=False)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from harness.build.artifact import FEATURES, KERNELS
-from harness.build.candidate import build_candidate, describe_candidates
+from harness.build.artifact import KERNELS
+from harness.build.candidate import build_candidate
 from harness.cases.case import Precision
 from harness.cases.request import CompileRequest
 from harness.compiler.compat import tir_function
@@ -161,24 +161,6 @@ def test_a_candidate_of_equal_shapes_is_copied_into_an_image_and_out_of_one(tmp_
     copies = {match[1]: match[0] for match in re.findall(r"void (copy\w*)\(.*__(read|write)_only image", source)}
     assert sorted(copies) == ["read", "write"]
     assert len(set(copies.values())) == 2
-
-
-def test_a_cost_model_is_told_of_schedules_that_write_images_and_of_those_that_write_buffers(tmp_path: Path) -> None:
-    import numpy as np
-    import tvm
-
-    functions = tmp_path / "functions.json"
-    made = {"conv": tir_function(re.sub(r'(y: T.Buffer\(.*"float32")\)', r'\1, scope="global.texture")', CONV))}
-    assert shapes_of(made["conv"])[-1].endswith(" texture")
-    made["matmul"] = tir_function(MATMUL)
-    functions.write_text(tvm.ir.save_json(tvm.IRModule(made)))
-    request = CompileRequest("", "texture", "float32", [], None, 16384, 16384, 2048)
-    for name in made:
-        describe_candidates(request, functions, name, range(2, 5), ThreadLimits(), tmp_path)
-        rows = np.load(tmp_path / FEATURES)
-        assert rows.shape == (3, 2 * 164)
-        known = rows[np.isfinite(rows).all(1)]
-        assert len({row.tobytes() for row in known}) == len(known) >= 2
 
 
 def test_a_function_takes_what_was_decided_for_its_like_under_another_release() -> None:
