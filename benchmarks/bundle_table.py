@@ -20,7 +20,7 @@ from pathlib import Path
 from harness.bundle.manifest import PackedCase
 from harness.bundle.results import Results, read_results
 from harness.compiler.work import Work
-from harness.run.enqueued import launch_us
+from harness.probes.batches import launch_us
 from harness.run.record import Record
 from harness.store import cache_root
 from harness.tables import markdown_table

@@ -12,8 +12,8 @@ import sys
 import time
 from pathlib import Path
 
+from harness.run.preparation import prepare_reference
 from harness.run.progress import Silent
-from harness.run.reference import prepare_reference
 from harness.workbench import Request, open_workbench
 
 TIMEOUT_S = 60.0

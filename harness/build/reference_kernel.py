@@ -1,7 +1,7 @@
 """The reference kernel, compiled: a loop of dependent multiplications and additions whose length is an input.
 
-`harness.run.reference` times it in each session; it belongs to no model, and TVM's plain path compiles it without any
-workaround.
+`harness.probes.reference` times it in each session; it belongs to no model, and TVM's plain path compiles it
+without any workaround.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from device_runner.stability.reading import reading
 from device_runner.stability.sources import said_in
 from harness.bundle.chain import Broken
 from harness.cases.plan import Budget
-from harness.run.timing import Timing
+from harness.probes.latency import Timing
 
 if TYPE_CHECKING:
     import numpy as np
@@ -260,7 +260,7 @@ class ToldProgram:
 
 
 def timed_there(program: Any, budget: Budget) -> Timing:
-    """What stands for `harness.run.timing.measure`, which the runner did."""
+    """What stands for `harness.probes.latency.measure`, which the runner did."""
     assert isinstance(program, ToldProgram)
     return program.timing
 

@@ -24,7 +24,7 @@ from harness.build.artifact import INPUTS, OUTPUTS
 from harness.build.oracle import load_arrays
 from harness.bundle.manifest import Build, PackedCase, Turn
 from harness.cases.plan import Budget
-from harness.run import enqueued, timing
+from harness.probes import batches, latency
 from harness.run.correctness import tolerance_of
 
 if TYPE_CHECKING:
@@ -36,22 +36,22 @@ PLAIN = "plain"
 """Folder beside a case's answers with the same arrays as plain bytes."""
 
 RULES = {
-    "quick_samples": timing.QUICK_SAMPLES,
-    "steady_s": timing.STEADY_S,
-    "sampled_s": timing.SAMPLED_S,
-    "fewest": timing.FEWEST_SAMPLES,
-    "fewest_device": timing.FEWEST_DEVICE_SAMPLES,
-    "agree_within": timing.AGREE_WITHIN,
-    "warm_up_share": timing.WARM_UP_SHARE,
-    "device_share": timing.DEVICE_SHARE,
-    "warm_up_kept": timing.WARM_UP_KEPT,
-    "most_inferences": timing.MOST_INFERENCES,
-    "shortest_ms": timing.SHORTEST_MS,
-    "call_share": timing.CALL_SHARE,
-    "batch_share": enqueued.SHARE,
-    "batch_repeat": enqueued.REPEAT,
-    "smallest_batch": enqueued.SMALLEST,
-    "largest_batch": enqueued.LARGEST,
+    "quick_samples": latency.QUICK_SAMPLES,
+    "steady_s": latency.STEADY_S,
+    "sampled_s": latency.SAMPLED_S,
+    "fewest": latency.FEWEST_SAMPLES,
+    "fewest_device": latency.FEWEST_DEVICE_SAMPLES,
+    "agree_within": latency.AGREE_WITHIN,
+    "warm_up_share": latency.WARM_UP_SHARE,
+    "device_share": latency.DEVICE_SHARE,
+    "warm_up_kept": latency.WARM_UP_KEPT,
+    "most_inferences": latency.MOST_INFERENCES,
+    "shortest_ms": latency.SHORTEST_MS,
+    "call_share": latency.CALL_SHARE,
+    "batch_share": batches.SHARE,
+    "batch_repeat": batches.REPEAT,
+    "smallest_batch": batches.SMALLEST,
+    "largest_batch": batches.LARGEST,
 }
 """The numbers of the timing protocol, which the runner is told with every turn."""
 DEVICE_TIMEOUT_S = 120.0

@@ -79,7 +79,7 @@ def show(
     from harness.cli.screen import out, out_whole
     from harness.cli.table import json_array, results_table
     from harness.judge.remarks import remarks
-    from harness.run import enqueued
+    from harness.probes import batches
 
     if plot and not sustained:
         raise UsageError("--plot draws sustained runs", hint="add --sustained")
@@ -115,7 +115,7 @@ def show(
         out_whole(json_array(chosen))
     elif len(chosen) == 1:
         told = "; ".join(f"{remark.word}: {remark.why}" for remark in remarks(chosen[0]))
-        beside = {"waiting": enqueued.told(chosen[0]), "remarks": told}
+        beside = {"waiting": batches.told(chosen[0]), "remarks": told}
         out(_whole({**chosen[0].model_dump(mode="json", by_alias=True), **beside}))
     else:
         out(results_table(chosen))

@@ -10,8 +10,8 @@ from harness.cli.table import complaints, milliseconds
 from harness.tables import table
 
 if TYPE_CHECKING:
+    from harness.probes.sustained import Sustained
     from harness.run.record import Record
-    from harness.run.sustained import Sustained
 
 COLUMNS = (
     "case",

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.judge.remarks import remarks, spread_within
+from harness.probes.latency import KERNELS, device_clock
 from harness.run.outcome import Outcome
-from harness.run.timing import KERNELS, device_clock
 from harness.tables import table
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ class BlessedSession(BaseModel):
     started_at: str
     wall_ms: list[float] = field(min_length=1)
     reference: str = ""
-    """Which reference kernel was timed in it (`harness.run.reference`)."""
+    """Which reference kernel was timed in it (`harness.probes.reference`)."""
     reference_ms: list[float] = []
     slowed_ms: list[float] = []
     clock_histogram: dict[str, float] = {}

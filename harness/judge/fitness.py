@@ -10,7 +10,7 @@ from harness.judge.stats import engine
 from harness.judge.stats.controls import PROBE_LIMITS, Fitness, Probe, Probed, gauge
 from harness.judge.stats.pair import Change, Rules
 from harness.judge.stats.session import Samples
-from harness.run.reference import FACTOR
+from harness.probes.reference import FACTOR
 
 MOST_REFERENCES = 400
 """On each side; thousands of cases have thousands of sessions."""

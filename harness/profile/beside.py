@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from device_runner.device import Launch, Program
     from harness.build.artifact import Artifact
     from harness.cases.plan import Plan
+    from harness.probes.latency import Timing
     from harness.run.context import Origin
     from harness.run.record import Record
-    from harness.run.timing import Timing
 
 SHARE = 0.05
 """Of a case's budget, if that allows `FEWEST`."""

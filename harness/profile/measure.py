@@ -13,9 +13,9 @@ from harness.build.oracle import load_arrays
 from harness.compiler.installed import tvm_version
 from harness.compiler.work import Work
 from harness.failures import UsageError
+from harness.probes.batches import Enqueued, enqueue
 from harness.profile.profile import NS_DIGITS, Peaks, Profile, ms_of, operators_of, span_ms
 from harness.run.correctness import judge
-from harness.run.enqueued import Enqueued, enqueue
 from harness.run.progress import RunStep
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from harness.probes.batches import told as told_of_batches
 from harness.profile.against import Group, by_kind, groups_of, in_words
 from harness.profile.profile import Operator, Profile
-from harness.run.enqueued import told as told_of_batches
 from harness.tables import table
 
 SHOWN = 15

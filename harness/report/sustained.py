@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from device_runner.failures import SetupMissing
 from device_runner.files import write_whole
 from harness.failures import UsageError
-from harness.run.sustained import Bin, Sustained
+from harness.probes.sustained import Bin, Sustained
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

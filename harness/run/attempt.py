@@ -15,18 +15,19 @@ from harness.build.artifact import INPUTS, LABELLED, OTHER_OUTPUTS, OUTPUTS, RAN
 from harness.build.oracle import load_arrays
 from harness.build.value_range import beyond_half
 from harness.cases.plan import Plan, no_half
+from harness.probes.batches import Enqueued, enqueue
+from harness.probes.labelled import classify
+from harness.probes.latency import Timing
+from harness.probes.reference import Reference, ReferenceKernel
 from harness.run.context import Built, Run
 from harness.run.correctness import judge
-from harness.run.enqueued import Enqueued, enqueue
+from harness.run.preparation import prepare_reference
 from harness.run.progress import Progress, RunStep
 from harness.run.recording import Recording
-from harness.run.reference import Reference, ReferenceKernel, prepare_reference
-from harness.run.timing import Timing
-from harness.run.top_one import classify
 from harness.run.vacuous import vacuous
 
 if TYPE_CHECKING:
-    from harness.run.sustained import Collected
+    from harness.probes.sustained import Collected
 
 T = TypeVar("T")
 
@@ -86,7 +87,7 @@ def _out_of_range(plan: Plan, built: Built) -> str:
 
 def _sustained(program: Program, plan: Plan, run: Run, into: Collected, progress: Progress) -> Steadiness:
     """Keep the case running from within the thermal limits on; what becomes of it then is what is asked for."""
-    from harness.run.sustained import sustain
+    from harness.probes.sustained import sustain
 
     limits = plan.thermal_limits
 

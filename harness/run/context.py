@@ -12,7 +12,7 @@ from device_runner.recovery import Recovery
 from harness.build.artifact import Answers, Artifact
 from harness.cases.plan import Budget, Plan
 from harness.compiler.installed import harness_version, versions
-from harness.run.timing import Timing, measure
+from harness.probes.latency import Timing, measure
 from harness.run.tuning import TuningStore
 
 Built = Mapping[str, Artifact | Answers | Failure]

@@ -24,10 +24,10 @@ from device_runner.files import what_else
 from device_runner.recovery import RecoveryStep
 from harness.failures import UsageError
 from harness.isa.code import MachineCode
+from harness.probes.labelled import TopOne
+from harness.probes.sustained import Sustained
 from harness.run.correctness import Accuracy
 from harness.run.outcome import Outcome
-from harness.run.sustained import Sustained
-from harness.run.top_one import TopOne
 
 SCHEMA: Literal[1] = 1
 NO_DEVICE = "none"
@@ -107,7 +107,7 @@ class Record(BaseModel):
     slowed_ms: list[float] = []
     """The same with 1.3 times the turns, which has to look slower."""
     batch: int | None = None
-    """Inferences of a batch; None if none were timed (`harness.run.enqueued`)."""
+    """Inferences of a batch; None if none were timed (`harness.probes.batches`)."""
     batched_ms: list[float] = []
     """Of one inference, in batches with one synchronisation at the end of each. Never compared with other samples."""
     synced_ms: list[float] = []

@@ -14,22 +14,22 @@ from harness.build.artifact import Artifact
 from harness.cases.case import Case
 from harness.cases.plan import Plan
 from harness.failures import OutOfRange
+from harness.probes.latency import device_clock
 from harness.run.context import Origin
 from harness.run.outcome import Outcome
-from harness.run.timing import device_clock
 from harness.store import cache_root
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from device_runner.device import Array, Identity, Program, Steadiness
+    from harness.probes.batches import Enqueued
+    from harness.probes.labelled import TopOne
+    from harness.probes.latency import Timing
+    from harness.probes.reference import Reference
+    from harness.probes.sustained import Collected
     from harness.run.correctness import Accuracy
-    from harness.run.enqueued import Enqueued
     from harness.run.record import Record
-    from harness.run.reference import Reference
-    from harness.run.sustained import Collected
-    from harness.run.timing import Timing
-    from harness.run.top_one import TopOne
     from harness.run.tuning import Prepared, Proof
 
 
@@ -103,7 +103,7 @@ class Recording:
         made = cls(plan.case, origin, artifact=plan.compile.key, quirks=plan.quirks)
         made.note(quick=plan.budget.quick, model_changes=plan.changes)
         if plan.budget.sustain_s:
-            from harness.run.sustained import Collected
+            from harness.probes.sustained import Collected
 
             made.collected = Collected(plan.budget.sustain_s)
         return made

@@ -15,7 +15,7 @@ from device_runner.failures import DeviceLost
 from device_runner.virtual import Heat, VirtualPhone
 from device_runner.virtual.phone import PhoneState
 from harness.cases.plan import Budget
-from harness.run.sustained import Collected, Sustained, sustain
+from harness.probes.sustained import Collected, Sustained, sustain
 
 pytestmark = pytest.mark.device
 HOTHEAD = Heat(speed=150, full_load_c=200.0)

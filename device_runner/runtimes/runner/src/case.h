@@ -14,7 +14,7 @@ typedef struct {
   double tolerance;  // of an answer: how far each number may be off; an integer not at all
 } Tensor;
 
-/// The numbers of the protocol, as `harness.run.timing` and `harness.run.enqueued` explain them.
+/// The numbers of the protocol, as `harness.probes.latency` and `harness.probes.batches` explain them.
 typedef struct {
   double timeout_s, seconds, samples, quick, quick_samples, steady_s, sampled_s, fewest, fewest_device, agree_within,
       warm_up_share, device_share, warm_up_kept, most_inferences, shortest_ms, call_share, batch_share, batch_repeat,

@@ -1,4 +1,4 @@
-// The timing protocol of `harness.run.timing` and `harness.run.enqueued`, step by step the same, with its numbers.
+// The timing protocol of `harness.probes.latency` and `harness.probes.batches`, step by step the same, with its numbers.
 #pragma once
 
 #include "program.h"

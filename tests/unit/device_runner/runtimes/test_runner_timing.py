@@ -20,8 +20,8 @@ from device_runner import installed_tvm
 from device_runner.runtimes.runner.library import SHARED, SOURCES
 from harness.bundle.without_python import protocol_of
 from harness.cases.plan import Budget
-from harness.run.enqueued import enqueue
-from harness.run.timing import measure
+from harness.probes.batches import enqueue
+from harness.probes.latency import measure
 
 NOW = ctypes.CFUNCTYPE(ctypes.c_double)
 SAMPLE = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_size_t, ctypes.POINTER(ctypes.c_double))

@@ -23,6 +23,7 @@ from harness.history import kernel_times
 from harness.history.events import events
 from harness.history.kernel_times import load_kernels
 from harness.history.results import load
+from harness.probes.latency import Timing
 from harness.profile import kept
 from harness.profile.beside import FEWEST, MOST, Watcher
 from harness.profile.peaks import keep_peaks
@@ -38,7 +39,6 @@ from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record
 from harness.run.runner import run_case
-from harness.run.timing import Timing
 from harness.run.tuning import TuningStore
 
 CASE = "tiny-texture-float32-untuned"

@@ -23,11 +23,11 @@ from device_runner.failures import RigFailure
 from harness import cache
 from harness.failures import UsageError
 from harness.judge.sides import latest_build
+from harness.probes.sustained import Sustained
 from harness.run import index_database
 from harness.run.outcome import Outcome
 from harness.run.record import Record, RecordFile, Releases, parse, resume_key
 from harness.run.record_index import RecordIndex
-from harness.run.sustained import Sustained
 
 OLD = Releases(tvm="0.25.0", ffi="0.1.12")
 RECORDS = st.builds(

@@ -24,12 +24,12 @@ from harness.build.pool import Builder
 from harness.cases.case import Case, Precision
 from harness.cases.plan import Job, Plan, unsupported
 from harness.failures import CompilerCrash, OracleNotFinite
+from harness.probes.latency import FEWEST_SAMPLES
 from harness.run.context import Built, Run
 from harness.run.outcome import ExitCode, Outcome, Owner, exit_code
 from harness.run.progress import RunStep, Silent
 from harness.run.record import Record, RecordFile, parse
 from harness.run.runner import missing, run_case, run_suite, run_with_recovery, settled_by
-from harness.run.timing import FEWEST_SAMPLES
 from harness.run.tuning import TuningStore
 
 

@@ -25,13 +25,13 @@ from harness.cases.plan import Budget, Plan
 from harness.cli import app
 from harness.failures import UsageError
 from harness.judge.sides import side_of
+from harness.probes.sustained import MOST_BINS, Bin, Collected, Sustained, sustain
 from harness.report.sustained import draw
 from harness.run.context import Run
 from harness.run.outcome import Outcome
 from harness.run.progress import RunStep, Silent
 from harness.run.record import Record, RecordFile
 from harness.run.runner import run_case, run_suite, run_with_recovery
-from harness.run.sustained import MOST_BINS, Bin, Collected, Sustained, sustain
 from harness.run.tuning import TuningStore
 
 COOL = Pulse(clock_mhz=800, gpu_c=40.0, power_level=0, battery_percent=90, battery_c=30.0, shows_heat=True)

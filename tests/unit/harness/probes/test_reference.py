@@ -14,11 +14,11 @@ from device_runner.failures import DeviceLost, KernelBuildFailure
 from harness.build.artifact import Artifact
 from harness.build.reference_kernel import CRC
 from harness.cases.plan import Job
+from harness.probes.reference import FACTOR, GROWN, GROWTH, SAMPLES, TURNS, long_enough
 from harness.run.context import Run
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record
-from harness.run.reference import FACTOR, GROWN, GROWTH, SAMPLES, TURNS, long_enough
 from harness.run.runner import run_case
 from harness.run.tuning import TuningStore
 

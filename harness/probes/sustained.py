@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from harness.run.timing import warm_up
+from harness.probes.latency import warm_up
 
 if TYPE_CHECKING:
     from device_runner.device import Program, Pulse

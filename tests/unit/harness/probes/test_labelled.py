@@ -13,7 +13,7 @@ from harness.failures import ModelError
 from harness.models.labelled import load_labelled
 from harness.models.spec import InputSpec
 from harness.models.zoo import ZOO
-from harness.run.top_one import least_right, top_one
+from harness.probes.labelled import least_right, top_one
 
 IMAGES = InputSpec("images", (2, 1, 3, 3))
 

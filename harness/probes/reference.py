@@ -20,9 +20,8 @@ from typing import TYPE_CHECKING
 from device_runner.failures import Failure, RigFailure
 from harness.build.artifact import Artifact
 from harness.build.reference_kernel import CRC
-from harness.cases.plan import Budget, Plan
-from harness.run.context import Built, Run
-from harness.run.timing import warm_up
+from harness.cases.plan import Budget
+from harness.probes.latency import warm_up
 
 if TYPE_CHECKING:
     from device_runner.device import Array, Device, Program, Session
@@ -80,28 +79,13 @@ class ReferenceKernel:
         return Reference(kernel_of(self.artifact, self.turns), before + after, slowed)
 
 
-def prepare_reference(plan: Plan, built: Built, run: Run) -> ReferenceKernel | None:
-    """Make ready the kernel of a plan for a run that times; None if it was not built, or the device cannot."""
-    artifact = built.get(plan.reference.key) if plan.reference and run.timed else None
-    if not isinstance(artifact, Artifact) or CRC not in artifact.compiled.facts:
-        return None
-    try:
-        inputs = [_input(TURNS)]
-        binaries = run.tunings.tuned("opencl", artifact.key, run.device, artifact.loadable, inputs, TIMEOUT_S)
-        source = f"{artifact.compiled.facts[CRC]:08x}"  # which releases share, so that they share the turns, too
-        turns = run.tunings.kept("reference turns", source, run.device, lambda: _found(run.device, artifact, binaries))
-        return ReferenceKernel(artifact, binaries, _turns_in(turns))
-    except (Failure, OSError):
-        return None
-
-
-def _found(device: Device, artifact: Artifact, binaries: Path) -> bytes:
+def find_turns(device: Device, artifact: Artifact, binaries: Path) -> bytes:
     """How many turns are long enough on a device, as text, by a session of its own."""
     ends = time.monotonic() + TIMEOUT_S
     with device.session({}, timeout_s=TIMEOUT_S) as session:
         program = session.load(artifact.loadable, timeout_s=TIMEOUT_S)
         program.use_binaries(binaries.read_bytes(), timeout_s=ends - time.monotonic())
-        program.run([_input(TURNS)], timeout_s=ends - time.monotonic())
+        program.run([input_of(TURNS)], timeout_s=ends - time.monotonic())
         warm_up(program, Budget(timeout_s=TIMEOUT_S), time.monotonic)  # a GPU that has rested would seem slow
         for turns in (TURNS * GROWTH**times for times in range(GROWN)):
             plain, *others = (_samples(program, round(share * turns), SAMPLES, ends) for share in TRIED)
@@ -121,7 +105,7 @@ def _tick_ms(samples_ms: Sequence[float]) -> float:
     return math.gcd(*(round(1e6 * ms) for ms in samples_ms)) / 1e6
 
 
-def _turns_in(file: Path) -> int:
+def turns_in(file: Path) -> int:
     """The kept number. Raises RigFailure for what is none."""
     text = file.read_text(encoding="utf-8", errors="replace")
     if not text.isdecimal():
@@ -130,11 +114,12 @@ def _turns_in(file: Path) -> int:
 
 
 def _samples(program: Program, turns: int, count: int, ends: float) -> list[float]:
-    program.run([_input(turns)], timeout_s=ends - time.monotonic())
+    program.run([input_of(turns)], timeout_s=ends - time.monotonic())
     return program.device_ms(count, timeout_s=ends - time.monotonic())
 
 
-def _input(turns: int) -> Array:
+def input_of(turns: int) -> Array:
+    """The kernel's input: how many turns its loop makes."""
     import numpy as np
 
     return np.array([turns], np.int32)

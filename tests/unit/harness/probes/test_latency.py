@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.cases.plan import Budget
-from harness.run.timing import FEWEST_DEVICE_SAMPLES, FEWEST_SAMPLES, measure
+from harness.probes.latency import FEWEST_DEVICE_SAMPLES, FEWEST_SAMPLES, measure
 
 
 @dataclass
