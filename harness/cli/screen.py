@@ -175,7 +175,7 @@ def out_whole(text: str) -> None:
 
 
 def out_json(value: object) -> None:
-    """Print a result for a program: one JSON value in the shape that docs/output.md tells, and nothing else."""
+    """Print a result for a program: one JSON value in the shape that docs/terminal.md tells, and nothing else."""
     import json
 
     out_whole(json.dumps(value, indent=1, allow_nan=False))

@@ -23,7 +23,6 @@ PACKAGES = {
 }
 """What decides the numbers. What else these need, apt chooses from the same suites."""
 
-ARCHITECTURE = "amd64"
 LIBRARIES = "/usr/lib/x86_64-linux-gnu"
 SHIM = f"{LIBRARIES}/libfreedreno_noop_drm_shim.so"
 """Stands in for the kernel's driver, so that Mesa finds a GPU; it executes nothing."""

@@ -5,7 +5,7 @@ How to use it, for sessions that are taken one after the other:
     plan = Plan(Rules(relevant=0.03), most_sessions=32)
     turns = []
     for arm in order("a seed"):                       # which side the next session has to run
-        turns.append(turn_of(arm, samples_ms))        # or Turn(arm, summary)
+        turns += turns_of([(arm, samples_ms)])        # or Turn(arm, summary)
         change = judge_turns(turns, plan, noise)      # `noise` is what is known of the series, or None
         if change.decided or len(turns) >= plan.most_sessions:
             break
@@ -66,19 +66,10 @@ class Bars(NamedTuple):
     """From a relevant change, for `same`."""
 
 
-def turn_of(arm: Arm, samples_ms: Samples, limits: Limits | None = None) -> Turn:
-    """A session from its samples in ms, in the order taken."""
-    (turn,) = turns_of([(arm, samples_ms)], limits)
-    return turn
-
-
 def turns_of(
     taken: Sequence[tuple[Arm, Samples]], limits: Limits | None = None, noise: Noise | None = None
 ) -> list[Turn]:
-    """The same of several sessions, in a fraction of the time that each by itself takes.
-
-    Located as those were of which `noise` was learned.
-    """
+    """Sessions from their samples in ms, in the order taken: located as those were of which `noise` was learned."""
     location = noise.location if noise else Location.MIDDLE
     summaries = summarise_each([[samples_ms] for _, samples_ms in taken], limits, location)
     return [

@@ -39,11 +39,6 @@ def _middle(array: NDArray[np.float64]) -> float:
     return float((ordered[(count - 1) // 2] + ordered[count // 2]) / 2)
 
 
-def quantile(values: Numbers, share: float) -> float:
-    """The value that `share` (0 to 1) of the values do not exceed, interpolated."""
-    return float(np.quantile(np.asarray(values, float), share))
-
-
 def location(values: Numbers) -> float:
     """Hodges-Lehmann location: the median of the means of all pairs, each value with itself included.
 
@@ -56,8 +51,3 @@ def location(values: Numbers) -> float:
     array = np.asarray(halves)
     first, second = np.triu_indices(len(array))
     return _middle(array[first] + array[second])
-
-
-def shift(base: Numbers, head: Numbers) -> float:
-    """Hodges-Lehmann shift: the median of all differences head - base, in the unit of the values."""
-    return _middle(np.subtract.outer(np.asarray(head, float), np.asarray(base, float)))

@@ -46,19 +46,6 @@ def solve(spent: Sequence[float], looks: int) -> tuple[float, ...]:
     return tuple(found)
 
 
-def crossings(bounds: Sequence[float]) -> list[float]:
-    """The chance of first reaching the boundary at each of evenly spaced looks, while there is nothing."""
-    from scipy.special import ndtr
-
-    found = [float(ndtr(-bounds[0]))]
-    path = _Path.start(bounds[0], 1 / len(bounds))
-    for look in range(1, len(bounds)):
-        share = (look + 1) / len(bounds)
-        found.append(path.chance(bounds[look], share))
-        path = path.carried(bounds[look], share)
-    return found
-
-
 class _Path:
     """The density of a Brownian motion at `share` of its time, of those paths that stayed below every boundary."""
 

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from itertools import islice
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import norm, ttest_ind
+from scipy.stats import multivariate_normal, norm, ttest_ind
 
-from harness.judge.stats import Arm, Change, Noise, Plan, Rules, Turn, compare, judge_turns, order, turn_of
-from harness.judge.stats.engine import visible
-from harness.judge.stats.session import SessionSummary
-from harness.judge.stats.spending import boundaries, crossings, solve
-from harness.judge.stats.turns import estimate_turns
+from harness.judge.stats.engine import Plan, compare, judge_turns, turns_of, visible
+from harness.judge.stats.pair import Change, Rules
+from harness.judge.stats.session import Noise, Samples, SessionSummary
+from harness.judge.stats.spending import boundaries, solve
+from harness.judge.stats.turns import Arm, Turn, estimate_turns, order
 from harness.judge.verdict import Verdict
 
 SD = 0.012
 """Between sessions, for all rigs below."""
+
+
+def session_turn(arm: Arm, samples_ms: Samples) -> Turn:
+    return turns_of([(arm, samples_ms)])[0]
 
 
 def turn(arm: Arm, log_ms: float) -> Turn:
@@ -51,15 +56,21 @@ def verdicts(step: float, trials: int, **rig: float) -> Counter[Verdict]:
     return Counter(measured(step, seed, **rig)[0].verdict for seed in range(trials))  # type: ignore[arg-type]
 
 
+def reached(bounds: Sequence[float]) -> float:
+    """The chance that a walk without a drift passes its boundary at any of evenly spaced looks."""
+    looks = np.arange(1, len(bounds) + 1)
+    resemblance = np.sqrt(np.minimum.outer(looks, looks) / np.maximum.outer(looks, looks))
+    below = multivariate_normal(cov=resemblance, maxpts=200_000 * len(bounds), abseps=1e-9, seed=1)
+    return 1 - float(below.cdf(list(bounds)))
+
+
 # Jennison and Turnbull, Group Sequential Methods (2000), tables 2.1 and 2.3: five looks, 5 % two-sided.
 POCOCK, OBRIEN_FLEMING = 2.413, 2.040
 
 
 def test_published_boundaries_have_their_published_error() -> None:
-    assert 2 * sum(crossings([POCOCK] * 5)) == pytest.approx(0.05, abs=2e-4)
-    assert 2 * sum(crossings([OBRIEN_FLEMING * math.sqrt(5 / look) for look in range(1, 6)])) == pytest.approx(
-        0.05, abs=2e-4
-    )
+    assert 2 * reached([POCOCK] * 5) == pytest.approx(0.05, abs=2e-4)
+    assert 2 * reached([OBRIEN_FLEMING * math.sqrt(5 / look) for look in range(1, 6)]) == pytest.approx(0.05, abs=2e-4)
 
 
 def test_lan_and_demets_boundaries_are_found() -> None:
@@ -68,10 +79,10 @@ def test_lan_and_demets_boundaries_are_found() -> None:
     assert solve(spent, 5) == pytest.approx((4.877, 3.357, 2.680, 2.290, 2.031), abs=1e-3)
 
 
-@pytest.mark.parametrize("looks", [1, 2, 8, 16])
+@pytest.mark.parametrize("looks", [1, 2, 8])
 @pytest.mark.parametrize("error", [0.05, 0.005, 5e-5])
 def test_boundaries_spend_what_they_may(error: float, looks: int) -> None:
-    assert sum(crossings(boundaries(error, looks))) == pytest.approx(error, rel=1e-4)
+    assert reached(boundaries(error, looks)) == pytest.approx(error, rel=2e-3, abs=5e-6)
 
 
 def test_a_single_look_is_students_t_test() -> None:
@@ -80,7 +91,7 @@ def test_a_single_look_is_students_t_test() -> None:
         20 * np.exp(SD * generator.normal(size=(5, 1)) + 0.001 * generator.normal(size=(5, 12))) for _ in "ab"
     )
     ours = compare(base.tolist(), (1.03 * head).tolist())
-    logs = [[turn_of(Arm.BASE, row).session.log_ms for row in side] for side in (base, 1.03 * head)]  # type: ignore[union-attr]
+    logs = [[session_turn(Arm.BASE, row).session.log_ms for row in side] for side in (base, 1.03 * head)]  # type: ignore[union-attr]
     scipys = ttest_ind(logs[1], logs[0])
     assert ours.p == pytest.approx(scipys.pvalue, rel=1e-6)
     low, high = scipys.confidence_interval(1 - 2 * Rules().alpha)
@@ -166,7 +177,7 @@ def test_more_sessions_are_asked_for_until_the_relevant_change_can_be_seen() -> 
 
 
 def test_a_session_that_cannot_be_used_keeps_its_place_and_is_named() -> None:
-    turns = [turn(Arm.BASE, 0.0), turn_of(Arm.HEAD, [20.0] * 10), turn(Arm.HEAD, 0.1), turn(Arm.BASE, 0.001)]
+    turns = [turn(Arm.BASE, 0.0), session_turn(Arm.HEAD, [20.0] * 10), turn(Arm.HEAD, 0.1), turn(Arm.BASE, 0.001)]
     change = judge_turns(turns)
     assert change.sessions == (2, 1)
     assert change.reasons[-1] == "2. head: all 10 samples are 20 ms: the clock is too coarse or stands still"
@@ -176,7 +187,7 @@ def test_a_session_that_cannot_be_used_keeps_its_place_and_is_named() -> None:
     "samples", [[], [20.0], [20.0] * 10, [math.nan] * 10, [0.0] * 10, [-1.0] * 10, [math.inf] * 10, [1e300] * 10]
 )
 def test_bad_samples_give_no_verdict_and_no_number(samples: list[float]) -> None:
-    change = judge_turns([turn_of(arm, samples) for arm in (Arm.BASE, Arm.HEAD, Arm.HEAD, Arm.BASE)] * 8)
+    change = judge_turns([session_turn(arm, samples) for arm in (Arm.BASE, Arm.HEAD, Arm.HEAD, Arm.BASE)] * 8)
     assert change.verdict is Verdict.INCONCLUSIVE
     assert math.isnan(change.relative)
     assert change.reasons
@@ -185,7 +196,7 @@ def test_bad_samples_give_no_verdict_and_no_number(samples: list[float]) -> None
 def test_ticks_coarser_than_the_change_prove_neither_a_change_nor_its_absence() -> None:
     """A clock of 1 ms under a latency of 20: sessions agree to the last digit, and that means nothing."""
     base = [[20.0] * 6 + [21.0] * 6, [20.0] * 7 + [21.0] * 5]
-    turns = [turn_of(arm, base[place % 2]) for place, arm in enumerate(islice(order("t"), 8))]
+    turns = [session_turn(arm, base[place % 2]) for place, arm in enumerate(islice(order("t"), 8))]
     assert judge_turns(turns, Plan(Rules(relevant=0.005))).verdict is Verdict.INCONCLUSIVE
 
 
@@ -198,7 +209,7 @@ def test_fewer_than_two_sessions_a_side_are_inconclusive() -> None:
 @given(st.lists(st.tuples(st.sampled_from(Arm), st.lists(st.floats(), max_size=8)), max_size=12))
 @settings(max_examples=60)
 def test_no_numbers_raise_and_none_pass_silently(taken: list[tuple[Arm, list[float]]]) -> None:
-    change = judge_turns([turn_of(arm, samples) for arm, samples in taken])
+    change = judge_turns([session_turn(arm, samples) for arm, samples in taken])
     assert change.verdict is not Verdict.INCONCLUSIVE or change.reasons
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.judge.stats import Noise, segment
+from harness.judge.stats.history import segment
+from harness.judge.stats.session import Noise
 
 
 def series(count: int, seed: int = 0, sd: float = 0.012) -> list[float]:

@@ -5,9 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from harness.judge.stats import Change, Noise, NoiseEstimate, Probe, Rules, compare, estimate_noise, gauge
-from harness.judge.stats.noise import between
-from harness.judge.stats.session import SessionSummary
+from harness.judge.stats.controls import Probe, gauge
+from harness.judge.stats.engine import compare
+from harness.judge.stats.noise import NoiseEstimate, between, estimate_noise
+from harness.judge.stats.pair import Change, Rules
+from harness.judge.stats.session import Noise, SessionSummary
 from harness.judge.verdict import Verdict
 
 
