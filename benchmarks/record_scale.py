@@ -100,6 +100,8 @@ class Cost(NamedTuple):
     cpu_seconds: float
     megabytes: float
     code: int
+    said: str
+    """All that it printed."""
 
 
 def cost(arguments: list[str], checkout: Path, cache: Path, limit_s: float, stdin: str = "") -> Cost:
@@ -113,7 +115,9 @@ def cost(arguments: list[str], checkout: Path, cache: Path, limit_s: float, stdi
         process = subprocess.Popen(whole, stdin=given, stdout=said, stderr=said, env=variables, cwd=cache)
         _, status, used = os.wait4(process.pid, 0)
         cpu_s = used.ru_utime + used.ru_stime
-        return Cost(time.perf_counter() - began, cpu_s, used.ru_maxrss / 1000, os.waitstatus_to_exitcode(status))
+        seconds, code = time.perf_counter() - began, os.waitstatus_to_exitcode(status)
+        said.seek(0)
+        return Cost(seconds, cpu_s, used.ru_maxrss / 1000, code, said.read())
 
 
 def main() -> None:
