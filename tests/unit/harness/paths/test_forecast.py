@@ -1,30 +1,22 @@
-"""What `adreno-bench inspect` forecasts of paths, beside what TVM does: of the nine light models, or of others.
-
-    python -m benchmarks.forecast [MODEL...]     networks of the zoo, .onnx files, or names of light models
-
-A row in Markdown for each network: convolutions that are laid out for images on path `texture`, and what goes to CLML
-on path `clml`, by kind of operator and in multiply-accumulates. `12` is a forecast that came true, `12, not 10` one
-that said 12 where TVM made it 10. TVM's own passes are run, with all known defects worked around, up to the point at
-which each is decided; no code is generated and nothing is run.
-"""
+"""What `inspect` forecasts of paths, against what TVM's own passes decide; no code is generated and nothing is run."""
 
 from __future__ import annotations
 
-import sys
-import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.light_models import NAMES, write
+import onnx
+import pytest
+
 from harness.build.compile import imported, target_of
 from harness.cases.case import Precision
 from harness.cases.request import CompileRequest
 from harness.compiler.importer import onnx_operators
 from harness.compiler.passes import adreno_relax_passes, passes_through_first
 from harness.compiler.running import run_passes
-from harness.models.sources import MODELS, model_source
+from harness.models.graph_images import ImageGraph
 from harness.models.summary import Summary, summarize
 from harness.paths.clml.codegen import op_name
 from harness.paths.clml.offload import offload_of
@@ -32,7 +24,6 @@ from harness.paths.clml.path import partitioned
 from harness.paths.foresight import taken
 from harness.paths.workaround import edit_relax
 from harness.quirks import quirks_for, quirks_of
-from harness.store import cache_root
 
 COMPOSITES = {
     "Conv": "nn.conv2d",
@@ -49,7 +40,7 @@ LIMITS = (16_384, 16_384, 2_048)
 """Of an Adreno's images."""
 
 
-def foreseen(summary: Summary) -> dict[str, int]:
+def forecast_of(summary: Summary) -> dict[str, int]:
     """What `inspect` says of a network."""
     known = onnx_operators()
     offloaded = [node for node in summary.nodes if taken("clml", node, known) == "clml"]
@@ -98,34 +89,20 @@ def _request(file: Path, path: str) -> CompileRequest:
     return CompileRequest(str(file), path, "float32", quirks, None, *LIMITS)
 
 
-def compared(said: Mapping[str, int], came: Mapping[str, int]) -> list[str]:
-    """A cell for each column."""
-
-    def cell(column: str) -> str:
-        forecast, true = said.get(column, 0), came.get(column, 0)
-        scale = 1e6 if column == MACS else 1
-        told = f"{forecast / scale:.4g}"
-        return told if told == f"{true / scale:.4g}" else f"{told}, not {true / scale:.4g}"
-
-    return [cell(column) for column in (IMAGES, *COMPOSITES, MACS)]
+def of_channels(read: int, written: int) -> bytes:
+    """A convolution and a pool."""
+    net = ImageGraph("net", (1, read, 8, 8))
+    end = net.max_pool(net.relu(net.conv(net.input, written, 3, pad=1)), 2, stride=2)
+    return net.finish((end, (1, written, 4, 4))).to_bytes()
 
 
-def main(names: Sequence[str]) -> None:
-    """Print the table."""
-    import onnx
-
-    heads = ["network", "Conv in images", *(f"{kind} to CLML" for kind in COMPOSITES), "million MACs to CLML"]
-    print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
-    with tempfile.TemporaryDirectory() as folder:
-        light = [name for name in names if name in NAMES]
-        write(Path(folder), light)
-        for name in names:
-            given = Path(folder) / f"light_{name}.onnx" if name in light else Path(name)
-            source = model_source(name, onnx=given if given.suffix == ".onnx" else None)
-            file = source.onnx_file(cache_root() / MODELS)
-            cells = compared(foreseen(summarize(onnx.load(file))), made(file))
-            print(f"| {' | '.join([given.stem.removeprefix('light_'), *cells])} |", flush=True)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:] or NAMES)
+@pytest.mark.parametrize(("read", "written", "in_images"), [(8, 16, 1), (3, 16, 0), (8, 6, 0)])
+def test_the_forecast_comes_true(tmp_path: Path, read: int, written: int, in_images: int) -> None:
+    file = tmp_path / "net.onnx"
+    file.write_bytes(of_channels(read, written))
+    said, came = forecast_of(summarize(onnx.load(file))), made(file)
+    assert {name: said.get(name, 0) for name in (IMAGES, *COMPOSITES, MACS)} == {
+        name: came.get(name, 0) for name in (IMAGES, *COMPOSITES, MACS)
+    }
+    assert came[IMAGES] == in_images
+    assert came["Conv"] == 1
