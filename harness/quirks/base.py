@@ -26,6 +26,11 @@ class ProbeAnswer:
     state: Presence
     seen: str
 
+    @classmethod
+    def of(cls, present: bool, seen: str) -> ProbeAnswer:
+        """The answer of a probe that can tell."""
+        return cls(Presence.PRESENT if present else Presence.ABSENT, seen)
+
 
 @dataclass(frozen=True)
 class Quirk:
@@ -33,21 +38,22 @@ class Quirk:
 
     id: str
     title: str
+    """What goes wrong."""
     upstream: str
     """Where it can be read: file, issue or pull request of apache/tvm."""
-    since: str
+    workaround: str
+    """One line of what is done instead."""
     paths: tuple[str, ...]
     probe: Callable[..., ProbeAnswer]
     """Takes the quirks whose workarounds are applied, none for TVM as it is. Cheap, but it may raise or crash, so
     `ask` runs it in a process of its own."""
-    workaround: str
-    """One line of what is done instead."""
+    edits: Edits = NO_EDITS
+    """The workaround, as the paths apply it; empty where it is part of how the paths always build."""
+    since: str = "0.25"
     until: str = ""
     precisions: tuple[Precision, ...] = tuple(Precision)
     essential: bool = False
     """Without its workaround nothing that this path builds could run, so `--as-shipped` applies it too."""
-    edits: Edits = NO_EDITS
-    """The workaround, as the paths apply it; empty where it is part of how the paths always build."""
 
     @property
     def releases(self) -> str:

@@ -1,61 +1,67 @@
-"""The smallest modules that show a defect, for the probes."""
+"""The smallest modules that show a defect, for the probes, and what TVM's own passes make of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from harness.compiler.compat import opencl_source, tensor_type, type_of
+from harness.compiler.compat import opencl_source, tensor_type
 from harness.paths.base import ImageLimits
 from harness.paths.opencl import OpenCLPath
 from harness.paths.texture import TexturePath
 from harness.paths.workaround import Workaround, edit_model
-from harness.quirks.base import Presence, ProbeAnswer
+from harness.quirks.base import ProbeAnswer
+
+Emit = Callable[[Any], Any]
+"""Adds an expression to a network and returns the variable that holds it."""
 
 _TEXTURE = TexturePath()
+_CHANNELS = 8
+
+
+def network(
+    body: Callable[[Emit, Any], Any], shape: Sequence[int] = (1, 4, 8, 8), dtype: str = "float32", name: str = "data"
+) -> Any:
+    """A module whose `main` takes one tensor and returns what `body` makes of it."""
+    from tvm import relax
+
+    data = relax.Var(name, tensor_type(tuple(shape), dtype))
+    builder = relax.BlockBuilder()
+    with builder.function("main", [data]):
+        with builder.dataflow():
+            result = builder.emit_output(body(builder.emit, data))
+        builder.emit_func_output(result)
+    return builder.get()
 
 
 def conv(*, groups: int = 1, dtype: str = "float32", input_name: str = "data") -> Any:
     """A convolution."""
-    return _network(lambda _builder, conv: conv(), groups=groups, dtype=dtype, input_name=input_name)
+    return _convs(lambda _op, conv: conv(), groups=groups, dtype=dtype, input_name=input_name)
 
 
 def max_pool() -> Any:
     """A convolution, then a max pool."""
-    from tvm import relax
-
-    return _network(lambda _builder, conv: relax.op.nn.max_pool2d(conv(), (2, 2), strides=(2, 2)))
+    return _convs(lambda op, conv: op.nn.max_pool2d(conv(), (2, 2), strides=(2, 2)))
 
 
 def max_pool_into_smaller_image() -> Any:
     """A max pool between two convolutions, of which only the second fits an image of one row for each batch."""
-    from tvm import relax
-
-    def make(builder: Any, conv: Any) -> Any:
-        return conv(builder.emit(relax.op.nn.max_pool2d(conv(), (2, 2), strides=(2, 2))))
-
-    return _network(make, side=128)
+    return _convs(lambda op, conv: conv(op.nn.max_pool2d(conv(), (2, 2), strides=(2, 2))), side=128)
 
 
 def average_pool() -> Any:
     """A convolution, then an average pool."""
-    from tvm import relax
-
-    return _network(lambda _builder, conv: relax.op.nn.avg_pool2d(conv(), (2, 2), strides=(2, 2)))
+    return _convs(lambda op, conv: op.nn.avg_pool2d(conv(), (2, 2), strides=(2, 2)))
 
 
 def average_pool_into_image() -> Any:
     """An average pool between two convolutions."""
-    from tvm import relax
-
-    return _network(lambda builder, conv: conv(builder.emit(relax.op.nn.avg_pool2d(conv(), (2, 2), strides=(2, 2)))))
+    return _convs(lambda op, conv: conv(op.nn.avg_pool2d(conv(), (2, 2), strides=(2, 2))))
 
 
 def concat() -> Any:
     """Two convolutions side by side, concatenated, and a third."""
-    from tvm import relax
-
-    return _network(lambda builder, conv: conv(builder.emit(relax.op.concat([conv(), conv()], axis=1))))
+    return _convs(lambda op, conv: conv(op.concat([conv(), conv()], axis=1), channels=2 * _CHANNELS))
 
 
 def transposed_conv() -> Any:
@@ -63,33 +69,29 @@ def transposed_conv() -> Any:
     import numpy as np
     from tvm import relax
 
-    weight = relax.const(np.ones((8, 4, 2, 2), "float32"))
-    return _network(lambda _builder, conv: relax.op.nn.conv2d_transpose(conv(), weight, strides=(2, 2)))
+    weight = relax.const(np.ones((_CHANNELS, 4, 2, 2), "float32"))
+    return _convs(lambda op, conv: op.nn.conv2d_transpose(conv(), weight, strides=(2, 2)))
 
 
 def dropout() -> Any:
     """A convolution, then a dropout, as the importer leaves it for inference."""
     from tvm import relax
 
-    return _network(lambda builder, conv: relax.TupleGetItem(builder.emit(relax.op.nn.dropout(conv(), 0.5)), 0))
+    return _convs(lambda op, conv: relax.TupleGetItem(op.nn.dropout(conv(), 0.5), 0))
 
 
 def sum_of_stack() -> Any:
     """The sum of two convolutions, as the importer makes it of ONNX's `Sum`."""
-    from tvm import relax
-
-    return _network(lambda builder, conv: relax.op.sum(builder.emit(relax.op.stack([conv(), conv()], axis=0)), axis=0))
+    return _convs(lambda op, conv: op.sum(op.stack([conv(), conv()], axis=0), axis=0))
 
 
 def grouped_conv_and_activation() -> Any:
     """A 1x1 convolution in two groups, then a rectifier."""
-    from tvm import relax
-
-    return _network(lambda _builder, conv: relax.op.nn.relu(conv()), groups=2, kernel=1)
+    return _convs(lambda op, conv: op.nn.relu(conv()), groups=2, kernel=1)
 
 
-def _network(
-    make: Callable[[Any, Any], Any],
+def _convs(
+    make: Callable[[Any, Callable[..., Any]], Any],
     *,
     groups: int = 1,
     kernel: int = 3,
@@ -97,23 +99,18 @@ def _network(
     dtype: str = "float32",
     input_name: str = "data",
 ) -> Any:
-    """A module whose `main` is what `make` builds of convolutions with eight channels on `side` x `side`."""
+    """What `make` builds of TVM's operators and convolutions with eight channels on `side` x `side`."""
     import numpy as np
     from tvm import relax
 
-    data = relax.Var(input_name, tensor_type((1, 8, side, side), dtype))
-    builder = relax.BlockBuilder()
+    def body(emit: Emit, data: Any) -> Any:
+        def conv(value: Any = data, channels: int = _CHANNELS) -> Any:
+            weight = relax.const(np.ones((_CHANNELS, channels // groups, kernel, kernel), dtype))
+            return emit(relax.op.nn.conv2d(value, weight, groups=groups, padding=kernel // 2))
 
-    def conv(value: Any = data) -> Any:
-        channels = int(type_of(value).shape[1])
-        weight = relax.const(np.ones((8, channels // groups, kernel, kernel), dtype))
-        return builder.emit(relax.op.nn.conv2d(value, weight, groups=groups, padding=kernel // 2))
+        return make(relax.op, conv)
 
-    with builder.function("main", [data]):
-        with builder.dataflow():
-            result = builder.emit_output(make(builder, conv))
-        builder.emit_func_output(result)
-    return builder.get()
+    return network(body, (1, _CHANNELS, side, side), dtype, input_name)
 
 
 def texture_target() -> Any:
@@ -133,10 +130,20 @@ def source(mod: Any, workarounds: Sequence[Workaround], path: OpenCLPath = _TEXT
     return opencl_source(path.build(lowered, target, workarounds))
 
 
-def lowers(mod: Any, workarounds: Sequence[Workaround], what: str) -> ProbeAnswer:
-    """PRESENT if TVM's own passes of the texture path raise, whatever it is."""
-    try:
-        lower(mod, workarounds)
-    except Exception as error:  # whatever TVM raises is the answer
-        return ProbeAnswer(Presence.PRESENT, str(error).strip().splitlines()[-1])
-    return ProbeAnswer(Presence.ABSENT, f"{what} is lowered")
+def fails_to_lower(make: Callable[[], Any], what: str, line: int = -1) -> Callable[..., ProbeAnswer]:
+    """A probe: PRESENT if TVM's own passes of the texture path raise on a module, whatever it is.
+
+    Args:
+        make: The module.
+        what: What is done to it if they do not raise.
+        line: Which line of the error is seen.
+    """
+
+    def probe(*applied: Workaround) -> ProbeAnswer:
+        try:
+            lower(make(), applied)
+        except Exception as error:  # whatever TVM raises is the answer
+            return ProbeAnswer.of(True, str(error).strip().splitlines()[line])
+        return ProbeAnswer.of(False, what)
+
+    return probe

@@ -1,7 +1,7 @@
 """Where candidates come from: for each task a space of schedules, and from a seed always the same one of it.
 
 What a task writes decides. Into buffers, TVM's own rules for GPUs are right. Into images they are wrong: they store
-single numbers where an image takes whole texels (`harness.quirks.texel_schedule`), and TVM's tuner, which never looks
+single numbers where an image takes whole texels (`harness.quirks.schedules`), and TVM's tuner, which never looks
 at an answer, keeps such kernels for their speed. So convolutions in NCHW4c have a space of ours, and what else is
 written into images keeps TVM's default schedule.
 """

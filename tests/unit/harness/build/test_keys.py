@@ -43,7 +43,7 @@ def test_what_takes_part_in_a_compilation_is_found_by_its_imports() -> None:
         "harness/models/onnx_read.py",
         "harness/models/spec.py",
         "harness/paths/clml/codegen.py",
-        "harness/quirks/texture_store.py",
+        "harness/quirks/texels.py",
         "device_runner/runtimes/clml/__init__.py",
         "device_runner/runtimes/clml/src/module.cc",
         "device_runner/runtimes/clml/src/ops.h",

@@ -10,7 +10,8 @@ import clml_golden
 import pytest
 
 from harness.paths.clml.codegen import Partition, partition
-from harness.quirks.clml_sample import conv, network
+from harness.quirks.clml_probes import conv
+from harness.quirks.sample import network
 
 CASES = sorted(clml_golden.CASES)
 

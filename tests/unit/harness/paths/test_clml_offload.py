@@ -11,7 +11,8 @@ from harness.paths.clml import ClmlPath, partitioned
 from harness.paths.clml.offload import MACS_PER_BOUNDARY_BYTE, offload_of
 from harness.paths.clml.report import render
 from harness.quirks import quirks_for
-from harness.quirks.clml_sample import constant, conv, network, parts
+from harness.quirks.clml_probes import constant, conv, parts
+from harness.quirks.sample import network
 
 QUIRKS = quirks_for("clml", Precision.FLOAT32, as_shipped=False)
 PIXELS = 8 * 8

@@ -11,7 +11,8 @@ import pytest
 
 from harness.cases.case import Precision
 from harness.quirks import quirks_for
-from harness.quirks.clml_sample import batch_norm, constant, conv, conv_transpose, network, offloaded
+from harness.quirks.clml_probes import batch_norm, constant, conv, conv_transpose, offloaded
+from harness.quirks.sample import network
 
 QUIRKS = quirks_for("clml", Precision.FLOAT32, as_shipped=False)
 

@@ -17,7 +17,7 @@ from harness.paths.clml.patterns import ClmlEdits
 from harness.paths.workaround import NO_EDITS
 from harness.quirks import QUIRKS, Presence, ProbeAnswer, Quirk, policy_of, quirks_for, require_known
 from harness.quirks.ask import ask
-from harness.quirks.input_name_in_kernel import identifiers
+from harness.quirks.importer import identifiers
 
 FIXED = [q for q in QUIRKS if q.edits != NO_EDITS]
 
