@@ -29,6 +29,7 @@ from device_runner.failures import (
     RigFailure,
     SetupMissing,
 )
+from device_runner.interrupt import raise_if_interrupted
 from device_runner.rpc_server.server import END_TIMEOUT_S, KILLED, Server, start_server
 from device_runner.runtimes.probe import BadAnswer, Probe
 from device_runner.session.probing import SessionProbe
@@ -193,8 +194,11 @@ class RpcSession:
         if self._failure:
             raise self._failure
         try:
-            with self._relay.deadline(max(timeout_s, 0.001)):
-                yield
+            try:
+                with self._relay.deadline(max(timeout_s, 0.001)):
+                    yield
+            finally:
+                raise_if_interrupted()
         except Exception as error:
             raise self._diagnosis(error, doing, timeout_s) from error
         except BaseException:

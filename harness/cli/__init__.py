@@ -7,13 +7,13 @@ import signal
 import sys
 import traceback
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, NoReturn
 
 import typer
 
 from device_runner.disk import disk_full
 from device_runner.failures import Failure
+from device_runner.interrupt import end_at, raise_if_interrupted
 from harness.cli.lazy import Command, add_commands
 from harness.run.outcome import ExitCode
 
@@ -125,7 +125,11 @@ def _program(
 
 def main() -> None:
     """Run a command. Whatever goes wrong ends as one line that says what to do next."""
-    found = {number: signal.signal(number, _stop) for number in _STOPS}
+    with end_at(*_STOPS):
+        _call()
+
+
+def _call() -> None:
     try:
         app()
     except Failure as failure:
@@ -146,24 +150,14 @@ def main() -> None:
             _end(f"{module} is not installed: {how_to_install(module)}", ExitCode.RIG_FAILURE)
         hint = f"a bug in adreno-bench; set {DEBUG_VARIABLE}=1 for the traceback and report it"
         _end(f"{type(error).__name__}: {error}: {hint}", ExitCode.RIG_FAILURE)
-    finally:  # whoever called us from Python gets their Ctrl-C back, unless a signal is what ends us
-        for number, handler in found.items():
-            if signal.getsignal(number) is _stop:
-                signal.signal(number, handler or signal.SIG_DFL)
 
 
 def _end(line: str, code: ExitCode) -> NoReturn:
     from harness.cli.screen import plain
     from harness.tables import folded
 
+    raise_if_interrupted()  # what failed on the way out is of no use to whoever pressed Ctrl-C
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exc()
     sys.stderr.write(folded(f"adreno-bench: {plain(' '.join(line.split()))}", sys.stderr) + "\n")
     sys.exit(code)
-
-
-def _stop(number: int, _frame: FrameType | None) -> NoReturn:
-    """Unwind once, so that everything is cleaned up; a second signal must not interrupt that (it has deadlines)."""
-    for other in _STOPS:
-        signal.signal(other, signal.SIG_IGN)
-    sys.exit(128 + number)

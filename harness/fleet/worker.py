@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
-from types import FrameType
-from typing import NoReturn
 
 from device_runner.device import Device
 from device_runner.failures import Failure
+from device_runner.interrupt import end_at
 from device_runner.lifetime import die_with_parent
 from harness.fleet.messages import Away, Back, CaseDone, Gone, Message, Opened, Orders, RunCase, Said, Stepped
 from harness.run.context import Run
@@ -47,9 +45,9 @@ def live(pipe: Connection, name: str, orders: Orders, obey: Obey) -> None:
     """The whole life of a worker. Ends when the other end of the pipe is closed or its process dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to us all; whoever started us ends us
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, _stop)
-    die_with_parent(signal.SIGTERM)
-    serve(pipe, name, orders, _opened, obey)
+    with end_at(signal.SIGTERM):  # the device's server is ended, its settings are put back, its lease is free
+        die_with_parent(signal.SIGTERM)
+        serve(pipe, name, orders, _opened, obey)
 
 
 def serve(pipe: Connection, name: str, orders: Orders, opened: Opener, obey: Obey) -> None:
@@ -143,9 +141,3 @@ def member_name(key: str, number: int) -> str:
 def key_of(name: str) -> str:
     """Inverse of `member_name`."""
     return name.rpartition(" #")[0]
-
-
-def _stop(_number: int, _frame: FrameType | None) -> NoReturn:
-    """Unwind once: the device's server is ended, its settings are put back, its lease is free."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    sys.exit(128 + signal.SIGTERM)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from device_runner.disk import disk_full
 from device_runner.failures import DeviceFailure, DeviceLost, Failure, LinkFailure, PathFailure, RigFailure, Unsupported
+from device_runner.interrupt import interruption
 from harness.build.artifact import Artifact
 from harness.cases.case import Case
 from harness.cases.plan import Plan
@@ -223,10 +224,14 @@ class Recording:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
+        if stop := interruption():  # wherever its first one was lost, what failed since is no finding
+            error = stop
         if not isinstance(error, Exception):
             if error and self.collected and self.collected.begun:
                 self.collected.stopped = True
                 raise Stopped(self.record) from error
+            if stop:
+                raise stop
             return False
         failure = error if isinstance(error, Failure) else _our_fault(error)
         kept = self.collected is not None and self.collected.begun  # trying again would lose it

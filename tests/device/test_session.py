@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 import pytest
+from interruptible import ended_by
 from programs import LONG_NAP, NO_NAP
 
 from device_runner.adb_device import AdbDevice
@@ -157,6 +159,22 @@ def run_until(fault: Callable[[], object], device: AdbDevice, loadable: Loadable
         program.run(orders(LONG_NAP), timeout_s=timeout_s)
 
 
+def test_an_interrupt_that_is_dropped_while_tvm_frees_a_remote_object_is_no_fault_of_the_program(
+    device: AdbDevice, cpu_program: Loadable
+) -> None:
+    with ended_by(signal.SIGINT), opened(device) as session:
+        upload = session.remote.get_function("tvm.rpc.server.upload")
+        servers = [child for child in psutil.Process().children(recursive=True) if is_server(child)]
+        for server in servers:
+            server.suspend()
+        pids = " ".join(str(server.pid) for server in servers)
+        # From another process: TVM holds the interpreter's lock while it waits for the device.
+        subprocess.Popen(["sh", "-c", f"sleep 0.3; kill -INT {os.getpid()}; sleep 0.2; kill -CONT {pids}"])
+        del upload
+        session.load(cpu_program, timeout_s=CALL_S)
+    assert answers_right(device, cpu_program)
+
+
 def test_a_device_that_freezes_in_a_call_is_lost_and_works_when_it_thaws(
     phone: VirtualPhone, device: AdbDevice, misbehaving: Loadable, cpu_program: Loadable
 ) -> None:
@@ -209,11 +227,19 @@ def test_the_identity_names_gpu_driver_and_what_is_emulated(device: AdbDevice) -
     assert device.identity is identity
 
 
+def is_server(process: psutil.Process) -> bool:
+    """Whether it is an RPC server or its worker; a process that has just ended is not."""
+    try:
+        words = process.cmdline()
+    except psutil.Error:
+        return False
+    return "tvm_rpc" in " ".join(words) and "server" in words
+
+
 def cores_of_server(process: psutil.Process) -> list[int]:
     """The cores that an RPC server may use; none of another process, or of one that has just ended."""
     try:
-        words = process.cmdline()
-        return process.cpu_affinity() if "tvm_rpc" in " ".join(words) and "server" in words else []
+        return process.cpu_affinity() if is_server(process) else []
     except psutil.Error:
         return []
 

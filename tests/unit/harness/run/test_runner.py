@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
+import signal
 import weakref
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,12 +14,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_device import ANSWER, FakeDevice, FakeSession, Things, a_plan, things
+from fake_device import ANSWER, FakeDevice, FakeProgram, FakeSession, Things, a_plan, things
 from fake_records import index_of
+from interruptible import ended_by
 from places import ROOT
 
-from device_runner.device import Identity, Rung, Steadiness
-from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, KernelBuildFailure, RigFailure
+from device_runner.device import Identity, Loadable, Rung, Steadiness
+from device_runner.failures import (
+    DeviceCrash,
+    DeviceLost,
+    Failure,
+    Hang,
+    KernelBuildFailure,
+    ProgramFailure,
+    RigFailure,
+)
 from harness.build.artifact import LABELLED, OTHER_OUTPUTS, RANGE, Answers, Artifact
 from harness.build.oracle import save_arrays
 from harness.build.pool import Builder
@@ -147,6 +158,28 @@ def test_ctrl_c_gives_no_outcome(built: Built) -> None:
     with pytest.raises(KeyboardInterrupt):
         run(device, built)
     assert device.steps[-1] == "closed"
+
+
+def interrupted_where_nobody_hears_it() -> None:
+    """As a signal that arrives while TVM frees a remote object: its exception is dropped."""
+    with contextlib.suppress(SystemExit):
+        signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize("fails_then", [False, True])
+def test_an_interrupt_whose_exception_was_lost_gives_no_outcome_either(
+    built: Built, monkeypatch: pytest.MonkeyPatch, fails_then: bool
+) -> None:
+    def load(session: FakeSession, loadable: Loadable, *, timeout_s: float) -> FakeProgram:
+        interrupted_where_nobody_hears_it()
+        if fails_then:
+            raise ProgramFailure("the connection is out of step")
+        return FakeProgram(session.device)
+
+    monkeypatch.setattr(FakeSession, "load", load)
+    with ended_by(signal.SIGINT):
+        run(FakeDevice(), built)
+        pytest.fail("a case that was interrupted has no record")
 
 
 def test_a_compiler_crash_is_the_cases_outcome_and_the_device_is_left_alone(
