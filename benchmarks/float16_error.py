@@ -24,9 +24,9 @@ from harness.build.artifact import INPUTS, OUTPUTS, Answers
 from harness.build.oracle import load_arrays
 from harness.cases.case import Precision
 from harness.cases.suite import Limits, Suite, choose
+from harness.run.loop import run_case
 from harness.run.progress import Silent
 from harness.run.record import Record
-from harness.run.runner import run_case
 from harness.store import cache_root
 from harness.workbench import Request, Workbench, open_workbench
 
@@ -84,7 +84,9 @@ def table(bench: Workbench, models: Sequence[str], paths: Sequence[str]) -> Iter
         peak = max(float(np.abs(output).max()) for output in exact)
         known = [name, f"{peak:.3g}", f"{largest:.3g}", f"{off(oracle, exact):.1e}", f"{off(stored, exact):.1e}"]
         for path in paths:
-            cells = [cell(run_case(mine[path, precision], built, bench.run, Silent())) for precision in Precision]
+            cells = [
+                cell(run_case(mine[path, precision], built, bench.run, Silent()).record) for precision in Precision
+            ]
             yield f"| {' | '.join([*known, path, *cells])} |"
 
 

@@ -35,12 +35,13 @@ from device_runner.transport.adb_transport import AdbTransport
 from device_runner.virtual import Faults, faults
 from device_runner.virtual.faults import Chance
 from device_runner.virtual.phone import FAULTS_JSON, INJECTED_JSONL
+from harness.build.artifact import Built
 from harness.build.planner import plan_case
 from harness.build.pool import Builder
 from harness.cases.case import Tuning
 from harness.cases.plan import Plan
 from harness.cases.suite import Limits, Suite
-from harness.run.context import Built, Run
+from harness.run.context import Run
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record, RecordFile

@@ -26,12 +26,6 @@ class OracleNotFinite(Failure):
     outcome = "oracle-not-finite"
 
 
-class OutOfRange(Failure):
-    """The network's numbers leave the range of the number format that it was to be computed in."""
-
-    outcome = "out-of-range"
-
-
 class CompileFailure(Failure):
     """The compiler did not make a usable library of a good model."""
 

@@ -160,6 +160,7 @@ def open_workbench(
     from device_runner.fleet.known import remember
     from device_runner.registry import open_device
     from harness.run.context import Run
+    from harness.run.preparation import identify
     from harness.run.tuning import TuningStore
 
     cache = request.cache
@@ -169,10 +170,11 @@ def open_workbench(
         open_device(name, cache, say=progress.say, progress=progress.pushing) as device,
     ):
         make_ready(request.paths, cache)
-        remember(name, device.identity, cache)
+        identity = identify(device, progress.say)
+        remember(name, identity, cache)
         tunings, as_shipped = TuningStore(cache), request.quirks.as_shipped
         run = Run(device, tunings, as_shipped, timed=timed, allowed=allowed)
-        yield Workbench(request, run, request.plans(device.identity), builder)
+        yield Workbench(request, run, request.plans(identity), builder)
 
 
 @contextlib.contextmanager

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from device_runner.device import Loadable
+from device_runner.failures import Failure
 
 LIBRARY = "lib.so"
 MANIFEST = "manifest.json"
@@ -68,3 +70,7 @@ class Answers:
 
     folder: Path
     reused: bool
+
+
+Built = Mapping[str, Artifact | Answers | Failure]
+"""What jobs came to, by key."""

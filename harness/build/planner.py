@@ -78,15 +78,15 @@ def plan_case(
     file = source.onnx_file(cache / MODELS)
     request = _request(case, file, identity, policy)
     digest = _digest(source, file)
-    untuned = compile_job(request, digest, case.by_default.id) if case.tuning.scheduled else None
-    if untuned:
+    default = compile_job(request, digest, case.by_default.id) if case.tuning.scheduled else None
+    if default:
         request = _with_schedules(request, suite, identity)
     oracle = plan_oracle(suite, case.model, cache)
     half = case.precision is not Precision.FLOAT32
     return Plan(
         case=case,
         compile=compile_job(request, digest, case.id),
-        untuned=untuned,
+        default_schedules=default,
         schedules=request.schedules_sha256,
         oracle=oracle,
         range=range_job(oracle, f"range of {case.model}") if half else None,

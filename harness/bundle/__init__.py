@@ -22,6 +22,6 @@ id. So a line that was changed, left out, doubled or taken from another run does
 has whole lines up to where it was cut, from where it can be taken up again.
 
 * `pack` makes bundles, on a host with the compiler.
-* `target` is what runs there: `harness.run.attempt`, on a device of `device_runner.direct`. It needs Python and numpy.
+* `target` is what runs there: `harness.run.loop`, on a device of `device_runner.direct`. It needs Python and numpy.
 * `results` reads what came back, and takes nothing on trust; `verdict` judges two builds with the gate's own engine.
 """

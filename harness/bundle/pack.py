@@ -25,7 +25,7 @@ from device_runner.runtimes.phone import RuntimeStore
 from device_runner.runtimes.phone.check import PROGRAM
 from device_runner.runtimes.phone.elf import read_elf
 from device_runner.session.identification import LEAST_IMAGE
-from harness.build.artifact import INPUTS, LABELLED, OTHER_OUTPUTS, OUTPUTS, RANGE, Answers, Artifact
+from harness.build.artifact import INPUTS, LABELLED, OTHER_OUTPUTS, OUTPUTS, RANGE, Answers, Artifact, Built
 from harness.build.keys import ROOT, imported
 from harness.bundle import without_python
 from harness.bundle.archive import ending_of, unpack, write_archive
@@ -43,7 +43,7 @@ from harness.bundle.manifest import (
 from harness.bundle.schedule import one_after_the_other, turns_of
 from harness.cases.plan import Plan
 from harness.failures import UsageError
-from harness.run.context import Built, made_here
+from harness.run.context import made_here
 from harness.workbench import Request
 
 HEAD, BASE = "head", "base"
@@ -120,7 +120,7 @@ def pack(
     """
     ending_of(out)
     plans = request.plans(kind.identity)
-    if scheduled := [plan.case.id for plan in plans if plan.untuned]:
+    if scheduled := [plan.case.id for plan in plans if plan.default_schedules]:
         hint = "pack others: --case '*-untuned'"
         raise UsageError(f"cases with tuned schedules cannot be packed: {', '.join(scheduled)}", hint=hint)
     if not kind.python:

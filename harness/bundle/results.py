@@ -33,8 +33,8 @@ from harness.bundle.target import DEVICE
 from harness.bundle.told import Seen, ToldDevice, identity_of, peaks_in, timed_there
 from harness.cases.plan import unsupported
 from harness.failures import UsageError
-from harness.run.attempt import attempted
 from harness.run.context import Run
+from harness.run.loop import run_case
 from harness.run.progress import Silent
 from harness.run.record import Record, Releases
 from harness.run.tuning import TuningStore
@@ -197,7 +197,7 @@ def _judged(
     run = Run(device, TuningStore(answers), build.as_shipped, id=run_id, measure=timed_there, made_by=build.made_by)
     plan = plan_of(packed)
     plan = replace(plan, unsupported=unsupported(plan.case, identity))
-    known = attempted(plan, built_of(packed, answers, manifest.files), run, Silent()).known
+    known = run_case(plan, built_of(packed, answers, manifest.files), run, Silent()).fields
     return {**known, "started_at": f"{_moment(str(told['at']))}", "recovery": []}
 
 

@@ -28,8 +28,8 @@ from harness.bundle.chain import END, PEAKS, TURN, TURNS, Broken, line_of, lines
 from harness.bundle.manifest import MANIFEST, Build, Manifest, Turn, built_of, check_files, id_of, manifest_of, plan_of
 from harness.cases.plan import unsupported
 from harness.failures import UsageError
-from harness.run.attempt import attempted
 from harness.run.context import Run
+from harness.run.loop import run_case
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.tuning import TuningStore
@@ -97,8 +97,8 @@ def _known(manifest: Manifest, turn: Turn, folder: Path, run: Run) -> dict[str, 
     packed = manifest.packed(turn)
     plan = plan_of(packed)
     plan = replace(plan, unsupported=unsupported(plan.case, run.device.identity))
-    recording = attempted(plan, built_of(packed, folder, manifest.files), run, Silent())
-    return {**recording.known, "recovery": []}
+    recording = run_case(plan, built_of(packed, folder, manifest.files), run, Silent())
+    return {**recording.fields, "recovery": []}
 
 
 def _run(device: DirectDevice, build: Build, work: Path, run_id: str) -> Run:

@@ -1,6 +1,6 @@
 """A device whose sessions are over: it answers with what the runner on a phone wrote down.
 
-So what a phone without Python did becomes a record by the same way as any other (`harness.run.attempt`): the host
+So what a phone without Python did becomes a record by the same way as any other (`harness.run.loop`): the host
 judges the answer, reads heat and pace, and says whose fault a failure is. Nothing that comes from there is trusted to
 make sense; what does not raises `Broken` while it is read.
 """

@@ -52,7 +52,7 @@ class Plan:
     thermal_limits: ThermalLimits = field(default_factory=ThermalLimits)
     range: Job | None = None
     """Measures how large the network's numbers become; only in half precision, whose range they may leave."""
-    untuned: Job | None = None
+    default_schedules: Job | None = None
     """Makes the same with TVM's own schedules, of a case with others: what those changed is seen by comparison."""
     schedules: str = ""
     """Hash of the file of schedules that it is built with; empty without one."""
@@ -66,7 +66,11 @@ class Plan:
         """All that has to be made before it can be run and timed."""
         if self.unsupported:
             return ()
-        return (self.compile, self.oracle, *(job for job in (self.untuned, self.range, self.reference) if job))
+        return (
+            self.compile,
+            self.oracle,
+            *(job for job in (self.default_schedules, self.range, self.reference) if job),
+        )
 
 
 def no_half(identity: Identity) -> str:

@@ -13,9 +13,9 @@ from harness.cli.options import AsJson, ModelOptions, grouped
 from harness.run.outcome import ExitCode
 
 if TYPE_CHECKING:
+    from harness.build.artifact import Built
     from harness.bundle.pack import Packed
     from harness.cases.plan import Plan
-    from harness.run.context import Built
 
 
 class DeviceKind(str, Enum):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from device_runner.device import Identity, Permission
 from device_runner.failures import Failure
+from harness.build.artifact import Built
 from harness.cases.plan import Plan
-from harness.run.context import Built
 from harness.run.record import Record
 
 

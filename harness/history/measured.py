@@ -87,7 +87,8 @@ def _measured(request: Request) -> Record:
         _require_support(request)
         with open_workbench(request, name, _told(request, name)) as bench:
             _require_expected(bench.device)
-            run = replace(bench.run, watch=(watcher := Watcher()))
+            watcher = Watcher()
+            run = replace(bench.run, probes=watcher.probes)
             (record,) = run_suite(bench.plans, run, bench.builder, progress=_told(request, bench.device.name))
             profile = watcher.profile(record, run.origin, request.cache)
     except Failure as failure:

@@ -22,7 +22,7 @@ from harness.cases.suite import Limits
 from harness.ops.catalogue import INPUTS, OUTPUTS, Catalogue, catalogue, choose
 from harness.ops.plan import Cell, cells
 from harness.ops.result import Result, Results, Verdict
-from harness.run.correctness import judge
+from harness.run.correctness import compare_answers
 from harness.run.outcome import Outcome
 from harness.workbench import make_ready
 
@@ -160,7 +160,7 @@ class Operators:
         except PathFailure as failure:
             self._end_session()
             return Result(Outcome(failure.outcome), failure.message)
-        judged = judge(outputs, expected, cell.relative_tolerance)
+        judged = compare_answers(outputs, expected, cell.relative_tolerance)
         outcome = Outcome.OK if judged.right else Outcome.WRONG_RESULT
         return Result(outcome, judged.complaint, judged.max_rel_err if judged.max_rel_err < float("inf") else None)
 

@@ -26,7 +26,7 @@ SMALLEST, LARGEST = 3, 32
 
 
 @dataclass(frozen=True)
-class Enqueued:
+class Batches:
     """The two kinds of samples: ms of one inference, each the mean over a batch. Answers stay on the device."""
 
     batch: int
@@ -39,7 +39,7 @@ class Enqueued:
     """Kernels of an inference; None where they cannot be seen."""
 
 
-def enqueue(program: Program, budget: Budget, each_ms: float) -> Enqueued | None:
+def enqueue(program: Program, budget: Budget, each_ms: float) -> Batches | None:
     """Time batches of a program whose inferences take about `each_ms`; None if budget or device do not allow it.
 
     Raises what `program` raises, but for a rig that lacks the means.
@@ -51,7 +51,7 @@ def enqueue(program: Program, budget: Budget, each_ms: float) -> Enqueued | None
         batched, synced = program.batches(batch, REPEAT, timeout_s=budget.timeout_s)
     except RigFailure:
         return None
-    return Enqueued(batch, batched, synced, _launches(program, budget))
+    return Batches(batch, batched, synced, _launches(program, budget))
 
 
 def _launches(program: Program, budget: Budget) -> int | None:
@@ -77,11 +77,11 @@ class Batched(Protocol):
 
     @property
     def batched_ms(self) -> Sequence[float]:
-        """See `Enqueued`."""
+        """See `Batches`."""
 
     @property
     def synced_ms(self) -> Sequence[float]:
-        """See `Enqueued`."""
+        """See `Batches`."""
 
     @property
     def device_ms(self) -> Sequence[float]:

@@ -133,7 +133,7 @@ class Sustained(BaseModel):
         return round(sum(seconds for seconds, level in lasted if level) / self.lasted_s, 3) if self.lasted_s else 0.0
 
 
-class Collected:
+class SustainedRun:
     """A sustained run as it goes: whatever ends it, what was measured until then is there."""
 
     def __init__(self, asked_s: float) -> None:
@@ -181,7 +181,7 @@ def sustain(
     program: Program,
     budget: Budget,
     look: Callable[[], Pulse],
-    into: Collected,
+    into: SustainedRun,
     *,
     tell: Callable[[str], object] = lambda _: None,
     clock: Callable[[], float] = time.monotonic,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,17 +10,20 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from device_runner.failures import Failure
+from harness.probes.facts import Facts, Latency
 from harness.profile.measure import profile_of
 from harness.profile.peaks import known_peaks
 from harness.profile.profile import Peaks, Profile
+from harness.run.standard_probes import standard_probes
 
 if TYPE_CHECKING:
-    from device_runner.device import Launch, Program
+    from device_runner.device import Launch, Program, Session
     from harness.build.artifact import Artifact
-    from harness.cases.plan import Plan
-    from harness.probes.latency import Timing
-    from harness.run.context import Origin
+    from harness.cases.plan import Budget, Plan
+    from harness.probes.probe import Probe, Step
+    from harness.run.context import Origin, Run
     from harness.run.record import Record
+    from harness.run.work import Prepared, Work
 
 SHARE = 0.05
 """Of a case's budget, if that allows `FEWEST`."""
@@ -38,20 +41,30 @@ class Seen:
 
 
 class Watcher:
-    """Watches each program that was timed (`harness.run.context.Run.watch`), and keeps what it saw of the last."""
+    """A probe that watches kernels after the samples, and keeps what it saw of the last program."""
+
+    step = ""
+    timed = True
 
     def __init__(self) -> None:
         self.seen: Seen | None = None
+        self._work: Work | None = None
 
-    def __call__(self, program: Program, plan: Plan, artifact: Artifact, timing: Timing) -> None:
+    def probes(self, work: Work, prepared: Prepared, run: Run, step: Step) -> Sequence[Probe]:
+        """What a run measures, and this (`harness.run.context.Run.probes`)."""
+        self.seen, self._work = None, work
+        return [*standard_probes(work, prepared, run, step), self]
+
+    def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[object]:
         """Watch some inferences. What goes wrong leaves nothing seen: the case is measured already."""
-        self.seen = None
-        if plan.budget.quick:
+        latency, work = facts.get(Latency), self._work
+        if work is None or latency is None or work.plan.budget.quick:
             return
-        affordable = int(SHARE * plan.budget.seconds * 1e3 / max(median(timing.wall_ms), 1e-3))
+        budget, count = work.plan.budget, inferences_to_watch(work.plan.budget, median(latency.timing.wall_ms))
         with suppress(Failure):
-            inferences = program.launches(max(FEWEST, min(MOST, affordable)), timeout_s=plan.budget.timeout_s)
-            self.seen = Seen(plan, artifact, inferences)
+            inferences = program.launches(count, timeout_s=budget.timeout_s)
+            yield (seen := Seen(work.plan, work.artifact, inferences))
+            self.seen = seen
 
     def profile(self, record: Record, origin: Origin, cache: Path) -> Profile | None:
         """Where the time of a record's case went; None if nothing sensible was seen, or its time means nothing."""
@@ -62,3 +75,8 @@ class Watcher:
         with suppress(Failure, ValueError):  # launches are what the device tells
             return profile_of(seen.plan, seen.artifact, origin, seen.inferences, median(record.wall_ms), peaks)
         return None
+
+
+def inferences_to_watch(budget: Budget, each_ms: float) -> int:
+    """How many inferences of so many ms are watched."""
+    return max(FEWEST, min(MOST, int(SHARE * budget.seconds * 1e3 / max(each_ms, 1e-3))))

@@ -13,15 +13,16 @@ from harness.build.oracle import load_arrays
 from harness.compiler.installed import tvm_version
 from harness.compiler.work import Work
 from harness.failures import UsageError
-from harness.probes.batches import Enqueued, enqueue
+from harness.probes.batches import Batches, enqueue
 from harness.profile.profile import NS_DIGITS, Peaks, Profile, ms_of, operators_of, span_ms
-from harness.run.correctness import judge
+from harness.run.correctness import compare_answers
 from harness.run.progress import RunStep
 
 if TYPE_CHECKING:
     from device_runner.device import Launch, Program
+    from harness.build.artifact import Built
     from harness.cases.plan import Plan
-    from harness.run.context import Built, Origin
+    from harness.run.context import Origin
     from harness.run.progress import Progress
     from harness.workbench import Workbench
 
@@ -60,7 +61,7 @@ def _watch(plan: Plan, built: Built, bench: Workbench, repeat: int, peaks: Peaks
         tuning.use(program)
         progress.step(plan.case.id, RunStep.FIRST_RUN)
         outputs, _ = program.run(inputs, timeout_s=timeout_s)
-        judged = judge(outputs, expected, plan.relative_tolerance)
+        judged = compare_answers(outputs, expected, plan.relative_tolerance)
         if not judged.right:
             hint = f"`adreno-bench run --case {plan.case.id}`, then `adreno-bench show --diverge`"
             raise UsageError(f"{plan.case.id} is wrong, and a wrong answer is not worth its time", hint=hint)
@@ -84,7 +85,7 @@ def profile_of(
     inferences: Sequence[Sequence[Launch]],
     wall_ms: float,
     peaks: Peaks,
-    enqueued: Enqueued | None = None,
+    enqueued: Batches | None = None,
 ) -> Profile:
     """The profile of a case whose inferences were watched. Raises UsageError if they launch nothing."""
     if not any(inferences):

@@ -6,12 +6,13 @@ import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from harness.build.artifact import Built
 from harness.cases.plan import Plan
 from harness.cases.suite import Suite
 from harness.judge.baseline import Baseline
 from harness.pytest_plugin.options import Options
 from harness.quirks import policy_of
-from harness.run.context import Built, Run
+from harness.run.context import Run
 from harness.run.progress import Silent
 from harness.run.record import Record
 from harness.run.runner import run_with_recovery

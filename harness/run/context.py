@@ -5,18 +5,18 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from device_runner.device import Device, Identity, Permission, Program, Rung
-from device_runner.failures import Failure
 from device_runner.recovery import Recovery
-from harness.build.artifact import Answers, Artifact
-from harness.cases.plan import Budget, Plan
+from harness.cases.plan import Budget
 from harness.compiler.installed import harness_version, versions
 from harness.probes.latency import Timing, measure
 from harness.run.tuning import TuningStore
 
-Built = Mapping[str, Artifact | Answers | Failure]
-"""What the jobs of a plan came to, by key."""
+if TYPE_CHECKING:
+    from harness.probes.probe import Probe, Step
+    from harness.run.work import Prepared, Work
 
 
 def new_id() -> str:
@@ -57,8 +57,8 @@ class Run:
     id: str = field(default_factory=new_id)
     measure: Callable[[Program, Budget], Timing] = measure
     """What times a program that is right; another one where that was done elsewhere already."""
-    watch: Callable[[Program, Plan, Artifact, Timing], None] | None = None
-    """What else is done with a program that is right and was timed, last in its session. It must not raise."""
+    probes: Callable[[Work, Prepared, Run, Step], Sequence[Probe]] | None = None
+    """Chooses what is measured of a case that is right; None for `harness.run.standard_probes`."""
     made_by: Mapping[str, str] = field(default_factory=made_here)
     """What compiled and packed what is run: what is installed here, unless it came from elsewhere."""
     recovery: Recovery = field(default_factory=Recovery)

@@ -42,7 +42,7 @@ class Accuracy:
     """One line: what is wrong, and at which output and index. Empty if right."""
 
 
-def judge(outputs: Sequence[Array], oracle: Sequence[Array], relative_tolerance: float) -> Accuracy:
+def compare_answers(outputs: Sequence[Array], oracle: Sequence[Array], relative_tolerance: float) -> Accuracy:
     """Compare outputs with the oracle's, output by output. Raises ValueError if the oracle itself is not finite."""
     if len(outputs) != len(oracle):
         return _refuse(f"{len(outputs)} outputs, expected {len(oracle)}")

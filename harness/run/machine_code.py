@@ -48,7 +48,7 @@ def code_record(built: Built, networks: Sequence[Network], compiler: str, *, as_
         recording.note(compiled_with=built.compiled_with)
         if isinstance(built.result, Failure):
             raise built.result
-        recording.built(built.result)
+        recording.facts.add(built.result)
         recording.note(isa=tuple(code_of(network, compiler) for network in networks))
         refused = [kernel.compiled.failure for network in networks for kernel in network.refused]
         if refused and refused[0]:

@@ -1,27 +1,78 @@
-"""What a device is prepared with before a case is measured on it, each in a session of its own and once."""
+"""What happens before the measured session of a case: what was built is opened, and the device is prepared.
+
+Preparing opens sessions of its own, each once for as long as what it made is kept: the device is asked who it is
+(`identify`, when it is opened), a tuned case gets its tuning cache, and each device the number of turns that makes the
+reference kernel last long enough.
+"""
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING
+
 from device_runner.failures import Failure
-from harness.build.artifact import Artifact
+from harness.build.artifact import Artifact, Built
 from harness.build.reference_kernel import CRC
 from harness.cases.plan import Plan
+from harness.probes.facts import Schedules
+from harness.probes.probe import Step, no_step
 from harness.probes.reference import TIMEOUT_S, TURNS, ReferenceKernel, find_turns, input_of, turns_in
-from harness.run.context import Built, Run
+from harness.run.context import Run
+from harness.run.progress import RunStep
+from harness.run.work import Prepared, Work
+
+if TYPE_CHECKING:
+    from device_runner.device import Device, Identity
 
 
-def prepare_reference(plan: Plan, built: Built, run: Run) -> ReferenceKernel | None:
-    """Make ready the kernel of a plan for a run that times; None if it was not built, or the device cannot."""
-    artifact = built.get(plan.reference.key) if plan.reference and run.timed else None
+def prepare(work: Work, run: Run, step: Step) -> Prepared:
+    """Prepare the device for a case: its tuning cache, and the reference kernel of a run that times.
+
+    Raises what the device raises, and RigFailure if what was kept is damaged.
+    """
+    plan = work.plan
+    step(RunStep.PREPARING)
+    tuning = partial(step, f"{RunStep.PREPARING}: tuning session")
+    cache = run.tunings.prepare(plan.case, work.artifact, run.device, work.inputs, plan.budget.timeout_s, tuning)
+    return Prepared(cache, prepare_reference(plan, work.built, run, step) if run.timed else None)
+
+
+def prepare_reference(plan: Plan, built: Built, run: Run, step: Step = no_step) -> ReferenceKernel | None:
+    """Make ready the reference kernel of a plan; None if it was not built, or the device cannot."""
+    artifact = built.get(plan.reference.key) if plan.reference else None
     if not isinstance(artifact, Artifact) or CRC not in artifact.compiled.facts:
         return None
+    compiling = partial(step, f"{RunStep.PREPARING}: compiling the reference kernel")
     try:
         inputs = [input_of(TURNS)]
-        binaries = run.tunings.tuned("opencl", artifact.key, run.device, artifact.loadable, inputs, TIMEOUT_S)
-        source = f"{artifact.compiled.facts[CRC]:08x}"  # which releases share, so that they share the turns, too
-        turns = run.tunings.kept(
-            "reference turns", source, run.device, lambda: find_turns(run.device, artifact, binaries)
+        binaries = run.tunings.tuned(
+            "opencl", artifact.key, run.device, artifact.loadable, inputs, TIMEOUT_S, compiling
         )
-        return ReferenceKernel(artifact, binaries, turns_in(turns))
+        source = f"{artifact.compiled.facts[CRC]:08x}"  # which releases share, so that they share the turns, too
+
+        def find() -> bytes:
+            step(f"{RunStep.PREPARING}: choosing the length of the reference kernel")
+            return find_turns(run.device, artifact, binaries)
+
+        return ReferenceKernel(
+            artifact, binaries, turns_in(run.tunings.kept("reference turns", source, run.device, find))
+        )
     except (Failure, OSError):
         return None
+
+
+def schedules_of(work: Work, run: Run) -> Schedules:
+    """What a plan's tuned schedules changed in the build, against the one with TVM's own."""
+    from harness.run.scheduled import complaint_of, facts_of
+
+    plan = work.plan
+    assert plan.default_schedules
+    default = work.built[plan.default_schedules.key]
+    fields = facts_of(work.artifact, default, plan.schedules)
+    return Schedules(fields, complaint_of(fields, default, run.made_by.get("tvm", "")))
+
+
+def identify(device: Device, say: Step) -> Identity:
+    """Ask an opened device who it is, which takes a session of its own. Raises SetupMissing without OpenCL."""
+    say(f"identifying {device.name}")
+    return device.identity

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from device_runner.failures import Failure
+from harness.build.artifact import Built
 from harness.build.pool import Builder
 from harness.cases.plan import Plan
-from harness.run.attempt import attempted
-from harness.run.context import Built, Origin, Run
+from harness.run.context import Origin, Run
+from harness.run.loop import run_case
 from harness.run.progress import Progress, RunStep, Silent
 from harness.run.record import Record, RecordFile, ResumeKey
 from harness.run.record_index import RecordIndex
@@ -69,7 +70,7 @@ def run_with_recovery(plan: Plan, built: Built, run: Run, progress: Progress) ->
     """
 
     def attempt() -> tuple[Record, Failure | None]:
-        recording = attempted(plan, built, run, progress)
+        recording = run_case(plan, built, run, progress)
         return recording.record, recording.lost
 
     def climbing(rung: str) -> None:
@@ -77,8 +78,3 @@ def run_with_recovery(plan: Plan, built: Built, run: Run, progress: Progress) ->
 
     record, steps = run.recovery.retry(attempt, run.rungs, climbing)
     return record.model_copy(update={"recovery": steps})
-
-
-def run_case(plan: Plan, built: Built, run: Run, progress: Progress) -> Record:
-    """Carry one case from its artifact to its record, in one attempt."""
-    return attempted(plan, built, run, progress).record

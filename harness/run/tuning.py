@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 BLOB = "tuning.bin"
 SHA256 = "sha256"
 LOCK_WAIT_S = 600.0
-LARGEST_BLOB_BYTES = 256 << 20
 
 FROM_BINARY, FROM_SOURCE = "programs_from_binary", "programs_from_source"
 SLOWED = "slowed_kernels"
@@ -217,7 +216,7 @@ def _told(session: Session, function: str, timeout_s: float) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class CacheUse:
     """How the measured session of a case is tuned; of an untuned one nothing is."""
 
     tuner: Tuner
@@ -243,23 +242,41 @@ class TuningStore:
         self._store = Store(root, "tunings")
 
     def prepare(
-        self, case: Case, artifact: Artifact, device: Device, inputs: Sequence[Array], timeout_s: float
-    ) -> Prepared:
-        """Make ready what the case's measured session needs; a tuned case may need a tuning session first."""
+        self,
+        case: Case,
+        artifact: Artifact,
+        device: Device,
+        inputs: Sequence[Array],
+        timeout_s: float,
+        tuning: Callable[[], object] = bool,
+    ) -> CacheUse:
+        """Make ready what the case's measured session needs; calls `tuning` before it opens a tuning session."""
         tuner = TUNERS[case.path]
         if not case.tuning.cached:
-            return Prepared(tuner, timeout_s)
-        blob = self.tuned(case.path, artifact.key, device, artifact.loadable, inputs, timeout_s)
-        return Prepared(tuner, timeout_s, blob, tuner.toggles(device, blob, timeout_s))
+            return CacheUse(tuner, timeout_s)
+        blob = self.tuned(case.path, artifact.key, device, artifact.loadable, inputs, timeout_s, tuning)
+        return CacheUse(tuner, timeout_s, blob, tuner.toggles(device, blob, timeout_s))
 
     def tuned(
-        self, path: str, artifact: str, device: Device, loadable: Loadable, inputs: Sequence[Array], timeout_s: float
+        self,
+        path: str,
+        artifact: str,
+        device: Device,
+        loadable: Loadable,
+        inputs: Sequence[Array],
+        timeout_s: float,
+        tuning: Callable[[], object] = bool,
     ) -> Path:
-        """The blob of this artifact on this device, made by a tuning session if there is none.
+        """The blob of this artifact on this device, made by a tuning session if there is none, which `tuning` hears of.
 
         Raises RigFailure if a kept one is not what was kept.
         """
-        return self.kept(path, artifact, device, lambda: TUNERS[path].tune(device, loadable, inputs, timeout_s))
+
+        def tune() -> bytes:
+            tuning()
+            return TUNERS[path].tune(device, loadable, inputs, timeout_s)
+
+        return self.kept(path, artifact, device, tune)
 
     def kept(self, kind: str, artifact: str, device: Device, make: Callable[[], bytes]) -> Path:
         """What is kept of this kind for an artifact on this device, made if there is none.

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from harness.run.correctness import judge
+from harness.run.correctness import compare_answers
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -35,7 +35,7 @@ def _reason(want: Array, elsewhere: Array | None, tolerance: float) -> str:
     import numpy as np
 
     def passes(answer: Array) -> bool:
-        return judge([answer], [want], tolerance).right
+        return compare_answers([answer], [want], tolerance).right
 
     real = want.dtype.kind == "f"
     if want.size == 0:
@@ -59,7 +59,7 @@ def _stuck_at(want: Array, tolerance: float) -> tuple[float, float] | None:
     low, high = float(want.min()), float(want.max())
     wide = want.astype(np.float64)
     at_low = wide - low < high - wide
-    if not judge([np.where(at_low, low, high)], [want], tolerance).right:
+    if not compare_answers([np.where(at_low, low, high)], [want], tolerance).right:
         return None
     alone = [bound for bound, here in ((low, at_low), (high, ~at_low)) if here.sum() == 1]
     usual = (any(abs(bound - known) <= tolerance for known in USUAL_BOUNDS) for bound in alone)

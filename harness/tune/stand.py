@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from device_runner.failures import Failure, KernelBuildFailure, PathFailure, ProgramFailure
 from harness.build.candidate import TASK
-from harness.run.correctness import judge
+from harness.run.correctness import compare_answers
 
 if TYPE_CHECKING:
     from device_runner.device import Array, Device, Launch, Program, Session
@@ -122,7 +122,7 @@ class Stand:
         self._ran += 1
         program = self._session.load(artifact.loadable, timeout_s=MOST_S)
         outputs, _ = program.run(given.inputs, timeout_s=MOST_S)
-        judged = judge(outputs, given.expected, given.relative_tolerance)
+        judged = compare_answers(outputs, given.expected, given.relative_tolerance)
         if not judged.right:
             raise Wrong(judged.complaint)
         return program, judged.max_rel_err

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from device_runner.failures import DeviceLost, Failure, LinkFailure, PathFailure
 from harness.failures import CompileFailure, UsageError
 from harness.profile.profile import Operator, operators_of
-from harness.run.correctness import judge
+from harness.run.correctness import compare_answers
 from harness.tune.dispatcher import Ready, Supply
 from harness.tune.search import THROTTLED, Task, Trial
 from harness.tune.stand import Given, Stand
@@ -151,7 +151,7 @@ def profiled(plan: Plan, artifact: Artifact, given: Given, run: Run, _say: Say) 
     with run.device.session({}, timeout_s=timeout_s) as session:
         program = session.load(artifact.loadable, timeout_s=timeout_s)
         outputs, _ = program.run(given.inputs, timeout_s=timeout_s)
-        if not judge(outputs, given.expected, given.relative_tolerance).right:
+        if not compare_answers(outputs, given.expected, given.relative_tolerance).right:
             hint = f"`adreno-bench run --case {plan.case.id}`"
             raise UsageError(f"{plan.case.id} is wrong untuned, so nothing can be compared with it", hint=hint)
         inferences = program.launches(1, timeout_s=timeout_s)

@@ -11,12 +11,11 @@ import numpy as np
 
 from device_runner.device import Loadable, ThermalLimits
 from device_runner.failures import Failure
-from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, Compiled
+from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, Built, Compiled
 from harness.build.oracle import save_arrays
 from harness.build.pool import Builder
 from harness.cases.case import Case, Precision
 from harness.cases.plan import Budget, Job, Plan
-from harness.run.context import Built
 
 TIMEOUT_S = 3.0
 """Deadline of one call to the device. It has to reach for opening a session on a busy host."""

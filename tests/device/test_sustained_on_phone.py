@@ -15,7 +15,7 @@ from device_runner.failures import DeviceLost
 from device_runner.virtual import Heat, VirtualPhone
 from device_runner.virtual.phone import PhoneState
 from harness.cases.plan import Budget
-from harness.probes.sustained import Collected, Sustained, sustain
+from harness.probes.sustained import Sustained, SustainedRun, sustain
 
 pytestmark = pytest.mark.device
 HOTHEAD = Heat(speed=150, full_load_c=200.0)
@@ -26,10 +26,10 @@ def sustained(
     device: AdbDevice,
     program: Loadable,
     seconds: float,
-    into: Collected | None = None,
+    into: SustainedRun | None = None,
     tell: Callable[[str], object] = lambda _: None,
 ) -> Sustained:
-    into, budget = into or Collected(seconds), Budget(sustain_s=seconds, timeout_s=LONG_S)
+    into, budget = into or SustainedRun(seconds), Budget(sustain_s=seconds, timeout_s=LONG_S)
     with device.session({}, timeout_s=LONG_S) as session:
         loaded = session.load(program, timeout_s=LONG_S)
         loaded.run([np.ones((4, 8), np.float32)], timeout_s=LONG_S)
@@ -61,7 +61,7 @@ def test_a_reboot_in_the_middle_keeps_what_was_measured(
     phone: VirtualPhone, device: AdbDevice, opencl_program: Loadable
 ) -> None:
     phone.fault(simulate_inference_s=0.003)
-    into, rebooted = Collected(60), list[float]()
+    into, rebooted = SustainedRun(60), list[float]()
 
     def reboot_soon(_: str) -> None:
         if into.so_far.lasted_s > 2 and not rebooted:

@@ -7,16 +7,17 @@ import pytest
 
 from device_runner.device import Device
 from device_runner.registry import open_device
+from harness.build.artifact import Built
 from harness.build.planner import plan_case
 from harness.build.pool import Builder
 from harness.cases.case import Case, Tuning
 from harness.cases.plan import Plan
 from harness.cases.suite import Limits, Suite
-from harness.run.context import Built, Run
+from harness.run.context import Run
+from harness.run.loop import run_case
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record
-from harness.run.runner import run_case
 from harness.run.tuning import BLOB, CACHE_VARIABLE, SHA256, TuningStore
 from harness.store import sha256_of
 
@@ -38,7 +39,7 @@ def planned(device: Device, cache: Path, *cases: Case) -> tuple[list[Plan], Buil
 
 
 def run(device: Device, plan: Plan, built: Built, store: Path) -> Record:
-    return run_case(plan, built, Run(device, TuningStore(store)), Silent())
+    return run_case(plan, built, Run(device, TuningStore(store)), Silent()).record
 
 
 def kept(store: Path) -> Path:

@@ -12,20 +12,19 @@ from statistics import median
 from typing import Any
 
 import pytest
-from fake_device import FakeDevice, FakeProgram, Things, a_plan, things
+from fake_device import FakeDevice, Things, a_plan, things
 from history_results import Folder, both
 
 from device_runner.failures import DeviceLost, RigFailure
-from harness.build.artifact import KERNELS, Artifact
+from harness.build.artifact import KERNELS
 from harness.cases.plan import Budget
 from harness.compiler.work import Work
 from harness.history import kernel_times
 from harness.history.events import events
 from harness.history.kernel_times import load_kernels
 from harness.history.results import load
-from harness.probes.latency import Timing
 from harness.profile import kept
-from harness.profile.beside import FEWEST, MOST, Watcher
+from harness.profile.beside import FEWEST, MOST, Watcher, inferences_to_watch
 from harness.profile.peaks import keep_peaks
 from harness.profile.profile import Operator, Peaks, Profile
 from harness.profile.source import hash_of, hashes_of
@@ -35,10 +34,10 @@ from harness.report.roofline import bound_of
 from harness.report.site import PAGES, write_site
 from harness.report.summary import lines
 from harness.run.context import Run
+from harness.run.loop import run_case
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record
-from harness.run.runner import run_case
 from harness.run.tuning import TuningStore
 
 CASE = "tiny-texture-float32-untuned"
@@ -281,10 +280,10 @@ def test_a_kernels_source_is_the_same_whatever_it_and_its_parameters_are_called(
 def measured(device: FakeDevice, things: Things, **budget: Any) -> tuple[Watcher, Record, Run]:
     """A case that was run on a device and watched."""
     watcher = Watcher()
-    run = Run(device, TuningStore(Path("/nowhere")), as_shipped=True, watch=watcher)
+    run = Run(device, TuningStore(Path("/nowhere")), as_shipped=True, probes=watcher.probes)
     return (
         watcher,
-        run_case(replace(a_plan(), budget=Budget(**{"seconds": 0.01, **budget})), things, run, Silent()),
+        run_case(replace(a_plan(), budget=Budget(**{"seconds": 0.01, **budget})), things, run, Silent()).record,
         run,
     )
 
@@ -303,13 +302,8 @@ def test_a_case_is_watched_after_its_samples_and_in_their_session(tmp_path: Path
 
 
 @pytest.mark.parametrize(("each_ms", "watched"), [(1.0, MOST), (200.0, 5), (5_000.0, FEWEST)])
-def test_a_slow_case_is_watched_for_fewer_inferences(tmp_path: Path, each_ms: float, watched: int) -> None:
-    artifact, timing = things(tmp_path)["c-tiny"], Timing([each_ms], [], [], warmed_up=True, inferences=1)
-    assert isinstance(artifact, Artifact)
-    watcher = Watcher()
-    watcher(FakeProgram(FakeDevice()), replace(a_plan(), budget=Budget(seconds=20)), artifact, timing)
-    assert watcher.seen
-    assert len(watcher.seen.inferences) == watched
+def test_a_slow_case_is_watched_for_fewer_inferences(each_ms: float, watched: int) -> None:
+    assert inferences_to_watch(Budget(seconds=20), each_ms) == watched
 
 
 @pytest.mark.parametrize("failure", [DeviceLost("gone"), RigFailure("not seen")])

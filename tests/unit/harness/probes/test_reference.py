@@ -16,10 +16,10 @@ from harness.build.reference_kernel import CRC
 from harness.cases.plan import Job
 from harness.probes.reference import FACTOR, GROWN, GROWTH, SAMPLES, TURNS, long_enough
 from harness.run.context import Run
+from harness.run.loop import run_case
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record
-from harness.run.runner import run_case
 from harness.run.tuning import TuningStore
 
 
@@ -48,7 +48,7 @@ def built(tmp_path: Path) -> Things:
 
 
 def record(built: Things, device: FakeDevice, folder: Path, *, timed: bool = True) -> Record:
-    return run_case(PLAN, built, Run(device, TuningStore(folder), timed=timed), Silent())
+    return run_case(PLAN, built, Run(device, TuningStore(folder), timed=timed), Silent()).record
 
 
 def test_a_session_times_the_reference_kernel_after_its_case(built: Things, tmp_path: Path) -> None:

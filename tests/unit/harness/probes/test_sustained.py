@@ -25,13 +25,14 @@ from harness.cases.plan import Budget, Plan
 from harness.cli import app
 from harness.failures import UsageError
 from harness.judge.sides import side_of
-from harness.probes.sustained import MOST_BINS, Bin, Collected, Sustained, sustain
+from harness.probes.sustained import MOST_BINS, Bin, Sustained, SustainedRun, sustain
 from harness.report.sustained import draw
 from harness.run.context import Run
+from harness.run.loop import run_case
 from harness.run.outcome import Outcome
 from harness.run.progress import RunStep, Silent
 from harness.run.record import Record, RecordFile
-from harness.run.runner import run_case, run_suite, run_with_recovery
+from harness.run.runner import run_suite, run_with_recovery
 from harness.run.tuning import TuningStore
 
 COOL = Pulse(clock_mhz=800, gpu_c=40.0, power_level=0, battery_percent=90, battery_c=30.0, shows_heat=True)
@@ -66,7 +67,7 @@ class Simulated:
 
 
 def sustained(phone: Simulated, seconds: float) -> Sustained:
-    into = Collected(seconds)
+    into = SustainedRun(seconds)
     budget = Budget(sustain_s=seconds)
     sustain(cast("Program", phone), budget, phone.look, into, tell=phone.heard.append, clock=phone.clock)
     return into.so_far
@@ -134,7 +135,7 @@ PULSES = st.builds(Pulse, clock_mhz=st.none() | st.integers(1, 2000), gpu_c=st.n
 
 @given(st.lists(st.tuples(st.floats(0.01, 1e4), st.integers(1, 999), PULSES), max_size=30))
 def test_what_is_kept_is_what_was_collected(rows: list[tuple[float, int, Pulse]]) -> None:
-    collected = Collected(600)
+    collected = SustainedRun(600)
     for at_s, (ms, count, pulse) in enumerate(rows):
         collected.add(Bin(float(at_s), ms, ms, count, pulse.clock_mhz, pulse.gpu_c), at_s + 1)
         collected.looked(at_s + 1, pulse)
@@ -178,7 +179,7 @@ def a_run(device: FakeDevice, folder: Path) -> Run:
 
 
 def ran(device: FakeDevice, folder: Path) -> Record:
-    return run_case(lasting(a_plan()), things(folder / "built"), a_run(device, folder), Silent())
+    return run_case(lasting(a_plan()), things(folder / "built"), a_run(device, folder), Silent()).record
 
 
 @pytest.fixture(autouse=True)

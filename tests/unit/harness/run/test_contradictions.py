@@ -13,7 +13,7 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from harness.run.correctness import LEAST_COSINE, judge
+from harness.run.correctness import LEAST_COSINE, compare_answers
 
 Array = np.ndarray
 Wide = np.longdouble
@@ -108,7 +108,7 @@ def test_an_ok_never_has_a_low_cosine_or_another_class(
         found["other weights"] = network(layers, seed, width, dtype, broken=seed % len(layers))
         found["other input"] = network(layers, seed + 1, width, dtype)
         for what, answer in found.items():
-            if judge([answer], [oracle], relative).right:
+            if compare_answers([answer], [oracle], relative).right:
                 assert not complaint(answer, oracle, relative), what
 
 
@@ -122,7 +122,10 @@ def test_the_scale_of_an_output_changes_no_judgement(
         scale = 2.0 ** round(power * 3)  # exactly
         for what, answer in answers(oracle, seed, 0.5 * relative).items():
             wide = answer.astype(np.float64)
-            here, there = judge([wide], [oracle], relative), judge([wide * scale], [oracle * scale], relative)
+            here, there = (
+                compare_answers([wide], [oracle], relative),
+                compare_answers([wide * scale], [oracle * scale], relative),
+            )
             assert here.right is there.right, what
 
 
@@ -131,4 +134,4 @@ def test_integers_of_any_size_have_to_be_equal(numbers: list[int], by: int, data
     oracle = np.array(numbers, np.int64)
     answer = oracle.copy()
     answer[data.draw(st.integers(0, len(numbers) - 1))] += by
-    assert judge([answer], [oracle], 1e-3).right is (by == 0)
+    assert compare_answers([answer], [oracle], 1e-3).right is (by == 0)

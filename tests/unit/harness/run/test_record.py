@@ -10,7 +10,7 @@ import pytest
 from fake_records import virtual_record
 
 from device_runner.failures import RigFailure
-from harness.run.correctness import judge
+from harness.run.correctness import compare_answers
 from harness.run.record import Record, RecordFile
 
 REQUIRED_KEYS = """schema case model path precision tuning outcome message wall_ms device_ms init_ms first_run_ms
@@ -25,7 +25,7 @@ def test_a_record_is_one_line_of_json_with_the_documented_keys() -> None:
 
 def test_a_record_reads_back_as_it_was_also_with_infinite_errors() -> None:
     record = virtual_record(
-        accuracy=judge([], [], 1.0), max_abs_err=float("inf"), facts={"kernels": 3}, toggles={"A": "1"}
+        accuracy=compare_answers([], [], 1.0), max_abs_err=float("inf"), facts={"kernels": 3}, toggles={"A": "1"}
     )
     assert Record.model_validate_json(record.line()) == record
 

@@ -29,18 +29,19 @@ from device_runner.failures import (
     ProgramFailure,
     RigFailure,
 )
-from harness.build.artifact import LABELLED, OTHER_OUTPUTS, RANGE, Answers, Artifact
+from harness.build.artifact import LABELLED, OTHER_OUTPUTS, RANGE, Answers, Artifact, Built
 from harness.build.oracle import save_arrays
 from harness.build.pool import Builder
 from harness.cases.case import Case, Precision
 from harness.cases.plan import Job, Plan, unsupported
 from harness.failures import CompilerCrash, OracleNotFinite
 from harness.probes.latency import FEWEST_SAMPLES
-from harness.run.context import Built, Run
+from harness.run.context import Run
+from harness.run.loop import run_case
 from harness.run.outcome import ExitCode, Outcome, Owner, exit_code
 from harness.run.progress import RunStep, Silent
 from harness.run.record import Record, RecordFile, parse
-from harness.run.runner import missing, run_case, run_suite, run_with_recovery, settled_by
+from harness.run.runner import missing, run_suite, run_with_recovery, settled_by
 from harness.run.tuning import TuningStore
 
 
@@ -50,7 +51,7 @@ def built(tmp_path: Path) -> Things:
 
 
 def run(device: FakeDevice, built: Built, plan: Plan | None = None) -> Record:
-    return run_case(plan or a_plan(), built, a_run(device), Silent())
+    return run_case(plan or a_plan(), built, a_run(device), Silent()).record
 
 
 def a_run(device: FakeDevice) -> Run:
@@ -82,7 +83,7 @@ def test_a_wrong_answer_gets_no_latency(built: Built) -> None:
 
 def test_a_run_that_only_judges_takes_no_samples(built: Built) -> None:
     device = FakeDevice()
-    record = run_case(a_plan(), built, replace(a_run(device), timed=False), Silent())
+    record = run_case(a_plan(), built, replace(a_run(device), timed=False), Silent()).record
     assert record.outcome is Outcome.OK
     assert record.accuracy
     assert record.wall_ms == record.warm_up_ms == []

@@ -22,10 +22,10 @@ from harness.cli.table import results_table
 from harness.compiler.installed import tvm_version
 from harness.failures import CompileFailure, UsageError
 from harness.run.context import Run
+from harness.run.loop import run_case
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record
-from harness.run.runner import run_case
 from harness.run.scheduled import complaint_of, summary
 from harness.run.tuning import TuningStore
 from harness.schedules.database import Limits, Schedules
@@ -75,9 +75,9 @@ def test_the_file_is_part_of_the_key_and_the_build_without_it_is_planned_beside(
         Schedules(origin, (a_schedule(ms=ms),)).write(file)
         plan = plan_case(found, TUNED, PHONE, tmp_path)
         keys.add(plan.compile.key)
-        assert plan.untuned
-        assert plan.untuned.key == plan_case(found, TUNED.by_default, PHONE, tmp_path).compile.key
-        assert plan.untuned in plan.jobs
+        assert plan.default_schedules
+        assert plan.default_schedules.key == plan_case(found, TUNED.by_default, PHONE, tmp_path).compile.key
+        assert plan.default_schedules in plan.jobs
     assert len(keys) == 2
 
 
@@ -96,8 +96,8 @@ def built(folder: Path, tuned: str, untuned: str, told: dict[str, Any] | None) -
 
 def record_of(folder: Path, made: dict[str, Artifact | Answers | Failure]) -> Record:
     job = Job("compile", "u-tiny", "tiny", {})
-    plan = replace(a_plan(), case=TUNED, untuned=job, schedules="f00d")
-    return run_case(plan, made, Run(FakeDevice(), TuningStore(folder)), Silent())
+    plan = replace(a_plan(), case=TUNED, default_schedules=job, schedules="f00d")
+    return run_case(plan, made, Run(FakeDevice(), TuningStore(folder)), Silent()).record
 
 
 def test_a_record_names_what_took_a_schedule_what_changed_and_what_fell_back(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from harness.cli.run import _exit_code, _Results
-from harness.run.correctness import judge
+from harness.run.correctness import compare_answers
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record
 from harness.run.vacuous import vacuous
@@ -79,7 +79,7 @@ def test_no_answer_that_knows_nothing_is_right_without_being_told(array: np.ndar
     other = oracle[::-1].copy()
     if not vacuous([oracle], [other], TOLERANCE):
         lazy = (np.zeros_like(oracle), other, *([np.full_like(oracle, oracle.mean())] if oracle.size > 1 else []))
-        assert not any(judge([answer], [oracle], TOLERANCE).right for answer in lazy)
+        assert not any(compare_answers([answer], [oracle], TOLERANCE).right for answer in lazy)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,104 @@
+"""What becomes known of one program, in the order in which it does. `harness.run.decide` says what it means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from device_runner.device import Steadiness
+    from device_runner.failures import Failure
+    from harness.probes.latency import Timing
+    from harness.probes.reference import Reference
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Schedules:
+    """What tuned schedules changed in a build."""
+
+    fields: Mapping[str, Any]
+    """As a record has them."""
+    complaint: str
+    """Why the build does not count as one with tuned schedules; empty if it does."""
+
+    @property
+    def tried(self) -> bool:
+        """Whether the file has any for this network."""
+        return bool(self.fields.get("took") or self.fields.get("refused"))
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The toggles of the measured process."""
+
+    toggles: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class HalfRange:
+    """Of a case in half precision: why no answer could be right; empty if one could."""
+
+    complaint: str
+
+
+@dataclass(frozen=True)
+class Loading:
+    """What loading the program cost."""
+
+    init_ms: float
+    sent_bytes: int
+
+
+@dataclass(frozen=True)
+class FirstRun:
+    """The first inference."""
+
+    ms: float
+
+
+@dataclass(frozen=True)
+class Vacuity:
+    """Why being right proves nothing, a line for each such output."""
+
+    reasons: list[str]
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Samples of both clocks, the reference kernel's in the same session, and whether the device kept its pace."""
+
+    timing: Timing
+    reference: Reference | None
+    steadiness: Steadiness
+
+
+@dataclass(frozen=True)
+class Endurance:
+    """How the device was around a sustained run: that heat slowed it down is what was to be found out."""
+
+    steadiness: Steadiness
+
+
+@dataclass
+class Facts:
+    """The facts of one program, at most one of each type, and the failure that ended it, if one did."""
+
+    failure: Failure | None = None
+    _by_type: dict[type, object] = field(default_factory=dict)
+
+    def add(self, fact: T) -> T:
+        """Add a fact, and hand it on."""
+        self._by_type[type(fact)] = fact
+        return fact
+
+    def get(self, kind: type[T]) -> T | None:
+        """The fact of this type; None if it is not known."""
+        fact = self._by_type.get(kind)
+        return fact if isinstance(fact, kind) else None
+
+    def __iter__(self) -> Iterator[object]:
+        """The facts, in the order in which they became known."""
+        return iter(self._by_type.values())

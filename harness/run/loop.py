@@ -1,0 +1,119 @@
+"""The loop: from a library to all that becomes known of it. Whatever is measured comes through here.
+
+    load -> first run -> judge -> each probe in turn
+
+`run`, `profile`, `ops`, `tune`, `reduce`, `show --diverge`, asv's benchmarks, the pytest plugin and `ingest` differ in
+the work that they bring, in the session (live, or replayed from what a bundle brought back) and in the probes.
+Correctness is judged before speed: a wrong answer gets no latency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from harness.build.artifact import Built
+from harness.cases.plan import Plan
+from harness.probes.facts import Environment, Facts, FirstRun, HalfRange, Loading
+from harness.probes.probe import Probe, Step, no_step
+from harness.run.context import Run
+from harness.run.correctness import compare_answers
+from harness.run.decide import decide
+from harness.run.outcome import Outcome
+from harness.run.preparation import prepare, schedules_of
+from harness.run.progress import Progress, RunStep
+from harness.run.recording import Recording
+from harness.run.standard_probes import standard_probes
+from harness.run.tuning import CacheUse, Proof
+from harness.run.work import half_range, open_work, require_support
+
+if TYPE_CHECKING:
+    from device_runner.device import Array, Loadable, Program, Session
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What a program is run on, the right answer to that, and how far off another may be."""
+
+    inputs: Sequence[Array]
+    expected: Sequence[Array]
+    relative_tolerance: float
+    """Of the peak of the right answer."""
+
+
+def measure(
+    library: Loadable,
+    truth: Truth,
+    session: Session,
+    probes: Iterable[Probe],
+    facts: Facts,
+    *,
+    timeout_s: float,
+    cache: CacheUse | None = None,
+    step: Step = no_step,
+) -> Program:
+    """Load a library, run it once, judge its answer, and hand it to each probe while nothing speaks against it.
+
+    Args:
+        library: the program, built.
+        truth: its inputs, and what they have to come to.
+        session: where it runs.
+        probes: what is measured of it if it is right, in this order.
+        facts: what becomes known is added here as it does, so that a failure leaves what was known before it.
+        timeout_s: of each call to the device.
+        cache: gives the program its tuning cache before its first run.
+        step: shows what is being done.
+
+    Returns: the program, which lasts as long as its session.
+    Raises: what the session, the program and the probes raise.
+    """
+    step(RunStep.LOADING)
+    program = session.load(library, timeout_s=timeout_s)
+    facts.add(Loading(program.init_ms, program.pushed.sent_bytes))
+    if cache:
+        cache.use(program)
+    step(RunStep.FIRST_RUN)
+    outputs, ms = program.run(truth.inputs, timeout_s=timeout_s)
+    facts.add(FirstRun(ms))
+    facts.add(compare_answers(outputs, truth.expected, truth.relative_tolerance))
+    for probe in probes:
+        if decide(facts).outcome is not Outcome.OK:
+            break
+        if probe.timed and _emulated(facts):
+            continue
+        if probe.step:
+            step(probe.step)
+        for fact in probe(program, session, facts):
+            facts.add(fact)
+    return program
+
+
+def run_case(plan: Plan, built: Built, run: Run, progress: Progress) -> Recording:
+    """Carry one case to what becomes known of it. Never raises for what the case or the device does wrong."""
+    step = partial(progress.step, plan.case.id)
+    with Recording.of(plan, run.origin) as recording:
+        facts = recording.facts
+        work = open_work(plan, built)
+        facts.add(work.artifact)
+        require_support(work, run.device.identity)
+        if plan.default_schedules and facts.add(schedules_of(work, run)).complaint:
+            return recording
+        run.recovery.admit(run.rungs)
+        prepared = prepare(work, run, step)
+        facts.add(Environment(prepared.cache.toggles))
+        facts.add(HalfRange(half_range(plan, built)))
+        truth = Truth(work.inputs, work.expected, plan.relative_tolerance)
+        probes = (run.probes or standard_probes)(work, prepared, run, step)
+        timeout_s = plan.budget.timeout_s
+        with run.device.session(prepared.cache.toggles, timeout_s=timeout_s) as session:
+            library = work.artifact.loadable
+            measure(library, truth, session, probes, facts, timeout_s=timeout_s, cache=prepared.cache, step=step)
+    return recording
+
+
+def _emulated(facts: Facts) -> bool:
+    """Whether the path's library was a model of itself."""
+    proof = facts.get(Proof)
+    return proof is not None and proof.emulated
