@@ -8,28 +8,30 @@ would say the same.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from device_runner.failures import Failure, PathFailure
 from device_runner.registry import open_device
-from harness.build.artifact import Answers, Artifact
+from harness.build.artifact import Answers, Artifact, Built
 from harness.build.pool import Builder
 from harness.cases.suite import Limits
 from harness.ops.catalogue import INPUTS, OUTPUTS, Catalogue, catalogue, choose
 from harness.ops.plan import Cell, cells
 from harness.ops.result import Result, Results, Verdict
-from harness.run.correctness import compare_answers
+from harness.probes.facts import Facts
+from harness.run.correctness import Accuracy, Truth
+from harness.run.decide import decide
 from harness.run.outcome import Outcome
+from harness.run.shared_session import SharedSession
 from harness.workbench import make_ready
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from device_runner.device import Device, Session
+    from device_runner.device import Device
     from harness.cases.case import Precision
 
 LIMITS = Limits(build_s=120.0, build_memory_gb=8.0, run_s=60.0)
@@ -38,8 +40,6 @@ PROGRAMS = 200
 """After so many a process is replaced, whatever they came to: each leaves a little behind."""
 CHUNK = 48
 """Cells that are built while those before them run."""
-
-Built = Mapping[str, "Artifact | Answers | Failure"]
 
 
 @dataclass(frozen=True)
@@ -83,18 +83,15 @@ class Operators:
         self._builder = builder
         self._results = results
         self._say = say
-        self._session: Session | None = None
-        self._ran = 0
-        """Programs that ran in this session."""
+        self._session = SharedSession(device, PROGRAMS, LIMITS.run_s)
         self._right: tuple[Cell, Artifact] | None = None
         """The last that was right in this session."""
-        self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> Operators:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._end_session()
+        self._session.end()
 
     def run(self, catalogue: Catalogue, cells: Sequence[Cell]) -> Iterator[Found]:
         """What becomes of each cell, in their order. Raises DeviceFailure and RigFailure; what is done is kept."""
@@ -133,46 +130,36 @@ class Operators:
     def _judged(self, catalogue: Catalogue, cell: Cell, artifact: Artifact) -> Result:
         if self._device.identity.fp16 is False and _half(cell, artifact):
             return Result(Outcome.UNSUPPORTED, "this device cannot compute in half precision")
-        if self._ran >= PROGRAMS:
-            self._end_session()
-        fresh = self._ran == 0
+        self._session.reserve(1)
+        fresh = self._session.programs == 0
         result = self._attempt(catalogue, cell, artifact)
         if result.outcome is Outcome.OK:
             self._right = (cell, artifact)
         elif not fresh and not (result.outcome is Outcome.WRONG_RESULT and self._sound(catalogue)):
-            self._end_session()
+            self._session.end()
             result = self._attempt(catalogue, cell, artifact)
         return result
 
     def _sound(self, catalogue: Catalogue) -> bool:
         """Whether what was right in this process still is."""
-        return self._right is not None and self._attempt(catalogue, *self._right).outcome is Outcome.OK
+        if self._right is None or self._session.programs == 0:
+            return False
+        return self._attempt(catalogue, *self._right).outcome is Outcome.OK
 
     def _attempt(self, catalogue: Catalogue, cell: Cell, artifact: Artifact) -> Result:
         """Run a library once, in the session that there is. Raises whatever is not the path's fault."""
         inputs = catalogue.arrays(cell.case, INPUTS)
         expected = list(catalogue.arrays(cell.case, OUTPUTS).values())
+        truth = Truth([inputs[name] for name, _, _ in artifact.compiled.inputs], expected, cell.relative_tolerance)
+        facts = Facts()
         try:
-            program = self._open_session().load(artifact.loadable, timeout_s=LIMITS.run_s)
-            self._ran += 1
-            given = [inputs[name] for name, _, _ in artifact.compiled.inputs]
-            outputs, _ = program.run(given, timeout_s=LIMITS.run_s)
+            self._session.measure(artifact.loadable, truth, (), facts)
         except PathFailure as failure:
-            self._end_session()
-            return Result(Outcome(failure.outcome), failure.message)
-        judged = compare_answers(outputs, expected, cell.relative_tolerance)
-        outcome = Outcome.OK if judged.right else Outcome.WRONG_RESULT
-        return Result(outcome, judged.complaint, judged.max_rel_err if judged.max_rel_err < float("inf") else None)
-
-    def _open_session(self) -> Session:
-        if self._session is None:
-            self._session = self._stack.enter_context(self._device.session({}, timeout_s=LIMITS.run_s))
-        return self._session
-
-    def _end_session(self) -> None:
-        self._session, self._ran, self._right = None, 0, None
-        with contextlib.suppress(Failure):  # of a process that is to end anyway
-            self._stack.close()
+            facts.failure = failure
+            self._session.end()
+        decision, accuracy = decide(facts), facts.get(Accuracy)
+        error = accuracy.max_rel_err if accuracy else float("inf")
+        return Result(decision.outcome, decision.message, error if error < float("inf") else None)
 
 
 def _half(cell: Cell, artifact: Artifact) -> bool:

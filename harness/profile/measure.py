@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING
 
-from device_runner.failures import Failure, Unsupported
-from harness.build.artifact import INPUTS, KERNELS, OUTPUTS, Answers, Artifact
-from harness.build.oracle import load_arrays
+from harness.build.artifact import KERNELS, Artifact
 from harness.compiler.installed import tvm_version
 from harness.compiler.work import Work
 from harness.failures import UsageError
 from harness.probes.batches import Batches, enqueue
+from harness.probes.kernels import Launches
 from harness.profile.profile import NS_DIGITS, Peaks, Profile, ms_of, operators_of, span_ms
-from harness.run.correctness import compare_answers
+from harness.run.decide import decide
+from harness.run.loop import run_case
+from harness.run.outcome import Outcome
 from harness.run.progress import RunStep
 
 if TYPE_CHECKING:
-    from device_runner.device import Launch, Program
+    from device_runner.device import Launch, Program, Session
     from harness.build.artifact import Built
-    from harness.cases.plan import Plan
+    from harness.cases.plan import Budget, Plan
+    from harness.probes.facts import Facts
     from harness.run.context import Origin
     from harness.run.progress import Progress
     from harness.workbench import Workbench
@@ -37,6 +39,32 @@ class Watched:
     inferences: Sequence[Sequence[Launch]]
 
 
+@dataclass(frozen=True)
+class WallTime:
+    """The median of some samples of wall time."""
+
+    ms: float
+
+
+@dataclass(frozen=True)
+class ProfileProbe:
+    """Watches the kernels of some inferences, beside the wall time of others and of batches."""
+
+    repeat: int
+    budget: Budget
+    step = RunStep.SAMPLING.value
+    timed = True
+
+    def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[object]:
+        """Warm up, then sample and watch."""
+        timeout_s = self.budget.timeout_s
+        program.device_ms(self.repeat, timeout_s=timeout_s)
+        yield (wall := WallTime(median(program.wall_ms(WALL_SAMPLES, timeout_s=timeout_s))))
+        yield Launches(program.launches(self.repeat, timeout_s=timeout_s))
+        if batches := enqueue(program, self.budget, wall.ms):
+            yield batches
+
+
 def watch(bench: Workbench, repeat: int, peaks: Peaks, progress: Progress) -> list[Watched]:
     """A profile of each case of the workbench. Raises the first failure; UsageError of a case that is wrong."""
     built = bench.builder.build(job for plan in bench.plans for job in plan.jobs)
@@ -44,38 +72,25 @@ def watch(bench: Workbench, repeat: int, peaks: Peaks, progress: Progress) -> li
 
 
 def _watch(plan: Plan, built: Built, bench: Workbench, repeat: int, peaks: Peaks, progress: Progress) -> Watched:
-    if plan.unsupported:
-        raise Unsupported(plan.unsupported)
-    artifact, answers = built[plan.compile.key], built[plan.oracle.key]
-    for made in (artifact, answers):
-        if isinstance(made, Failure):
-            raise made
-    assert isinstance(artifact, Artifact)
-    assert isinstance(answers, Answers)
-    run, timeout_s = bench.run, plan.budget.timeout_s
-    inputs, expected = (load_arrays(answers.folder / name) for name in (INPUTS, OUTPUTS))
-    tuning = run.tunings.prepare(plan.case, artifact, run.device, inputs, timeout_s)
-    with run.device.session(tuning.toggles, timeout_s=timeout_s) as session:
-        progress.step(plan.case.id, RunStep.LOADING)
-        program = session.load(artifact.loadable, timeout_s=timeout_s)
-        tuning.use(program)
-        progress.step(plan.case.id, RunStep.FIRST_RUN)
-        outputs, _ = program.run(inputs, timeout_s=timeout_s)
-        judged = compare_answers(outputs, expected, plan.relative_tolerance)
-        if not judged.right:
-            hint = f"`adreno-bench run --case {plan.case.id}`, then `adreno-bench show --diverge`"
-            raise UsageError(f"{plan.case.id} is wrong, and a wrong answer is not worth its time", hint=hint)
-        progress.step(plan.case.id, RunStep.SAMPLING)
-        inferences, wall_ms = _times(program, repeat, timeout_s)
-        enqueued = enqueue(program, plan.budget, wall_ms)
-    profile = profile_of(plan, artifact, run.origin, inferences, wall_ms, peaks, enqueued)
+    """Put a case through the loop with the probe of a profile in place of a run's."""
+
+    def probes(*_: object) -> Sequence[ProfileProbe]:
+        return [ProfileProbe(repeat, plan.budget)]
+
+    run = replace(bench.run, timed=False, probes=probes)
+    facts = run_case(plan, built, run, progress).facts
+    if facts.failure:
+        raise facts.failure
+    if (decision := decide(facts)).outcome is not Outcome.OK:
+        hint = decision.hint or f"`adreno-bench run --case {plan.case.id}`, then `adreno-bench show --diverge`"
+        raise UsageError(f"{plan.case.id} is not profiled, because it is {decision.outcome.value}", hint=hint)
+    artifact, launches, wall = facts.get(Artifact), facts.get(Launches), facts.get(WallTime)
+    assert artifact
+    assert launches
+    assert wall
+    inferences = launches.inferences
+    profile = profile_of(plan, artifact, run.origin, inferences, wall.ms, peaks, facts.get(Batches))
     return Watched(profile, inferences)
-
-
-def _times(program: Program, repeat: int, timeout_s: float) -> tuple[list[list[Launch]], float]:
-    program.device_ms(repeat, timeout_s=timeout_s)  # to warm up
-    wall_ms = median(program.wall_ms(WALL_SAMPLES, timeout_s=timeout_s))
-    return program.launches(repeat, timeout_s=timeout_s), wall_ms
 
 
 def profile_of(

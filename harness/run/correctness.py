@@ -24,6 +24,16 @@ element lies within a tolerance that follows the peak."""
 
 
 @dataclass(frozen=True)
+class Truth:
+    """What a program is run on, the right answer to that, and how far off another may be."""
+
+    inputs: Sequence[Array]
+    expected: Sequence[Array]
+    relative_tolerance: float
+    """Of the peak of the right answer."""
+
+
+@dataclass(frozen=True)
 class Accuracy:
     """How far an answer is from the oracle's, over all outputs."""
 

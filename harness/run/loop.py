@@ -9,8 +9,7 @@ Correctness is judged before speed: a wrong answer gets no latency.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -19,7 +18,7 @@ from harness.cases.plan import Plan
 from harness.probes.facts import Environment, Facts, FirstRun, HalfRange, Loading
 from harness.probes.probe import Probe, Step, no_step
 from harness.run.context import Run
-from harness.run.correctness import compare_answers
+from harness.run.correctness import Truth, compare_answers
 from harness.run.decide import decide
 from harness.run.outcome import Outcome
 from harness.run.preparation import prepare, schedules_of
@@ -30,17 +29,7 @@ from harness.run.tuning import CacheUse, Proof
 from harness.run.work import half_range, open_work, require_support
 
 if TYPE_CHECKING:
-    from device_runner.device import Array, Loadable, Program, Session
-
-
-@dataclass(frozen=True)
-class Truth:
-    """What a program is run on, the right answer to that, and how far off another may be."""
-
-    inputs: Sequence[Array]
-    expected: Sequence[Array]
-    relative_tolerance: float
-    """Of the peak of the right answer."""
+    from device_runner.device import Loadable, Program, Session
 
 
 def measure(

@@ -5,23 +5,26 @@ Each is judged before it is timed. A process in which one ended badly is replace
 
 from __future__ import annotations
 
-import contextlib
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from device_runner.failures import Failure, KernelBuildFailure, PathFailure, ProgramFailure
 from harness.build.candidate import TASK
-from harness.run.correctness import compare_answers
+from harness.probes.facts import Facts
+from harness.run.correctness import Accuracy, Truth
+from harness.run.decide import decide
+from harness.run.outcome import Outcome
+from harness.run.shared_session import SharedSession
 
 if TYPE_CHECKING:
-    from device_runner.device import Array, Device, Launch, Program, Session
+    from device_runner.device import Device, Launch, Program, Session
     from harness.build.artifact import Artifact
+    from harness.probes.probe import Probe
 
-T = TypeVar("T")
 MOST_S = 60.0
 """Of one call to the device: most goes into compiling a kernel, and one that takes longer is worth nothing."""
 PROGRAMS = 100
@@ -31,15 +34,6 @@ REPEAT, TIMED_MS = 10, 300.0
 FAR_BEHIND = 1.5
 """A candidate that takes so many times as long as the best is timed once."""
 _MINE = re.compile(rf"{TASK}_kernel(_\d+)?")
-
-
-@dataclass(frozen=True)
-class Given:
-    """What a task is run on, LLVM's answer to it, and how far off another may be."""
-
-    inputs: Sequence[Array]
-    expected: Sequence[Array]
-    relative_tolerance: float
 
 
 class Wrong(PathFailure):
@@ -56,76 +50,84 @@ class Timed:
     max_rel_err: float
 
 
-class Stand:
+@dataclass(frozen=True)
+class TaskTime:
+    """What the kernels of a task take in one call."""
+
+    ms: float
+
+
+@dataclass(frozen=True)
+class TaskProbe:
+    """Times the kernels of a task; once, if it is far behind the best of its task so far."""
+
+    best_ms: float | None
+    step = ""
+    timed = True
+
+    def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[TaskTime]:
+        """Watch the launches of some inferences."""
+        first_ms = kernels_ms(program, 1)
+        far_behind = self.best_ms is not None and first_ms > FAR_BEHIND * self.best_ms
+        yield TaskTime(first_ms if far_behind else kernels_ms(program, repeats(first_ms)))
+
+
+class CandidateRunner:
     """One session of the device, for as long as nothing goes wrong. A context manager."""
 
     def __init__(self, device: Device) -> None:
-        self._device = device
-        self._stack = contextlib.ExitStack()
-        self._session: Session | None = None
-        self._ran = 0
+        self._session = SharedSession(device, PROGRAMS, MOST_S)
         self.busy_s = 0.0
         """In which the device loaded, compiled and ran tasks, or came back after one."""
 
-    def __enter__(self) -> Stand:
+    def __enter__(self) -> CandidateRunner:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.fresh()
+        self.renew()
 
-    def fresh(self) -> None:
+    def renew(self) -> None:
         """End the session; what follows begins another."""
-        self._session, self._ran = None, 0
-        with contextlib.suppress(Failure):  # of a process that is to end anyway
-            self._stack.close()
+        self._session.end()
 
-    def make_room(self, programs: int) -> None:
+    def reserve(self, programs: int) -> None:
         """See that so many can be loaded side by side, in one session."""
-        if self._ran + programs > PROGRAMS:
-            self.fresh()
+        self._session.reserve(programs)
 
-    def time(self, artifact: Artifact, given: Given, best_ms: float | None = None) -> Timed:
+    def time(self, artifact: Artifact, truth: Truth, best_ms: float | None = None) -> Timed:
         """Judge a task, and time it if it is right. Raises `Wrong`, PathFailure, and what is the device's or the rig's.
 
         One that is far behind `best_ms` is timed once, to know how far.
         """
-        return self._guarded(lambda: self._time(artifact, given, best_ms))
+        facts = Facts()
+        self._measure(artifact, truth, [TaskProbe(best_ms)], facts)
+        taken, accuracy = facts.get(TaskTime), facts.get(Accuracy)
+        assert taken
+        assert accuracy
+        return Timed(taken.ms, accuracy.max_rel_err)
 
-    def load(self, artifact: Artifact, given: Given) -> tuple[Program, float]:
+    def load(self, artifact: Artifact, truth: Truth) -> tuple[Program, float]:
         """A task that is right, loaded and warm, and its error. Raises as `time` does."""
-        return self._guarded(lambda: self._load(artifact, given))
+        facts = Facts()
+        program = self._measure(artifact, truth, (), facts)
+        accuracy = facts.get(Accuracy)
+        assert accuracy
+        return program, accuracy.max_rel_err
 
-    def _guarded(self, act: Callable[[], T]) -> T:
+    def _measure(self, artifact: Artifact, truth: Truth, probes: Sequence[Probe], facts: Facts) -> Program:
         began = time.monotonic()
         try:
-            if self._ran >= PROGRAMS:
-                self.fresh()
-            return act()
+            program = self._session.measure(artifact.loadable, truth, probes, facts)
+            if (decision := decide(facts)).outcome is not Outcome.OK:
+                raise Wrong(decision.message)
+            return program
         except KernelBuildFailure:
             raise  # nothing of it ran
         except Failure:
-            self.fresh()
+            self.renew()
             raise
         finally:
             self.busy_s += time.monotonic() - began
-
-    def _time(self, artifact: Artifact, given: Given, best_ms: float | None) -> Timed:
-        program, error = self._load(artifact, given)
-        first = kernels_ms(program, 1)
-        if best_ms is not None and first > FAR_BEHIND * best_ms:
-            return Timed(first, error)
-        return Timed(kernels_ms(program, repeats(first)), error)
-
-    def _load(self, artifact: Artifact, given: Given) -> tuple[Program, float]:
-        if self._session is None:
-            self._session = self._stack.enter_context(self._device.session({}, timeout_s=MOST_S))
-        self._ran += 1
-        program = self._session.load(artifact.loadable, timeout_s=MOST_S)
-        outputs, _ = program.run(given.inputs, timeout_s=MOST_S)
-        judged = compare_answers(outputs, given.expected, given.relative_tolerance)
-        if not judged.right:
-            raise Wrong(judged.complaint)
-        return program, judged.max_rel_err
 
 
 def repeats(ms: float) -> int:

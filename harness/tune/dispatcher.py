@@ -14,8 +14,8 @@ from harness.tune.search import THROTTLED, Search, Trial
 
 if TYPE_CHECKING:
     from harness.build.artifact import Artifact
+    from harness.run.correctness import Truth
     from harness.tune.log import TrialLog
-    from harness.tune.stand import Given
     from harness.tune.workshop import Workshop
 
 ANY = 1_000_000
@@ -43,7 +43,7 @@ class Ready:
     task: str
     seed: int
     built: Artifact | Failure
-    given: Given | Failure
+    given: Truth | Failure
     best_ms: float | None
     """Of its task so far."""
 

@@ -14,6 +14,7 @@ from harness.build.oracle import load_arrays
 from harness.compiler.installed import tvm_version
 from harness.failures import UsageError
 from harness.fleet.run import SILENCE_S
+from harness.run.correctness import Truth
 from harness.schedules import database
 from harness.schedules.database import Schedules
 from harness.schedules.drawing import ThreadLimits
@@ -21,7 +22,6 @@ from harness.tune.devices import Devices, kind_key
 from harness.tune.dispatcher import Budget, Dispatcher
 from harness.tune.log import TrialLog
 from harness.tune.search import Search, Trial, commonest
-from harness.tune.stand import Given
 from harness.tune.tuner import profiled, tasks_of
 from harness.tune.winners import Winner, kept_of, measured_again
 from harness.tune.workshop import Workshop
@@ -161,7 +161,7 @@ def _profiled(plan: Plan, bench: Bench) -> list[Operator]:
     assert isinstance(artifact, Artifact)
     assert isinstance(answers, Answers)
     inputs, expected = (load_arrays(answers.folder / name) for name in (INPUTS, OUTPUTS))
-    act = partial(profiled, plan, artifact, Given(inputs, expected, plan.relative_tolerance))
+    act = partial(profiled, plan, artifact, Truth(inputs, expected, plan.relative_tolerance))
     return bench.devices.on_one(act, SILENCE_S + 4 * plan.budget.timeout_s)
 
 

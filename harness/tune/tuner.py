@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING
 
 from device_runner.failures import DeviceLost, Failure, LinkFailure, PathFailure
 from harness.failures import CompileFailure, UsageError
+from harness.probes.facts import Facts
+from harness.probes.kernels import Launches, LaunchProbe
 from harness.profile.profile import Operator, operators_of
-from harness.run.correctness import compare_answers
+from harness.run.correctness import Truth
+from harness.run.loop import measure
+from harness.tune.candidate_runner import CandidateRunner
 from harness.tune.dispatcher import Ready, Supply
 from harness.tune.search import THROTTLED, Task, Trial
-from harness.tune.stand import Given, Stand
 
 if TYPE_CHECKING:
     from device_runner.device import ThermalLimits
@@ -71,27 +74,27 @@ class Tuner:
         Returns where the time went. Raises DeviceLost if the device is not brought back.
         """
         began, waited_s = time.monotonic(), self._supply.waited_s
-        with Stand(self._run.device) as stand:
+        with CandidateRunner(self._run.device) as runner:
             while self._too_hot < MOST_HOT and self._another():
-                self._recovering(stand)
+                self._recovering(runner)
             if self._too_hot >= MOST_HOT:
                 self._say(f"stopped: heat slowed the device down {MOST_HOT} times in a row; let it cool, then go on")
-            return Spent(self._tried, time.monotonic() - began, stand.busy_s, self._supply.waited_s - waited_s)
+            return Spent(self._tried, time.monotonic() - began, runner.busy_s, self._supply.waited_s - waited_s)
 
     def _another(self) -> bool:
         """Whether there is a candidate for the device; waits for one."""
         self._now = self._now or self._supply.next()
         return self._now is not None
 
-    def _recovering(self, stand: Stand) -> None:
+    def _recovering(self, runner: CandidateRunner) -> None:
         """Run what comes for a while; the device is brought back if it is lost meanwhile."""
 
         def attempt() -> tuple[None, Failure | None]:
             try:
                 self._run.recovery.admit(self._run.rungs)
-                self._steadily(stand)
+                self._steadily(runner)
             except (DeviceLost, LinkFailure) as lost:
-                stand.fresh()
+                runner.renew()
                 return None, lost
             return None, None
 
@@ -101,7 +104,7 @@ class Tuner:
                 f"the device was lost: {quarantine.why}", hint="what was tried is kept: the same command goes on"
             )
 
-    def _steadily(self, stand: Stand) -> None:
+    def _steadily(self, runner: CandidateRunner) -> None:
         """Run what comes for a while within the thermal limits, and keep each trial as soon as it is done.
 
         Times of a device that heat slowed down are taken back: they would make later ones look fast.
@@ -112,7 +115,7 @@ class Tuner:
         def work() -> None:
             while self._another():
                 assert self._now
-                trial = tried(self._now, stand, self._run.device.name)
+                trial = tried(self._now, runner, self._run.device.name)
                 self._now = None
                 self._tried += 1
                 done.append(trial)
@@ -129,33 +132,31 @@ class Tuner:
                 self._supply.keep(trial.model_copy(update=back))
 
 
-def tried(ready: Ready, stand: Stand, device: str) -> Trial:
+def tried(ready: Ready, runner: CandidateRunner, device: str) -> Trial:
     """What a candidate comes to. Raises what is neither its fault nor the compiler's."""
     try:
         if isinstance(ready.built, Failure):
             raise ready.built
         if isinstance(ready.given, Failure):
             raise ready.given
-        timed = stand.time(ready.built, ready.given, ready.best_ms)
+        timed = runner.time(ready.built, ready.given, ready.best_ms)
     except (CompileFailure, PathFailure) as failure:
         return ready.trial(failure.outcome, failure.message, device)
     return ready.trial("ok", "", device).model_copy(update={"ms": timed.ms, "max_rel_err": timed.max_rel_err})
 
 
-def profiled(plan: Plan, artifact: Artifact, given: Given, run: Run, _say: Say) -> list[Operator]:
+def profiled(plan: Plan, artifact: Artifact, truth: Truth, run: Run, _say: Say) -> list[Operator]:
     """Where the time of the untuned network goes: its operators, of one inference.
 
     Raises UsageError if the network is wrong untuned, and what running it raises.
     """
-    timeout_s = plan.budget.timeout_s
+    timeout_s, facts = plan.budget.timeout_s, Facts()
     with run.device.session({}, timeout_s=timeout_s) as session:
-        program = session.load(artifact.loadable, timeout_s=timeout_s)
-        outputs, _ = program.run(given.inputs, timeout_s=timeout_s)
-        if not compare_answers(outputs, given.expected, given.relative_tolerance).right:
-            hint = f"`adreno-bench run --case {plan.case.id}`"
-            raise UsageError(f"{plan.case.id} is wrong untuned, so nothing can be compared with it", hint=hint)
-        inferences = program.launches(1, timeout_s=timeout_s)
-    return list(operators_of(inferences, ()))
+        measure(artifact.loadable, truth, session, [LaunchProbe(1, timeout_s)], facts, timeout_s=timeout_s)
+    if (launches := facts.get(Launches)) is None:
+        hint = f"`adreno-bench run --case {plan.case.id}`"
+        raise UsageError(f"{plan.case.id} is wrong untuned, so nothing can be compared with it", hint=hint)
+    return list(operators_of(launches.inferences, ()))
 
 
 def tasks_of(told: Sequence[dict[str, object]], operators: Sequence[Operator]) -> list[Task]:

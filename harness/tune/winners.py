@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 
 from device_runner.failures import Failure, PathFailure
 from harness.build.artifact import Artifact
+from harness.run.correctness import Truth
 from harness.schedules.database import Schedule
+from harness.tune.candidate_runner import MOST_S, CandidateRunner, kernels_ms, repeats
 from harness.tune.search import CONTENDERS, UNTUNED, Search, Standing
-from harness.tune.stand import MOST_S, Given, Stand, kernels_ms, repeats
 from harness.tune.workshop import Workshop, trace_of
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Contest:
     """A task's best candidates, after TVM's own schedule, which is the first. Plain values: it crosses to a worker."""
 
     made: Sequence[Artifact]
-    given: Given
+    given: Truth
 
 
 @dataclass(frozen=True)
@@ -70,18 +71,18 @@ def in_fresh_sessions(contests: Mapping[str, Contest], run: Run, say: Say) -> di
     why_not: dict[str, str] = {}
     for count in range(SESSIONS):
         say(f"the best of each task, measured again: fresh session {count + 1} of {SESSIONS}")
-        with Stand(run.device) as stand:
+        with CandidateRunner(run.device) as runner:
             for task in [one for one in found if one not in why_not]:
                 try:
-                    found[task].append(_session(contests[task], stand))
+                    found[task].append(_session(contests[task], runner))
                 except PathFailure as failure:
                     why_not[task] = f"not right again: {failure.message}"
     return {**found, **why_not}
 
 
-def _session(contest: Contest, stand: Stand) -> Times:
-    stand.make_room(len(contest.made))
-    loaded = [stand.load(artifact, contest.given) for artifact in contest.made]
+def _session(contest: Contest, runner: CandidateRunner) -> Times:
+    runner.reserve(len(contest.made))
+    loaded = [runner.load(artifact, contest.given) for artifact in contest.made]
     counts = [repeats(kernels_ms(program, 1)) for program, _ in loaded]
     return _in_turns([program for program, _ in loaded], counts), [error for _, error in loaded]
 

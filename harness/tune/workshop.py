@@ -19,10 +19,10 @@ from harness.build.oracle import load_arrays
 from harness.build.pool import Builder
 from harness.cases.suite import Limits
 from harness.compiler.installed import versions
+from harness.run.correctness import Truth
 from harness.schedules.drawing import ThreadLimits
 from harness.store import key_of
 from harness.tune.search import UNTUNED, Task
-from harness.tune.stand import Given
 
 if TYPE_CHECKING:
     from harness.cases.plan import Plan
@@ -46,7 +46,7 @@ class Workshop:
         self._tasks = tasks_job(plan.compile)
         self._stack = ExitStack()
         self._answers: dict[str, Future[Any]] = {}
-        self._given: dict[str, Given | Failure] = {}
+        self._given: dict[str, Truth | Failure] = {}
         self._functions = Path()
 
     def __enter__(self) -> Workshop:
@@ -75,7 +75,7 @@ class Workshop:
             {**facts, **versions(), "tasks": known, "threads": asdict(self._threads), "seeds": seeds_digest()}
         )
 
-    def given(self, task: Task) -> Given | Failure:
+    def given(self, task: Task) -> Truth | Failure:
         """What a task is run on, and LLVM's answer; or why there is none."""
         if task.task not in self._given:
             self._given[task.task] = self._read(self._answer(task).result())
@@ -86,12 +86,12 @@ class Workshop:
             self._answers[task.task] = self._candidates.begin(task_answer_job(self._tasks, self._functions, task.name))
         return self._answers[task.task]
 
-    def _read(self, built: Artifact | Answers | Failure) -> Given | Failure:
+    def _read(self, built: Artifact | Answers | Failure) -> Truth | Failure:
         if isinstance(built, Failure):
             return built
         assert isinstance(built, Answers)
         inputs, expected = (load_arrays(built.folder / name) for name in (INPUTS, OUTPUTS))
-        return Given(inputs, expected, self._plan.relative_tolerance)
+        return Truth(inputs, expected, self._plan.relative_tolerance)
 
     def begin(self, candidate: Candidate) -> Future[Any]:
         """Build a candidate, and what it is judged by, while others run: an Artifact, or the Failure it came to."""

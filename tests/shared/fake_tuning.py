@@ -19,16 +19,16 @@ from device_runner.failures import Failure
 from harness.build.artifact import Artifact, Compiled
 from harness.build.candidate import TRACE as TRACE_FILE
 from harness.run.context import Run
+from harness.run.correctness import Truth
 from harness.run.tuning import TuningStore
 from harness.tune.devices import Devices, OneDevice
 from harness.tune.dispatcher import Budget, Dispatcher
 from harness.tune.log import TrialLog
 from harness.tune.search import UNTUNED, Search, Task
-from harness.tune.stand import Given
 from harness.tune.winners import Winner, measured_again
 
 CHEAP, DEAR = (Task(letter * 16, f"conv_{letter}", 1, (), cost) for letter, cost in (("a", 10.0), ("b", 90.0)))
-GIVEN = Given([np.zeros((1, 3), np.float32)], [ANSWER], 1e-3)
+GIVEN = Truth([np.zeros((1, 3), np.float32)], [ANSWER], 1e-3)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Shop:
     fails: dict[str, Failure] = field(default_factory=dict)
     asked: list[tuple[str, int]] = field(default_factory=list)
 
-    def given(self, task: Task) -> Given:
+    def given(self, task: Task) -> Truth:
         return GIVEN
 
     def begin(self, candidate: tuple[Task, int]) -> Future[Artifact | Failure]:
