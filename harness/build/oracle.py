@@ -1,7 +1,7 @@
 """The oracle: the `cpu` path's answers, against which every other path is judged.
 
 The answers are computed once in a worker process and kept as plain arrays in the store: to the inputs of the case, and
-to other inputs, by which it is known whether the network looks at its inputs at all (`harness.run.vacuous`).
+to other inputs, by which it is known whether the network looks at its inputs at all (`harness.run.correctness`).
 """
 
 from __future__ import annotations

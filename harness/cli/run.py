@@ -26,7 +26,7 @@ from harness.cli.sustained import sustained_table
 from harness.cli.table import json_array, results_table, size
 from harness.failures import UsageError
 from harness.run.outcome import ExitCode, Outcome, exit_code, without_findings
-from harness.run.scheduled import summary
+from harness.run.work import schedule_summary
 
 if TYPE_CHECKING:
     from device_runner.device import Identity, Permission
@@ -167,11 +167,11 @@ def _members(
 
 def _on_one(name: str, work: _Work) -> _Results:
     from device_runner.registry import tell
-    from harness.run.progress import Noted
+    from harness.run.progress import ProgressTee
     from harness.run.runner import run_suite
     from harness.workbench import open_workbench
 
-    progress = Noted(work.screen, lambda case, step: tell(name, work.request.cache, case, step))
+    progress = ProgressTee(work.screen, lambda case, step: tell(name, work.request.cache, case, step))
     with open_workbench(work.request, name, progress, allowed=work.allowed) as bench:
         plans, settled = work.split(bench.plans, bench.run.origin)
         done = list(run_suite(plans, bench.run, bench.builder, work.file, progress))
@@ -215,7 +215,7 @@ def _summary(done: Sequence[Record], records: Path) -> list[str]:
     changed = {record.model: record.model_changes for record in done if record.model_changes}
     lines += [f"{model} was prepared: {'; '.join(changes)}" for model, changes in changed.items()]
     lines += [f"{record.case}: {told}" for record in done if (told := _tuned(record))]
-    lines += [f"{record.case}: {summary(record.schedules)}" for record in done if record.schedules]
+    lines += [f"{record.case}: {schedule_summary(record.schedules)}" for record in done if record.schedules]
     lines += [f"{record.case}: {_recovered(record)}" for record in done if record.recovery]
     quirks = sorted({quirk for record in done for quirk in record.quirks})
     if quirks:

@@ -9,8 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from harness.cli.table import size
-from harness.run.pace import STILL, Silence, Tally
-from harness.run.progress import BUILDING, RunStep, on_device
+from harness.run.progress import BUILDING, STILL, RunStep, Silence, Tally, on_device
 from harness.run.record import Record
 from harness.tables import folded
 

@@ -28,7 +28,7 @@ from harness.history import environment
 from harness.profile.beside import Watcher
 from harness.profile.kept import append, beside
 from harness.run.context import Origin
-from harness.run.progress import Noted, Progress, Silent
+from harness.run.progress import Progress, ProgressTee, Silent
 from harness.run.record import Record, RecordFile
 from harness.run.record_index import RecordIndex
 from harness.run.recording import Recording
@@ -109,7 +109,7 @@ def _require_support(request: Request) -> None:
 
 def _told(request: Request, device: str) -> Progress:
     """asv swallows what is said here, so whoever looks at the device is told: `history run` does, in a silence."""
-    return Noted(Silent(), lambda case, step: tell(device, request.cache, case, step))
+    return ProgressTee(Silent(), lambda case, step: tell(device, request.cache, case, step))
 
 
 def _expected() -> Identity | None:

@@ -25,7 +25,7 @@ from harness.history.results import latest, record_files, state_of_quirks
 from harness.process import Listener, bound, end_family
 from harness.revisions.asv_config import configuration
 from harness.revisions.building import build_variables
-from harness.run.pace import STILL, Silence
+from harness.run.progress import STILL, Silence
 from harness.run.record import Record, RecordFile
 from harness.store import cache_root
 

@@ -17,7 +17,7 @@ from harness.revisions.environment import environment
 from harness.revisions.snapshot import snapshot
 from harness.revisions.sources import Revision
 from harness.run.outcome import ExitCode
-from harness.run.pace import STILL
+from harness.run.progress import STILL
 
 OPENING_S = 900.0
 """For opening a device: the first time with a release of TVM, this compiles the runtimes that its wheel lacks."""

@@ -21,12 +21,12 @@ from harness.run.context import Run
 from harness.run.correctness import Truth, compare_answers
 from harness.run.decide import decide
 from harness.run.outcome import Outcome
-from harness.run.preparation import prepare, schedules_of
+from harness.run.preparation import prepare
 from harness.run.progress import Progress, RunStep
 from harness.run.recording import Recording
 from harness.run.standard_probes import standard_probes
 from harness.run.tuning import CacheUse, Proof
-from harness.run.work import half_range, open_work, require_support
+from harness.run.work import half_range, open_work, require_support, schedules_of
 
 if TYPE_CHECKING:
     from device_runner.device import Loadable, Program, Session
@@ -87,7 +87,7 @@ def run_case(plan: Plan, built: Built, run: Run, progress: Progress) -> Recordin
         work = open_work(plan, built)
         facts.add(work.artifact)
         require_support(work, run.device.identity)
-        if plan.default_schedules and facts.add(schedules_of(work, run)).complaint:
+        if plan.default_schedules and facts.add(schedules_of(work, run.made_by.get("tvm", ""))).complaint:
             return recording
         run.recovery.admit(run.rungs)
         prepared = prepare(work, run, step)

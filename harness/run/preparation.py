@@ -14,7 +14,6 @@ from device_runner.failures import Failure
 from harness.build.artifact import Artifact, Built
 from harness.build.reference_kernel import CRC
 from harness.cases.plan import Plan
-from harness.probes.facts import Schedules
 from harness.probes.probe import Step, no_step
 from harness.probes.reference import TIMEOUT_S, TURNS, ReferenceKernel, find_turns, input_of, turns_in
 from harness.run.context import Run
@@ -59,17 +58,6 @@ def prepare_reference(plan: Plan, built: Built, run: Run, step: Step = no_step) 
         )
     except (Failure, OSError):
         return None
-
-
-def schedules_of(work: Work, run: Run) -> Schedules:
-    """What a plan's tuned schedules changed in the build, against the one with TVM's own."""
-    from harness.run.scheduled import complaint_of, facts_of
-
-    plan = work.plan
-    assert plan.default_schedules
-    default = work.built[plan.default_schedules.key]
-    fields = facts_of(work.artifact, default, plan.schedules)
-    return Schedules(fields, complaint_of(fields, default, run.made_by.get("tvm", "")))
 
 
 def identify(device: Device, say: Step) -> Identity:

@@ -123,7 +123,7 @@ class Record(BaseModel):
     """Of a model with labelled data: how many of them are right, and how many are by the oracle."""
     vacuous: list[str] = []
     """Of a right answer: which outputs an answer that knows nothing of the network would have had right, too, and why.
-    Such an `ok` proves nothing (`harness.run.vacuous`)."""
+    Such an `ok` proves nothing (`harness.run.correctness`)."""
     library_bytes: int | None = None
     compile_s: float | None = None
     facts: dict[str, int] = {}

@@ -11,8 +11,8 @@ from harness.probes.batches import enqueue
 from harness.probes.facts import Endurance, Facts, Latency, Vacuity
 from harness.probes.labelled import classify
 from harness.probes.probe import Probe, Step
+from harness.run.correctness import vacuous
 from harness.run.progress import RunStep
-from harness.run.vacuous import vacuous
 
 if TYPE_CHECKING:
     from device_runner.device import Program, Session

@@ -1,17 +1,25 @@
-"""What was built for a case, opened, and held to what the device can do."""
+"""What was built for a case, opened, and held to what the device can do and to what its schedules promise.
+
+The compiler says which functions took a tuned schedule. That proves little, because TVM might have done the same by
+itself. So the kernels of those functions are compared with the default build's, definition by definition.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from device_runner.failures import Failure, Unsupported
-from harness.build.artifact import INPUTS, LABELLED, OTHER_OUTPUTS, OUTPUTS, RANGE, Answers, Artifact, Built
+from harness.build.artifact import INPUTS, KERNELS, LABELLED, OTHER_OUTPUTS, OUTPUTS, RANGE, Answers, Artifact, Built
 from harness.build.oracle import load_arrays
 from harness.build.value_range import beyond_half
 from harness.cases.plan import Plan, no_half
+from harness.paths.kernels import kernels
+from harness.probes.facts import Schedules
 from harness.probes.reference import ReferenceKernel
 from harness.run.tuning import CacheUse
 
@@ -103,3 +111,63 @@ def half_range(plan: Plan, built: Built) -> str:
     """Why no answer in half precision could be right; empty if one could, or if it is not known."""
     measured = built.get(plan.range.key) if plan.range else None
     return beyond_half(measured.folder / RANGE) if isinstance(measured, Answers) else ""
+
+
+_KERNEL = re.compile(r"_kernel(_\d+)?$")
+
+
+def schedules_of(work: Work, tvm: str) -> Schedules:
+    """What a plan's tuned schedules changed against the build with TVM's own, both made by the release `tvm`."""
+    plan = work.plan
+    assert plan.default_schedules
+    default = work.built[plan.default_schedules.key]
+    fields = schedule_fields(work.artifact, default, plan.schedules)
+    return Schedules(fields, schedule_complaint(fields, default, tvm))
+
+
+def schedule_fields(artifact: Artifact, untuned: object, sha256: str) -> dict[str, Any]:
+    """What a record says of a build's schedules: which functions took one, whose kernels differ, and which did not."""
+    told = artifact.compiled.schedules or {}
+    mine, theirs = _definitions(artifact), _definitions(untuned) if isinstance(untuned, Artifact) else {}
+    changed = [name for name in told.get("took", ()) if name in theirs and mine.get(name) != theirs[name]]
+    return {"sha256": sha256, **told, "changed": changed}
+
+
+def schedule_complaint(facts: Mapping[str, Any], untuned: object, tvm: str) -> str:
+    """Why a build with the release `tvm` does not count as one with tuned schedules; empty if it does."""
+    complaint = _complaint(facts, untuned)
+    ported = f" (found with TVM {facts['ported_from']}, built with {tvm})" if facts.get("ported_from") else ""
+    return f"{complaint}{ported}" if complaint else ""
+
+
+def _complaint(facts: Mapping[str, Any], untuned: object) -> str:
+    took, refused = facts.get("took", ()), facts.get("refused", {})
+    if not took and not refused:
+        return "the file of schedules has none for this network on this path"
+    if isinstance(untuned, Failure):
+        return f"the build with TVM's own schedules, to compare with, failed: {untuned.message}"
+    if not took:
+        return f"no task of it took a schedule of the file: {next(iter(refused.values()))}"
+    if not facts["changed"]:
+        return f"{len(took)} tasks took a schedule of the file, and their kernels are the same as without"
+    return ""
+
+
+def schedule_summary(facts: Mapping[str, Any]) -> str:
+    """For people: how much of a build the schedules are in."""
+    took, refused, changed = len(facts.get("took", ())), len(facts.get("refused", {})), len(facts.get("changed", ()))
+    tasks = took + refused + len(facts.get("without", ()))
+    ported = f", found with TVM {facts['ported_from']}" if facts.get("ported_from") else ""
+    return f"{took} of {tasks} tasks took a schedule of the file{ported}, the kernels of {changed} changed" + (
+        f"; {refused} could not take theirs" if refused else ""
+    )
+
+
+def _definitions(artifact: Artifact) -> dict[str, set[str]]:
+    """The kernels of each function, by what they do."""
+    file = artifact.loadable.library.parent / KERNELS
+    found: dict[str, set[str]] = {}
+    if file.exists():
+        for kernel in kernels(file.read_text(encoding="utf-8")):
+            found.setdefault(_KERNEL.sub("", kernel.name), set()).add(kernel.code)
+    return found

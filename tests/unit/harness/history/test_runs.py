@@ -209,7 +209,7 @@ def test_a_silence_of_asv_is_broken_by_what_its_benchmarks_are_at(
     wait = f"import pathlib, time\nwhile not pathlib.Path({str(tmp_path / 'said')!r}).exists(): time.sleep(0.01)"
     monkeypatch.setattr(runs, "_ASV", ("-c", wait))
     monkeypatch.setattr(runs, "POLL_S", 0.01)
-    monkeypatch.setattr("harness.run.pace.Silence.FIRST_S", 0.01)
+    monkeypatch.setattr("harness.run.progress.Silence.FIRST_S", 0.01)
     monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path))
     said: list[str] = []
 

@@ -26,8 +26,8 @@ from harness.run.loop import run_case
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record
-from harness.run.scheduled import complaint_of, summary
 from harness.run.tuning import TuningStore
+from harness.run.work import schedule_complaint, schedule_summary
 from harness.schedules.database import Limits, Schedules
 
 KERNEL = "// Function: {0}\n__kernel void {0}(__global float* restrict x) {{\n  x[0] = {1};\n}}\n"
@@ -104,7 +104,7 @@ def test_a_record_names_what_took_a_schedule_what_changed_and_what_fell_back(tmp
     record = record_of(tmp_path, built(tmp_path, "1", "2", TOLD))
     assert record.outcome is Outcome.OK
     assert record.schedules == {"sha256": "f00d", **TOLD, "changed": ["conv"]}
-    assert "1 of 3 tasks took a schedule of the file, the kernels of 1 changed; 1 could not" in summary(
+    assert "1 of 3 tasks took a schedule of the file, the kernels of 1 changed; 1 could not" in schedule_summary(
         record.schedules
     )
 
@@ -146,7 +146,7 @@ def test_a_file_without_schedules_for_a_path_is_told_before_anything_is_built(tm
 def test_schedules_of_another_release_are_told_of_in_each_case(tmp_path: Path) -> None:
     record = record_of(tmp_path, built(tmp_path, "1", "2", {**TOLD, "ported_from": "0.26.0"}))
     assert record.schedules
-    assert "took a schedule of the file, found with TVM 0.26.0, the kernels" in summary(record.schedules)
+    assert "took a schedule of the file, found with TVM 0.26.0, the kernels" in schedule_summary(record.schedules)
 
 
 def test_without_the_untuned_build_nothing_is_proved(tmp_path: Path) -> None:
@@ -181,4 +181,4 @@ def test_a_release_under_which_a_file_does_not_apply_is_named() -> None:
     why = (
         "the file of schedules has none for this network on this path (found with TVM 0.27.0.post1, built with 0.26.0)"
     )
-    assert complaint_of(told, None, "0.26.0") == why
+    assert schedule_complaint(told, None, "0.26.0") == why

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from harness.cli.run import _exit_code, _Results
-from harness.run.correctness import compare_answers
+from harness.run.correctness import compare_answers, vacuous
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record
-from harness.run.vacuous import vacuous
 
 TOLERANCE = 1e-3
 CHANCE = np.random.default_rng(0)

@@ -8,7 +8,7 @@ import pytest
 from fake_records import a_record
 
 from harness.cli.screen import Screen
-from harness.run.pace import Silence, Tally
+from harness.run.progress import Silence, Tally
 
 
 class Hands:
