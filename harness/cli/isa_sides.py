@@ -86,7 +86,7 @@ def _of_records(file: Path, cases: Sequence[str]) -> dict[str, Opposite]:
     for record in records:
         codes.setdefault(record.case, {}).update((code.series, code) for code in record.isa)
     newest = {record.case: record.artifact for record in records}
-    said = {record.case: _said(record) for record in records if not record.apart}
+    said = {record.case: _said(record) for record in records if not record.standalone}
     return {
         case: Opposite(f"{case} of {file}", key, tuple(codes[case].values()), said=said.get(case, ""))
         for case, key in newest.items()

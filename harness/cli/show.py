@@ -131,7 +131,7 @@ def _chosen(
         return [
             record
             for record in index.every(asked_for)
-            if record.apart is sustained and bool(record.sustained) is sustained
+            if record.standalone is sustained and bool(record.sustained) is sustained
         ]
     return [record for record in index.newest(asked_for, sustained=sustained) if bool(record.sustained) is sustained]
 

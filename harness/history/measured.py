@@ -70,7 +70,7 @@ def _kept(request: Request) -> Record | None:
     case, as_shipped = request.cases[0].id, request.quirks.as_shipped
     with RecordIndex(file.path) as index:  # a process asks for each case, of a file that has those of all
         of_case = index.every(lambda id_: id_ == case)
-    same = [r for r in of_case if r.as_shipped is as_shipped and not r.quick and not r.apart]
+    same = [r for r in of_case if r.as_shipped is as_shipped and not r.quick and not r.standalone]
     return same[-1] if same and same[-1].outcome.conclusive else None
 
 

@@ -258,7 +258,7 @@ def test_an_index_that_is_damaged_foreign_or_of_another_form_is_made_anew(tmp_pa
     [
         "UPDATE line SET at = at + 1",
         "UPDATE line SET artifact = 'x'",
-        "UPDATE line SET own = 1 - own, quick = 1 - quick",
+        "UPDATE line SET is_own = 1 - is_own, quick = 1 - quick",
     ],
 )
 def test_an_index_that_lies_is_found_out_by_the_lines_and_goes(tmp_path: Path, lie: str) -> None:
