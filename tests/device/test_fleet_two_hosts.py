@@ -1,4 +1,4 @@
-"""Two hosts that share nothing but a cable, a tracker on one of them, and a run and a search that use the devices of both."""
+"""Two hosts that share nothing but a cable, a tracker on one, and a run and a search that use the devices of both."""
 
 from __future__ import annotations
 
