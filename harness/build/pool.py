@@ -20,6 +20,7 @@ from pathlib import Path
 from device_runner.device import Loadable
 from device_runner.disk import disk_full, nearly_full
 from device_runner.failures import Failure, RigFailure
+from device_runner.store import Store, sha256_of
 from harness import failures
 from harness.build.artifact import FAILURE, LIBRARY, MANIFEST, RESULT, STEP, Answers, Artifact, Compiled
 from harness.build.workers import GRACE_S, WORKER, Forked, FromNothing, Starter, Worker
@@ -27,7 +28,6 @@ from harness.cases.plan import Job
 from harness.cases.suite import Limits
 from harness.failures import revived
 from harness.process import cores
-from harness.store import Store, sha256_of
 
 STDERR_TAIL_BYTES = 8_192
 LOOK_EVERY_S = 1.0

@@ -20,6 +20,7 @@ from device_runner.failures import DeviceLost, Failure, Unsupported
 from device_runner.files import write_whole
 from device_runner.lifetime import die_with_parent
 from device_runner.registry import tell
+from device_runner.store import cache_root
 from harness.cases.case import Case
 from harness.cases.plan import unsupported
 from harness.cases.request import QuirkPolicy
@@ -33,7 +34,6 @@ from harness.run.record import Record, RecordFile
 from harness.run.record_index import RecordIndex
 from harness.run.recording import Recording
 from harness.run.runner import run_suite
-from harness.store import cache_root
 from harness.workbench import Request, open_workbench
 
 WITH_WORKAROUNDS, AS_SHIPPED = "worked-round", "as-shipped"

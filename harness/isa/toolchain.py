@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from device_runner.disk import writing
+from device_runner.store import Store, key_of
 from harness.isa import apt, pinned, sandbox
 from harness.isa.failures import NoToolchain
 from harness.isa.program import program
-from harness.store import Store, key_of
 
 KIND = "isa_toolchains"
 VERSIONS = "versions.json"

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from device_runner.failures import RigFailure
 from device_runner.names import suggestion
+from device_runner.store import Store, key_of, sha256_of
 from harness.failures import UsageError
 from harness.ops import onnx_tests, sweep
-from harness.store import Store, key_of, sha256_of
 
 if TYPE_CHECKING:
     from device_runner.device import Array

@@ -6,8 +6,8 @@ import functools
 import shutil
 from pathlib import Path
 
+from device_runner.store import Store, keep, key_of, sha256_of
 from harness.compiler.installed import HARNESS, harness_version
-from harness.store import Store, keep, key_of, sha256_of
 
 PACKAGES = ("harness", "device_runner")
 COPY_TIMEOUT_S = 120.0

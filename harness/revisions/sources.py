@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from device_runner.names import suggestion
+from device_runner.store import Store, keep, key_of
 from harness.compiler.installed import HARNESS, harness_version
 from harness.compiler.releases import RELEASES
 from harness.failures import UsageError
 from harness.revisions.asv_config import configuration
 from harness.revisions.git import GitFailure, git
 from harness.revisions.release_repository import PINS, repository
-from harness.store import Store, keep, key_of
 
 CONFIG = "asv.conf.json"
 REPOSITORY_TIMEOUT_S = 120.0

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from device_runner.files import write_whole
+from device_runner.store import cache_root, keep, key_of
 from harness.run.record import NotARecord, Record, lines_of, parse
-from harness.store import cache_root, keep, key_of
 
 KIND = "record_indexes"
 SMALL_BYTES = 1 << 20

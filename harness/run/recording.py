@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from device_runner.disk import disk_full
 from device_runner.failures import DeviceFailure, DeviceLost, Failure, LinkFailure, PathFailure, RigFailure, Unsupported
 from device_runner.interrupt import interruption
+from device_runner.store import cache_root
 from harness.build.artifact import Artifact
 from harness.cases.case import Case
 from harness.cases.plan import Plan
@@ -18,7 +19,6 @@ from harness.failures import OutOfRange
 from harness.probes.latency import device_clock
 from harness.run.context import Origin
 from harness.run.outcome import Outcome
-from harness.store import cache_root
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from device_runner.failures import RigFailure
+from device_runner.store import Store, key_of, sha256_of
 from harness.cases.case import Case
-from harness.store import Store, key_of, sha256_of
 
 if TYPE_CHECKING:
     from device_runner.device import Array, Device, Loadable, Program, Session

@@ -22,6 +22,7 @@ from device_runner.failures import DeviceCrash, DeviceFull, DiskFull, Failure, R
 from device_runner.rpc_device import RpcDevice
 from device_runner.runtimes import recipe
 from device_runner.runtimes.recipe import Recipe
+from device_runner.store import Store
 from harness import cli
 from harness.build import compile as compiling
 from harness.build import worker
@@ -33,7 +34,6 @@ from harness.run.context import Origin
 from harness.run.outcome import ExitCode, Owner
 from harness.run.record import RecordFile
 from harness.run.recording import Recording
-from harness.store import Store
 
 NO_SPACE = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 GPP = "/tmp/ccx.s: Assembler messages:\nfatal error: can't write 0 bytes to section .text: 'No space left on device'\n"

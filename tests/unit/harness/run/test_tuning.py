@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from device_runner.device import Identity, Toggles
 from device_runner.failures import RigFailure
+from device_runner.store import sha256_of
 from harness.build.artifact import Artifact
 from harness.cases.case import Case, Precision, Tuning
 from harness.cases.plan import Plan
@@ -23,7 +24,6 @@ from harness.run.progress import Silent
 from harness.run.record import Record
 from harness.run.runner import run_case
 from harness.run.tuning import BLOB, CACHE_VARIABLE, RECORD_MAGIC, TuningStore, tuning_symbols
-from harness.store import sha256_of
 
 
 @pytest.fixture

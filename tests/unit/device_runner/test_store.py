@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runner.failures import RigFailure
-from harness.store import Store, cache_root, key_of
+from device_runner.store import Store, cache_root, key_of
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
