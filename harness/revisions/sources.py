@@ -123,13 +123,12 @@ def releases(cache: Path) -> Source:
     """Every known release, made once for what is known of them."""
     requirements = _requirements()
     key = key_of({"pins": {release.tvm: release.pins for release in RELEASES.values()}, "requirements": requirements})
-    store = Store(cache, "releases")
-    if store.find(key) is None:
-        with store.making(key, REPOSITORY_TIMEOUT_S) as scratch:
-            if store.find(key) is None:
-                repository(scratch / "repo")
-                _configure(scratch, requirements)
-    folder = store.folder / key
+
+    def make(scratch: Path) -> None:
+        repository(scratch / "repo")
+        _configure(scratch, requirements)
+
+    folder = Store(cache, "releases").obtain(key, make, REPOSITORY_TIMEOUT_S)
     keep(folder)
     return Source(folder / CONFIG, folder / "repo", released=True)
 
