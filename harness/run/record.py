@@ -366,8 +366,3 @@ class ResumeKey(NamedTuple):
     artifact: str
     as_shipped: bool
     quick: bool = False
-
-
-def resume_key(record: Record) -> ResumeKey:
-    """That of a record."""
-    return ResumeKey(record.case, record.identity_key, record.artifact, record.as_shipped, record.quick)

@@ -30,7 +30,7 @@ from harness.report.sustained import draw
 from harness.run.context import Run
 from harness.run.outcome import Outcome
 from harness.run.progress import RunStep, Silent
-from harness.run.record import Record, RecordFile
+from harness.run.record import Record, RecordFile, ResumeKey
 from harness.run.runner import run_case, run_suite, run_with_recovery
 from harness.run.tuning import TuningStore
 
@@ -295,12 +295,11 @@ def test_it_is_a_series_of_its_own_that_no_latency_is_taken_from(tmp_path: Path)
 
 
 def test_it_settles_no_latency(tmp_path: Path) -> None:
-    from harness.run.record import resume_key
-
     record = kept()
+    key = ResumeKey(record.case, record.identity_key, record.artifact, record.as_shipped)
     with index_of(tmp_path, [record]) as index:
-        assert index.settled(resume_key(record)) is None
-        assert index.of_key(resume_key(record)) == []
+        assert index.settled(key) is None
+        assert index.of_key(key) == []
 
 
 Shown = Callable[..., Any]

@@ -147,6 +147,16 @@ def test_another_artifact_or_driver_tunes_again(built: Things, tmp_path: Path) -
     assert len(list(tmp_path.glob(f"tunings/*/{BLOB}"))) == 3
 
 
+def test_more_than_a_device_is_sent_is_not_taken_from_it(
+    built: Things, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.run.tuning.LARGEST_BLOB_BYTES", 4)
+    record = run(FakeDevice(counts=programs(17, 0)), built, "opencl", tmp_path)
+    assert record.outcome is Outcome.INFRA_ERROR
+    assert "bytes, and at most 4 are taken from a device" in record.message
+    assert not list(tmp_path.glob(f"tunings/*/{BLOB}"))
+
+
 def test_a_doctored_cache_is_refused(built: Things, tmp_path: Path) -> None:
     run(clml_device({"a", "b"}), built, "clml", tmp_path)
     (kept,) = tmp_path.glob(f"tunings/*/{BLOB}")
