@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 END_S = 30.0
 """So long may a worker take to end its device's server and to put back what it set there."""
 KILL_S = 5.0
-"""For workers that are silent."""
 SILENCE_S = 900.0
 """More than opening a device or bringing it back may take. A worker that says nothing for so long beyond the deadlines
 of its order hangs in a way that none of them caught."""

@@ -15,7 +15,6 @@ PRODUCT = ("harness", "device_runner", "benchmarks")
 CHECKED = ("harness", "device_runner")
 
 ALLOWED = {
-    "device_runner.runtimes.recipe.build": "a device test builds TVM's runtime for another processor with it",
     "harness.bundle.verdict.unchanged": "on its way out",
     "harness.history.asv_plugin.setup": "asv calls it",
     "harness.judge.baseline.bless": "on its way out",
