@@ -64,7 +64,7 @@ def show(
     ] = False,
     plot: Annotated[
         Path | None,
-        typer.Option("--plot", metavar="FILE", help="With --sustained: draw them into a page (.html) or a .png."),
+        typer.Option("--plot", metavar="FILE.html", help="With --sustained: draw them into a page."),
     ] = None,
     suite: SuiteFile = DEFAULT_SUITE,
     model: Models = None,
