@@ -14,11 +14,11 @@ from pathlib import Path
 
 from benchmarks.browser import browser
 from benchmarks.synthetic_history import history
-from harness.report.charts import PLOTLY
+from harness.report.page import PLOTLY
 from harness.report.points import POINTS
 from harness.report.site import write_site
 
-CHARTS = "document.querySelectorAll('[data-chart]')"
+CHARTS = "document.querySelectorAll('.figure')"
 WIDTHS_PX = (1280, 390)
 
 

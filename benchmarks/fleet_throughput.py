@@ -19,9 +19,9 @@ import time
 from datetime import datetime
 from pathlib import Path
 
+from device_runner.store import cache_root
 from harness.models.sources import model_source
 from harness.run.record import RecordFile
-from harness.store import cache_root
 
 FAULTS = {"simulate_inference_s": 0.5}
 

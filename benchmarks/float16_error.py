@@ -20,6 +20,7 @@ import onnx
 from onnx import numpy_helper, version_converter
 from onnx.reference import ReferenceEvaluator
 
+from device_runner.store import cache_root
 from harness.build.artifact import INPUTS, OUTPUTS, Answers
 from harness.build.oracle import load_arrays
 from harness.cases.case import Precision
@@ -27,7 +28,6 @@ from harness.cases.suite import Limits, Suite, choose
 from harness.run.loop import run_case
 from harness.run.progress import Silent
 from harness.run.record import Record
-from harness.store import cache_root
 from harness.workbench import Request, Workbench, open_workbench
 
 if TYPE_CHECKING:

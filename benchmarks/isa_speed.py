@@ -20,12 +20,12 @@ from pathlib import Path
 
 import psutil
 
+from device_runner.store import Store, cache_root
 from harness.build.artifact import KERNELS
 from harness.isa.compiled import compile_kernels
 from harness.isa.source import sources
 from harness.isa.toolchain import need, set_up
 from harness.run.progress import Silent
-from harness.store import Store, cache_root
 from harness.tables import markdown_table
 from harness.workbench import Request, build_only
 

@@ -19,6 +19,7 @@ from unittest import mock
 
 from device_runner.registry import open_device
 from device_runner.session.rpc_session import RpcProgram
+from device_runner.store import cache_root
 from harness.build.planner import plan_case
 from harness.build.pool import Builder
 from harness.cases.case import Case
@@ -27,7 +28,6 @@ from harness.run.context import Run
 from harness.run.progress import Silent
 from harness.run.runner import run_with_recovery
 from harness.run.tuning import TuningStore
-from harness.store import cache_root
 
 FREE, FIRST = "device free", "first sample"
 

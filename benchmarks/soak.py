@@ -31,6 +31,7 @@ from device_runner.deadline import Deadline
 from device_runner.failures import Failure
 from device_runner.recovery.rungs import reconnect
 from device_runner.registry import VIRTUAL, open_device
+from device_runner.store import cache_root
 from device_runner.transport.adb_transport import AdbTransport
 from device_runner.virtual import Faults, faults
 from device_runner.virtual.faults import Chance
@@ -47,7 +48,6 @@ from harness.run.progress import Silent
 from harness.run.record import Record, RecordFile
 from harness.run.runner import run_with_recovery
 from harness.run.tuning import TuningStore
-from harness.store import cache_root
 
 FREEZE_S = 1.0
 CALL_S = 30.0

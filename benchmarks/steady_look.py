@@ -13,7 +13,7 @@ import time
 
 from device_runner.device import ThermalLimits
 from device_runner.registry import open_device
-from harness.store import cache_root
+from device_runner.store import cache_root
 
 CASES = 30
 

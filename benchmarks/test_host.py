@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from device_runner.device import Identity
+from device_runner.store import Store
 from device_runner.transport.adb_transport import AdbTransport
 from device_runner.virtual import virtual_phone
 from harness.build.artifact import MANIFEST
@@ -23,7 +24,6 @@ from harness.judge.sides import SeriesKey, Side
 from harness.judge.stats.engine import compare
 from harness.run.outcome import Outcome
 from harness.run.record import Record, RecordFile
-from harness.store import Store
 
 TIMEOUT_S = 60.0
 Benchmark = Callable[..., Any]

@@ -11,8 +11,8 @@ import statistics
 import sys
 
 from benchmarks.common import LONG_S, Bench, bench
+from device_runner.store import cache_root
 from harness.run.tuning import TUNERS, TuningStore
-from harness.store import cache_root
 
 
 def start_ms(made: Bench, tuned: bool) -> float:

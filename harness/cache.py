@@ -1,7 +1,7 @@
 """Everything under the cache root that can be made again: what it is, how large, when it was used, and removing it.
 
 Whoever uses an entry gives it the time of that use. Nothing is removed that may be in use now: what somebody makes, or
-keeps as long as its process lives (`harness.store.keep`); a device that is held; and, while any device is held,
+keeps as long as its process lives (`device_runner.store.keep`); a device that is held; and, while any device is held,
 whatever was used since the first of its holders took it. What a person built (`adreno-bench runtime`) is listed and
 never removed; what is none of ours is listed, and goes with everything else only.
 """

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from device_runner.store import cache_root
 from harness.cases.case import Case
 from harness.cases.model import OnnxModel
 from harness.cases.request import WORKED_AROUND, QuirkPolicy
 from harness.cases.suite import Suite, choose, suite_of
 from harness.failures import UsageError
-from harness.store import cache_root
 
 if TYPE_CHECKING:
     from device_runner.device import Device, Identity, Permission

@@ -19,7 +19,7 @@ NONE, INT, BOOL, FLOAT, POINTER = range(5)
 DEVICE = 6
 DL_TENSOR, RAW_TEXT, BYTE_ARRAY = 7, 8, 9
 SMALL_TEXT, SMALL_BYTES = 11, 12
-OBJECTS, TEXT, BYTES, TENSOR = 64, 65, 66, 70
+OBJECTS, TEXT, BYTES = 64, 65, 66
 HEADER_BYTES = 24
 """Of every object: reference counts, type and deleter."""
 CPU, OPENCL = 1, 4

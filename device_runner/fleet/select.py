@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from device_runner.device import DeviceEntry, Identity
 from device_runner.failures import Failure
@@ -21,6 +22,9 @@ from device_runner.registry import (
     open_device,
     unknown,
 )
+
+if TYPE_CHECKING:
+    from device_runner.rpc_server.tracker import Address
 
 ALL = "all"
 LABELS = ("name", "kind", "soc", "gpu", "driver", "clml", "rom", "abi", "model", "product", "device")
@@ -48,6 +52,24 @@ def select(wanted: Sequence[str], cache: Path, say: Say = lambda _: None) -> lis
     names = _found(wanted, cache, say)
     _require_apart(names)
     return names
+
+
+def members(wanted: Sequence[str], cache: Path, tracker: Address | None = None, say: Say = lambda _: None) -> list[str]:
+    """Names for the workers of all devices that are meant (`device_runner.workers`).
+
+    At a tracker such a name holds the key that is asked for: which of its devices it gives out is not known before.
+    Raises as `select` does.
+    """
+    from device_runner.fleet.remote import offers
+
+    if not tracker:
+        return select(wanted, cache, say)
+    return [f"{offer.key} #{number}" for number, offer in enumerate(select_offers(wanted, offers(tracker), say), 1)]
+
+
+def key_of(member: str) -> str:
+    """The key in the name of a worker at a tracker."""
+    return member.rpartition(" #")[0]
 
 
 def select_one(wanted: str, cache: Path, say: Say = lambda _: None) -> str:

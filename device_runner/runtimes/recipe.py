@@ -7,19 +7,19 @@ of a session start without the Python package.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from device_runner import installed_tvm
-from device_runner.disk import disk_full, nearly_full, writing
+from device_runner.disk import disk_full, nearly_full
 from device_runner.failures import RigFailure, SetupMissing
+from device_runner.store import Store, digest_of
 
 BUILD_DEADLINE_S = 1200
 """For a compiler that shares its cores with others; alone it takes less than a minute."""
@@ -77,31 +77,27 @@ class CppToolchain:
         )
 
 
-def built(recipe: Recipe, cache_dir: Path, *, extra_flags: Sequence[str] = ()) -> Path:
-    """The library for the TVM of this interpreter, built at the first call; later calls only look it up.
+def obtain(
+    recipe: Recipe, store: Store, *, extra_flags: Sequence[str] = (), toolchain: CppToolchain | None = None
+) -> Path:
+    """The library for a TVM, that of this interpreter by default. The first call builds it, later calls look it up.
 
-    Processes that ask at the same time build it once. Raises SetupMissing without compiler or OpenCL development
-    files, DiskFull, and RigFailure if it does not compile.
+    Raises SetupMissing without compiler or OpenCL development files, DiskFull, and RigFailure if it does not compile.
     """
-    toolchain = CppToolchain.found()
-    library = _place(toolchain, recipe, cache_dir, extra_flags)
-    if library.exists():
-        with suppress(OSError):  # used now, which `adreno-bench cache` goes by; a read-only cache is still a cache
-            os.utime(library.parent)
-        return library
-    with writing(cache_dir), alone(library):
-        if not library.exists():
-            _link(toolchain, recipe, _compiled(toolchain, recipe, cache_dir, extra_flags), library, extra_flags)
-    return library
+    chosen = toolchain or CppToolchain.found()
+
+    def compile_and_link(folder: Path) -> None:
+        code_name = f"{recipe.name}.o"
+        make = partial(_compile, chosen, recipe, extra_flags=extra_flags)
+        code = store.obtain(_code_key(chosen, recipe, extra_flags), lambda at: make(at / code_name), LOCK_DEADLINE_S)
+        _link(chosen, recipe, code / code_name, folder / recipe.name, extra_flags)
+
+    return store.obtain(_key(chosen, recipe, extra_flags), compile_and_link, LOCK_DEADLINE_S) / recipe.name
 
 
-def is_built(recipe: Recipe, cache_dir: Path) -> bool:
-    """Whether `built` only has to look it up. Raises SetupMissing without a C++ compiler."""
-    return _place(CppToolchain.found(), recipe, cache_dir).exists()
-
-
-def _place(toolchain: CppToolchain, recipe: Recipe, cache_dir: Path, extra_flags: Sequence[str] = ()) -> Path:
-    return cache_dir / _key(toolchain, recipe, extra_flags) / recipe.name
+def is_built(recipe: Recipe, store: Store) -> bool:
+    """Whether `obtain` only has to look it up. Raises SetupMissing without a C++ compiler."""
+    return store.find(_key(CppToolchain.found(), recipe, ())) is not None
 
 
 def _key(toolchain: CppToolchain, recipe: Recipe, extra_flags: Sequence[str]) -> str:
@@ -116,85 +112,26 @@ def _code_key(toolchain: CppToolchain, recipe: Recipe, extra_flags: Sequence[str
     return digest_of((*FLAGS, *recipe.flags, *extra_flags, toolchain.compiler_version), filter(None, folders))
 
 
-def digest_of(words: Sequence[str], folders: Iterable[Path]) -> str:
-    """Of these words, and of the names and contents of all files in these folders."""
-    digest = hashlib.sha256()
-    for word in words:
-        digest.update(word.encode() + b"\0")
-    for folder in dict.fromkeys(folders):
-        for file in sorted(folder.rglob("*")):
-            if file.is_file():
-                digest.update(file.relative_to(folder).as_posix().encode() + b"\0" + file.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def _compiled(toolchain: CppToolchain, recipe: Recipe, cache_dir: Path, extra_flags: Sequence[str]) -> Path:
-    code = cache_dir / _code_key(toolchain, recipe, extra_flags) / f"{recipe.name}.o"
-    with alone(code):
-        if not code.exists():
-            _compile(toolchain, recipe, code, extra_flags)
-    return code
-
-
-def build(toolchain: CppToolchain, recipe: Recipe, library: Path, extra_flags: Sequence[str] = ()) -> None:
-    """Compile a library and link it. Only one may do so at a time in a folder.
-
-    Raises SetupMissing without OpenCL development files, RigFailure if it does not compile.
-    """
-    code = library.with_suffix(".o")
-    _compile(toolchain, recipe, code, extra_flags)
-    _link(toolchain, recipe, code, library, extra_flags)
-
-
-def _compile(toolchain: CppToolchain, recipe: Recipe, code: Path, extra_flags: Sequence[str]) -> None:
+def _compile(toolchain: CppToolchain, recipe: Recipe, made: Path, extra_flags: Sequence[str]) -> None:
     """Compile the sources as one: most of the time goes into TVM's headers, which are then read once."""
     includes = [f"-isystem{folder}" for folder in toolchain.includes]
     missing = ["-idirafter", str(recipe.missing_headers)] if recipe.missing_headers else []
-    with scratch(code) as folder:
-        sources, made = folder / "all.cc", folder / code.name
-        sources.write_text("".join(f'#include "{source}"\n' for source in sorted(recipe.sources.glob("*.cc"))))
-        flags = (*FLAGS, *recipe.flags, *extra_flags, *includes, *missing)
-        run_compiler(recipe.title, [toolchain.compiler, *flags, "-c", str(sources)], made)
-        made.replace(code)
+    sources = one_source(made.with_name("all.cc"), recipe.sources.glob("*.cc"))
+    flags = (*FLAGS, *recipe.flags, *extra_flags, *includes, *missing)
+    run_compiler(recipe.title, [toolchain.compiler, *flags, "-c", str(sources)], made)
 
 
-def _link(toolchain: CppToolchain, recipe: Recipe, code: Path, library: Path, extra_flags: Sequence[str]) -> None:
+def _link(toolchain: CppToolchain, recipe: Recipe, code: Path, made: Path, extra_flags: Sequence[str]) -> None:
     searched = [flag for folder in toolchain.libraries for flag in (f"-L{folder}", f"-Wl,-rpath,{folder}")]
     links = (*searched, "-ltvm_runtime", "-ltvm_ffi", *recipe.links)
-    with scratch(library) as folder:
-        made = folder / library.name
-        command = [toolchain.compiler, *extra_flags, "-shared", "-pthread", "-Wl,--no-undefined"]
-        run_compiler(recipe.title, [*command, str(code), *links], made)
-        made.replace(library)
+    command = [toolchain.compiler, *extra_flags, "-shared", "-pthread", "-Wl,--no-undefined"]
+    run_compiler(recipe.title, [*command, str(code), *links], made)
 
 
-@contextmanager
-def alone(file: Path) -> Iterator[None]:
-    """Let processes that want the same file make it one after the other."""
-    from filelock import FileLock, Timeout
-
-    file.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(file.parent / "lock", timeout=LOCK_DEADLINE_S)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise RigFailure(f"another process has been building {file} for {LOCK_DEADLINE_S} s") from None
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-@contextmanager
-def scratch(file: Path) -> Iterator[Path]:
-    """A folder beside a file in which it is made, so that it is there whole or not at all."""
-    folder = file.parent / "building"
-    shutil.rmtree(folder, ignore_errors=True)  # of a build that was killed: we hold the lock
-    folder.mkdir()
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def one_source(file: Path, sources: Iterable[Path]) -> Path:
+    """A file that includes all others, so that they are compiled as one."""
+    file.write_text("".join(f'#include "{source}"\n' for source in sorted(sources)))
+    return file
 
 
 def run_compiler(title: str, command: Sequence[str], made: Path) -> None:

@@ -12,7 +12,6 @@ from enum import IntEnum
 HEADER_BYTES = 24
 MAX_PAYLOAD_BYTES = 1 << 20
 MAX_CONNECT_PAYLOAD_BYTES = 4096
-VERSION_WITH_CHECKSUM = 0x01000000
 VERSION = 0x01000001
 """From this version on, both sides leave `data_check` zero."""
 

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from device_runner.files import write_whole
+from device_runner.store import Store
 from harness.build.artifact import KERNELS
-from harness.store import Store
 
 FOLDER = "kernels"
 """Beside the library, so that what is pruned takes its kernels along."""

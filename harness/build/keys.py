@@ -12,12 +12,12 @@ import functools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from device_runner.store import key_of, sha256_of
 from harness.cases.plan import Job
 from harness.cases.request import CompileRequest
 from harness.compiler.installed import versions
 from harness.models.spec import Inputs
 from harness.schedules.drawing import ThreadLimits
-from harness.store import key_of, sha256_of
 
 ROOT = Path(__file__).parents[2]
 WORKER = "harness.build.worker"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from device_runner.device import Identity
 from device_runner.names import suggestion
+from device_runner.store import key_of, sha256_of
 from harness.build.keys import compile_job, oracle_job, plain_inputs, range_job, reference_job
 from harness.build.link import host_triple, linker_version
 from harness.cases.case import Case, Precision
@@ -26,7 +27,6 @@ from harness.models.spec import ModelSource
 from harness.paths import PATHS
 from harness.quirks import quirks_for
 from harness.schedules.database import read, require_limits
-from harness.store import key_of, sha256_of
 
 CONTESTANTS = sorted(set(PATHS) - {"cpu"})
 """The paths that a suite may name; `cpu` is the oracle."""

@@ -20,6 +20,7 @@ from pathlib import Path
 from device_runner.device import Loadable
 from device_runner.disk import disk_full, nearly_full
 from device_runner.failures import Failure, RigFailure
+from device_runner.store import Store, sha256_of
 from harness import failures
 from harness.build.artifact import FAILURE, LIBRARY, MANIFEST, RESULT, STEP, Answers, Artifact, Compiled
 from harness.build.workers import GRACE_S, WORKER, Forked, FromNothing, Starter, Worker
@@ -27,7 +28,6 @@ from harness.cases.plan import Job
 from harness.cases.suite import Limits
 from harness.failures import revived
 from harness.process import cores
-from harness.store import Store, sha256_of
 
 STDERR_TAIL_BYTES = 8_192
 LOOK_EVERY_S = 1.0
@@ -110,16 +110,16 @@ class Builder:
 
     def _find_or_make(self, job: Job) -> tuple[Artifact | Answers | Failure, str]:
         store = self._stores[job.kind]
-        made = False
-        if store.find(job.key) is None:
-            with store.making(job.key, self._limits.build_s + GRACE_S) as scratch:
-                if store.find(job.key) is None:  # another run may have made it while this one waited
-                    self._watch(job, "building", 0.0)
-                    self._work(job, scratch)
-                    made = True
-        if (folder := store.find(job.key)) is None:
-            raise RigFailure(f"the store lost {job.key} while it was read", hint="run again")
-        return _read(job, folder, reused=not made), "built" if made else "reused"
+        state = "reused"
+
+        def make(scratch: Path) -> None:
+            nonlocal state
+            state = "built"
+            self._watch(job, "building", 0.0)
+            self._work(job, scratch)
+
+        folder = store.obtain(job.key, make, self._limits.build_s + GRACE_S)
+        return _read(job, folder, reused=state == "reused"), state
 
     def _work(self, job: Job, scratch: Path) -> None:
         """Run the worker; leaves an entry in `scratch`, or raises a Failure that must not be kept."""

@@ -34,7 +34,6 @@ the half-precision ones are derived in docs/float16.md, from how deep networks a
 RESOLUTION = {Precision.FLOAT32: 2.0**-23, Precision.FLOAT16: 2.0**-10, Precision.FLOAT16_ACC32: 2.0**-10}
 """Relative distance of neighbouring numbers (IEEE 754). A finer tolerance would ask for what the format cannot hold."""
 
-DEFAULT_FILE = Path("adreno-bench.toml")
 DEFAULT_PATHS = ("opencl", "texture", "clml")
 SCHEDULED_PATHS = ("opencl", "texture")
 """Whose kernels are TVM's own: what CLML takes has no schedule."""

@@ -137,7 +137,7 @@ def _call() -> None:
     except BrokenPipeError:  # whoever read our output has seen enough
         sys.exit(ExitCode.GOOD)
     except OSError as error:
-        from harness.store import cache_root
+        from device_runner.store import cache_root
 
         if full := disk_full(error, cache_root(), Path.cwd()):
             _end(str(full), ExitCode.RIG_FAILURE)

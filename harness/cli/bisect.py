@@ -63,11 +63,11 @@ def bisect(
     is not what it was said to be, 4 rig failure.
     """
     from device_runner.fleet.select import select_one
+    from device_runner.store import cache_root
     from harness.cli.screen import Screen, out, out_json
     from harness.cli.verdicts import keep_for_history
     from harness.revisions.bisect.bisection import Bisection
     from harness.revisions.sources import between, revision
-    from harness.store import cache_root
 
     case_id, quirks, cache = _the_case(what), what.quirks, cache_root()
     ends = (revision(good, config, cache, repo), revision(bad, config, cache, repo))

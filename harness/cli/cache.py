@@ -42,8 +42,8 @@ def cache(
     Everything listed can be made again, and what is in use is never removed; nor are runtimes that you added for phones
     (`adreno-bench runtime`). Files of others go with --all only. ADRENO_BENCH_CACHE chooses the folder.
     """
+    from device_runner.store import cache_root
     from harness.failures import UsageError
-    from harness.store import cache_root
 
     if (everything or unused_days is not None or device) and not prune:
         raise UsageError("--all, --unused-days and --device go with --prune", hint="add --prune")

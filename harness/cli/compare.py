@@ -115,6 +115,7 @@ def _of_revisions(
     folder: Path | None,
 ) -> tuple[Result, str]:
     from device_runner.fleet.select import select_one
+    from device_runner.store import cache_root
     from harness.cli.screen import Screen
     from harness.cli.verdicts import keep_for_history
     from harness.failures import UsageError
@@ -124,7 +125,6 @@ def _of_revisions(
     from harness.revisions.sources import revision
     from harness.revisions.toolchain import Toolchain
     from harness.run.record import RecordFile
-    from harness.store import cache_root
 
     cases, cache = what.ids, cache_root()
     base, head = (revision(word, config, cache) for word in words)

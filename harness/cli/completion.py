@@ -59,7 +59,7 @@ def recorded_cases(given: dict[str, Any]) -> Iterable[str]:
 @_offered
 def devices(_given: dict[str, Any]) -> Iterable[str]:
     """The devices that every host has, and those that were opened on this one before."""
-    from harness.store import cache_root
+    from device_runner.store import cache_root
 
     folder = cache_root() / "identities"
     known = sorted(unquote(file.stem) for file in folder.glob("*.json")) if folder.is_dir() else []

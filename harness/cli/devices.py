@@ -60,8 +60,8 @@ def devices(
 def _restore(name: str | None, as_json: bool) -> None:
     from device_runner.failures import Failure
     from device_runner.registry import list_devices, put_back
+    from device_runner.store import cache_root
     from harness.cli.screen import out, out_json
-    from harness.store import cache_root
     from harness.tables import table
 
     cache = cache_root()
@@ -93,7 +93,7 @@ def _lister(tracker: str | None) -> Callable[[], Sequence[DeviceEntry]]:
     from device_runner.fleet.remote import offers
     from device_runner.registry import list_devices
     from device_runner.rpc_server.tracker import address_of
-    from harness.store import cache_root
+    from device_runner.store import cache_root
 
     if not tracker:
         return partial(list_devices, cache_root())

@@ -35,10 +35,10 @@ def doctor(
     """Check what a run needs, by doing it, and say how to fix what is missing."""
     import dataclasses
 
+    from device_runner.store import cache_root
     from harness.cli.screen import out, out_json
     from harness.doctor.bundle import write_bundle
     from harness.doctor.finding import Condition
-    from harness.store import cache_root
 
     if bundle and not device:
         raise UsageError("--bundle is a report on a device", hint="add --device")

@@ -46,8 +46,8 @@ def serve(
     from device_runner.fleet.select import ALL, select
     from device_runner.fleet.serve import Lender
     from device_runner.rpc_server.tracker import address_of, connected
+    from device_runner.store import cache_root
     from harness.cli.screen import Screen
-    from harness.store import cache_root
 
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     if host in ("0.0.0.0", "::", ""):

@@ -56,13 +56,13 @@ def run(
     """
     from device_runner.failures import Failure
     from device_runner.registry import open_device
+    from device_runner.store import cache_root
     from harness.cases.suite import load_suite
     from harness.cli.screen import Screen, out
     from harness.history import runs
     from harness.history.releases import checkout
     from harness.profile.peaks import peaks_of
     from harness.schedules.database import read
-    from harness.store import cache_root
 
     project = runs.load_project(config)
     chosen = load_suite(suite or checkout() / DEFAULT_SUITE) if suite or complete else None

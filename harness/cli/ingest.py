@@ -33,6 +33,7 @@ def ingest(
     Refused is what was changed, is missing, twice, or of another bundle. Of a bundle with two builds it also says what
     became of each case, with `gate`'s own engine: exit 1 if one is slower, 3 if one is wrong or broken.
     """
+    from device_runner.store import cache_root
     from harness.bundle.results import read_results
     from harness.bundle.verdict import verdicts_of
     from harness.cli import verdicts
@@ -41,7 +42,6 @@ def ingest(
     from harness.judge import comparison
     from harness.run.outcome import exit_code
     from harness.run.record import RecordFile
-    from harness.store import cache_root
 
     file = RecordFile(records)
     file.require_writable()
@@ -74,8 +74,8 @@ def _add(read: Results, file: RecordFile) -> None:
 
 def _keep_peaks(read: Results) -> None:
     """Keep what the device does at best, for `adreno-bench profile`."""
+    from device_runner.store import cache_root
     from harness.profile.peaks import keep_told_peaks
-    from harness.store import cache_root
 
     if read.peaks and read.records:
         keep_told_peaks(cache_root(), read.records[0].identity_key, read.peaks)

@@ -102,13 +102,13 @@ def isa(
     named is asked for its image limits, as by `build`. Exit code 3 if a case is not built, or the compiler refuses a
     kernel.
     """
+    from device_runner.store import cache_root
     from harness.cli import isa_sides, isa_text
     from harness.cli.screen import out_json, out_whole
     from harness.isa.compiled import check_gpus
     from harness.isa.toolchain import need
     from harness.profile.profile import Profile
     from harness.run.record import RecordFile
-    from harness.store import cache_root
 
     if action is Action.SETUP:
         _set_up(mirror, as_json)
@@ -138,9 +138,9 @@ def isa(
 
 
 def _set_up(mirror: str, as_json: bool) -> None:
+    from device_runner.store import cache_root
     from harness.cli.screen import Screen, out, out_json
     from harness.isa.toolchain import set_up
-    from harness.store import cache_root
 
     with Screen() as screen:
         toolchain = set_up(cache_root(), mirror, screen.say)
@@ -203,7 +203,7 @@ def _sides(toolchain: Toolchain, asked: _Asked, device: str, config: Path) -> tu
 
 def _there(other: Mapping[str, Opposite]) -> dict[str, str]:
     """Keys of those artifacts that are in the cache: of others there are the kept numbers, or none."""
-    from harness.store import Store, cache_root
+    from device_runner.store import Store, cache_root
 
     find = Store(cache_root(), "artifacts").find
     return {case: one.artifact for case, one in other.items() if one.artifact and find(one.artifact)}

@@ -86,7 +86,7 @@ def _of_records(file: Path, cases: Sequence[str]) -> dict[str, Opposite]:
     for record in records:
         codes.setdefault(record.case, {}).update((code.series, code) for code in record.isa)
     newest = {record.case: record.artifact for record in records}
-    said = {record.case: _said(record) for record in records if not record.apart}
+    said = {record.case: _said(record) for record in records if not record.standalone}
     return {
         case: Opposite(f"{case} of {file}", key, tuple(codes[case].values()), said=said.get(case, ""))
         for case, key in newest.items()
@@ -121,6 +121,7 @@ def _of_cases(glob: str, cases: Sequence[str], source: Source) -> dict[str, Oppo
 
 def _of_revision(word: str, cases: Sequence[str], source: Source) -> list[Built]:
     """What another release, or a commit, makes of the cases, in an environment of its own."""
+    from device_runner.store import cache_root
     from harness.build.pool import stored
     from harness.cases.case import Case
     from harness.compiler.releases import RELEASES
@@ -129,7 +130,6 @@ def _of_revision(word: str, cases: Sequence[str], source: Source) -> list[Built]
     from harness.revisions.toolchain import Toolchain
     from harness.run.machine_code import Built
     from harness.run.record import Releases
-    from harness.store import cache_root
 
     cache, options = cache_root(), source.what.on_each_revision(source.device)
     toolchain = Toolchain.of(revision(word, source.config, cache), cache, options, source.screen.say)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from device_runner.store import cache_root
 from harness.build.kernel_files import kernel_files
 from harness.cli.screen import out, out_json
 from harness.run.outcome import Outcome
-from harness.store import cache_root
 
 if TYPE_CHECKING:
     from harness.run.record import Record

@@ -143,10 +143,10 @@ class _Asked:
 
 def _of_releases(asked: _Asked, releases: Sequence[str], config: Path) -> list[dict[str, Any]]:
     """The cells of each release, each in its own environment, but for what is installed here."""
+    from device_runner.store import cache_root
     from harness.cli.screen import Screen
     from harness.compiler.installed import versions
     from harness.ops.release import cells_of
-    from harness.store import cache_root
 
     cells = []
     for release in releases:
@@ -161,11 +161,11 @@ def _of_releases(asked: _Asked, releases: Sequence[str], config: Path) -> list[d
 def _run(asked: _Asked) -> list[dict[str, Any]]:
     """Every cell, as plain values."""
     from device_runner.fleet.select import select_one
+    from device_runner.store import cache_root
     from harness.cli.screen import Screen
     from harness.compiler.installed import versions
     from harness.compiler.releases import require_working_pair
     from harness.ops.run import operators
-    from harness.store import cache_root
 
     require_working_pair(versions())
     cache = cache_root()

@@ -34,7 +34,7 @@ def profile(
         Path | None, typer.Option(metavar="FILE", help="Write the launches as a trace for Perfetto or Chrome.")
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE.png", help="Draw the operators as a roofline: both cases, if two.")
+        Path | None, typer.Option(metavar="FILE.html", help="Draw the operators as a roofline: both cases, if two.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -58,9 +58,9 @@ def profile(
         trace.write_text(trace_of(found[0].inferences), encoding="utf-8")
     measured, beside = found[0].profile, found[1].profile if other else kept
     if plot:
-        from harness.report.roofline import draw
+        from harness.report.plots import plot_roofline
 
-        draw([measured, beside] if beside else [measured], plot)
+        plot_roofline([measured, beside] if beside else [measured], plot)
     if as_json:
         out_json(measured.model_dump(mode="json", by_alias=True))
     else:

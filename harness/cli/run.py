@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -86,6 +87,7 @@ def run(
     in the records file, whatever happens to it.
     """
     from device_runner.device import Permission
+    from device_runner.fleet.select import ALL, members
     from device_runner.rpc_server.tracker import address_of
     from harness.cli.screen import Screen, out, out_whole
     from harness.run.record import RecordFile
@@ -99,7 +101,8 @@ def run(
     with Screen() as screen, RecordIndex(records, screen.say) if resume else nullcontext() as kept:
         request = what.request(quick=quick, sustain_s=sustain or 0.0)
         at = address_of(tracker) if tracker else None
-        names = _members(device or (kept.devices if kept and not at else None), request.cache, at, screen.say)
+        wanted = device or (kept.devices if kept and not at else None) or [ALL if at else DEFAULT_DEVICE]
+        names = members(wanted, request.cache, at, screen.say)
         for skipped in kept.skipped if kept else ():
             screen.say(f"skipped {skipped}")
         given = {Permission.USB_POWER: allow_usb_power, Permission.REBOOT: allow_reboot}
@@ -151,20 +154,6 @@ class _Results:
         return sorted([*self.settled, *self.done], key=lambda record: models.index(record.model))
 
 
-def _members(
-    wanted: Sequence[str] | None, cache: Path, tracker: Address | None, say: Callable[[str], None]
-) -> list[str]:
-    """Names of the chosen devices; at a tracker, names for whichever devices it will give."""
-    from device_runner.fleet.remote import offers
-    from device_runner.fleet.select import ALL, select, select_offers
-    from harness.fleet.worker import member_name
-
-    if not tracker:
-        return select(wanted or [DEFAULT_DEVICE], cache, say)
-    meant = select_offers(wanted or [ALL], offers(tracker), say)
-    return [member_name(offer.key, number) for number, offer in enumerate(meant, 1)]
-
-
 def _on_one(name: str, work: _Work) -> _Results:
     from device_runner.registry import tell
     from harness.run.progress import ProgressTee
@@ -179,26 +168,27 @@ def _on_one(name: str, work: _Work) -> _Results:
 
 
 def _on_many(names: Sequence[str], work: _Work, tracker: Address | None) -> _Results:
-    from harness.fleet.messages import Orders
+    from device_runner.workers import Access, Processes, WorkerPool
+    from harness.fleet.case_worker import Settings, run_cases
     from harness.fleet.run import FleetRun
-    from harness.fleet.worker_pool import WorkerPool
     from harness.run.context import Origin, new_id
     from harness.workbench import make_ready
 
     work.screen.say(f"opening {', '.join(names)} (the first time, this compiles the runtimes that TVM's wheel lacks)")
     make_ready(work.request.paths, work.request.cache)
-    orders = Orders(work.request.cache, new_id(), work.request.quirks.as_shipped, work.allowed, tracker)
+    settings = Settings(work.request.cache, new_id(), work.request.quirks.as_shipped, work.allowed)
+    processes = Processes(Access(work.request.cache, tracker), partial(run_cases, settings))
     settled: list[Record] = []
 
     def plan(identity: Identity) -> list[Plan]:
-        origin = Origin("", identity, orders.as_shipped, orders.run)
+        origin = Origin("", identity, settings.as_shipped, settings.run)
         missing, found = work.split(work.request.plans(identity), origin)
         settled.extend(found)
         return missing
 
-    with work.request.builder(work.screen) as builder, WorkerPool(names, orders) as workers:
-        fleet = FleetRun(orders, workers, builder, plan, work.file, work.screen, work.screen.say)
-        done = list(fleet.run(names))
+    with work.request.builder(work.screen) as builder, WorkerPool(names, processes, work.screen.say) as workers:
+        fleet = FleetRun(settings, workers, builder, plan, work.file, work.screen, work.screen.say)
+        done = list(fleet.run())
     return _Results(done, settled, fleet.failures)
 
 

@@ -26,9 +26,9 @@ def add(folder: Annotated[Path, typer.Argument(help="Folder with tvm_rpc and its
 
     from device_runner.runtimes.phone import RuntimeRefused, RuntimeStore, examine
     from device_runner.runtimes.phone.check import host_interface
+    from device_runner.store import cache_root
     from harness.cli.screen import out, plain
     from harness.cli.table import size
-    from harness.store import cache_root
 
     try:
         examined = examine(folder, host_interface())
@@ -47,9 +47,9 @@ def list_runtimes(as_json: AsJson = False) -> None:
     import time
 
     from device_runner.runtimes.phone import RuntimeStore
+    from device_runner.store import cache_root
     from harness.cli.screen import out, out_json
     from harness.cli.table import size
-    from harness.store import cache_root
     from harness.tables import table
 
     kept = RuntimeStore(cache_root()).entries()
@@ -70,8 +70,8 @@ def remove(
 ) -> None:
     """Remove a runtime."""
     from device_runner.runtimes.phone import RuntimeStore
+    from device_runner.store import cache_root
     from harness.cli.screen import out
-    from harness.store import cache_root
 
     removed = RuntimeStore(cache_root()).remove(name)
     out(f"removed {removed.digest} for {removed.abi}")

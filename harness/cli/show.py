@@ -64,7 +64,7 @@ def show(
     ] = False,
     plot: Annotated[
         Path | None,
-        typer.Option("--plot", metavar="FILE", help="With --sustained: draw them into a page (.html) or a .png."),
+        typer.Option("--plot", metavar="FILE.html", help="With --sustained: draw them into a page."),
     ] = None,
     suite: SuiteFile = DEFAULT_SUITE,
     model: Models = None,
@@ -131,7 +131,7 @@ def _chosen(
         return [
             record
             for record in index.every(asked_for)
-            if record.apart is sustained and bool(record.sustained) is sustained
+            if record.standalone is sustained and bool(record.sustained) is sustained
         ]
     return [record for record in index.newest(asked_for, sustained=sustained) if bool(record.sustained) is sustained]
 

@@ -41,9 +41,9 @@ def show_sustained(records: Sequence[Record], plot: Path | None, as_json: bool) 
     from harness.cli.screen import out, out_json
 
     if plot:
-        from harness.report.sustained import draw
+        from harness.report.plots import plot_sustained
 
-        draw(records, plot)
+        plot_sustained(records, plot)
     if as_json:
         out_json([_told(record) for record in records])
     else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceNames, grouped
+from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceNames, TrackerAddress, grouped
 from harness.failures import UsageError
 from harness.run.outcome import ExitCode
 
@@ -24,6 +24,7 @@ DEFAULT_OUT = Path("schedules.jsonl")
 def tune(
     what: CaseOptions,
     device: DeviceNames = None,
+    tracker: TrackerAddress = None,
     trials: Annotated[int | None, typer.Option(min=1, max=100_000, help="Candidates for each case.")] = None,
     minutes: Annotated[
         float, typer.Option(min=0.1, max=10_000, help="Time for the candidates of each case, without --trials.")
@@ -38,11 +39,12 @@ def tune(
     was tried is kept: the same command goes on from there, also after Ctrl-C. Several devices of one identity share the
     candidates of each case.
     """
-    from device_runner.fleet.select import select
+    from device_runner.fleet.select import ALL, members
+    from device_runner.rpc_server.tracker import address_of
     from harness.cli.screen import Screen, out_json
     from harness.cli.screen import out as print_out
+    from harness.tune.devices import open_devices
     from harness.tune.dispatcher import Budget
-    from harness.tune.opening import open_devices
     from harness.tune.tune import Bench
     from harness.tune.tune import tune as look
 
@@ -53,8 +55,9 @@ def tune(
         )
     request = _tunable(what.request())
     with Screen() as screen:
-        names = select(device or [DEFAULT_DEVICE], request.cache, screen.say)
-        with open_devices(request, names, screen) as (builder, devices):
+        at = address_of(tracker) if tracker else None
+        names = members(device or [ALL if at else DEFAULT_DEVICE], request.cache, at, screen.say)
+        with open_devices(request, names, screen, at) as (builder, devices):
             found = look(Bench(request, builder, devices, screen), Budget(trials, minutes), out)
             lost = dict(devices.lost)
     if as_json:

@@ -121,12 +121,6 @@ def passes_from_first(passes: Passes, name: str) -> Passes:
     return passes[_last(passes, name) if index is None else index :]
 
 
-def passes_through_first(passes: Passes, name: str) -> Passes:
-    """Those up to the first pass of that name, and that one. Raises `RigFailure` if there is none."""
-    index = next((i for i, one in enumerate(passes) if _bare_name(one) == name), None)
-    return passes[: (_last(passes, name) if index is None else index) + 1]
-
-
 def passes_before(passes: Passes, name: str) -> Passes:
     """Those before the last pass of that name."""
     return passes[: _last(passes, name)]

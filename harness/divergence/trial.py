@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from device_runner import store
 from device_runner.failures import DeviceLost
 from device_runner.files import write_whole
-from harness import store
+from device_runner.store import Store, key_of, sha256_of
 from harness.build.artifact import INPUTS, OUTPUTS, Answers
 from harness.build.oracle import load_arrays
 from harness.build.planner import plan_case, plan_oracle
@@ -25,7 +26,6 @@ from harness.models.onnx_read import load
 from harness.models.pieces import Network, Piece, with_shapes
 from harness.run.outcome import Outcome
 from harness.run.runner import run_suite
-from harness.store import Store, key_of, sha256_of
 
 if TYPE_CHECKING:
     from device_runner.device import Array

@@ -36,7 +36,6 @@ SHORTEST_SECRET = 4
 """Cutting out a shorter name would take half of the report with it."""
 
 PAGE_LIMIT = 20_000
-SHELL_TIMEOUT_S = 10.0
 
 
 def redacted(text: str, secrets: Iterable[str] = ()) -> str:

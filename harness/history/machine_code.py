@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 
 from device_runner.files import write_whole
+from device_runner.store import cache_root
 from harness.cases.case import Case, Precision
 from harness.cases.suite import Suite
 from harness.history import environment
@@ -19,7 +20,6 @@ from harness.run.context import new_id
 from harness.run.machine_code import code_record
 from harness.run.progress import Silent
 from harness.run.record import NO_DEVICE, Record, RecordFile
-from harness.store import cache_root
 from harness.workbench import Request, build_only
 
 ENDING = ".isa"

@@ -20,6 +20,7 @@ from device_runner.failures import DeviceLost, Failure, Unsupported
 from device_runner.files import write_whole
 from device_runner.lifetime import die_with_parent
 from device_runner.registry import tell
+from device_runner.store import cache_root
 from harness.cases.case import Case
 from harness.cases.plan import unsupported
 from harness.cases.request import QuirkPolicy
@@ -33,7 +34,6 @@ from harness.run.record import Record, RecordFile
 from harness.run.record_index import RecordIndex
 from harness.run.recording import Recording
 from harness.run.runner import run_suite
-from harness.store import cache_root
 from harness.workbench import Request, open_workbench
 
 WITH_WORKAROUNDS, AS_SHIPPED = "worked-round", "as-shipped"
@@ -70,7 +70,7 @@ def _kept(request: Request) -> Record | None:
     case, as_shipped = request.cases[0].id, request.quirks.as_shipped
     with RecordIndex(file.path) as index:  # a process asks for each case, of a file that has those of all
         of_case = index.every(lambda id_: id_ == case)
-    same = [r for r in of_case if r.as_shipped is as_shipped and not r.quick and not r.apart]
+    same = [r for r in of_case if r.as_shipped is as_shipped and not r.quick and not r.standalone]
     return same[-1] if same and same[-1].outcome.conclusive else None
 
 

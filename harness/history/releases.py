@@ -21,12 +21,12 @@ from pathlib import Path
 
 from device_runner.failures import RigFailure
 from device_runner.names import suggestion
+from device_runner.store import key_of, sha256_of
 from harness.compiler.releases import RELEASES
 from harness.failures import UsageError
 from harness.history import asv_plugin
 from harness.revisions.git import call, git
 from harness.revisions.release_repository import PINS, commit, init
-from harness.store import key_of, sha256_of
 
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 PIP_TIMEOUT_S = 600.0

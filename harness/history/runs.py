@@ -16,6 +16,7 @@ from device_runner.device import Identity
 from device_runner.failures import DeviceBusy, RigFailure
 from device_runner.lease import lease
 from device_runner.registry import in_use
+from device_runner.store import cache_root
 from harness.cases.suite import load_suite
 from harness.history import environment
 from harness.history.machine import register
@@ -27,7 +28,6 @@ from harness.revisions.asv_config import configuration
 from harness.revisions.building import build_variables
 from harness.run.progress import STILL, Silence
 from harness.run.record import Record, RecordFile
-from harness.store import cache_root
 
 ASV_SOME_FAILED = 2
 LONGEST_SILENCE_S = 4 * 3600.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from device_runner.store import Store, cache_root
 from harness.build.artifact import KERNELS
 from harness.build.pool import stored
 from harness.compiler.work import Work
@@ -12,7 +13,6 @@ from harness.isa.compiled import compile_kernels
 from harness.isa.network import Network, network
 from harness.isa.source import sources
 from harness.isa.toolchain import Toolchain
-from harness.store import Store, cache_root
 
 
 def networks(toolchain: Toolchain, artifacts: Mapping[str, str], gpus: Sequence[str]) -> list[Network]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from device_runner.failures import Failure
 from device_runner.files import write_whole
+from device_runner.store import key_of, sha256_of
 from harness.failures import UsageError
 from harness.isa import pinned
 from harness.isa.failures import KernelCrash, KernelHang, KernelRefused
@@ -21,7 +22,6 @@ from harness.isa.source import KernelSource
 from harness.isa.statistics import Statistics, read_code
 from harness.isa.toolchain import Toolchain
 from harness.process import cores
-from harness.store import key_of, sha256_of
 
 KIND = "isa_kernels"
 MOST_PROCESSES = max(1, min(3, cores()))

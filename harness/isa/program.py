@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from pathlib import Path
 
-from device_runner.disk import writing
-from device_runner.runtimes.recipe import CppToolchain, alone, digest_of, run_compiler, scratch
+from device_runner.runtimes.recipe import LOCK_DEADLINE_S, CppToolchain, run_compiler
+from device_runner.store import Store, digest_of
 
 FOLDER = "isa_program"
 NAME = "compile_kernels"
@@ -21,14 +19,10 @@ def program(cache: Path) -> Path:
     Raises SetupMissing without a compiler or OpenCL's development files, DiskFull, RigFailure.
     """
     toolchain = CppToolchain.found()
-    made = cache / FOLDER / digest_of((*FLAGS, toolchain.compiler_version), [SOURCES]) / NAME
-    if not made.exists():
-        with writing(cache), alone(made), scratch(made) as folder:
-            if not made.exists():
-                new = folder / NAME
-                command = [toolchain.compiler, "-x", "c", *FLAGS, str(SOURCES / f"{NAME}.c"), "-x", "none", "-lOpenCL"]
-                run_compiler("the program that compiles kernels", command, new)
-                new.replace(made)
-    with suppress(OSError):  # used now, which `adreno-bench cache` goes by; a read-only cache is still a cache
-        os.utime(made.parent)
-    return made.parent
+
+    def make(folder: Path) -> None:
+        command = [toolchain.compiler, "-x", "c", *FLAGS, str(SOURCES / f"{NAME}.c"), "-x", "none", "-lOpenCL"]
+        run_compiler("the program that compiles kernels", command, folder / NAME)
+
+    key = digest_of((*FLAGS, toolchain.compiler_version), [SOURCES])
+    return Store(cache, FOLDER).obtain(key, make, LOCK_DEADLINE_S)

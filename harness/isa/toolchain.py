@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from device_runner.disk import writing
+from device_runner.store import Store, key_of
 from harness.isa import apt, pinned, sandbox
 from harness.isa.failures import NoToolchain
 from harness.isa.program import program
-from harness.store import Store, key_of
 
 KIND = "isa_toolchains"
 VERSIONS = "versions.json"
@@ -73,15 +73,17 @@ def set_up(cache: Path, address: str = "", say: Callable[[str], None] = lambda _
         raise NoToolchain(
             f"the pinned packages are for x86-64, and this is {platform.machine()}", hint="use another host"
         )
-    store, key = Store(cache, KIND), _key()
-    with writing(cache), store.making(key, SETUP_DEADLINE_S) as scratch:
-        if store.find(key) is None:
-            _require_room(scratch)
-            versions = apt.unpack(pinned.PACKAGES, pinned.SUITES, pinned.KEYRING, address or apt.mirror(), scratch, say)
-            for folder in sandbox.MOUNT_POINTS:
-                (scratch / "root" / folder).mkdir(parents=True, exist_ok=True)
-            (scratch / VERSIONS).write_text(json.dumps(versions, indent=1), encoding="utf-8")
-            (scratch / "title").write_text(f"Mesa {pinned.MESA} for Adreno\n", encoding="utf-8")
+
+    def make(scratch: Path) -> None:
+        _require_room(scratch)
+        versions = apt.unpack(pinned.PACKAGES, pinned.SUITES, pinned.KEYRING, address or apt.mirror(), scratch, say)
+        for folder in sandbox.MOUNT_POINTS:
+            (scratch / "root" / folder).mkdir(parents=True, exist_ok=True)
+        (scratch / VERSIONS).write_text(json.dumps(versions, indent=1), encoding="utf-8")
+        (scratch / "title").write_text(f"Mesa {pinned.MESA} for Adreno\n", encoding="utf-8")
+
+    with writing(cache):
+        Store(cache, KIND).obtain(_key(), make, SETUP_DEADLINE_S)
     return need(cache)
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from device_runner.names import suggestion
+from device_runner.store import cache_root
 from harness.cases.model import SUFFIXES
 from harness.failures import UsageError
 from harness.models.onnx_inputs import Shapes
 from harness.models.onnx_model import OnnxFile, read_and_prepare
 from harness.models.spec import Inputs, ModelSource
-from harness.store import cache_root
 
 if TYPE_CHECKING:
     from harness.models.zoo import ZooModel

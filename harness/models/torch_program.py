@@ -14,10 +14,10 @@ from pathlib import Path
 
 from device_runner.failures import SetupMissing
 from device_runner.files import what_else, write_whole
+from device_runner.store import sha256_of
 from harness.failures import ModelError
 from harness.models.torch_archive import plain_archive
 from harness.process import bound
-from harness.store import sha256_of
 
 OPSET = 18
 """The oldest that torch's exporter writes, and one that TVM's importer knows."""

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from device_runner.failures import RigFailure
 from device_runner.names import suggestion
+from device_runner.store import Store, key_of, sha256_of
 from harness.failures import UsageError
 from harness.ops import onnx_tests, sweep
-from harness.store import Store, key_of, sha256_of
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -82,13 +82,7 @@ def catalogue(name: str, cache: Path) -> Catalogue:
     """A set by its name, generated if it is not in the cache. Raises UsageError if there is none of that name."""
     if name not in SETS:
         raise UsageError(f"there is no set {name!r}", hint=suggestion(name, SETS))
-    store = Store(cache, KIND)
-    key = _key(name)
-    if store.find(key) is None:
-        with store.making(key, LOCK_WAIT_S) as scratch:
-            if store.find(key) is None:
-                _generate(name, scratch)
-    folder = store.folder / key
+    folder = Store(cache, KIND).obtain(_key(name), lambda scratch: _generate(name, scratch), LOCK_WAIT_S)
     try:
         index = json.loads((folder / INDEX).read_text(encoding="utf-8"))
         return Catalogue(folder, tuple(OperatorCase(**case) for case in index["cases"]), index["left_out"])

@@ -9,8 +9,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from device_runner.store import Store, key_of
 from harness.run.outcome import Outcome
-from harness.store import Store, key_of
 
 KIND = "operator_results"
 RESULT = "result.json"

@@ -1,15 +1,16 @@
-"""What a device can do at best: measured once for each identity, and kept."""
+"""What a device can do at best, measured once for each identity and kept; and how near operators come to it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from device_runner.disk import writing
 from device_runner.files import write_whole
-from harness.profile.profile import Peaks
+from harness.profile.against import by_kind
+from harness.profile.profile import Operator, Peaks, Profile
 
 if TYPE_CHECKING:
     from device_runner.device import Device
@@ -62,3 +63,62 @@ def _file(cache: Path, identity_key: str) -> Path:
 def peaks_in_units(rates: Mapping[str, float]) -> Peaks:
     """What the probe measured, in the units that people read."""
     return Peaks(**{_UNITS[name]: rate / 1e9 for name, rate in rates.items() if name in _UNITS})
+
+
+class Point(NamedTuple):
+    """One kind of operator."""
+
+    label: str
+    intensity: float
+    """Operations for each byte."""
+    gflop_s: float
+    share: float
+    """Of the kernels' time."""
+
+
+def points_of(profile: Profile) -> list[Point]:
+    """What can be drawn of a profile: operators with known operations and bytes, the longest first."""
+    found = []
+    for label, alike in by_kind(profile):
+        flops, moved = sum(one.flops or 0 for one in alike), sum(one.bytes or 0 for one in alike)
+        ms = sum(one.ms for one in alike)
+        if flops and moved and ms:
+            found.append(Point(label, flops / moved, flops / ms / 1e6, ms / profile.kernels_ms))
+    return found
+
+
+def roof_gflop_s(peaks: Peaks, intensity: float) -> float | None:
+    """The most that the device can do at an intensity in float32; None if its peaks are not known."""
+    if not peaks.copy_gb_s or not peaks.float32_gflop_s:
+        return None
+    return min(peaks.float32_gflop_s, intensity * peaks.copy_gb_s)
+
+
+def roof_of(peaks: Peaks, low: float, high: float) -> list[tuple[float, float]]:
+    """The line of `roof_gflop_s` over these intensities and beyond the ridge; nothing if the peaks are not known."""
+    if not peaks.copy_gb_s or not peaks.float32_gflop_s:
+        return []
+    ridge = peaks.float32_gflop_s / peaks.copy_gb_s  # from there on arithmetic limits an operator
+    xs = sorted({min(low, ridge), ridge, max(high, ridge * 2)})
+    return [(x, rate) for x in xs if (rate := roof_gflop_s(peaks, x)) is not None]
+
+
+class Bound(NamedTuple):
+    """How near operators are to the best that their device can do."""
+
+    share: float
+    of: str
+    """What limits them there: `GB/s` or `GFLOP/s`."""
+
+
+def bound_of(operators: Sequence[Operator], peaks: Peaks) -> Bound | None:
+    """Their rate as a share of the roof above them; None if that or what they need is not known."""
+    ms, moved = sum(one.ms for one in operators), [one.bytes for one in operators]
+    flops = [one.flops or 0 for one in operators]
+    if not ms or not peaks.copy_gb_s or not peaks.float32_gflop_s:
+        return None
+    known = [count for count in moved if count]
+    if len(known) < len(moved):
+        return None
+    memory, arithmetic = sum(known) / ms / 1e6 / peaks.copy_gb_s, sum(flops) / ms / 1e6 / peaks.float32_gflop_s
+    return Bound(memory, "GB/s") if memory > arithmetic else Bound(arithmetic, "GFLOP/s")

@@ -30,9 +30,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _cases(options: Options) -> list[Case]:
+    from device_runner.store import cache_root
     from harness.build.planner import check
     from harness.cases.suite import choose, load_suite
-    from harness.store import cache_root
 
     suite = load_suite(options.suite)
     cases = choose(suite, options.cases)

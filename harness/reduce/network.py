@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from harness.store import key_of
+from device_runner.store import key_of
 
 if TYPE_CHECKING:
     from device_runner.device import Array

@@ -53,7 +53,7 @@ if tvm.get_global_func("relax.ext.openclml", allow_missing=True) is None:  # a T
 _OPENCL_STAND_IN = """
 if tvm.get_global_func("device_api.opencl", allow_missing=True) is None:  # likewise
     from device_runner.runtimes import opencl
-    from harness.store import cache_root
+    from device_runner.store import cache_root
 
     opencl.load(opencl.sidecar(cache_root()))
 """

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
-
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from harness.history.code_results import Codes, CodeState
 from harness.history.events import WORST_FIRST, CaseState, Event, change, events, recent, state_of, too_short, vanished
@@ -20,21 +18,21 @@ from harness.history.measured import WITH_WORKAROUNDS
 from harness.history.results import LATENCY, History, Point, Series
 from harness.judge.verdict import Verdict
 from harness.report import words
-from harness.report.charts import FILTER, PLOTLY, SCRIPT, anchor, charts, data, write_scripts
-from harness.report.kernel_charts import SCRIPT as KERNEL_SCRIPT
-from harness.report.kernel_charts import drawings
+from harness.report.figures import Figure, commit_names, kernel_times, latencies, roofline, sparkline
 from harness.report.kernel_pages import comparison_of, comparisons, file_of, pages_of
+from harness.report.page import FILTER, PLOTLY, SCRIPT, environment, write_scripts
 from harness.report.points import POINTS, write_points
-from harness.report.sparkline import sparkline
 
+FIGURES = (PLOTLY, SCRIPT)
 PAGES = {
-    "index.html": ("front.html.j2", "Newest state"),
-    "moved.html": ("moved.html.j2", "What moved"),
-    "charts.html": ("charts.html.j2", "Charts"),
-    "kernels.html": ("kernels.html.j2", "Kernels"),
-    "coverage.html": ("coverage.html.j2", "Coverage"),
-    "installed.html": ("installed.html.j2", "Installed"),
+    "index.html": ("front.html.j2", "Newest state", (FILTER, *FIGURES)),
+    "moved.html": ("moved.html.j2", "What moved", ()),
+    "charts.html": ("charts.html.j2", "Charts", FIGURES),
+    "kernels.html": ("kernels.html.j2", "Kernels", ()),
+    "coverage.html": ("coverage.html.j2", "Coverage", ()),
+    "installed.html": ("installed.html.j2", "Installed", ()),
 }
+"""Of each its template, title and scripts."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ class Row:
     series: Series
     moved: Verdict | None
     """What happened to it lately."""
-    spark: Markup
+    spark: Figure
 
     @property
     def state(self) -> CaseState:
@@ -97,51 +95,63 @@ def write_site(
 
     Of cases whose kernels were watched, the profiles are read from `results`.
     """
-    environment = Environment(
-        loader=PackageLoader("harness.report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-    )
-    environment.globals.update(
-        zip=zip, words=words, change=change, anchor=anchor, graph=lambda series: _graph(graphs, series)
-    )
-    environment.globals["codes"] = lambda series: _codes(codes, series)
+    templates = environment()
     moved = events(history)
     kernels = load_kernels(results, history, moved) if results else {}
-    environment.globals["kernels_of"] = lambda series: file_of(key_of(series)) if key_of(series) in kernels else ""
-    environment.globals["between"] = lambda event: comparison_of(event, kernels.get(key_of(event.series)))
+    templates.globals.update(
+        change=change,
+        anchor=_anchor,
+        graph=lambda series: _graph(graphs, series),
+        codes=lambda series: _codes(codes, series),
+        kernels_of=lambda series: file_of(key_of(series)) if key_of(series) in kernels else "",
+        between=lambda event: comparison_of(event, kernels.get(key_of(event.series))),
+    )
     facts = {
-        "pages": {name: title for name, (_, title) in PAGES.items()},
+        "pages": {name: title for name, (_, title, _) in PAGES.items()},
         "graphs": graphs,
         "history": history,
+        "skipped": history.skipped,
         "tables": (tables := _tables(history, moved)),
         "states": _states(tables),
         "events": {verdict: [event for event in moved if event.verdict is verdict] for verdict in WORST_FIRST},
         "vanished": vanished(history),
         "too_short": words.too_short_text(too_short(history)),
         "installed": list(_installed(history)),
-        "charts": (drawn := charts(history, moved)),
-        "data": data(history, drawn),
-        "plotly": PLOTLY,
-        "script": SCRIPT,
-        "filter": FILTER,
+        "charts": _charts(history, moved),
+        "commits": commit_names(history),
         "points": POINTS,
         "kernel_pages": (watched := pages_of(kernels)),
-        "kernel_script": KERNEL_SCRIPT,
     }
-    write_scripts(folder, [SCRIPT, FILTER, KERNEL_SCRIPT])
+    write_scripts(folder)
     write_points(history, folder)
-    for name, (template, title) in PAGES.items():
-        text = environment.get_template(template).render(page=name, title=title, **facts)
+    for name, (template, title, scripts) in PAGES.items():
+        text = templates.get_template(template).render(page=name, title=title, scripts=scripts, **facts)
         (folder / name).write_text(text, encoding="utf-8")
-    of_case = environment.get_template("case_kernels.html.j2")
+    of_case = templates.get_template("case_kernels.html.j2")
     for one in watched:
-        drawn_of = {"one": one, "comparisons": comparisons(one, moved), **drawings(one.kernels)}
-        text = of_case.render(page=one.file, title=one.series.case.id, **{**facts, **drawn_of})
-        (folder / one.file).write_text(text, encoding="utf-8")
+        times = kernel_times(one.kernels) if one.kernels.times_ms else None
+        drawn = {"times": times, "roofline": roofline([one.kernels.newest[1]]), "scripts": FIGURES}
+        mine = {"page": one.file, "title": one.series.case.id, "one": one, "comparisons": comparisons(one, moved)}
+        (folder / one.file).write_text(of_case.render(**facts, **mine, **drawn), encoding="utf-8")
     return len(PAGES) + len(watched)
+
+
+def _charts(history: History, moved: Iterable[Event]) -> list[tuple[str, str, Figure]]:
+    """A figure for each model of each machine. Both commits of what `moved` are drawn in any case."""
+    named: dict[int, set[str]] = {}
+    for event in moved:
+        named.setdefault(id(event.series), set()).update((event.before.commit, event.after.commit))
+
+    def key(series: Series) -> tuple[str, str]:
+        return series.machine, series.case.model
+
+    groups = groupby(sorted(history.series, key=key), key=key)
+    return [(*of, latencies(list(series), history.commits[of[0]], named)) for of, series in groups]
+
+
+def _anchor(machine: str, model: str) -> str:
+    """What a link to a model's figure ends in."""
+    return f"{machine}-{model}"
 
 
 def _states(tables: Iterable[Table]) -> dict[CaseState, int]:

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Sequence
 from datetime import datetime, timezone
 
+from harness.cases.case import Case
 from harness.compiler.installed import release
 from harness.history.code_results import CodeState
 from harness.history.events import CaseState, Event, state_of
@@ -36,6 +37,18 @@ def state_text(point: Point) -> str:
 def quirks_text(series: Series) -> str:
     """Which build of a case it is: `with workarounds`, for which kept results have an older word, or `as-shipped`."""
     return "with workarounds" if series.quirks == WITH_WORKAROUNDS else series.quirks
+
+
+def kind_text(case: Case) -> str:
+    """A case without its model: `texture float32 untuned`."""
+    return f"{case.path} {case.precision.value} {case.tuning.value}"
+
+
+def spark_text(points: Sequence[Point]) -> str:
+    """What a sparkline shows: how many commits, and between which latencies."""
+    known = [point.wall_ms for point in points if point.wall_ms is not None]
+    count = f"{len(points)} commit{'s' if len(points) > 1 else ''}"
+    return f"{min(known):.4g} to {latency(max(known))}, {count}" if known else f"no latency, {count}"
 
 
 def latency(ms: float | None) -> str:

@@ -24,11 +24,11 @@ from filelock import FileLock, Timeout
 
 from device_runner.disk import disk_full, nearly_full
 from device_runner.failures import RigFailure
+from device_runner.store import Store, keep, key_of
 from harness.process import bound, end_family
 from harness.revisions.asv_config import configuration
 from harness.revisions.building import require_room
 from harness.revisions.sources import Revision
-from harness.store import Store, keep, key_of
 
 KIND = "toolchains"
 MADE = "made.json"

@@ -6,8 +6,8 @@ import functools
 import shutil
 from pathlib import Path
 
+from device_runner.store import Store, keep, key_of, sha256_of
 from harness.compiler.installed import HARNESS, harness_version
-from harness.store import Store, keep, key_of, sha256_of
 
 PACKAGES = ("harness", "device_runner")
 COPY_TIMEOUT_S = 120.0
@@ -27,17 +27,17 @@ def snapshot(cache: Path) -> Path:
         if file.is_file() and "__pycache__" not in file.parts
     ]
     key = key_of({str(file.relative_to(root)): sha256_of(file) for file in files})
-    store = Store(cache, "harness")
-    if store.find(key) is None:
-        with store.making(key, COPY_TIMEOUT_S) as scratch:
-            if store.find(key) is None:
-                for file in files:
-                    copy = scratch / file.relative_to(root)
-                    copy.parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copy(file, copy)
-                _describe(scratch)
-    keep(store.folder / key)
-    return store.folder / key
+
+    def make(scratch: Path) -> None:
+        for file in files:
+            copy = scratch / file.relative_to(root)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, copy)
+        _describe(scratch)
+
+    folder = Store(cache, "harness").obtain(key, make, COPY_TIMEOUT_S)
+    keep(folder)
+    return folder
 
 
 def _describe(folder: Path) -> None:

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from device_runner.names import suggestion
+from device_runner.store import Store, keep, key_of
 from harness.compiler.installed import HARNESS, harness_version
 from harness.compiler.releases import RELEASES
 from harness.failures import UsageError
 from harness.revisions.asv_config import configuration
 from harness.revisions.git import GitFailure, git
 from harness.revisions.release_repository import PINS, repository
-from harness.store import Store, keep, key_of
 
 CONFIG = "asv.conf.json"
 REPOSITORY_TIMEOUT_S = 120.0
@@ -123,13 +123,12 @@ def releases(cache: Path) -> Source:
     """Every known release, made once for what is known of them."""
     requirements = _requirements()
     key = key_of({"pins": {release.tvm: release.pins for release in RELEASES.values()}, "requirements": requirements})
-    store = Store(cache, "releases")
-    if store.find(key) is None:
-        with store.making(key, REPOSITORY_TIMEOUT_S) as scratch:
-            if store.find(key) is None:
-                repository(scratch / "repo")
-                _configure(scratch, requirements)
-    folder = store.folder / key
+
+    def make(scratch: Path) -> None:
+        repository(scratch / "repo")
+        _configure(scratch, requirements)
+
+    folder = Store(cache, "releases").obtain(key, make, REPOSITORY_TIMEOUT_S)
     keep(folder)
     return Source(folder / CONFIG, folder / "repo", released=True)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.failures import RigFailure
+from device_runner.store import Store
 from harness.build.artifact import KERNELS
 from harness.cases.request import WORKED_AROUND, QuirkPolicy
 from harness.cases.suite import load_suite
@@ -20,7 +21,6 @@ from harness.revisions.command_line import OPENING_S, CommandLine
 from harness.revisions.sources import Revision
 from harness.run.outcome import Outcome
 from harness.run.record import Record, RecordFile
-from harness.store import Store
 
 ATTEMPTS = 3
 """Sessions that a case may take until the device or the rig is not to blame for what came of it."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from harness.run.index_database import monday_of
 from harness.run.outcome import Outcome
+from harness.run.record import monday_of
 
 CRASHES = (Outcome.DEVICE_CRASH, Outcome.HANG)
 

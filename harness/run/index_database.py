@@ -13,14 +13,14 @@ import hashlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from datetime import date
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from device_runner.files import write_whole
+from device_runner.store import cache_root, keep, key_of
 from harness.run.record import NotARecord, Record, lines_of, parse
-from harness.store import cache_root, keep, key_of
 
 KIND = "record_indexes"
 SMALL_BYTES = 1 << 20
@@ -30,14 +30,24 @@ BLOCKS, BLOCK_BYTES = 256, 4096
 LOCKED_S = 5.0
 """How long somebody else may be writing to the index, until this process makes one for itself."""
 SAY_EVERY_S = 5.0
-FIRST_MONDAY = date(1969, 12, 29).toordinal()
-"""Weeks are counted from the one that 1970 begins in."""
 
+SERIES = ("case", "identity_key", "as_shipped", "standalone", "device", "identity.serial")
+"""The attributes of a record that tell its series, which are the columns of the table `series`."""
+LINE = ("artifact", "quick", "is_own", "outcome.conclusive", "outcome", "week", "recoveries", "started")
+"""The others that commands choose a record by: the columns of the table `line`."""
+series_of, facts_of = attrgetter(*SERIES), attrgetter(*LINE)
+"""The values of these columns, of a record."""
+
+
+def columns(attributes: Sequence[str]) -> list[str]:
+    """Their names, quoted: the last part of each attribute's."""
+    return [f'"{attribute.rpartition(".")[2]}"' for attribute in attributes]
+
+
+_SERIES, _LINE = ", ".join(columns(SERIES)), ", ".join(columns(LINE))
 TABLES = (
-    'CREATE TABLE series (id INTEGER PRIMARY KEY, "case" TEXT, identity TEXT, as_shipped INTEGER, sustained INTEGER, '
-    'device TEXT, phone TEXT, UNIQUE ("case", identity, as_shipped, sustained, device, phone))',
-    "CREATE TABLE line (series INTEGER, at INTEGER, artifact TEXT, quick INTEGER, own INTEGER, conclusive INTEGER, "
-    "outcome TEXT, week INTEGER, recoveries INTEGER, started TEXT, PRIMARY KEY (series, at)) WITHOUT ROWID",
+    f"CREATE TABLE series (id INTEGER PRIMARY KEY, {_SERIES}, UNIQUE ({_SERIES}))",
+    f"CREATE TABLE line (series INTEGER, at INTEGER, {_LINE}, PRIMARY KEY (series, at)) WITHOUT ROWID",
     "CREATE TABLE foreign_line (at INTEGER PRIMARY KEY, why TEXT)",
     "CREATE TABLE state (inode INTEGER, size INTEGER, mtime_ns INTEGER, whole INTEGER, lines INTEGER, digest BLOB)",
 )
@@ -55,64 +65,6 @@ class State(NamedTuple):
     """That end before there."""
     digest: bytes
     """Of what lies before there."""
-
-
-class SeriesRow(NamedTuple):
-    """What the table `series` says of a record."""
-
-    case: str
-    identity: str
-    as_shipped: bool
-    sustained: bool
-    """Or of no run at all (`Record.apart`)."""
-    device: str
-    phone: str
-    """Its own serial, whatever was typed after `--device`."""
-
-
-class LineRow(NamedTuple):
-    """What the table `line` says of a record."""
-
-    artifact: str
-    quick: bool
-    own: bool
-    """False for one of a baseline that was run again."""
-    conclusive: bool
-    outcome: str
-    week: int
-    """In which it began: so many after that of 1970-01-01, each from Monday on, in UTC; -1 if that is unreadable."""
-    recoveries: int
-    """How many rungs were climbed to bring the device back."""
-    started: str
-    """When it began, to the second; UTC, ISO 8601."""
-
-
-def series_of(record: Record) -> SeriesRow:
-    """That of a record."""
-    kind = record.as_shipped, record.apart
-    return SeriesRow(record.case, record.identity_key, *kind, record.device, record.identity.serial)
-
-
-def facts_of(record: Record) -> LineRow:
-    """That of a record."""
-    outcome, own = record.outcome, record.compiled_with is None
-    week, recoveries = week_of(record.started_at), len(record.recovery)
-    return LineRow(
-        record.artifact, record.quick, own, outcome.conclusive, outcome.value, week, recoveries, record.started_at[:19]
-    )
-
-
-def week_of(started_at: str) -> int:
-    """The week of a time in ISO 8601, as `LineRow.week` counts."""
-    try:
-        return (date.fromisoformat(started_at[:10]).toordinal() - FIRST_MONDAY) // 7
-    except ValueError:
-        return -1
-
-
-def monday_of(week: int) -> str:
-    """The first day of a week, in ISO 8601."""
-    return date.fromordinal(FIRST_MONDAY + 7 * week).isoformat()
 
 
 class IndexDatabase:
@@ -211,7 +163,7 @@ class IndexDatabase:
 
         def rows() -> Iterator[tuple[Any, ...]]:
             nonlocal lines, whole
-            for number, at, line in self._told(lines_of(self._file, whole, lines, seen.st_size), seen.st_size):
+            for number, at, line in self._with_progress(lines_of(self._file, whole, lines, seen.st_size), seen.st_size):
                 if line.endswith(b"\n"):
                     lines, whole = number, at + len(line)
                 try:
@@ -221,12 +173,12 @@ class IndexDatabase:
                 else:
                     yield number_of(*series_of(record)), at, *facts_of(record)
 
-        db.executemany(f"INSERT INTO line VALUES (?, ?{', ?' * len(LineRow._fields)})", rows())
+        db.executemany(f"INSERT INTO line VALUES (?, ?{', ?' * len(LINE)})", rows())
         db.execute("DELETE FROM state")
         state = State(seen.st_ino, seen.st_size, seen.st_mtime_ns, whole, lines, self._digest(whole))
         db.execute("INSERT INTO state VALUES (?, ?, ?, ?, ?, ?)", state)
 
-    def _told(self, lines: Iterator[tuple[int, int, bytes]], size: int) -> Iterator[tuple[int, int, bytes]]:
+    def _with_progress(self, lines: Iterator[tuple[int, int, bytes]], size: int) -> Iterator[tuple[int, int, bytes]]:
         """The same lines, and now and then a word of how far they have come."""
         due = time.monotonic() + SAY_EVERY_S
         for line in lines:
@@ -244,12 +196,11 @@ def _form() -> str:
 
 def _numbers(db: sqlite3.Connection) -> Callable[..., int]:
     """What gives a series its number."""
-    columns, places = [f'"{name}"' for name in SeriesRow._fields], ", ".join("?" * len(SeriesRow._fields))
-    where = " AND ".join(f"{column} = ?" for column in columns)
+    places, where = ", ".join("?" * len(SERIES)), " AND ".join(f"{column} = ?" for column in columns(SERIES))
 
     @functools.lru_cache(1 << 14)
     def number_of(*series: str | bool) -> int:
-        db.execute(f"INSERT OR IGNORE INTO series ({', '.join(columns)}) VALUES ({places})", series)
+        db.execute(f"INSERT OR IGNORE INTO series ({_SERIES}) VALUES ({places})", series)
         found: int = db.execute(f"SELECT id FROM series WHERE {where}", series).fetchone()[0]
         return found
 

@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, Literal, NamedTuple, TypeVar
 
@@ -166,9 +167,29 @@ class Record(BaseModel):
         return self.artifact, self.identity.runtime
 
     @property
-    def apart(self) -> bool:
+    def standalone(self) -> bool:
         """Whether it makes a series of its own, which only who asks for it sees: of a sustained run, or of no run."""
         return self.sustained is not None or self.identity.kind == NOT_RUN
+
+    @property
+    def is_own(self) -> bool:
+        """Whether its artifact was built for this run; False for a baseline's that was run again."""
+        return self.compiled_with is None
+
+    @property
+    def week(self) -> int:
+        """In which it began, by `week_of`; -1 if that is unreadable."""
+        return week_of(self.started_at)
+
+    @property
+    def started(self) -> str:
+        """When it began, to the second; UTC, ISO 8601."""
+        return self.started_at[:19]
+
+    @property
+    def recoveries(self) -> int:
+        """How many rungs were climbed to bring the device back."""
+        return len(self.recovery)
 
     @property
     def comparable_ms(self) -> list[float]:
@@ -178,6 +199,22 @@ class Record(BaseModel):
     def line(self) -> str:
         """The record as one line of JSON, without the newline."""
         return self.model_dump_json(by_alias=True)
+
+
+FIRST_MONDAY = date(1969, 12, 29).toordinal()
+
+
+def week_of(started_at: str) -> int:
+    """The week of a time in ISO 8601, counted from the one that 1970 begins in, each from Monday on; -1 for no time."""
+    try:
+        return (date.fromisoformat(started_at[:10]).toordinal() - FIRST_MONDAY) // 7
+    except ValueError:
+        return -1
+
+
+def monday_of(week: int) -> str:
+    """The first day of a week, in ISO 8601."""
+    return date.fromordinal(FIRST_MONDAY + 7 * week).isoformat()
 
 
 T = TypeVar("T")
@@ -329,8 +366,3 @@ class ResumeKey(NamedTuple):
     artifact: str
     as_shipped: bool
     quick: bool = False
-
-
-def resume_key(record: Record) -> ResumeKey:
-    """That of a record."""
-    return ResumeKey(record.case, record.identity_key, record.artifact, record.as_shipped, record.quick)

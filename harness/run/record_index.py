@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from device_runner.failures import RigFailure
 from harness.run.health import Counted
-from harness.run.index_database import IndexDatabase, LineRow, SeriesRow, facts_of, series_of
+from harness.run.index_database import LINE, SERIES, IndexDatabase, columns, facts_of, series_of
 from harness.run.record import LONGEST_LINE_BYTES, NO_DEVICE, NotARecord, Record, RecordFile, ResumeKey, parse
 
 if TYPE_CHECKING:
@@ -26,25 +26,25 @@ T = TypeVar("T")
 Wanted = Callable[[str], bool]
 """Whether a case is asked for, by its id."""
 
-SERIES = """SELECT "case", identity, as_shipped, sustained, :device AS device FROM series
-    WHERE sustained = :sustained AND (:device IS NULL OR device = :device)
-    GROUP BY "case", identity, as_shipped ORDER BY min(id)"""
-LINES = f"""SELECT at, {", ".join(f'"{name}"' for name in (*SeriesRow._fields, *LineRow._fields))}
-    FROM series JOIN line ON series = id"""
-OF_SERIES = f"""{LINES} WHERE "case" = :case AND identity = :identity AND as_shipped = :as_shipped
-    AND sustained = :sustained AND (:device IS NULL OR device = :device)"""
-NEWEST = f"{OF_SERIES} ORDER BY own DESC, at DESC LIMIT 1"
-BEGAN_LAST = f"{OF_SERIES} AND own ORDER BY started DESC, at DESC LIMIT 1"
+EVERY_SERIES = """SELECT "case", identity_key, as_shipped, standalone, :device AS device FROM series
+    WHERE standalone = :standalone AND (:device IS NULL OR device = :device)
+    GROUP BY "case", identity_key, as_shipped ORDER BY min(id)"""
+LINES = f"SELECT at, {', '.join(columns((*SERIES, *LINE)))} FROM series JOIN line ON series = id"
+OF_SERIES = f"""{LINES} WHERE "case" = :case AND identity_key = :identity AND as_shipped = :as_shipped
+    AND standalone = :standalone AND (:device IS NULL OR device = :device)"""
+NEWEST = f"{OF_SERIES} ORDER BY is_own DESC, at DESC LIMIT 1"
+BEGAN_LAST = f"{OF_SERIES} AND is_own ORDER BY started DESC, at DESC LIMIT 1"
 NEWEST_BUILD = f"""{OF_SERIES}
     AND (artifact = (SELECT artifact FROM ({NEWEST})) OR at = (SELECT at FROM ({BEGAN_LAST}))) ORDER BY at"""
 RECENT = f"{OF_SERIES} ORDER BY at DESC LIMIT :most"
 OF_KEY = f"{OF_SERIES} AND artifact = :artifact AND quick = :quick"
 
-OUTCOMES = """SELECT phone, week, outcome, sustained, count(*), sum(recoveries > 0) FROM series JOIN line ON series = id
-    WHERE :device IS NULL OR :device IN (device, phone) GROUP BY phone, week, outcome, sustained"""
+OUTCOMES = """SELECT serial, week, outcome, standalone, count(*), sum(recoveries > 0)
+    FROM series JOIN line ON series = id WHERE :device IS NULL OR :device IN (device, serial)
+    GROUP BY serial, week, outcome, standalone"""
 
 
-class _Stale(Exception):
+class _StaleLine(Exception):
     """A line is not what the index takes it for."""
 
 
@@ -53,8 +53,8 @@ class RecordIndex:
 
     `say` hears how far the making of an index has come. Opening raises UsageError for what is no file, RigFailure for
     one that cannot be read, and so does every question. A series is a case on an identity, as shipped or not; series
-    come in the order in which their first records lie in the file, and the records of each likewise. Sustained runs
-    and records of no run (`Record.apart`) make series of their own, which only `every` and whoever asks for them sees.
+    come in the order in which their first records lie in the file, and the records of each likewise. A
+    record that is `standalone` makes a series of its own, which only `every` and whoever asks for it sees.
     """
 
     def __init__(self, path: Path, say: Callable[[str], None] = lambda _: None) -> None:
@@ -124,17 +124,17 @@ class RecordIndex:
 
     def of_key(self, key: ResumeKey) -> list[Record]:
         """All records with a resume key."""
-        return self._ask(f"{OF_KEY} ORDER BY at", **key._asdict(), device=None, sustained=False)
+        return self._ask(f"{OF_KEY} ORDER BY at", **key._asdict(), device=None, standalone=False)
 
     def settled(self, key: ResumeKey) -> Record | None:
         """The last record with a resume key that says something of its case; None if there is none."""
-        of_key = {**key._asdict(), "device": None, "sustained": False}
+        of_key = {**key._asdict(), "device": None, "standalone": False}
         found = self._ask(f"{OF_KEY} AND conclusive ORDER BY at DESC LIMIT 1", **of_key)
         return found[0] if found else None
 
     def _series(self, wanted: Wanted, device: str | None, sustained: bool = False) -> list[dict[str, Any]]:
-        names, rows = ("case", "identity", "as_shipped", "sustained", "device"), self._rows
-        found = rows(SERIES, device=device, sustained=sustained)
+        names = ("case", "identity", "as_shipped", "standalone", "device")
+        found = self._rows(EVERY_SERIES, device=device, standalone=sustained)
         return [dict(zip(names, row, strict=True)) for row in found if wanted(row[0])]
 
     def _ask(self, question: str, **about: Any) -> list[Record]:
@@ -148,23 +148,23 @@ class RecordIndex:
         with self._reading():
             try:
                 return read()
-            except (_Stale, sqlite3.DatabaseError):
+            except (_StaleLine, sqlite3.DatabaseError):
                 self._db.close()
                 self._db = self._index.open_anew()
             try:
                 return read()
-            except _Stale:
+            except _StaleLine:
                 raise RigFailure(f"{self.path} was edited while it was read", hint="run the command again") from None
 
     def _record(self, at: int, *facts: Any) -> Record:
-        """The record that begins there. Raises _Stale unless these are its facts."""
+        """The record that begins there. Raises _StaleLine unless these are its facts."""
         self._file.seek(at)
         try:
             record = parse(self._file.readline(LONGEST_LINE_BYTES))
         except NotARecord:
-            raise _Stale from None
+            raise _StaleLine from None
         if (*series_of(record), *facts_of(record)) != facts:
-            raise _Stale
+            raise _StaleLine
         return record
 
     @contextlib.contextmanager

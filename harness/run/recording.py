@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from device_runner.disk import disk_full
 from device_runner.failures import DeviceLost, Failure, LinkFailure, RigFailure
 from device_runner.interrupt import interruption
+from device_runner.store import cache_root
 from harness.build.artifact import Artifact
 from harness.cases.case import Case
 from harness.cases.plan import Plan
@@ -24,7 +25,6 @@ from harness.run.correctness import Accuracy
 from harness.run.decide import decide
 from harness.run.outcome import Outcome
 from harness.run.tuning import Proof
-from harness.store import cache_root
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from device_runner.failures import RigFailure
+from device_runner.store import Store, key_of, sha256_of
 from harness.cases.case import Case
-from harness.store import Store, key_of, sha256_of
 
 if TYPE_CHECKING:
     from device_runner.device import Array, Device, Loadable, Program, Session
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 BLOB = "tuning.bin"
 SHA256 = "sha256"
 LOCK_WAIT_S = 600.0
+LARGEST_BLOB_BYTES = 256 << 20
+"""What tuning may leave: it is pushed to the device, and the cache has it for each artifact and device."""
 
 FROM_BINARY, FROM_SOURCE = "programs_from_binary", "programs_from_source"
 SLOWED = "slowed_kernels"
@@ -281,12 +283,16 @@ class TuningStore:
     def kept(self, kind: str, artifact: str, device: Device, make: Callable[[], bytes]) -> Path:
         """What is kept of this kind for an artifact on this device, made if there is none.
 
-        Raises RigFailure if it is not what was kept, and what `make` raises.
+        Raises RigFailure if it is larger than `LARGEST_BLOB_BYTES`, or not what was kept, and what `make` raises.
         """
         key = key_of({"path": kind, "artifact": artifact, "identity": device.identity.key})
         if self._store.find(key) is None:
             with self._store.making(key, LOCK_WAIT_S) as scratch:
-                (scratch / BLOB).write_bytes(make())
+                blob = make()
+                if len(blob) > LARGEST_BLOB_BYTES:
+                    text = f"tuning left {len(blob)} bytes, and at most {LARGEST_BLOB_BYTES} are taken from a device"
+                    raise RigFailure(text, hint="leave the tuned cases of this model out of the suite")
+                (scratch / BLOB).write_bytes(blob)
                 (scratch / SHA256).write_text(sha256_of(scratch / BLOB), encoding="utf-8")
                 (scratch / "title").write_text(f"{kind} {artifact} on {device.identity.key}\n", encoding="utf-8")
         folder = self._store.find(key)

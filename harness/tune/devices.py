@@ -1,25 +1,38 @@
-"""The devices of a search: one that this process holds, or several of a kind with a process each."""
+"""The devices of a search: one that this process holds, or a group of one identity with a process each.
+
+The search, its log and what builds for it stay in this process; what those of a group do is in
+`harness.tune.search_worker`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
-from device_runner.device import Identity
-from device_runner.failures import Failure
+from device_runner.device import Identity, ThermalLimits
+from device_runner.failures import DeviceFailure, DeviceLost, Failure, LinkFailure
+from device_runner.workers import SILENCE_S, Access, Gone, Opened, Processes, Say, WorkerPool
 from harness.failures import UsageError
-from harness.tune.tuner import Say, Spent, Tuner
+from harness.tune.dispatcher import Dispatcher, Ready
+from harness.tune.search_worker import Act, Done, Failed, Searching, SearchWorker, Spent, T, Tried, Want, obey
+from harness.workbench import make_ready, open_workbench
 
 if TYPE_CHECKING:
-    from device_runner.device import ThermalLimits
+    from harness.build.pool import Builder
     from harness.run.context import Run
-    from harness.tune.dispatcher import Dispatcher
+    from harness.run.progress import Progress
+    from harness.workbench import Request
 
-T = TypeVar("T")
-Act = Callable[["Run", Say], T]
-"""Something that is done on one device. It crosses to another process, so it is a function of a module, or a partial of
-one."""
+WHILE_BUILDING_S = 0.02
+"""How often it is looked whether a candidate was built that a device waits for."""
+OTHERWISE_S = 1.0
+BACK_AFTER_S = 60.0
+"""So long after a device was lost it is opened once more while others search: a cable is put back, a phone booted."""
+_AGAIN = "what was tried is kept: the same command goes on"
 
 OF_EACH = ("serial", "memory_bytes", "opencl_told_by", "runtime")
 """What of an identity may differ between devices that share the trials of one search."""
@@ -74,7 +87,185 @@ class OneDevice:
 
     def search(self, limits: ThermalLimits, dispatcher: Dispatcher) -> dict[str, Spent]:
         """As `Devices` says; what was tried before the device was lost is kept, and the candidate comes again."""
-        return {self._run.device.name: Tuner(self._run, limits, dispatcher, self._say).search()}
+        return {self._run.device.name: SearchWorker(self._run, limits, dispatcher, self._say).search()}
+
+
+class DeviceGroup:
+    """Devices of one identity that share the trials of a search, each with a worker. They are `Devices`."""
+
+    def __init__(self, pool: WorkerPool, say: Say) -> None:
+        """Waits for the devices. Raises UsageError if they differ, and the failure of the last if none can be had."""
+        self.pool = pool
+        self._say = say
+        while pool.opening:
+            pool.hear(OTHERWISE_S)
+        self.require_any()
+        self._require_alike()
+
+    @property
+    def identity(self) -> Identity:
+        """As `Devices` says."""
+        return next(iter(self.pool.identities.values()))
+
+    @property
+    def count(self) -> int:
+        """As `Devices` says."""
+        return len(self.pool.identities)
+
+    @property
+    def lost(self) -> Mapping[str, Failure]:
+        """As `Devices` says."""
+        return {self.pool.shown(name): failure for name, failure in self.pool.lost.items()}
+
+    def on_one(self, act: Act[T], patience_s: float) -> T:
+        """As `Devices` says."""
+        while True:
+            name = next(iter(self.pool.identities))
+            try:
+                return self._ask(name, act, patience_s)
+            except (DeviceFailure, LinkFailure) as failure:
+                self.pool.give_up(name, failure)
+                self.require_any()
+
+    def _ask(self, name: str, act: Act[T], patience_s: float) -> T:
+        self.pool.order(name, act, patience_s)
+        while True:
+            for speaker, message in self.pool.hear(OTHERWISE_S):
+                if speaker != name:
+                    continue
+                if isinstance(message, Gone):
+                    raise DeviceLost(message.failure.message, hint=_AGAIN)
+                if isinstance(message, Failed):
+                    raise message.failure
+                if isinstance(message, Done):
+                    result: T = message.result
+                    return result
+
+    def search(self, limits: ThermalLimits, dispatcher: Dispatcher) -> dict[str, Spent]:
+        """As `Devices` says."""
+        return _GroupSearch(self, limits, dispatcher).run()
+
+    def take_back(self, name: str) -> bool:
+        """Whether a device that was lost, and is open again, may search with the others."""
+        try:
+            self._require_alike(name)
+        except UsageError as error:
+            self.pool.give_up(name, error)
+            return False
+        self._say(f"{self.pool.shown(name)} is back")
+        return True
+
+    def require_any(self) -> None:
+        """Raise DeviceLost if no device is left."""
+        if not self.pool.identities:
+            *_, last = self.pool.lost.values()
+            raise DeviceLost(f"no device is left: {last.message}", hint=_AGAIN)
+
+    def _require_alike(self, last: str = "") -> None:
+        """Raise UsageError if the devices differ; if `last` is one of two, it is the one to blame."""
+        identities = sorted(self.pool.identities.items(), key=lambda item: item[0] == last)
+        require_alike({self.pool.shown(name): identity for name, identity in identities})
+
+
+class _GroupSearch:
+    """One search: who waits for a candidate, and who has which."""
+
+    def __init__(self, group: DeviceGroup, limits: ThermalLimits, dispatcher: Dispatcher) -> None:
+        self._group = group
+        self._pool = group.pool
+        self._dispatcher = dispatcher
+        self._limits = limits
+        self._searching: set[str] = set()
+        self._waiting: list[str] = []
+        self._running: dict[str, Ready] = {}
+        self._spent: dict[str, Spent] = {}
+        self._reopen_at = dict.fromkeys(self._pool.lost, time.monotonic() + BACK_AFTER_S)
+        """When those that are lost are opened again."""
+
+    def run(self) -> dict[str, Spent]:
+        """Until no device searches any more. Raises DeviceLost if all are lost."""
+        for name in self._pool.identities:
+            self._begin(name)
+        while self._searching:
+            for name, message in self._pool.hear(WHILE_BUILDING_S if self._waiting else OTHERWISE_S):
+                self._take(name, message)
+            self._hand_out()
+            self._reopen()
+        for name in self._pool.opening:
+            self._pool.give_up(name, self._pool.lost[name])
+        self._group.require_any()
+        return self._spent
+
+    def _begin(self, name: str) -> None:
+        self._searching.add(name)
+        self._order(name, Searching(self._limits))
+
+    def _order(self, name: str, order: Searching | Ready | None) -> None:
+        self._pool.order(name, order, SILENCE_S + self._limits.wait_s)
+
+    def _take(self, name: str, message: Any) -> None:
+        if isinstance(message, Want):
+            self._waiting.append(name)
+        elif isinstance(message, Tried):
+            self._running.pop(name, None)
+            self._dispatcher.keep(message.trial)
+        elif isinstance(message, Done):
+            self._spent[self._pool.shown(name)] = message.result
+            self._searching.discard(name)
+        elif isinstance(message, Failed):
+            self._pool.give_up(name, message.failure)
+            self._lose(name, message.failure)
+        elif isinstance(message, Gone):
+            self._lose(name, message.failure)
+        elif isinstance(message, Opened):
+            del self._reopen_at[name]
+            if self._group.take_back(name):
+                self._begin(name)
+
+    def _lose(self, name: str, failure: Failure) -> None:
+        """A device ends in the middle of the search: the trial that it was at is a failed one, the others go on."""
+        self._reopen_at[name] = time.monotonic() + BACK_AFTER_S
+        self._searching.discard(name)
+        if name in self._waiting:
+            self._waiting.remove(name)
+        if ready := self._running.pop(name, None):
+            self._dispatcher.keep(ready.trial(failure.outcome, failure.message, self._pool.shown(name)))
+
+    def _reopen(self) -> None:
+        """Open once more what was lost some time ago, as long as there is something to try."""
+        if not self._dispatcher.over:
+            for name, at in self._reopen_at.items():
+                if time.monotonic() >= at:
+                    self._pool.reopen(name)
+
+    def _hand_out(self) -> None:
+        for name in list(self._waiting):
+            over = self._dispatcher.over
+            ready = None if over else self._dispatcher.next(0)
+            if over or ready:
+                self._waiting.remove(name)
+                self._order(name, ready)
+            if ready:
+                self._running[name] = ready
+
+
+@contextmanager
+def open_devices(
+    request: Request, names: Sequence[str], progress: Progress, tracker: tuple[str, int] | None = None
+) -> Iterator[tuple[Builder, Devices]]:
+    """Hold the devices of these names, with what builds for them; those of other hosts through a tracker.
+
+    Raises what opening a device raises, UsageError.
+    """
+    if len(names) == 1 and not tracker:
+        with open_workbench(request, names[0], progress) as bench:
+            yield bench.builder, OneDevice(bench.run, progress.say)
+        return
+    progress.say(f"opening {', '.join(names)} (the first time, this compiles the runtimes that TVM's wheel lacks)")
+    make_ready(request.paths, request.cache)
+    processes = Processes(Access(request.cache, tracker), partial(obey, request.cache, request.quirks.as_shipped))
+    with request.builder(progress) as builder, WorkerPool(names, processes, progress.say) as pool:
+        yield builder, DeviceGroup(pool, progress.say)
 
 
 def require_alike(identities: Mapping[str, Identity]) -> None:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from device_runner.failures import Failure
-from harness.tune.ahead import Ahead
+from harness.process import cores
 from harness.tune.search import THROTTLED, Search, Trial
 
 if TYPE_CHECKING:
     from harness.build.artifact import Artifact
     from harness.run.correctness import Truth
     from harness.tune.log import TrialLog
-    from harness.tune.workshop import Workshop
+    from harness.tune.workshop import Candidate, Workshop
 
 ANY = 1_000_000
 """As many as time allows."""
@@ -66,6 +67,65 @@ class Supply(Protocol):
         """Take what a candidate came to; another of the same candidate replaces it."""
 
 
+class Prefetch:
+    """Candidates that are built while devices run others: one for each core, and one for each device.
+
+    A context manager: leaving it begins no more.
+    """
+
+    def __init__(self, search: Search, workshop: Workshop, left: Callable[[], int], devices: int = 1) -> None:
+        """`left` says how many more candidates may come, those included that are begun or with a device."""
+        self._search = search
+        self._workshop = workshop
+        self._left = left
+        self._most = cores() + 1 + devices
+        self._builds: dict[Candidate, Future[Any]] = {}
+        self._running: set[Candidate] = set()
+        self.waited_s = 0.0
+        """In which none was ready."""
+
+    def __enter__(self) -> Prefetch:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for future in self._builds.values():
+            future.cancel()
+
+    @property
+    def over(self) -> bool:
+        """Whether no more may come, or there are none."""
+        self._begin()
+        return not self._builds or self._free <= 0
+
+    def next(self, timeout_s: float | None = None) -> tuple[Candidate, Artifact | Failure] | None:
+        """A candidate for a device, which has it until `done`; waits for one. None if none comes, or not in time."""
+        if self.over:
+            return None
+        began = time.monotonic()
+        ready, _ = wait(self._builds.values(), timeout_s, return_when=FIRST_COMPLETED)
+        self.waited_s += time.monotonic() - began
+        if not ready:
+            return None
+        candidate = next(one for one, future in self._builds.items() if future in ready)
+        self._running.add(candidate)
+        return candidate, self._builds.pop(candidate).result()
+
+    def done(self, candidate: Candidate) -> None:
+        """A device is done with a candidate; what it came to counts from now on."""
+        self._running.discard(candidate)
+
+    @property
+    def _free(self) -> int:
+        return self._left() - len(self._running)
+
+    def _begin(self) -> None:
+        count = min(self._most, self._free) - len(self._builds)
+        for candidate in self._search.next(max(0, count), [*self._builds, *self._running]):
+            self._builds[candidate] = self._workshop.begin(candidate)
+
+
 class Dispatcher:
     """Spends a budget. A context manager: leaving it drops what was begun and no device took. It is a `Supply`."""
 
@@ -86,8 +146,8 @@ class Dispatcher:
         self._log = log
         self._kernels_ms = kernels_ms
         self._say = say
-        self._several = devices > 1
-        self._ahead = Ahead(search, workshop, lambda: budget.left(search.tried - before, began), devices)
+        self._names_devices = devices > 1
+        self._prefetch = Prefetch(search, workshop, lambda: budget.left(search.tried - before, began), devices)
 
     def __enter__(self) -> Dispatcher:
         return self
@@ -95,21 +155,21 @@ class Dispatcher:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._ahead.__exit__(kind, error, trace)
+        self._prefetch.__exit__(kind, error, trace)
 
     @property
     def waited_s(self) -> float:
         """As `Supply` says."""
-        return self._ahead.waited_s
+        return self._prefetch.waited_s
 
     @property
     def over(self) -> bool:
         """Whether no more candidates come."""
-        return self._ahead.over
+        return self._prefetch.over
 
     def next(self, timeout_s: float | None = None) -> Ready | None:
         """As `Supply` says; None also if none was ready in time."""
-        found = self._ahead.next(timeout_s)
+        found = self._prefetch.next(timeout_s)
         if found is None:
             return None
         (task, seed), built = found
@@ -120,13 +180,13 @@ class Dispatcher:
         """As `Supply` says: it is kept before anything else happens, and told to whoever watches."""
         self._log.append(trial)
         self._search.add(trial)
-        self._ahead.done((self._search.standings[trial.task].task, trial.seed))
+        self._prefetch.done((self._search.standings[trial.task].task, trial.seed))
         if trial.outcome != THROTTLED:
-            where = f" on {trial.device}" if self._several else ""
-            self._say(told(self._search, trial, self._kernels_ms, where))
+            where = f" on {trial.device}" if self._names_devices else ""
+            self._say(describe(self._search, trial, self._kernels_ms, where))
 
 
-def told(search: Search, trial: Trial, kernels_ms: float, where: str = "") -> str:
+def describe(search: Search, trial: Trial, kernels_ms: float, where: str = "") -> str:
     """One trial for whoever watches: what it came to, and what the best so far are worth in the network."""
     standing = search.standings[trial.task]
     which = f"trial {len(standing.trials)}{where}"

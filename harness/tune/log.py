@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from device_runner.disk import disk_full
 from device_runner.failures import RigFailure
-from harness.store import key_of
+from device_runner.store import key_of
 from harness.tune.search import Trial
 
 KIND = "trials"

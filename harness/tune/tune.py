@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from device_runner.failures import Failure, Unsupported
+from device_runner.workers import SILENCE_S
 from harness.build.artifact import INPUTS, OUTPUTS, Answers, Artifact
 from harness.build.oracle import load_arrays
 from harness.compiler.installed import tvm_version
 from harness.failures import UsageError
-from harness.fleet.run import SILENCE_S
 from harness.run.correctness import Truth
 from harness.schedules import database
 from harness.schedules.database import Schedules
@@ -22,7 +22,7 @@ from harness.tune.devices import Devices, kind_key
 from harness.tune.dispatcher import Budget, Dispatcher
 from harness.tune.log import TrialLog
 from harness.tune.search import Search, Trial, commonest
-from harness.tune.tuner import profiled, tasks_of
+from harness.tune.search_worker import profiled, tasks_of
 from harness.tune.winners import Winner, kept_of, measured_again
 from harness.tune.workshop import Workshop
 

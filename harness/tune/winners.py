@@ -22,9 +22,9 @@ from harness.tune.workshop import Workshop, trace_of
 
 if TYPE_CHECKING:
     from device_runner.device import Program
+    from device_runner.workers import Say
     from harness.run.context import Run
     from harness.tune.devices import Devices
-    from harness.tune.tuner import Say
 
 SESSIONS = 3
 TURNS = 3

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from device_runner.failures import Failure
+from device_runner.store import key_of
 from harness.build.artifact import INPUTS, OUTPUTS, Answers, Artifact
 from harness.build.candidate import FUNCTIONS, TRACE, told_tasks
 from harness.build.keys import candidate_job, seeds_digest, task_answer_job, tasks_job
@@ -21,7 +22,6 @@ from harness.cases.suite import Limits
 from harness.compiler.installed import versions
 from harness.run.correctness import Truth
 from harness.schedules.drawing import ThreadLimits
-from harness.store import key_of
 from harness.tune.search import UNTUNED, Task
 
 if TYPE_CHECKING:

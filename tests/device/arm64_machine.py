@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from device_runner.runtimes.opencl.library import OPENCL
-from device_runner.runtimes.recipe import CppToolchain, build
+from device_runner.runtimes.recipe import CppToolchain, obtain
+from device_runner.store import Store
 from device_runner.virtual import userland
 
 DEBIAN, PYTHON = "bookworm", "3.11"
@@ -198,4 +199,6 @@ class Arm64Machine:
         packages = self.site / "tvm", self.site / "tvm_ffi"
         includes, libraries = (tuple(package / part for package in packages) for part in ("include", "lib"))
         toolchain = CppToolchain(includes, libraries, "", "aarch64-linux-gnu-g++", "")
-        build(toolchain, OPENCL, self.opencl_runtime, [f"-L{links}", "-idirafter/usr/include"])
+        flags = [f"-L{links}", "-idirafter/usr/include"]
+        made = obtain(OPENCL, Store(self.root.parent, "runtime"), extra_flags=flags, toolchain=toolchain)
+        shutil.copyfile(made, self.opencl_runtime)

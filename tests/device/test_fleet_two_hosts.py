@@ -1,7 +1,8 @@
-"""Two hosts that share nothing but a cable, a tracker on one of them, and a run that uses the devices of both."""
+"""Two hosts that share nothing but a cable, a tracker on one, and a run and a search that use the devices of both."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -31,7 +32,9 @@ def why_not() -> str:
     return f"no network namespaces here: {done.stderr.strip()}" if done.returncode else ""
 
 
-def test_a_run_spreads_over_the_devices_of_two_hosts(tmp_path: Path, cache: Path, sidecar_cache: Path) -> None:
+def test_a_run_and_a_search_spread_over_the_devices_of_two_hosts(
+    tmp_path: Path, cache: Path, sidecar_cache: Path
+) -> None:
     if reason := why_not():
         pytest.skip(reason)
     (tmp_path / "adreno-bench.toml").write_text(SUITE)
@@ -46,3 +49,7 @@ def test_a_run_spreads_over_the_devices_of_two_hosts(tmp_path: Path, cache: Path
     records = RecordFile(tmp_path / "records.jsonl").load().records
     assert [record.outcome for record in records] == [Outcome.OK, Outcome.OK]
     assert sorted(record.device for record in records) == ["virtual@here", "virtual@there"]
+    (log,) = (tmp_path / "here" / "trials").glob("*/trials.jsonl")
+    trials = [json.loads(line) for line in log.read_text().splitlines()]
+    assert len(trials) == 6
+    assert {trial["device"] for trial in trials} == {"virtual@here", "virtual@there"}

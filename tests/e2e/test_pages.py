@@ -16,7 +16,7 @@ from harness.compiler.work import Work
 from harness.history.results import load
 from harness.profile.kept import append, beside
 from harness.profile.profile import Operator, Peaks, Profile
-from harness.report.charts import PLOTLY, SCRIPT
+from harness.report.page import PLOTLY, SCRIPT
 from harness.report.site import PAGES, write_site
 from harness.run.record import Record, RecordFile
 
@@ -28,7 +28,7 @@ DESK_PX, TELEPHONE_PX = 1280, 390
 WIDTHS = pytest.mark.parametrize("width_px", [DESK_PX, TELEPHONE_PX])
 SERIES, MOST_BYTES = 30, 5_000_000
 
-CHARTS = "document.querySelectorAll('[data-chart]')"
+CHARTS = "document.querySelectorAll('.figure')"
 BOXES = """[...%s.querySelectorAll('%s')].map((element) => {
   const { left, top, right, bottom } = element.getBoundingClientRect();
   return [element.textContent, left, top, right, bottom];
@@ -147,21 +147,22 @@ def test_the_names_of_series_cover_no_tick_and_no_text_leaves_its_chart(
     chart = show_chart(page, 0)
     keep_picture(page, f"charts-{site}", width_px)
     names, ticks = boxes(page, chart, NAMES_OF_SERIES), boxes(page, chart, TICKS)
-    assert len(names) == page.ask(f"charts[{chart}.dataset.chart].series.length") + 1  # and the unit
+    assert len(names) == page.ask(f"{chart}.layout.annotations.length")
     assert len(ticks) >= 6
     assert [(a[0], b[0]) for a, b in combinations(names + ticks, 2) if meet(a, b)] == []
-    ((_, *room),) = boxes(page, "document", '[data-chart="0"]')
+    _, *room = boxes(page, "document", ".figure")[0]
     assert [box[0] for box in names + ticks if box[1] < room[0] or box[3] > room[2] or box[4] > room[3]] == []
 
 
 @WIDTHS
 def test_the_kernels_of_a_case_are_drawn_and_fit_the_window(page: Page, watched: Path, width_px: int) -> None:
     show(page, watched, width_px)
-    for name in ("times", "roofline"):
-        page.wait_for(f"document.getElementById('{name}').querySelector('.xtick') !== null")
+    times = show_chart(page, 0)
+    keep_picture(page, "operators-of-a-case", width_px)
+    show_chart(page, 1)
     keep_picture(page, "kernels-of-a-case", width_px)
     assert page.ask("document.scrollingElement.scrollWidth") <= width_px
-    assert page.ask("document.querySelectorAll('#times .trace.scatter').length") == 7  # and the rest as one line
+    assert page.ask(f"{times}.querySelectorAll('.trace.scatter').length") == 7  # and the rest as one line
 
 
 def test_a_page_of_2000_commits_is_small_and_draws_what_is_looked_at(page: Page, long: Path) -> None:
@@ -177,8 +178,8 @@ def test_a_click_on_a_name_hides_its_line_and_another_one_shows_it(page: Page, k
     show(page, kept / "charts.html", DESK_PX)
     chart = show_chart(page, 0)
     hidden = f"{chart}.data.filter((trace) => trace.visible === false).length"
-    for count in (3, 0):  # a line, its confidence intervals and its dots
-        place = f"{chart}.querySelectorAll('.annotation-text-g')[0].getBoundingClientRect()"
+    for count in (2, 0):  # a line with its confidence intervals, and its dots
+        place = f"{chart}.querySelectorAll('.annotation-text-g')[2].getBoundingClientRect()"
         x, y = page.ask(f"(({{x, y, width, height}}) => [x + width / 2, y + height / 2])({place})")
         for kind in ("mousePressed", "mouseReleased"):
             page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)

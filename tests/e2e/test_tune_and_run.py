@@ -12,8 +12,8 @@ from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.runner import run_suite
 from harness.schedules import database
+from harness.tune.devices import open_devices
 from harness.tune.dispatcher import Budget
-from harness.tune.opening import open_devices
 from harness.tune.tune import Bench, tune
 from harness.workbench import Request, open_workbench
 

@@ -7,6 +7,7 @@ import pytest
 
 from device_runner.device import Device
 from device_runner.registry import open_device
+from device_runner.store import sha256_of
 from harness.build.artifact import Built
 from harness.build.planner import plan_case
 from harness.build.pool import Builder
@@ -19,7 +20,6 @@ from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record
 from harness.run.tuning import BLOB, CACHE_VARIABLE, SHA256, TuningStore
-from harness.store import sha256_of
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 

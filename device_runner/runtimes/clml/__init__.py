@@ -15,7 +15,8 @@ from device_runner import installed_tvm
 from device_runner.failures import RigFailure
 from device_runner.runtimes import recipe
 from device_runner.runtimes.opencl.library import SHIM
-from device_runner.runtimes.recipe import Recipe, built
+from device_runner.runtimes.recipe import Recipe
+from device_runner.store import Store
 
 __all__ = ["is_built", "load", "library", "needed"]
 
@@ -37,12 +38,12 @@ def library(cache_dir: Path, *, extra_flags: Sequence[str] = ()) -> Path:
     Processes that ask at the same time build it once. Raises SetupMissing without a C++ compiler, RigFailure if it
     does not compile.
     """
-    return built(_RECIPE, cache_dir / _FOLDER, extra_flags=extra_flags)
+    return recipe.obtain(_RECIPE, Store(cache_dir, _FOLDER), extra_flags=extra_flags)
 
 
 def is_built(cache_dir: Path) -> bool:
     """Whether `library` only has to look it up. Raises SetupMissing without a C++ compiler."""
-    return recipe.is_built(_RECIPE, cache_dir / _FOLDER)
+    return recipe.is_built(_RECIPE, Store(cache_dir, _FOLDER))
 
 
 def needed() -> bool:

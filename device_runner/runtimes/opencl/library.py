@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from device_runner.runtimes import recipe
-from device_runner.runtimes.recipe import Recipe, built
+from device_runner.runtimes.recipe import Recipe
+from device_runner.store import Store
 
 NAME = "libtvm_runtime_opencl.so"
 FOLDER = "opencl_runtime"
@@ -21,9 +22,9 @@ def sidecar(cache_dir: Path, *, extra_flags: Sequence[str] = ()) -> Path:
     Processes that ask at the same time build it once. Raises SetupMissing without compiler or OpenCL development
     files, RigFailure if it does not compile.
     """
-    return built(OPENCL, cache_dir / FOLDER, extra_flags=extra_flags)
+    return recipe.obtain(OPENCL, Store(cache_dir, FOLDER), extra_flags=extra_flags)
 
 
 def is_built(cache_dir: Path) -> bool:
     """Whether `sidecar` only has to look it up. Raises SetupMissing without a C++ compiler."""
-    return recipe.is_built(OPENCL, cache_dir / FOLDER)
+    return recipe.is_built(OPENCL, Store(cache_dir, FOLDER))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import platform
-from contextlib import suppress
 from pathlib import Path
 
 from device_runner import installed_tvm
-from device_runner.disk import writing
 from device_runner.failures import SetupMissing
 from device_runner.runtimes.cross import NDK_VARIABLE, TRIPLES, Linker, linker
-from device_runner.runtimes.recipe import CppToolchain, alone, digest_of, run_compiler, scratch
+from device_runner.runtimes.recipe import LOCK_DEADLINE_S, CppToolchain, one_source, run_compiler
+from device_runner.store import Store, digest_of
 
 FOLDER = "probe"
 ENDING = ".probe.so"
@@ -30,32 +28,26 @@ def library(cache_dir: Path, abi: str = "") -> Path:
     Raises SetupMissing if there is no compiler for that processor, DiskFull, RigFailure if it does not compile.
     """
     if abi in ("", platform.machine()):
-        return _built(cache_dir, CppToolchain.found(), "")
+        return _obtain(cache_dir, CppToolchain.found(), "")
     if abi not in TRIPLES:
         hint = f"there is one for {', '.join(TRIPLES)}; {NDK_VARIABLE} and ziglang know these"
         raise SetupMissing(f"there is no probe for devices with ABI {abi}", hint=hint)
-    return _built(cache_dir, linker(TRIPLES[abi]), TRIPLES[abi])
+    return _obtain(cache_dir, linker(TRIPLES[abi]), TRIPLES[abi])
 
 
-def _built(cache_dir: Path, toolchain: CppToolchain | Linker, triple: str) -> Path:
+def _obtain(cache_dir: Path, toolchain: CppToolchain | Linker, triple: str) -> Path:
+    name = f"adreno{ENDING}"
+
+    def make(folder: Path) -> None:
+        source = one_source(folder / "all.c", SOURCES.glob("*.c"))
+        if isinstance(toolchain, Linker):
+            _for_triple(toolchain, triple, source, folder / name)
+        else:
+            _for_this_host(toolchain, source, folder / name)
+
     compiler = toolchain.version if isinstance(toolchain, Linker) else toolchain.compiler_version
-    words = (*FLAGS, *FOREIGN_FLAGS, KEEP, compiler, triple)
-    made = cache_dir / FOLDER / digest_of(words, (SOURCES, *_headers())) / f"adreno{ENDING}"
-    if made.exists():
-        with suppress(OSError):  # used now, which `adreno-bench cache` goes by; a read-only cache is still a cache
-            os.utime(made.parent)
-        return made
-    with writing(cache_dir), alone(made), scratch(made) as folder:
-        if not made.exists():
-            source = folder / "all.c"
-            source.write_text("".join(f'#include "{file}"\n' for file in sorted(SOURCES.glob("*.c"))))
-            new = folder / made.name
-            if isinstance(toolchain, Linker):
-                _for_triple(toolchain, triple, source, new)
-            else:
-                _for_this_host(toolchain, source, new)
-            new.replace(made)
-    return made
+    key = digest_of((*FLAGS, *FOREIGN_FLAGS, KEEP, compiler, triple), (SOURCES, *_headers()))
+    return Store(cache_dir, FOLDER).obtain(key, make, LOCK_DEADLINE_S) / name
 
 
 def _for_this_host(toolchain: CppToolchain, source: Path, made: Path) -> None:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import platform
-from contextlib import suppress
 from pathlib import Path
 
 from device_runner import installed_tvm
-from device_runner.disk import writing
 from device_runner.failures import SetupMissing
 from device_runner.runtimes import probe
 from device_runner.runtimes.cross import TRIPLES, Linker, linker
-from device_runner.runtimes.recipe import CppToolchain, alone, digest_of, run_compiler, scratch
+from device_runner.runtimes.recipe import LOCK_DEADLINE_S, CppToolchain, one_source, run_compiler
+from device_runner.store import Store, digest_of
 
-FOLDER = "runner"
+FOLDER = NAME = "runner"
 SOURCES = Path(__file__).parent / "src"
 SHARED = Path(probe.__file__).parent / "src"
 """The probe's sources, of which the runner takes the texts."""
@@ -40,33 +38,18 @@ def program(cache_dir: Path, abi: str) -> Path:
     toolchain = linker(TRIPLES[abi]) if foreign else CppToolchain.found()
     compiler = toolchain.version if isinstance(toolchain, Linker) else toolchain.compiler_version
     includes = installed_tvm.include_folders("tvm_ffi")
-    made = (
-        cache_dir / FOLDER / digest_of((*FLAGS, *FOREIGN_FLAGS, compiler, abi), (SOURCES, SHARED, *includes)) / "runner"
-    )
-    if made.exists():
-        with suppress(OSError):
-            os.utime(made.parent)
-        return made
-    with writing(cache_dir), alone(made), scratch(made) as folder:
-        if not made.exists():
-            source, new = folder / "all.c", folder / made.name
-            files = [*sorted(SOURCES.glob("*.c")), SHARED / "text.c"]
-            source.write_text("".join(f'#include "{file}"\n' for file in files))
-            flags = [*FLAGS, f"-I{SOURCES}", f"-I{SHARED}", *(f"-isystem{include}" for include in includes)]
-            if isinstance(toolchain, Linker):
-                code = new.with_suffix(".o")
-                toolchain.compile(source, code, [*flags, *FOREIGN_FLAGS])
-                toolchain.link_program([code], new, TRIPLES[abi])
-            else:
-                links = [
-                    "-x",
-                    "none",
-                    *(f"-L{folder}" for folder in toolchain.libraries),
-                    "-ltvm_ffi",
-                    "-ldl",
-                    "-lm",
-                    "-static-libgcc",
-                ]
-                run_compiler("the runner", [toolchain.compiler, "-x", "c", *flags, "-Werror", str(source), *links], new)
-            new.replace(made)
-    return made
+
+    def make(folder: Path) -> None:
+        source, made = one_source(folder / "all.c", [*SOURCES.glob("*.c"), SHARED / "text.c"]), folder / NAME
+        flags = [*FLAGS, f"-I{SOURCES}", f"-I{SHARED}", *(f"-isystem{include}" for include in includes)]
+        if isinstance(toolchain, Linker):
+            code = made.with_suffix(".o")
+            toolchain.compile(source, code, [*flags, *FOREIGN_FLAGS])
+            toolchain.link_program([code], made, TRIPLES[abi])
+        else:
+            searched = [f"-L{folder}" for folder in toolchain.libraries]
+            links = ["-x", "none", *searched, "-ltvm_ffi", "-ldl", "-lm", "-static-libgcc"]
+            run_compiler("the runner", [toolchain.compiler, "-x", "c", *flags, "-Werror", str(source), *links], made)
+
+    key = digest_of((*FLAGS, *FOREIGN_FLAGS, compiler, abi), (SOURCES, SHARED, *includes))
+    return Store(cache_dir, FOLDER).obtain(key, make, LOCK_DEADLINE_S) / NAME

@@ -6,8 +6,8 @@ from importlib import import_module
 from pathlib import Path
 
 from device_runner.runtimes import clml as clml_runtime
+from device_runner.store import cache_root
 from harness.paths.clml.codegen import generate
-from harness.store import cache_root
 
 CODEGEN_ONLY_VERSION = 3
 """What a TVM answers for CLML's version that was built to generate code only (clml/codegen.cc)."""

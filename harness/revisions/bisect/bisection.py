@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from device_runner.store import sha256_of
 from harness.build.planner import model_digest
 from harness.cases.case import Case
 from harness.cases.suite import load_suite
@@ -33,7 +34,6 @@ from harness.revisions.sources import Revision
 from harness.revisions.toolchain import RunOptions, Toolchain, kernels
 from harness.run.outcome import Outcome
 from harness.run.record import RecordFile
-from harness.store import sha256_of
 
 WRONG_RATE = 0.01
 """Chance that any inspection of a bisection calls a revision slower that is not; shared out among them."""

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from device_runner.disk import DISK_FULL
 from device_runner.failures import RigFailure
+from device_runner.store import key_of
 from harness.judge.in_turns import confirm
 from harness.judge.noise_model import learn
 from harness.judge.sides import SeriesKey, finding
@@ -22,7 +23,6 @@ from harness.revisions.environment import NotInstallable
 from harness.revisions.toolchain import ATTEMPTS, Build
 from harness.run.outcome import Outcome
 from harness.run.record import Record
-from harness.store import key_of
 
 NOT_INSTALLABLE = "does not build"
 NOT_FITTING = "does not fit"

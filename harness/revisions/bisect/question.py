@@ -20,9 +20,9 @@ from filelock import FileLock, Timeout
 
 from device_runner.failures import RigFailure
 from device_runner.files import write_whole
+from device_runner.store import key_of
 from harness.revisions.bisect.judging import Inspection
 from harness.revisions.bisect.search import RevisionState
-from harness.store import key_of
 
 STATE, RECORDS, DIFF = "state.json", "records.jsonl", "kernels.diff"
 

@@ -22,6 +22,7 @@ from device_runner.failures import DeviceCrash, DeviceFull, DiskFull, Failure, R
 from device_runner.rpc_device import RpcDevice
 from device_runner.runtimes import recipe
 from device_runner.runtimes.recipe import Recipe
+from device_runner.store import Store
 from harness import cli
 from harness.build import compile as compiling
 from harness.build import worker
@@ -33,7 +34,6 @@ from harness.run.context import Origin
 from harness.run.outcome import ExitCode, Owner
 from harness.run.record import RecordFile
 from harness.run.recording import Recording
-from harness.store import Store
 
 NO_SPACE = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 GPP = "/tmp/ccx.s: Assembler messages:\nfatal error: can't write 0 bytes to section .text: 'No space left on device'\n"
@@ -107,8 +107,8 @@ def test_a_runtime_that_finds_no_room_compiles_all_the_same(small: Path, tmp_pat
     sources.mkdir()
     (sources / "one.cc").write_text("extern const char big[1 << 20] = {1};\n")
     with pytest.raises(DiskFull) as caught:
-        recipe.built(Recipe("big.so", "a large library", sources), small)
-    told(caught.value, next(small.glob("*")))
+        recipe.obtain(Recipe("big.so", "a large library", sources), Store(small, "runtimes"))
+    told(caught.value, small / "runtimes")
     assert "No space left on device" in caught.value.evidence
 
 
@@ -120,7 +120,7 @@ def test_neither_is_a_compiler_to_blame_that_dies_without_a_word(
     compiler.chmod(0o755)
     monkeypatch.setenv("CXX", str(compiler))
     with pytest.raises(DiskFull):
-        recipe.built(Recipe("x.so", "a library", tmp_path), tmp_path / "cache")
+        recipe.obtain(Recipe("x.so", "a library", tmp_path), Store(tmp_path, "runtimes"))
 
 
 def test_the_store_says_so(small: Path) -> None:

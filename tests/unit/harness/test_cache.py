@@ -12,10 +12,10 @@ from filelock import FileLock
 
 from device_runner.fleet.known import remember
 from device_runner.lease import lease
+from device_runner.store import Store
 from harness.cache import DEVICES, KINDS, LEFT_BEHIND, entries, prune
 from harness.cli.cache import cache as command
 from harness.models.zoo import ZOO
-from harness.store import Store
 
 DAY_S = 86_400.0
 
@@ -166,7 +166,8 @@ def test_what_somebody_makes_or_bisects_now_stays(tmp_path: Path) -> None:
 
 def test_a_revision_that_a_process_keeps_stays_as_long_as_the_process_lives(tmp_path: Path) -> None:
     folder = make(tmp_path, "toolchains", "aa")
-    script = "import pathlib, sys, harness.store as s; s.keep(pathlib.Path(sys.argv[1])); print(1, flush=True); input()"
+    script = "import pathlib, sys; from device_runner.store import keep; keep(pathlib.Path(sys.argv[1]))"
+    script += "; print(1, flush=True); input()"
     with subprocess.Popen(
         [sys.executable, "-c", script, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

@@ -18,7 +18,6 @@ from device_runner.virtual.packet import (
     HEADER_BYTES,
     MAX_PAYLOAD_BYTES,
     VERSION,
-    VERSION_WITH_CHECKSUM,
     AdbCommand,
     Header,
     checksum,
@@ -28,6 +27,7 @@ from device_runner.virtual.packet import (
 from device_runner.virtual.transport import MAX_PENDING, Phone, Service, Stream, StreamRefused
 
 ANSWER_DEADLINE_S = 20
+VERSION_WITH_CHECKSUM = VERSION - 1
 
 
 async def echo(stream: Stream) -> None:

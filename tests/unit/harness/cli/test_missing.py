@@ -12,7 +12,7 @@ from harness.cli.missing import how_to_install
     ("module", "command"),
     [
         ("plotly", "pip install 'adreno-bench[history]'"),
-        ("matplotlib", "pip install 'adreno-bench[plots]'"),
+        ("jinja2", "pip install 'adreno-bench[history]'"),
         ("numpy", "pip install numpy"),
         ("tvm", "pip install adreno-bench"),  # its distribution has another name
     ],

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from fake_device import FakeDevice, Things, a_plan, things
 from history_results import Folder, both
+from page_figures import figures_of, trace_of
 
 from device_runner.failures import DeviceLost, RigFailure
 from harness.build.artifact import KERNELS
@@ -25,12 +26,10 @@ from harness.history.kernel_times import load_kernels
 from harness.history.results import load
 from harness.profile import kept
 from harness.profile.beside import FEWEST, MOST, Watcher, inferences_to_watch
-from harness.profile.peaks import keep_peaks
+from harness.profile.peaks import bound_of, keep_peaks
 from harness.profile.profile import Operator, Peaks, Profile
 from harness.profile.source import hash_of, hashes_of
-from harness.report.kernel_pages import comparisons, pages_of
-from harness.report.kernel_rows import SHOWN, rows_between, rows_of
-from harness.report.roofline import bound_of
+from harness.report.kernel_pages import SHOWN, comparisons, pages_of, rows_between, rows_of
 from harness.report.site import PAGES, write_site
 from harness.report.summary import lines
 from harness.run.context import Run
@@ -206,14 +205,16 @@ def test_a_history_without_kernel_times_says_nothing_of_them(folder: Folder, tmp
 
 def test_the_charts_have_a_gap_where_an_operator_is_not(slower: Mapping[str, str]) -> None:
     page = list(slower.values())[-1]
-    (told,) = re.findall(r'<script type="application/json" id="kernels">(.*?)</script>', page)
-    data = json.loads(told)
-    lines = {line["name"]: line["ms"] for line in data["times"]["lines"]}
-    assert lines["conv2d to 8"] == [4.0] * 7 + [8.0] * 8
-    assert lines["add to 8"] == [0.5] * 7 + [None] * 8
-    assert [commit for commit, _ in data["times"]["commits"]] == [f"{n:08x}" for n in range(1, 16)]
-    assert data["roofline"]["points"][0] == ["conv2d to 8", 15.62, 125.0, 0.8421]
-    assert data["roofline"]["roof"][-1] == [20.0, 1000.0]
+    times, roofline = figures_of(page)
+    conv, add = trace_of(times, "conv2d to 8"), trace_of(times, "add to 8")
+    assert conv["y"] == [4.0] * 7 + [8.0] * 8
+    assert add["y"] == [0.5] * 7 + [None] * 8
+    assert conv["x"] == [f"{n:08x}" for n in range(1, 16)]
+    operators = trace_of(roofline, CASE)
+    assert [operators[key][0] for key in ("text", "x", "y")] == ["conv2d to 8", 15.625, 125.0]
+    assert operators["customdata"][0] == "conv2d to 8<br>84.2 % of the time"
+    roof = trace_of(roofline, "at best: 100 GB/s, 1,000 GFLOP/s")
+    assert (roof["x"][-1], roof["y"][-1]) == (20.0, 1000.0)
 
 
 def test_text_of_a_profile_is_no_markup(folder: Folder, tmp_path: Path) -> None:

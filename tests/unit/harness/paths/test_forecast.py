@@ -14,7 +14,7 @@ from harness.build.compile import imported, target_of
 from harness.cases.case import Precision
 from harness.cases.request import CompileRequest
 from harness.compiler.importer import onnx_operators
-from harness.compiler.passes import adreno_relax_passes, passes_through_first
+from harness.compiler.passes import adreno_relax_passes, passes_from_first
 from harness.compiler.running import run_passes
 from harness.models.graph_images import ImageGraph
 from harness.models.summary import Summary, summarize
@@ -58,8 +58,9 @@ def _in_images(file: Path) -> int:
     request = _request(file, "texture")
     (mod, _), target = imported(request), target_of(request)
     passes = edit_relax(adreno_relax_passes(target), quirks_of(request.quirks))
+    after = passes_from_first(passes, "ConvertLayout")[1:]
     with target:
-        converted = run_passes(passes_through_first(passes, "ConvertLayout"), mod)
+        converted = run_passes(passes[: len(passes) - len(after)], mod)
     return sum(
         op_name(call) == "relax.nn.conv2d" and str(call.attrs.data_layout) == "NCHW4c" for call in _calls(converted)
     )

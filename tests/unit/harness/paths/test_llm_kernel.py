@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from device_runner.device import Loadable
+from device_runner.store import sha256_of
 from harness.build.compile import stepping
 from harness.cases.case import Precision
 from harness.compiler.compat import clml_symbols, tensor_type, without_attributes
@@ -25,7 +26,6 @@ from harness.paths.base import ImageLimits
 from harness.paths.clml.registration import register
 from harness.paths.lowered import add_host_entry, vdevices
 from harness.quirks import quirks_for
-from harness.store import sha256_of
 
 PACKED, GROUP, ZERO = 8, 32, 7
 """Weights in a uint32, weights of one scale, and the code of 0, as in MLC's q4f16_1."""

@@ -16,6 +16,7 @@ from fake_device import FakeDevice, FakeProgram, a_plan, things
 from fake_records import a_record, index_of, sessions
 from hypothesis import given
 from hypothesis import strategies as st
+from page_figures import figures_of, trace_of
 from typer.testing import CliRunner
 
 from device_runner.device import Program, Pulse, Rung
@@ -26,12 +27,12 @@ from harness.cli import app
 from harness.failures import UsageError
 from harness.judge.sides import side_of
 from harness.probes.sustained import MOST_BINS, Bin, Sustained, SustainedRun, sustain
-from harness.report.sustained import draw
+from harness.report.plots import MOST_RUNS, plot_sustained
 from harness.run.context import Run
 from harness.run.loop import run_case
 from harness.run.outcome import Outcome
 from harness.run.progress import RunStep, Silent
-from harness.run.record import Record, RecordFile
+from harness.run.record import Record, RecordFile, ResumeKey
 from harness.run.runner import run_suite, run_with_recovery
 from harness.run.tuning import TuningStore
 
@@ -296,12 +297,11 @@ def test_it_is_a_series_of_its_own_that_no_latency_is_taken_from(tmp_path: Path)
 
 
 def test_it_settles_no_latency(tmp_path: Path) -> None:
-    from harness.run.record import resume_key
-
     record = kept()
+    key = ResumeKey(record.case, record.identity_key, record.artifact, record.as_shipped)
     with index_of(tmp_path, [record]) as index:
-        assert index.settled(resume_key(record)) is None
-        assert index.of_key(resume_key(record)) == []
+        assert index.settled(key) is None
+        assert index.of_key(key) == []
 
 
 Shown = Callable[..., Any]
@@ -346,39 +346,44 @@ def test_what_does_not_go_with_it_is_refused(other: str) -> None:
 # Drawn
 
 
-def test_it_is_drawn_as_a_page_that_needs_nothing_and_as_an_image(shown: Shown, tmp_path: Path) -> None:
+def test_it_is_drawn_as_a_page_that_needs_nothing_but_itself(shown: Shown, tmp_path: Path) -> None:
     hostile = kept(device="<script>alert(1)</script>$", message="<b>", emulated=("gpu",))
-    page, image = tmp_path / "out/page.html", tmp_path / "image.png"
+    page = tmp_path / "out/page.html"
     assert shown([hostile], "--sustained", "--plot", str(page)).exit_code == 0
     text = page.read_text(encoding="utf-8")
-    assert text.count("<svg") == 1
-    assert "<script" not in text
+    assert "adreno-bench" in text
     assert "2.00 times the first" in text
     assert "emulated: gpu" in text
-    assert not re.search(r"""(src|href)=["']https?:""", text)
-    assert shown([hostile], "--sustained", "--plot", str(image)).exit_code == 0
-    assert image.read_bytes().startswith(b"\x89PNG")
-    assert image.stat().st_size < 150_000
+    assert "<script>alert" not in text
+    assert not re.search(r"""(src|href)=["'](?!data:)""", text)
+    (figure,) = figures_of(text)
+    assert trace_of(figure, "median")["y"][0] == 30.0
+    assert trace_of(figure, "first 30 ms")["x"] == [0, 60]
+    (slowed,) = figure["layout"]["shapes"]
+    assert slowed["x0"] == pytest.approx(200, abs=2)
 
 
 def test_what_the_phone_never_said_has_no_panel(tmp_path: Path) -> None:
     columns = {name: column for name, column in kept().sustained.columns.items() if name in Bin._fields[:4]}  # type: ignore[union-attr]
     mute = kept().model_copy(update={"sustained": Sustained(asked_s=600, lasted_s=600, columns=columns)})
-    draw([mute], tmp_path / "mute.html")
-    text = (tmp_path / "mute.html").read_text(encoding="utf-8")
-    assert "MHz" not in text
-    assert "°C" not in text
-    assert "this device does not show it" in text
+    pages, axes = {}, {}
+    for name, record in {"mute": mute, "all": kept()}.items():
+        plot_sustained([record], tmp_path / f"{name}.html")
+        pages[name] = (tmp_path / f"{name}.html").read_text(encoding="utf-8")
+        (figure,) = figures_of(pages[name])
+        axes[name] = [axis["title"]["text"] for key, axis in figure["layout"].items() if key.startswith("yaxis")]
+    assert axes["mute"] == ["inference, ms"]
+    assert sorted(axes["all"]) == ["battery, %", "clock, MHz", "inference, ms", "power level", "°C"]
+    assert "this device does not show it" in pages["mute"]
 
 
 def test_what_cannot_be_drawn_is_refused_with_what_to_do(tmp_path: Path) -> None:
     nothing = a_record(sustained=Sustained(asked_s=600))
     for records, name, hint in (
         ([nothing], "x.html", "says why"),
-        ([kept(30)], "x.pdf", ".html or .png"),
-        ([kept(30), kept(30)], "x.png", "name its case"),
-        ([kept(30)] * 21, "x.html", "name some of the cases"),
+        ([kept(30)], "x.png", "name it x.html"),
+        ([kept(30)] * (MOST_RUNS + 1), "x.html", "name some of the cases"),
     ):
         with pytest.raises(UsageError, match=hint):
-            draw(records, tmp_path / name)
+            plot_sustained(records, tmp_path / name)
     assert list(tmp_path.iterdir()) == []

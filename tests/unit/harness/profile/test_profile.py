@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from page_figures import figures_of, trace_of
 
 from device_runner.device import Launch
 from device_runner.runtimes.probe import BadAnswer, launches_of, peaks_of
@@ -13,10 +14,11 @@ from harness.compiler.work import Work
 from harness.failures import UsageError
 from harness.profile.against import groups_of, in_words
 from harness.profile.label import kind_of, label_of
-from harness.profile.peaks import FOLDER, keep_peaks, keep_told_peaks
-from harness.profile.profile import Operator, Peaks, Profile, operators_of, trace_of
+from harness.profile.peaks import FOLDER, keep_peaks, keep_told_peaks, points_of, roof_gflop_s
+from harness.profile.profile import Operator, Peaks, Profile, operators_of
+from harness.profile.profile import trace_of as launch_trace_of
 from harness.profile.report import pages
-from harness.report.roofline import draw, points_of, roof_gflop_s
+from harness.report.plots import plot_roofline
 
 ON_BUFFERS = "fused_conv2d9_subtract4_divide4_multiply4_add11"
 IN_IMAGES = "fused_conv2d_NCHWc_OIHWo8_opencl_subtract4_divide4_multiply4_add7_relu41"
@@ -106,7 +108,7 @@ def test_what_is_no_profile_is_refused_in_one_line(tmp_path: Path, content: byte
 
 
 def test_a_trace_has_every_launch_in_microseconds() -> None:
-    events = json.loads(trace_of([[launch("a", 1_000, 0.5), launch("b", 901_000, 0.25)]]))["traceEvents"]
+    events = json.loads(launch_trace_of([[launch("a", 1_000, 0.5), launch("b", 901_000, 0.25)]]))["traceEvents"]
     assert [(event["name"], event["ts"], event["dur"]) for event in events] == [("a", 0.0, 500.0), ("b", 900.0, 250.0)]
 
 
@@ -120,10 +122,23 @@ def test_a_point_lies_where_the_operator_needs_it_to(tmp_path: Path) -> None:
     images, buffers = a_profile("images", BLOCKED, 2.0, 10_496), a_profile("buffers", PLAIN, 0.5, 6_422_528)
     (point,) = points_of(images)
     assert point == ("conv2d 512x512x3x3 to 512x7x7", 231_336_448 / 9_646_080, 231_336_448 / 2e6, 1.0)
-    draw([images, buffers], tmp_path / "roof.png")
-    assert (tmp_path / "roof.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(UsageError, match="is no image"):
-        draw([images], tmp_path / "roof.svg")
+    page = tmp_path / "roof.html"
+    plot_roofline([images, buffers], page)
+    (figure,) = figures_of(page.read_text(encoding="utf-8"))
+    drawn = trace_of(figure, "images")
+    assert (drawn["x"], drawn["y"], drawn["text"]) == ([23.982], [115.67], ["conv2d 512x512x3x3 to 512x7x7"])
+    assert trace_of(figure, "buffers")["marker"]["symbol"] != drawn["marker"]["symbol"]
+    assert trace_of(figure, "at best: 4,090 GB/s, 61,900 GFLOP/s")["y"][-1] == 61_900
+    assert "src=" not in page.read_text(encoding="utf-8")
+
+
+def test_a_roofline_that_cannot_be_drawn_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    images = a_profile("images", BLOCKED, 2.0, 10_496)
+    with pytest.raises(UsageError, match=r"roof.png is no page.*name it roof.html"):
+        plot_roofline([images], tmp_path / "roof.png")
+    with pytest.raises(UsageError, match="nothing to draw"):
+        plot_roofline([images.model_copy(update={"operators": ()})], tmp_path / "roof.html")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_operators_without_a_known_count_have_no_rate() -> None:

@@ -13,11 +13,13 @@ from typing import Any
 
 import pytest
 from history_results import Folder, both
+from page_figures import figures_of
 
 from harness.history.events import CaseState, change, events
 from harness.history.results import load
 from harness.judge.verdict import Verdict
-from harness.report.charts import FILTER, PLOTLY, SCRIPT
+from harness.report.figures import MARKS
+from harness.report.page import FILTER, PLOTLY, SCRIPT
 from harness.report.points import POINTS
 from harness.report.site import PAGES, write_site
 from harness.report.summary import lines
@@ -80,30 +82,55 @@ def test_pages_load_nothing_from_elsewhere_and_only_the_charts_and_the_filter_ru
     for name in PAGES:
         text = (site / name).read_text(encoding="utf-8")
         assert not re.search(r"@import|url\(|https?://(?!www\.w3\.org)", text), name
-        scripts = {"charts.html": [PLOTLY, SCRIPT], "index.html": [FILTER]}.get(name, [])
+        figures = [PLOTLY, SCRIPT]
+        scripts = {"charts.html": figures, "index.html": [FILTER, *figures]}.get(name, [])
         assert [link for link in Links(site / name).links if link.endswith(".js")] == scripts
-        assert text.count("<script") == len(scripts) + (name == "charts.html")  # and the points
+        assert len(re.findall('<script(?! type="application/json")', text)) == len(scripts)
+        assert "<strong>adreno-bench</strong>" in text
+        assert "<svg" not in text
     packed = re.search(r'atob\("([^"]+)"\)', (site / PLOTLY).read_text(encoding="utf-8"))
     assert packed
     assert b"MIT license" in gzip.decompress(base64.b64decode(packed[1]))[:500]
 
 
-def chart_data(site: Path) -> dict[str, Any]:
+Rows = dict[str, dict[str, Any]]
+
+
+def rows_of(figure: dict[str, Any]) -> Rows:
+    """Of each series by its name: its latencies with the lengths of their bars, and what its marks say, by place."""
+    rows: Rows = {}
+    for row, name in enumerate(figure["layout"]["annotations"]):
+        line, *_ = (trace for trace in figure["data"] if trace.get("legendgroup") == str(row))
+        marks = [trace for trace in figure["data"] if trace["y"][:1] == [row + 0.72]]
+        said = {
+            place: f"{mark['hovertemplate']} {mark.get('text', [''] * len(mark['x']))[number]}"
+            for mark in marks
+            for number, place in enumerate(mark["x"])
+        }
+        rows[name["text"]] = {"x": line["x"], "ms": line["y"], "bars": line["error_y"], "marks": said}
+    return rows
+
+
+def charts_of(site: Path) -> list[Rows]:
+    return [rows_of(figure) for figure in figures_of((site / "charts.html").read_text(encoding="utf-8"))]
+
+
+def commits_of(site: Path) -> list[list[str]]:
     text = (site / "charts.html").read_text(encoding="utf-8")
-    (told,) = re.findall(r'<script type="application/json" id="points">(.*?)</script>', text)
-    data: dict[str, Any] = json.loads(told)
-    return data
+    (told,) = re.findall(r'<script type="application/json" id="commits">(.*?)</script>', text)
+    (commits,) = json.loads(told).values()
+    return [list(one) for one in commits]
 
 
-def test_a_chart_has_no_latency_where_the_answer_is_wrong_but_a_state(site: Path) -> None:
-    data = chart_data(site)
-    (commits,) = data["commits"].values()
-    assert commits[0] == ["00000000", "1970-01-02", "0.25.0"]
-    shipped, best = data["charts"][1]["series"]
-    assert (shipped["name"], shipped["ms"]) == ("texture float32 untuned, as-shipped", [10.0, None, None])
-    assert (shipped["states"], shipped["told"]["1"]) == ("rww", "what went wrong with tiny")
-    assert (best["name"], best["ms"]) == ("texture float32 untuned, with workarounds", [10.0] * 3)
-    assert (best["x"], best["low"], best["high"]) == ([0, 1, 2], [9.9] * 3, [10.1] * 3)
+def test_a_chart_has_no_latency_where_the_answer_is_wrong_but_a_mark(site: Path) -> None:
+    assert commits_of(site)[0] == ["0.25.0<br>00000000", "1970-01-02"]
+    rows = charts_of(site)[1]
+    shipped, best = rows["texture float32 untuned, as-shipped"], rows["texture float32 untuned, with workarounds"]
+    assert shipped["ms"] == [10.0, None, None]
+    assert ["✓ right" in shipped["marks"][0], "✗ wrong" in shipped["marks"][1]] == [True, True]
+    assert "what went wrong with tiny" in shipped["marks"][1]
+    assert (best["x"], best["ms"]) == ([0, 1, 2], [10.0] * 3)
+    assert (best["bars"]["arrayminus"], best["bars"]["array"]) == ([0.1] * 3, [0.1] * 3)
 
 
 def test_a_series_with_schedules_stands_beside_the_untuned_one_and_names_a_release_that_takes_none(
@@ -116,21 +143,17 @@ def test_a_series_with_schedules_stands_beside_the_untuned_one_and_names_a_relea
     site.mkdir()
     (site / "graphs.html").touch()
     write_site(load(folder.path), site, "graphs.html")
-    (chart,) = chart_data(site)["charts"]
-    found = {series["name"]: series for series in chart["series"]}
-    assert found["texture float32 untuned, with workarounds"]["ms"] == [10.0] * 3
-    beside = found["texture float32 scheduled, with workarounds"]
+    (rows,) = charts_of(site)
+    assert rows["texture float32 untuned, with workarounds"]["ms"] == [10.0] * 3
+    beside = rows["texture float32 scheduled, with workarounds"]
     assert beside["ms"] == [2.0, None, 2.0]
-    assert list(beside["told"]) == ["1"]
-    (commits,) = chart_data(site)["commits"].values()
-    assert commits[1][2] == "0.26.0"
+    assert "not measured" in beside["marks"][1]
+    assert commits_of(site)[1][0].startswith("0.26.0")
 
 
-def test_the_charts_have_a_shape_for_every_state(site: Path) -> None:
-    shapes = (site / SCRIPT).read_text(encoding="utf-8").partition("const SHAPES = {")[2].partition("};")[0]
-    drawn = re.findall(r'^ *"?([a-z?])"?: \[', shapes, re.MULTILINE)
-    assert sorted(drawn) == sorted(chart_data(site)["states"])
-    assert len(set(drawn)) == len(CaseState)
+def test_the_charts_have_a_mark_for_every_state() -> None:
+    assert set(MARKS) == set(CaseState)
+    assert len({symbol for symbol, _ in MARKS.values()}) == len(CaseState)
 
 
 def test_every_point_is_in_the_file_beside_the_charts(site: Path, results: Path) -> None:

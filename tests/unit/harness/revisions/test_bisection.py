@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runner.failures import RigFailure
+from device_runner.store import key_of
 from harness.failures import UsageError
 from harness.judge.stats.engine import Plan
 from harness.judge.stats.pair import Rules
@@ -30,7 +31,6 @@ from harness.revisions.sources import Revision, Source
 from harness.revisions.toolchain import Build, RunOptions
 from harness.run.outcome import Outcome
 from harness.run.record import Record
-from harness.store import key_of
 
 CASE = "tiny-opencl-float32-untuned"
 

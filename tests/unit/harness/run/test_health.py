@@ -17,9 +17,8 @@ from device_runner.recovery import RecoveryStep
 from harness.cli import app
 from harness.probes.sustained import Sustained
 from harness.run.health import PhoneWeek, health
-from harness.run.index_database import monday_of, week_of
 from harness.run.outcome import Outcome
-from harness.run.record import Record
+from harness.run.record import Record, monday_of, week_of
 
 STEP = RecoveryStep("retry", "gone", 1.0, 1.0, True)
 MONDAY, SUNDAY, NEXT_MONDAY = "2026-11-16T00:00:00+00:00", "2026-11-22T23:59:59+00:00", "2026-11-23T00:00:00+00:00"

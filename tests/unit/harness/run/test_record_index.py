@@ -26,7 +26,7 @@ from harness.judge.sides import latest_build
 from harness.probes.sustained import Sustained
 from harness.run import index_database
 from harness.run.outcome import Outcome
-from harness.run.record import Record, RecordFile, Releases, parse, resume_key
+from harness.run.record import Record, RecordFile, Releases, ResumeKey, parse
 from harness.run.record_index import RecordIndex
 
 OLD = Releases(tvm="0.25.0", ffi="0.1.12")
@@ -88,6 +88,10 @@ def asked(file: Path) -> Answers:
             list(index.newest_builds(anything, "b")),
             {str(key): (index.of_key(key), index.settled(key)) for key in map(resume_key, every)},
         )
+
+
+def resume_key(record: Record) -> ResumeKey:
+    return ResumeKey(record.case, record.identity_key, record.artifact, record.as_shipped, record.quick)
 
 
 def read(file: Path) -> Answers:
@@ -258,7 +262,7 @@ def test_an_index_that_is_damaged_foreign_or_of_another_form_is_made_anew(tmp_pa
     [
         "UPDATE line SET at = at + 1",
         "UPDATE line SET artifact = 'x'",
-        "UPDATE line SET own = 1 - own, quick = 1 - quick",
+        "UPDATE line SET is_own = 1 - is_own, quick = 1 - quick",
     ],
 )
 def test_an_index_that_lies_is_found_out_by_the_lines_and_goes(tmp_path: Path, lie: str) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from device_runner.device import Identity, Toggles
 from device_runner.failures import RigFailure
+from device_runner.store import sha256_of
 from harness.build.artifact import Artifact
 from harness.cases.case import Case, Precision, Tuning
 from harness.cases.plan import Plan
@@ -23,7 +24,6 @@ from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record
 from harness.run.tuning import BLOB, CACHE_VARIABLE, RECORD_MAGIC, TuningStore, tuning_symbols
-from harness.store import sha256_of
 
 
 @pytest.fixture
@@ -145,6 +145,16 @@ def test_another_artifact_or_driver_tunes_again(built: Things, tmp_path: Path) -
     assert isinstance(artifact, Artifact)
     run(clml_device({"a", "b"}), {**built, "c-tiny": replace(artifact, key="rebuilt")}, "clml", tmp_path)
     assert len(list(tmp_path.glob(f"tunings/*/{BLOB}"))) == 3
+
+
+def test_more_than_a_device_is_sent_is_not_taken_from_it(
+    built: Things, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.run.tuning.LARGEST_BLOB_BYTES", 4)
+    record = run(FakeDevice(counts=programs(17, 0)), built, "opencl", tmp_path)
+    assert record.outcome is Outcome.INFRA_ERROR
+    assert "bytes, and at most 4 are taken from a device" in record.message
+    assert not list(tmp_path.glob(f"tunings/*/{BLOB}"))
 
 
 def test_a_doctored_cache_is_refused(built: Things, tmp_path: Path) -> None:

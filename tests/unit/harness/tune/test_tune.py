@@ -15,7 +15,7 @@ from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, RigFa
 from harness.failures import CompileFailure, CompilerCrash
 from harness.tune.log import FILE, TrialLog
 from harness.tune.search import Search, Trial, commonest
-from harness.tune.tuner import Spent
+from harness.tune.search_worker import Spent
 
 
 def test_a_wrong_candidate_is_not_timed_and_not_kept_however_fast_it_is(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_a_line_torn_by_a_kill_is_tried_again_and_spoils_no_other(tmp_path: Path
 def test_times_of_a_device_that_heat_slowed_down_are_taken_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.tune.tuner.STEADY_S", 0.0)
+    monkeypatch.setattr("harness.tune.search_worker.STEADY_S", 0.0)
     known = candidates(DEAR, Behaviour(9.0), *[Behaviour(3.0)] * 9)
     bench = Bench(tmp_path, known, steadiness=Steadiness(throttled=True, why="it is hot"))
     bench.search(9)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from fake_device import FakeDevice, FakeSession
@@ -19,14 +18,11 @@ from fake_tuning import DEAR, Behaviour, Bench, Device, candidates
 
 from device_runner.device import Identity, Toggles
 from device_runner.failures import DeviceLost, Failure, RigFailure
+from device_runner.workers import Access, Gone, Processes, WorkerPool, serve
 from harness.failures import UsageError
-from harness.fleet.messages import Gone, Orders
-from harness.fleet.worker import serve
-from harness.fleet.worker_pool import WorkerPool
-from harness.tune import several
-from harness.tune.devices import kind_key, require_alike
-from harness.tune.several import SeveralDevices
-from harness.tune.worker import obey
+from harness.tune import devices
+from harness.tune.devices import DeviceGroup, kind_key, require_alike
+from harness.tune.search_worker import obey
 
 WAIT_S = 20
 PHONE = Identity("phone", "A1", soc="SM8650", gpu="Adreno 750", driver="OpenCL 3.0 V@0800", work_group_items=1024)
@@ -60,40 +56,36 @@ class Shared(Device):
             raise DeviceLost(f"{self.name} was unplugged")
 
 
-class Workers:
-    """What a pool of worker processes is, with threads."""
+class Threads:
+    """`Processes`, with threads."""
 
     def __init__(self, devices: Sequence[Shared], folder: Path) -> None:
         self._devices = {device.name: device for device in devices}
         self._folder = folder
         self._pipes: dict[str, Connection] = {}
         self._threads: dict[str, threading.Thread] = {}
-        for name in self._devices:
-            self._start(name)
 
-    def _start(self, name: str) -> None:
-        self._pipes[name], theirs = Pipe()
-        self._threads[name] = threading.Thread(target=self._live, args=(theirs, self._devices[name]))
-        self._threads[name].start()
-
-    def _live(self, theirs: Connection, device: Shared) -> None:
-        orders = Orders(self._folder, "the run")
-        with theirs as pipe:
-            serve(pipe, device.name, orders, lambda *_: contextlib.nullcontext((device, print)), obey)
-
-    def revive(self, name: str) -> bool:
-        if self._threads[name].is_alive():
-            return False
+    def start(self, name: str) -> bool:
         device = self._devices[name]
-        device.unplugged, device.identity = False, device.returns_as or device.identity
-        self._start(name)
+        if name in self._threads:
+            if self._threads[name].is_alive():
+                return False
+            device.unplugged, device.identity = False, device.returns_as or device.identity
+        self._pipes[name], theirs = Pipe()
+        self._threads[name] = threading.Thread(target=self._live, args=(theirs, device))
+        self._threads[name].start()
         return True
 
-    def order(self, name: str, order: Any) -> None:
+    def _live(self, theirs: Connection, device: Shared) -> None:
+        work = partial(obey, self._folder, False)
+        with theirs as pipe:
+            serve(pipe, device.name, Access(self._folder), work, lambda *_: contextlib.nullcontext((device, print)))
+
+    def send(self, name: str, order: Any) -> None:
         with contextlib.suppress(OSError):
             self._pipes[name].send(order)
 
-    def hear(self, timeout_s: float) -> Iterator[tuple[str, Any]]:
+    def receive(self, timeout_s: float) -> Iterator[tuple[str, Any]]:
         ready = wait(self._pipes.values(), min(timeout_s, 0.05))
         for name, pipe in list(self._pipes.items()):
             if pipe in ready:
@@ -102,15 +94,15 @@ class Workers:
                 except EOFError:
                     yield name, Gone(RigFailure(f"the process that works on {name} died"))
 
-    def dismiss(self, name: str) -> None:
+    def drop(self, name: str) -> None:
         if pipe := self._pipes.pop(name, None):
             pipe.close()
         if not self._devices[name].unplugged:
             self._devices[name].again.set()
 
-    def end(self) -> None:
+    def end(self, *, at_once: bool) -> None:
         for name in list(self._pipes):
-            self.dismiss(name)
+            self.drop(name)
         for thread in self._threads.values():
             thread.join(WAIT_S)
             assert not thread.is_alive()
@@ -125,12 +117,9 @@ def shared(folder: Path, behaviours: dict[str, Behaviour], *lost: str, back: Ide
     ]
     if back:
         both[1].back, both[0].returns_as = both[0], back
-    workers = Workers(both, folder)
-    try:
-        bench.devices = SeveralDevices(workers, ["one", "two"], bench.said.append)  # type: ignore[arg-type]
+    with WorkerPool(["one", "two"], cast(Processes, Threads(both, folder)), bench.said.append) as pool:
+        bench.devices = DeviceGroup(pool, bench.said.append)
         yield bench
-    finally:
-        workers.end()
 
 
 def test_two_devices_share_the_candidates_each_is_tried_once_and_says_where(tmp_path: Path) -> None:
@@ -164,7 +153,7 @@ def test_a_device_lost_in_the_middle_costs_its_trial_and_the_other_goes_on(tmp_p
 
 
 def test_a_device_that_comes_back_searches_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(several, "BACK_AFTER_S", 0.0)
+    monkeypatch.setattr(devices, "BACK_AFTER_S", 0.0)
     known = candidates(DEAR, Behaviour(9.0), *[Behaviour(3.0)] * 4)
     with shared(tmp_path, known, "one", back=FakeDevice().identity) as bench:
         standing = bench.search(4).standings[DEAR.task]
@@ -175,7 +164,7 @@ def test_a_device_that_comes_back_searches_on(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_device_that_comes_back_as_another_one_stays_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(several, "BACK_AFTER_S", 0.0)
+    monkeypatch.setattr(devices, "BACK_AFTER_S", 0.0)
     known = candidates(DEAR, Behaviour(9.0), *[Behaviour(3.0)] * 4)
     with shared(tmp_path, known, "one", back=replace(FakeDevice().identity, driver="updated")) as bench:
         search = bench.search(4)
@@ -211,25 +200,6 @@ def _refuses(run: Any, say: Any) -> str:
     raise UsageError("it is wrong untuned")
 
 
-def test_a_worker_that_says_nothing_any_more_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ended: list[str] = []
-    monkeypatch.setattr(Workers, "kill", lambda workers, name: ended.append(name), raising=False)
-    monkeypatch.setattr(Workers, "order", lambda workers, name, order: None)
-    known = candidates(DEAR, Behaviour(9.0), Behaviour(3.0))
-    with shared(tmp_path, known) as bench:
-        monkeypatch.setattr(Workers, "hear", _all_die(ended))
-        with pytest.raises(DeviceLost, match="no device is left: killed"):
-            bench.devices.on_one(_named, 0.0)
-    assert ended == ["one", "two"]
-
-
-def _all_die(ended: list[str]) -> Any:
-    def hear(workers: Workers, timeout_s: float) -> list[tuple[str, Any]]:
-        return [(name, Gone(RigFailure("killed"))) for name in ended if name in workers._pipes]
-
-    return hear
-
-
 @pytest.mark.parametrize(
     ("what", "value", "why"),
     [
@@ -243,27 +213,6 @@ def test_devices_that_differ_are_refused_by_name(what: str, value: Any, why: str
     other = replace(PHONE, serial="B2", **{what: value})
     with pytest.raises(Failure, match=f"^B2 cannot share trials with A1: {why}"):
         require_alike({"A1": PHONE, "B2": other})
-
-
-def test_a_worker_is_started_again_only_when_the_one_before_has_ended(tmp_path: Path) -> None:
-    with WorkerPool(["one"], Orders(tmp_path, "the run"), says_its_process) as pool:
-        ((_, first),) = heard(pool)
-        assert not pool.revive("one")
-        pool.dismiss("one")
-        while not pool.revive("one"):
-            time.sleep(0.01)
-        ((_, second),) = heard(pool)
-        assert first != second
-
-
-def says_its_process(pipe: Connection, name: str, orders: Orders) -> None:
-    pipe.send(os.getpid())
-    with contextlib.suppress(EOFError):
-        pipe.recv()
-
-
-def heard(pool: WorkerPool) -> list[tuple[str, Any]]:
-    return list(pool.hear(WAIT_S))
 
 
 def test_handsets_of_a_kind_share_trials_and_one_log() -> None:

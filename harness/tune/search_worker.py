@@ -1,34 +1,43 @@
-"""The device's side of a search: what is done on one device, which this process holds."""
+"""The device's side of a search: what is done on one device, which this process holds.
+
+That is the process of the search itself if there is one device, else one of a pool (`device_runner.workers`).
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from device_runner.device import Device, ThermalLimits
 from device_runner.failures import DeviceLost, Failure, LinkFailure, PathFailure
+from device_runner.workers import Answer, Channel, Say
 from harness.failures import CompileFailure, UsageError
 from harness.probes.facts import Facts
 from harness.probes.kernels import Launches, LaunchProbe
 from harness.profile.profile import Operator, operators_of
+from harness.run.context import Run
 from harness.run.correctness import Truth
 from harness.run.loop import measure
+from harness.run.tuning import TuningStore
 from harness.tune.candidate_runner import CandidateRunner
 from harness.tune.dispatcher import Ready, Supply
 from harness.tune.search import THROTTLED, Task, Trial
 
 if TYPE_CHECKING:
-    from device_runner.device import ThermalLimits
     from harness.build.artifact import Artifact
     from harness.cases.plan import Plan
-    from harness.run.context import Run
 
 MOST_HOT = 3
 """So many times in a row heat may slow the device down before the end; each time what was timed is taken back."""
 STEADY_S = 20.0
 """So long candidates run one after the other within one look at the device's heat."""
-Say = Callable[[str], object]
+T = TypeVar("T")
+Act = Callable[[Run, Say], T]
+"""Something that is done on one device. It crosses to another process, so it is a function of a module, or a partial of
+one."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +63,7 @@ class Spent:
         )
 
 
-class Tuner:
+class SearchWorker:
     """Tries what it is supplied with on one device."""
 
     def __init__(self, run: Run, thermal_limits: ThermalLimits, supply: Supply, say: Say) -> None:
@@ -168,3 +177,75 @@ def tasks_of(told: Sequence[dict[str, object]], operators: Sequence[Operator]) -
         if one["tunable"] and (cost := costs.get(str(one["name"]), 0.0)) > 0
     ]
     return sorted(found, key=lambda task: -task.cost_ms)
+
+
+@dataclass(frozen=True)
+class Searching:
+    """To a worker: try candidates until there are no more."""
+
+    limits: ThermalLimits
+
+
+@dataclass(frozen=True)
+class Want(Answer):
+    """From a worker: it is ready for a candidate. A `Ready` is its order, or None if there are no more."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """From a worker: what a candidate came to."""
+
+    trial: Trial
+
+
+@dataclass(frozen=True)
+class Done(Answer):
+    """From a worker: what its order came to."""
+
+    result: Any
+
+
+@dataclass(frozen=True)
+class Failed(Answer):
+    """From a worker: why its order came to nothing."""
+
+    failure: Failure
+
+
+def obey(cache: Path, as_shipped: bool, device: Device, channel: Channel) -> None:
+    """Do what is ordered, a search or an `Act`, until there are no more orders, which raises EOFError."""
+    run = Run(device, TuningStore(cache), as_shipped)
+    while True:
+        order: Searching | Act[Any] = channel.receive()
+        try:
+            if isinstance(order, Searching):
+                channel.send(Done(SearchWorker(run, order.limits, Wire(channel), channel.say).search()))
+            else:
+                channel.send(Done(order(run, channel.say)))
+        except Failure as failure:
+            channel.send(Failed(failure))
+
+
+class Wire:
+    """The supply of a worker: the search is at the other end of its channel."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._waited_s = 0.0
+
+    @property
+    def waited_s(self) -> float:
+        """As `Supply` says."""
+        return self._waited_s
+
+    def next(self) -> Ready | None:
+        """As `Supply` says."""
+        began = time.monotonic()
+        self._channel.send(Want())
+        ready: Ready | None = self._channel.receive()
+        self._waited_s += time.monotonic() - began
+        return ready
+
+    def keep(self, trial: Trial) -> None:
+        """As `Supply` says."""
+        self._channel.send(Tried(trial))

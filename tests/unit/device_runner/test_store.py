@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runner.failures import RigFailure
-from harness.store import Store, cache_root, key_of
+from device_runner.store import Store, cache_root, key_of
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -47,15 +47,16 @@ def test_a_making_that_fails_leaves_nothing(tmp_path: Path) -> None:
     assert [entry for entry in store.folder.iterdir() if entry.name != ".locks"] == []
 
 
-def test_two_makers_of_one_key_take_turns(tmp_path: Path) -> None:
+def test_of_several_who_want_an_entry_at_once_one_makes_it(tmp_path: Path) -> None:
     store, made = Store(tmp_path, "artifacts"), []
 
+    def fill(scratch: Path) -> None:
+        time.sleep(0.05)
+        made.append(1)
+        (scratch / "x").write_text("")
+
     def make() -> None:
-        with store.making("k", 10) as scratch:
-            if store.find("k") is None:
-                time.sleep(0.05)
-                made.append(1)
-                (scratch / "x").write_text("")
+        assert (store.obtain("k", fill, 10) / "x").exists()
 
     threads = [threading.Thread(target=make) for _ in range(4)]
     for thread in threads:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from harness.history.events import state_of
 from harness.history.results import Point
-from harness.report.thinning import BUCKETS, NEWEST, drawn
+from harness.report.points import BUCKETS, NEWEST, thin
 from harness.run.outcome import Outcome
 
 OUTCOMES = (Outcome.OK, Outcome.WRONG_RESULT, Outcome.COMPILE_ERROR, Outcome.UNSUPPORTED, Outcome.DEVICE_LOST, None)
@@ -29,7 +29,7 @@ def series(stretches: list[tuple[Outcome | None, int, float]]) -> list[Point]:
 @given(STRETCHES)
 def test_no_change_of_state_is_hidden(stretches: list[tuple[Outcome | None, int, float]]) -> None:
     points = series(stretches)
-    places = drawn(points)
+    places = thin(points)
     assert places == sorted(set(places))
     states = [state_of(point) for point in points]
     changes = {place for place, (a, b) in enumerate(pairwise(states)) if a != b}
@@ -37,11 +37,11 @@ def test_no_change_of_state_is_hidden(stretches: list[tuple[Outcome | None, int,
 
 
 @given(STRETCHES)
-def test_the_ends_the_extremes_and_the_newest_points_are_drawn(
+def test_the_ends_the_extremes_and_the_newest_points_are_thin(
     stretches: list[tuple[Outcome | None, int, float]],
 ) -> None:
     points = series(stretches)
-    places = set(drawn(points))
+    places = set(thin(points))
     assert set(range(max(0, len(points) - NEWEST), len(points))) <= places
     assert not points or 0 in places
     known = [point.wall_ms for point in points if point.wall_ms is not None]
@@ -50,28 +50,28 @@ def test_the_ends_the_extremes_and_the_newest_points_are_drawn(
 
 
 @given(STRETCHES)
-def test_what_is_left_out_lies_between_neighbours_that_are_drawn(
+def test_what_is_left_out_lies_between_neighbours_that_are_thin(
     stretches: list[tuple[Outcome | None, int, float]],
 ) -> None:
     points = series(stretches)
-    places = drawn(points)
+    places = thin(points)
     longest = 2 * (len(points) // BUCKETS + 1)
     assert all(after - before <= longest for before, after in pairwise(places))
     assert len(places) <= 2 * (BUCKETS + len(stretches)) + NEWEST + 1 or len(places) == len(points)
 
 
-def test_one_wrong_answer_among_thousands_is_drawn() -> None:
+def test_one_wrong_answer_among_thousands_is_thin() -> None:
     points = series([(Outcome.OK, 1234, 5.0), (Outcome.WRONG_RESULT, 1, 0.0), (Outcome.OK, 3000, 5.0)])
-    places = drawn(points)
+    places = thin(points)
     assert {1233, 1234, 1235} <= set(places)
     assert len(places) < len(points) / 10
 
 
-def test_both_commits_of_an_event_are_drawn() -> None:
+def test_both_commits_of_an_event_are_thin() -> None:
     points = series([(Outcome.OK, 5000, 5.0)])
-    left_out = next(place for place in range(5000) if place not in drawn(points))
-    assert left_out in drawn(points, named={str(left_out)})
+    left_out = next(place for place in range(5000) if place not in thin(points))
+    assert left_out in thin(points, named={str(left_out)})
 
 
-def test_few_points_are_all_drawn() -> None:
-    assert drawn(series([(Outcome.OK, 240, 5.0)])) == list(range(240))
+def test_few_points_are_all_thin() -> None:
+    assert thin(series([(Outcome.OK, 240, 5.0)])) == list(range(240))

@@ -1,8 +1,9 @@
-"""The artifact store: what was compiled, kept under the hash of all that went in.
+"""The store: what was made once, kept under the hash of all that went in.
 
-    <store>/artifacts/<key>/lib.so, manifest.json     one compiled case
-    <store>/artifacts/<key>/failure.json              or what the compiler said, which it would say again
-    <store>/oracles/<key>/inputs.npz, outputs.npz     the inputs of a model and the right answers to them
+    <cache>/artifacts/<key>/lib.so, manifest.json     one compiled case
+    <cache>/artifacts/<key>/failure.json              or what the compiler said, which it would say again
+    <cache>/oracles/<key>/inputs.npz, outputs.npz     the inputs of a model and the right answers to them
+    <cache>/opencl_runtime/<key>/, probe/<key>/, ...  libraries for devices (`device_runner.runtimes`)
 
 An entry is made in a temporary folder and renamed into place, so it is whole or not there; a lock per key makes two
 runs at once build a thing once.
@@ -17,7 +18,7 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,17 @@ def key_of(facts: Mapping[str, Any]) -> str:
     """Hash of JSON-able facts, the same on every machine."""
     text = json.dumps(facts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def digest_of(words: Iterable[str], folders: Iterable[Path]) -> str:
+    """Hash of these words, and of the names and contents of all files in these folders."""
+    files = [
+        (file.relative_to(folder).as_posix(), sha256_of(file))
+        for folder in dict.fromkeys(folders)
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    ]
+    return key_of({"words": list(words), "files": files})
 
 
 def sha256_of(file: Path) -> str:
@@ -78,6 +90,18 @@ class Store:
         with contextlib.suppress(OSError):  # a read-only store is still a store
             os.utime(folder)
         return folder
+
+    def obtain(self, key: str, make: Callable[[Path], object], timeout_s: float) -> Path:
+        """The folder of a key, which `make` fills if it is not there; of several who ask at once, one makes it.
+
+        Raises what `making` raises and what `make` raises.
+        """
+        if found := self.find(key):
+            return found
+        with self.making(key, timeout_s) as scratch:
+            if self.find(key) is None:  # another run may have made it while this one waited
+                make(scratch)
+        return self.folder / key
 
     @contextlib.contextmanager
     def making(self, key: str, timeout_s: float) -> Iterator[Path]:

@@ -1,0 +1,316 @@
+"""One process for each device: it holds the device and does what it is ordered over a pipe.
+
+A process for each, because TVM holds Python's interpreter lock in its calls, and because whatever takes such a process
+down is then the loss of one device and no more. `harness.fleet` runs cases in this way, `harness.tune` candidates; what
+they order and answer is theirs. Devices may belong to this host or, through a tracker, to others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from device_runner.device import Device, Identity
+from device_runner.failures import Failure, RigFailure
+from device_runner.interrupt import end_at
+from device_runner.lifetime import die_with_parent
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+END_S = 30.0
+"""So long may a worker take to end its device's server and to put back what it set there."""
+KILL_S = 5.0
+SILENCE_S = 900.0
+"""More than opening a device or bringing it back may take. A worker that says nothing for so long beyond the deadlines
+of its order hangs in a way that none of them caught."""
+
+Show = Callable[[str, str], None]
+"""Lets whoever watches the device see a case and its step."""
+Say = Callable[[str], object]
+"""Takes a line for a person."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """How workers get their devices."""
+
+    cache: Path
+    tracker: tuple[str, int] | None = None
+    """Where devices of other hosts are asked for; None for those of this host."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """From a worker: a line for a person."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Answer:
+    """From a worker, after which it waits for an order. The base of all such messages."""
+
+
+@dataclass(frozen=True)
+class Opened(Answer):
+    """From a worker: it holds its device, which is called `name` in records."""
+
+    identity: Identity
+    name: str
+
+
+@dataclass(frozen=True)
+class Gone:
+    """From a worker, its last word: it has no device. Also what the death of its process is told as."""
+
+    failure: Failure
+
+
+class Channel:
+    """A worker's end of the pipe."""
+
+    def __init__(self, pipe: Connection, show: Show) -> None:
+        self._pipe = pipe
+        self.show = show
+
+    def send(self, message: object) -> None:
+        """Tell the host something."""
+        self._pipe.send(message)
+
+    def say(self, text: str) -> None:
+        """Have the host tell a person something."""
+        self._pipe.send(Said(text))
+
+    def receive(self) -> Any:
+        """The next order; waits for it. Raises EOFError when there will be no more."""
+        return self._pipe.recv()
+
+    def has_order(self, within_s: float) -> bool:
+        """Whether an order has come, or will within so many seconds."""
+        return self._pipe.poll(within_s)
+
+
+Work = Callable[[Device, Channel], None]
+"""What a worker does with its device until the pipe ends. It crosses to another process, so it is a function of a
+module, or a partial of one."""
+Opener = Callable[[str, Access, Say], contextlib.AbstractContextManager[tuple[Device, Show]]]
+
+
+class Processes:
+    """The processes of the workers, each at the other end of a pipe."""
+
+    def __init__(self, access: Access, work: Work) -> None:
+        self._access = access
+        self._work = work
+        self._pipes: dict[str, Connection] = {}
+        self._processes: dict[str, BaseProcess] = {}
+
+    def start(self, name: str) -> bool:
+        """Start the worker of a device. False as long as an earlier one is still at its end."""
+        if name in self._processes and self._processes[name].is_alive():
+            return False
+        context = multiprocessing.get_context("spawn")  # a fork would copy our threads' locks and TVM's state
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_live, args=(theirs, name, self._access, self._work), name=f"device {name}")
+        process.start()
+        theirs.close()
+        self._pipes[name], self._processes[name] = ours, process
+        return True
+
+    def send(self, name: str, order: object) -> None:
+        """Order something. If the worker is dead, `receive` says so."""
+        with contextlib.suppress(OSError):
+            self._pipes[name].send(order)
+
+    def receive(self, timeout_s: float) -> Iterator[tuple[str, Any]]:
+        """What the workers have said, after at most `timeout_s` without a word. The death of one is a `Gone`."""
+        ready = wait(self._pipes.values(), timeout_s)
+        for name, pipe in list(self._pipes.items()):
+            if pipe in ready:
+                yield name, self._received(name, pipe)
+
+    def kill(self, name: str) -> None:
+        """End a worker that hangs."""
+        self._processes[name].kill()
+
+    def drop(self, name: str) -> None:
+        """Have nothing more to do with a worker. It ends by itself; what it is at, it is told to leave."""
+        if pipe := self._pipes.pop(name, None):
+            pipe.close()
+            self._processes[name].terminate()
+
+    def end(self, *, at_once: bool) -> None:
+        """End all for certain; `at_once` those too that are at something."""
+        for pipe in self._pipes.values():
+            pipe.close()
+        if at_once:
+            for process in self._processes.values():
+                process.terminate()
+        end = time.monotonic() + END_S
+        for process in self._processes.values():
+            process.join(max(0.0, end - time.monotonic()))
+        for process in self._processes.values():
+            if process.exitcode is None:
+                process.kill()
+                process.join(KILL_S)
+
+    def _received(self, name: str, pipe: Connection) -> Any:
+        try:
+            return pipe.recv()
+        except (EOFError, OSError):
+            process = self._processes[name]
+            process.join(KILL_S)
+            return Gone(RigFailure(f"the process that works on {name} {_ending(process)}"))
+
+
+@dataclass
+class _Member:
+    """One worker, as its host sees it."""
+
+    identity: Identity | None = None
+    """None until it holds its device."""
+    heard: float = field(default_factory=time.monotonic)
+    patience_s: float = SILENCE_S
+    """After so many silent seconds it hangs."""
+
+
+class WorkerPool:
+    """One worker for each device. A context manager: leaving it ends every worker, however it is left."""
+
+    def __init__(self, names: Sequence[str], processes: Processes, say: Say) -> None:
+        self._names = names
+        self._processes = processes
+        self._say = say
+        self._members: dict[str, _Member] = {}
+        self._shown = dict(zip(names, names, strict=True))
+        self.lost: dict[str, Failure] = {}
+        """Workers that have no device (any more), and why."""
+
+    def __enter__(self) -> Self:
+        try:
+            for name in self._names:
+                self._start(name)
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._processes.end(at_once=kind is not None)  # else one in the middle of an order would first end that
+
+    def shown(self, name: str) -> str:
+        """What people call a worker's device; the worker's own name until it is opened."""
+        return self._shown[name]
+
+    @property
+    def opening(self) -> list[str]:
+        """Workers that do not hold their device yet."""
+        return [name for name, member in self._members.items() if member.identity is None]
+
+    @property
+    def identities(self) -> dict[str, Identity]:
+        """Of the workers that hold their device, in the order of asking."""
+        members = ((name, self._members.get(name)) for name in self._names)
+        return {name: member.identity for name, member in members if member and member.identity}
+
+    def order(self, name: str, order: object, patience_s: float = SILENCE_S) -> None:
+        """Tell a worker what to do. One that is silent for longer than `patience_s` before its answer is ended."""
+        member = self._members[name]
+        member.heard, member.patience_s = time.monotonic(), patience_s
+        self._processes.send(name, order)
+
+    def hear(self, timeout_s: float) -> list[tuple[str, Any]]:
+        """What the workers have said, after at most `timeout_s` without a word. Lines for people are passed on."""
+        heard = [(name, message) for name, message in self._processes.receive(timeout_s) if name in self._members]
+        for name, message in heard:
+            self._note(name, message)
+        now = time.monotonic()
+        for name, member in self._members.items():
+            if now - member.heard > member.patience_s:
+                self._processes.kill(name)  # its death is heard like any other
+        return heard
+
+    def _note(self, name: str, message: object) -> None:
+        member = self._members[name]
+        member.heard = time.monotonic()
+        if isinstance(message, Answer):
+            member.patience_s = float("inf")
+        if isinstance(message, Opened):
+            member.identity, self._shown[name] = message.identity, message.name
+            self.lost.pop(name, None)
+        elif isinstance(message, Gone):
+            self.give_up(name, message.failure)
+        elif isinstance(message, Said):
+            self._say(f"{self.shown(name)}: {message.text}")
+
+    def give_up(self, name: str, failure: Failure) -> None:
+        """Do without a worker."""
+        self._processes.drop(name)
+        self._members.pop(name, None)
+        if name not in self.lost:
+            self._say(f"{self.shown(name)} is out: {failure.message}")
+            self.lost[name] = failure
+
+    def reopen(self, name: str) -> None:
+        """Start a lost worker once more, unless it is being opened, or its old process is still at its end."""
+        if name not in self._members:
+            self._start(name)
+
+    def _start(self, name: str) -> None:
+        if self._processes.start(name):
+            self._members[name] = _Member()
+
+
+def _ending(process: BaseProcess) -> str:
+    code = process.exitcode
+    if code is None:
+        return "closed its pipe"
+    return f"died of signal {-code}" if code < 0 else f"ended with code {code}"
+
+
+def _live(pipe: Connection, name: str, access: Access, work: Work) -> None:
+    """The whole life of a worker. Ends when the other end of the pipe is closed or its process dies."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to us all; whoever started us ends us
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    with end_at(signal.SIGTERM):  # the device's server is ended, its settings are put back, its lease is free
+        die_with_parent(signal.SIGTERM)
+        serve(pipe, name, access, work)
+
+
+def serve(pipe: Connection, name: str, access: Access, work: Work, opener: Opener | None = None) -> None:
+    """Hold a device and work with it until the pipe ends. `opener` stands in for what opens real devices."""
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # nobody is there to work for
+        try:
+            with (opener or _open)(name, access, lambda text: pipe.send(Said(text))) as (device, show):
+                pipe.send(Opened(device.identity, device.name))
+                work(device, Channel(pipe, show))
+        except Failure as failure:
+            pipe.send(Gone(failure))
+
+
+@contextlib.contextmanager
+def _open(name: str, access: Access, say: Callable[[str], None]) -> Iterator[tuple[Device, Show]]:
+    from device_runner.fleet.known import remember
+    from device_runner.fleet.remote import open_remote
+    from device_runner.fleet.select import key_of
+    from device_runner.registry import WAIT_FOR_DEVICE_S, open_device, tell
+
+    if access.tracker:
+        with open_remote(key_of(name), access.tracker, access.cache, timeout_s=WAIT_FOR_DEVICE_S, say=say) as remote:
+            yield remote
+        return
+    with open_device(name, access.cache, say=say) as device:
+        remember(name, device.identity, access.cache)
+        yield device, lambda case, step: tell(name, access.cache, case, step)

@@ -1,0 +1,121 @@
+"""What the process that holds a device of a fleet does with it: takes cases and returns records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from device_runner.device import Device, Permission
+from device_runner.failures import Failure
+from device_runner.workers import Answer, Channel
+from harness.build.artifact import Built
+from harness.cases.plan import Plan
+from harness.run.context import Run
+from harness.run.progress import Silent
+from harness.run.record import Record
+from harness.run.runner import run_with_recovery
+from harness.run.tuning import TuningStore
+
+LOOK_EVERY_S = 2.0
+LOOK_TIMEOUT_S = 2.0
+"""A device that dies while it has nothing to do is noticed within both."""
+
+AWAY = "does not answer"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What holds for the whole run."""
+
+    cache: Path
+    run: str
+    """Its id, in all its records."""
+    as_shipped: bool = False
+    allowed: frozenset[Permission] = frozenset()
+    """What may be done to a lost device beyond connecting it anew."""
+
+
+@dataclass(frozen=True)
+class RunCase:
+    """To a worker: carry this case to its record."""
+
+    plan: Plan
+    built: Built
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """From a worker: its case has come to a step."""
+
+    step: str
+
+
+@dataclass(frozen=True)
+class CaseDone(Answer):
+    """From a worker: a case has its record. `lost` says why the device was given up meanwhile; empty if it was not."""
+
+    record: Record
+    lost: str = ""
+
+
+@dataclass(frozen=True)
+class Away:
+    """From a worker that has nothing to do: its device does not answer any more."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Back:
+    """From a worker whose device was given up: it answers again."""
+
+
+def run_cases(settings: Settings, device: Device, channel: Channel) -> None:
+    """Run what is ordered until there are no more orders, which raises EOFError."""
+    tunings = TuningStore(settings.cache)
+    run = Run(device, tunings, settings.as_shipped, allowed=settings.allowed, id=settings.run)
+    while True:
+        order = _next(run, channel)
+        record = run_with_recovery(order.plan, order.built, run, _Steps(channel))
+        quarantine = run.recovery.quarantine
+        channel.show("", AWAY if quarantine else "")
+        channel.send(CaseDone(record, quarantine.why if quarantine else ""))
+
+
+def _next(run: Run, channel: Channel) -> RunCase:
+    """The next order. As long as there is none it looks after the device, and says when it goes and comes."""
+    away = run.recovery.quarantine is not None
+    while not channel.has_order(LOOK_EVERY_S):
+        why = _missed(run)
+        if bool(why) is not away:
+            away = not away
+            channel.show("", AWAY if away else "")
+            channel.send(Away(why) if away else Back())
+    order = channel.receive()
+    if not isinstance(order, RunCase):
+        raise TypeError(f"expected an order, found {type(order).__name__}")
+    return order
+
+
+def _missed(run: Run) -> str:
+    """Why the device does not answer; empty if it does. It is only looked at: bringing it back is for the next case."""
+    try:
+        if run.recovery.quarantine:
+            run.recovery.admit(run.rungs)
+        elif run.rungs:
+            run.rungs[0].act(LOOK_TIMEOUT_S)
+    except Failure as failure:
+        return failure.message
+    return ""
+
+
+class _Steps(Silent):
+    """Tells the run, and whoever watches the device, what becomes of a case."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def step(self, case_id: str, step: str) -> None:
+        """Pass it on."""
+        self._channel.send(Stepped(step))
+        self._channel.show(case_id, step)
