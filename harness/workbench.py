@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from device_runner.device import Device, Identity, Permission
     from harness.build.pool import Builder
     from harness.cases.plan import Job, Plan
+    from harness.run.compiled_record import CompiledCase
     from harness.run.context import Run
-    from harness.run.machine_code import Built
     from harness.run.progress import Progress
 
 
@@ -128,7 +128,7 @@ class Workbench:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class PlannedRequest:
     """A request planned for a device on which nothing will be run."""
 
     identity: Identity
@@ -178,7 +178,7 @@ def open_workbench(
 
 
 @contextlib.contextmanager
-def open_to_build(request: Request, words: str, progress: Progress) -> Iterator[Drawn]:
+def open_to_build(request: Request, words: str, progress: Progress) -> Iterator[PlannedRequest]:
     """Plan the request for a device of which nothing but its image limits is wanted, or for none (`NO_DEVICE`).
 
     Raises what opening a device raises.
@@ -187,24 +187,24 @@ def open_to_build(request: Request, words: str, progress: Progress) -> Iterator[
 
     if words != NO_DEVICE:
         with open_workbench(request, request.one_device(words, progress), progress, timed=False) as bench:
-            yield Drawn(bench.device.identity, bench.plans, bench.builder)
+            yield PlannedRequest(bench.device.identity, bench.plans, bench.builder)
         return
     make_ready(request.paths, request.cache)
     identity = no_device()
     with request.builder(progress) as builder:
-        yield Drawn(identity, request.plans(identity), builder)
+        yield PlannedRequest(identity, request.plans(identity), builder)
 
 
-def build_only(request: Request, words: str, progress: Progress) -> list[Built]:
+def build_only(request: Request, words: str, progress: Progress) -> list[CompiledCase]:
     """What TVM makes of each case of the request, for a device that is only asked for its limits, or for none."""
     from device_runner.failures import Failure
     from harness.build.artifact import Artifact
-    from harness.run.machine_code import Built
+    from harness.run.compiled_record import CompiledCase
 
     with open_to_build(request, words, progress) as drawn:
         results = drawn.builder.build(plan.compile for plan in drawn.plans)
     found = [(plan, results[plan.compile.key]) for plan in drawn.plans]
-    return [Built(plan.case, made, plan.quirks) for plan, made in found if isinstance(made, (Artifact, Failure))]
+    return [CompiledCase(plan.case, made, plan.quirks) for plan, made in found if isinstance(made, (Artifact, Failure))]
 
 
 def no_device() -> Identity:

@@ -64,7 +64,7 @@ def answer(request: dict[str, Any], seed: int, given: str | dict[str, str], labe
 
 def inputs_of(given: str | Mapping[str, str], specs: Sequence[InputSpec], seed: int) -> dict[str, Array]:
     """The inputs of a file, or those that are drawn, some of them as is said."""
-    from harness.cases.distribution import Distribution
+    from harness.cases.model import Distribution
     from harness.models.given_inputs import load_inputs
     from harness.models.spec import seeded_inputs
 

@@ -14,7 +14,7 @@ from harness.run.outcome import ExitCode, Outcome, exit_code
 if TYPE_CHECKING:
     from harness.build.artifact import Answers, Artifact
     from harness.cases.plan import Plan
-    from harness.workbench import Drawn
+    from harness.workbench import PlannedRequest
 
 HEADERS = ("case", "built", "library", "quirks", "what it is made of")
 
@@ -64,7 +64,7 @@ def _table(plans: Sequence[Plan], built: Mapping[str, Artifact | Answers | Failu
     return f"{drawn}\n\nquirks are worked around: --json names those of each case, `adreno-bench quirks` explains them"
 
 
-def _plain(bench: Drawn, built: Mapping[str, Artifact | Answers | Failure]) -> dict[str, object]:
+def _plain(bench: PlannedRequest, built: Mapping[str, Artifact | Answers | Failure]) -> dict[str, object]:
     """`library` is the library's SHA-256: equal where the compiler made the same of a case, whatever it is called."""
     from harness.build.artifact import Artifact
 

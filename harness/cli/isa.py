@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from harness.cli.isa_text import Side
     from harness.isa.network import Network
     from harness.isa.toolchain import Toolchain
-    from harness.run.machine_code import Built
+    from harness.run.compiled_record import CompiledCase
 
 DEFAULT_GPU = "a740"
 NO_DEVICE = "none"
@@ -209,9 +209,9 @@ def _there(other: Mapping[str, Opposite]) -> dict[str, str]:
     return {case: one.artifact for case, one in other.items() if one.artifact and find(one.artifact)}
 
 
-def _keep(asked: _Asked, made: Sequence[Built], heads: Sequence[Network], compiler: str) -> None:
+def _keep(asked: _Asked, made: Sequence[CompiledCase], heads: Sequence[Network], compiler: str) -> None:
+    from harness.run.compiled_record import code_record
     from harness.run.context import new_id
-    from harness.run.machine_code import code_record
     from harness.run.record import RecordFile
 
     assert asked.records

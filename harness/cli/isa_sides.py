@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from harness.cli.options import CaseOptions
     from harness.cli.screen import Screen
     from harness.isa.code import MachineCode
-    from harness.run.machine_code import Built
+    from harness.run.compiled_record import CompiledCase
     from harness.run.record import Record
 
 
@@ -42,7 +42,7 @@ class Source:
     """asv's configuration of a compiler's repository."""
     screen: Screen
 
-    def made(self, release: str | None = None) -> list[Built]:
+    def made(self, release: str | None = None) -> list[CompiledCase]:
         """What TVM makes of the chosen cases, of another release if one is named; built if it is not there."""
         if release:
             return _of_revision(release, self.what.ids, self)
@@ -119,7 +119,7 @@ def _of_cases(glob: str, cases: Sequence[str], source: Source) -> dict[str, Oppo
     return found
 
 
-def _of_revision(word: str, cases: Sequence[str], source: Source) -> list[Built]:
+def _of_revision(word: str, cases: Sequence[str], source: Source) -> list[CompiledCase]:
     """What another release, or a commit, makes of the cases, in an environment of its own."""
     from device_runner.store import cache_root
     from harness.build.pool import stored
@@ -128,7 +128,7 @@ def _of_revision(word: str, cases: Sequence[str], source: Source) -> list[Built]
     from harness.failures import CompileFailure, CompilerCrash, CompileTimeout
     from harness.revisions.sources import revision
     from harness.revisions.toolchain import Toolchain
-    from harness.run.machine_code import Built
+    from harness.run.compiled_record import CompiledCase
     from harness.run.record import Releases
 
     cache, options = cache_root(), source.what.on_each_revision(source.device)
@@ -140,5 +140,5 @@ def _of_revision(word: str, cases: Sequence[str], source: Source) -> list[Built]
     for case, made in toolchain.build(cases).items():
         failure = kinds.get(made.outcome.value, CompileFailure)(made.message or f"{word} made no library of it")
         result = stored(cache, made.artifact) if made.library else None
-        found.append(Built(Case.parse(case), result or failure, made.quirks, by))
+        found.append(CompiledCase(Case.parse(case), result or failure, made.quirks, by))
     return found

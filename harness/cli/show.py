@@ -115,7 +115,7 @@ def show(
         out_whole(json_array(chosen))
     elif len(chosen) == 1:
         told = "; ".join(f"{remark.word}: {remark.why}" for remark in remarks(chosen[0]))
-        beside = {"waiting": batches.told(chosen[0]), "remarks": told}
+        beside = {"waiting": batches.format_batches(chosen[0]), "remarks": told}
         out(_whole({**chosen[0].model_dump(mode="json", by_alias=True), **beside}))
     else:
         out(results_table(chosen))

@@ -16,8 +16,8 @@ from harness.cases.suite import Suite
 from harness.history import environment
 from harness.isa.built import networks
 from harness.isa.toolchain import Toolchain, find, need
+from harness.run.compiled_record import code_record
 from harness.run.context import new_id
-from harness.run.machine_code import code_record
 from harness.run.progress import Silent
 from harness.run.record import NO_DEVICE, Record, RecordFile
 from harness.workbench import Request, build_only

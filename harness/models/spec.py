@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from device_runner.names import suggestion
-from harness.cases.distribution import Distribution
+from harness.cases.model import Distribution
 from harness.failures import ModelError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from harness.ops.result import Verdict
 from harness.tables import table
 
 Plain = Mapping[str, Any]
-"""One cell, as `harness.ops.run.Found.plain` has it, with `tvm`, the release that compiled it."""
+"""One cell, as `harness.ops.run.CellResult.plain` has it, with `tvm`, the release that compiled it."""
 
 MARKS = {
     Verdict.RIGHT: "✓",

@@ -43,7 +43,7 @@ CHUNK = 48
 
 
 @dataclass(frozen=True)
-class Found:
+class CellResult:
     """One cell and what became of it."""
 
     cell: Cell
@@ -93,7 +93,7 @@ class Operators:
     def __exit__(self, *_: object) -> None:
         self._session.end()
 
-    def run(self, catalogue: Catalogue, cells: Sequence[Cell]) -> Iterator[Found]:
+    def run(self, catalogue: Catalogue, cells: Sequence[Cell]) -> Iterator[CellResult]:
         """What becomes of each cell, in their order. Raises DeviceFailure and RigFailure; what is done is kept."""
         self._right = None  # it may be of another catalogue
         chunks = [cells[start : start + CHUNK] for start in range(0, len(cells), CHUNK)]
@@ -111,9 +111,9 @@ class Operators:
     def _build(self, chunk: Sequence[Cell]) -> Built:
         return self._builder.build(cell.compile for cell in chunk)
 
-    def _one(self, catalogue: Catalogue, cell: Cell, built: Artifact | Answers | Failure) -> Found:
+    def _one(self, catalogue: Catalogue, cell: Cell, built: Artifact | Answers | Failure) -> CellResult:
         if isinstance(built, Failure):
-            return Found(cell, Result(Outcome(built.outcome), built.message), own=True)
+            return CellResult(cell, Result(Outcome(built.outcome), built.message), own=True)
         assert isinstance(built, Artifact)
         facts = {
             "library": built.loadable.sha256,
@@ -125,7 +125,7 @@ class Operators:
         result = self._results.find(facts)
         if result is None:
             result = self._results.keep(facts, self._judged(catalogue, cell, built), cell.title)
-        return Found(cell, result, _own(cell.path, built))
+        return CellResult(cell, result, _own(cell.path, built))
 
     def _judged(self, catalogue: Catalogue, cell: Cell, artifact: Artifact) -> Result:
         if self._device.identity.fp16 is False and _half(cell, artifact):
@@ -185,7 +185,7 @@ def operators(
     device: str,
     cache: Path,
     say: Callable[[str], None],
-) -> Iterator[Found]:
+) -> Iterator[CellResult]:
     """Open a device and run the chosen cases on it. `modes` are of `as_shipped`. Raises UsageError, and what a device
     raises.
     """

@@ -92,7 +92,7 @@ class Batched(Protocol):
         """Kernels of an inference."""
 
 
-def told(record: Batched) -> str:
+def format_batches(record: Batched) -> str:
     """What waiting and launching cost a case, in one line; empty if no batches were timed."""
     if not record.batched_ms or not record.synced_ms:
         return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from harness.probes.batches import told as told_of_batches
+from harness.probes.batches import format_batches
 from harness.profile.against import Group, by_kind, groups_of, in_words
 from harness.profile.profile import Operator, Profile
 from harness.tables import table
@@ -100,7 +100,7 @@ def _remarks(mine: Profile) -> str:
     told = ", ".join(f"{name} {value:.3g} {unit}" for name, (value, unit) in measured.items() if value)
     lines = ["GFLOP/s and GB/s count what the operator needs; `redone`: how many times over its schedule's loops go."]
     lines.append(f"Peaks measured on this device: {told}." if told else "This device's peaks could not be measured.")
-    if batches := told_of_batches(mine):
+    if batches := format_batches(mine):
         lines.append(f"{mine.case}: {batches}.")
     if "-clml-" in mine.case:
         lines.append("What OpenCL ML runs are no kernels of TVM's, and are not in this table.")

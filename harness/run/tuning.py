@@ -140,7 +140,7 @@ class ClmlCache:
         hits, missed = sorted(set(_HIT.findall(log))), set(_MISS.findall(log))
         misses, nothing_to_tune = sorted(missed - empty), sorted(missed & empty)
         version = _VERSION.search(log)
-        told = _told(session, CLML_INFO, timeout_s)
+        told = _json_answer(session, CLML_INFO, timeout_s)
         facts = {
             "clml_version": version.group(1) if version else "",
             "clml_hits": hits,
@@ -211,7 +211,7 @@ def _piece(blob: bytes, start: int, length: int) -> tuple[bytes, int]:
     return blob[start : start + length], start + length
 
 
-def _told(session: Session, function: str, timeout_s: float) -> dict[str, Any]:
+def _json_answer(session: Session, function: str, timeout_s: float) -> dict[str, Any]:
     text = session.call(function, timeout_s=timeout_s)
     told = json.loads(text) if text else {}
     return told if isinstance(told, dict) else {}

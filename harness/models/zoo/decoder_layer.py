@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from harness.cases.distribution import Distribution
+from harness.cases.model import Distribution
 from harness.models.graph import Network
 from harness.models.graph_sequences import SequenceGraph
 

@@ -26,8 +26,8 @@ from harness.judge.machine_code import exit_code, judge_code
 from harness.judge.verdict import Verdict
 from harness.report.site import write_site
 from harness.report.summary import facts, lines
-from harness.run import machine_code
-from harness.run.machine_code import Built, code_record, identity_of
+from harness.run import compiled_record
+from harness.run.compiled_record import CompiledCase, code_record, identity_of
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record, RecordFile, parse
 from harness.run.record_index import RecordIndex
@@ -132,11 +132,11 @@ def test_exit_codes_are_those_of_any_gate(verdicts: list[Verdict], expected: Exi
 
 def a_code_record(monkeypatch: pytest.MonkeyPatch, *codes: MachineCode, failure: Failure | None = None) -> Record:
     """The record of a case that was compiled, and not run."""
-    monkeypatch.setattr(machine_code, "code_of", lambda network, _: network)
+    monkeypatch.setattr(compiled_record, "code_of", lambda network, _: network)
     monkeypatch.setattr(MachineCode, "refused", property(lambda _: []))
     compiled = Compiled("lib.so", 1, [], 1, [], {"kernels": 1}, 1.0)
     made = Artifact("key", Loadable(Path("lib.so"), "0" * 64, 1), compiled, 10, reused=False)
-    built = Built(Case.parse(CASE), failure or made, ("a-quirk",))
+    built = CompiledCase(Case.parse(CASE), failure or made, ("a-quirk",))
     return code_record(built, codes, COMPILER, as_shipped=False, run="run")  # type: ignore[arg-type]
 
 

@@ -30,7 +30,7 @@ from harness.ops.network import OperatorNetwork
 from harness.ops.page import Coverage
 from harness.ops.plan import Cell
 from harness.ops.result import Results, Verdict
-from harness.ops.run import Found, Operators
+from harness.ops.run import CellResult, Operators
 from harness.ops.sweep_table import ENTRIES
 from harness.revisions.sources import Revision
 from harness.run.outcome import Outcome
@@ -171,7 +171,7 @@ class Rig:
     device: FakeDevice
     builder: Ready
 
-    def run(self, count: int = 1) -> list[Found]:
+    def run(self, count: int = 1) -> list[CellResult]:
         case = OperatorCase("relu", "Relu", "float32", "sweep", "m", "d")
         made = Catalogue(self.folder, (case,), {})
         (self.folder / "relu").mkdir(exist_ok=True)
@@ -195,7 +195,7 @@ def rig(tmp_path: Path) -> Rig:
     return Rig(tmp_path, FakeDevice(), Ready(made))
 
 
-def verdicts(found: list[Found]) -> list[Verdict]:
+def verdicts(found: list[CellResult]) -> list[Verdict]:
     return [one.verdict for one in found]
 
 

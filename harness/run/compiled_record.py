@@ -22,7 +22,7 @@ def identity_of(compiler: str) -> Identity:
 
 
 @dataclass(frozen=True)
-class Built:
+class CompiledCase:
     """What TVM made of a case."""
 
     case: Case
@@ -38,17 +38,19 @@ class Built:
         return "" if isinstance(self.result, Failure) else self.result.key
 
 
-def code_record(built: Built, networks: Sequence[Network], compiler: str, *, as_shipped: bool, run: str) -> Record:
+def code_record(
+    case: CompiledCase, networks: Sequence[Network], compiler: str, *, as_shipped: bool, run: str
+) -> Record:
     """The record of one case: `networks` are what the compiler of this version made of it, one for each GPU.
 
     `ok` says that every kernel was compiled; nothing is said of its answer.
     """
     origin = Origin(NO_DEVICE, identity_of(compiler), as_shipped, run)
-    with Recording(built.case, origin, artifact=built.artifact, quirks=built.quirks) as recording:
-        recording.note(compiled_with=built.compiled_with)
-        if isinstance(built.result, Failure):
-            raise built.result
-        recording.facts.add(built.result)
+    with Recording(case.case, origin, artifact=case.artifact, quirks=case.quirks) as recording:
+        recording.note(compiled_with=case.compiled_with)
+        if isinstance(case.result, Failure):
+            raise case.result
+        recording.facts.add(case.result)
         recording.note(isa=tuple(code_of(network, compiler) for network in networks))
         refused = [kernel.compiled.failure for network in networks for kernel in network.refused]
         if refused and refused[0]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.cases.distribution import Distribution
+from harness.cases.model import Distribution
 from harness.failures import ModelError, UsageError
 from harness.models.spec import InputSpec, require_drawable, seeded_inputs
 
