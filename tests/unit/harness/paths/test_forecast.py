@@ -18,11 +18,11 @@ from harness.compiler.passes import adreno_relax_passes, passes_from_first
 from harness.compiler.running import run_passes
 from harness.models.graph_images import ImageGraph
 from harness.models.summary import Summary, summarize
+from harness.paths.base import edit_relax
 from harness.paths.clml.codegen import op_name
 from harness.paths.clml.offload import offload_of
 from harness.paths.clml.path import partitioned
 from harness.paths.predict import destination_of
-from harness.paths.workaround import edit_relax
 from harness.quirks import quirks_for, quirks_of
 
 COMPOSITES = {
