@@ -26,7 +26,7 @@ from harness.compiler.work import work_of
 from harness.failures import CompileFailure
 from harness.models.onnx_inputs import input_specs
 from harness.models.onnx_read import load
-from harness.models.operators import require_known
+from harness.models.outline import require_known
 from harness.models.spec import InputSpec
 from harness.paths import PATHS
 from harness.paths.base import BuiltModule, ImageLimits, edit_model

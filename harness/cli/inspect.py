@@ -43,7 +43,7 @@ def inspect(
     from harness.cases.model import shapes_given
     from harness.cli.screen import out, out_json
     from harness.compiler.importer import onnx_operators
-    from harness.models.operators import unknown
+    from harness.models.outline import unknown
     from harness.models.sources import look
     from harness.models.summary import summarize
 

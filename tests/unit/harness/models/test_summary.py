@@ -141,7 +141,7 @@ def test_a_large_network_is_read_in_twice_its_size(tmp_path: Path) -> None:
     onnx.save(model, file)
     script = (
         "import resource, sys\nfrom pathlib import Path\nimport onnx.reference\n"
-        "from harness.models.onnx_model import OnnxFile\n"
+        "from harness.models.sources import OnnxFile\n"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\nbefore = peak()\n"
         "OnnxFile('large', Path(sys.argv[1])).onnx_file(Path(sys.argv[2]))\nprint(peak() - before)"
     )

@@ -16,7 +16,7 @@ from harness.cases.request import CompileRequest
 from harness.compiler.importer import onnx_operators
 from harness.compiler.passes import adreno_relax_passes, passes_from_first
 from harness.compiler.running import run_passes
-from harness.models.graph_images import ImageGraph
+from harness.models.graph_layers import ImageGraph
 from harness.models.summary import Summary, summarize
 from harness.paths.base import edit_relax
 from harness.paths.clml.codegen import op_name
