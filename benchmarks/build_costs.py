@@ -19,9 +19,8 @@ from harness.cases.case import Precision
 from harness.compiler import running
 from harness.models.sources import model_source
 from harness.paths import PATHS
-from harness.paths.base import ImageLimits
+from harness.paths.base import ImageLimits, edit_model
 from harness.paths.lowered import add_host_entry
-from harness.paths.workaround import edit_model
 from harness.quirks import quirks_for
 
 MOST_PASSES = 5

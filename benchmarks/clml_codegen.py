@@ -21,7 +21,7 @@ from typing import Any
 from harness.build.compile import import_model
 from harness.cases.case import Precision
 from harness.compiler.passes import clml_offload_passes, passes_before
-from harness.models.graph_images import ImageGraph
+from harness.models.graph_layers import ImageGraph
 from harness.models.zoo.resnet18 import basic_block
 from harness.paths.base import ImageLimits
 from harness.paths.clml import ClmlPath, register, relax_passes

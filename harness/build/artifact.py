@@ -45,7 +45,7 @@ class Compiled:
     offload: dict[str, Any] | None = None
     """What went to CLML and what stayed, on the path that asks (`harness.paths.clml.offload.OffloadReport`)."""
     launches: dict[str, dict[str, Any]] | None = None
-    """By kernel (`harness.paths.launches.Launch`); None in what was built before this was noted."""
+    """By kernel (`harness.paths.lowered.Launch`); None in what was built before this was noted."""
     work: list[dict[str, Any]] | None = None
     """By compiled function (`harness.compiler.work.Work`); None likewise."""
     schedules: dict[str, Any] | None = None

@@ -26,14 +26,12 @@ from harness.compiler.work import work_of
 from harness.failures import CompileFailure
 from harness.models.onnx_inputs import input_specs
 from harness.models.onnx_read import load
-from harness.models.operators import require_known
+from harness.models.outline import require_known
 from harness.models.spec import InputSpec
 from harness.paths import PATHS
-from harness.paths.base import BuiltModule, ImageLimits
+from harness.paths.base import BuiltModule, ImageLimits, edit_model
 from harness.paths.clml.offload import offload_of
-from harness.paths.launches import launches
-from harness.paths.lowered import add_host_entry, outputs, vdevices
-from harness.paths.workaround import edit_model
+from harness.paths.lowered import add_host_entry, launches, outputs, vdevices
 from harness.quirks import quirks_of
 from harness.schedules.apply import Applied, Recorded
 from harness.schedules.database import read_as

@@ -34,7 +34,7 @@ def answer(request: dict[str, Any], seed: int, given: str | dict[str, str], labe
     from harness.build.compile import compile_model
     from harness.build.top_class import top_classes
     from harness.cases.request import CompileRequest
-    from harness.models.labelled import load_labelled
+    from harness.models.input_files import load_labelled
     from harness.models.spec import InputSpec
 
     compiled = compile_model(CompileRequest(**request), out)
@@ -65,7 +65,7 @@ def answer(request: dict[str, Any], seed: int, given: str | dict[str, str], labe
 def inputs_of(given: str | Mapping[str, str], specs: Sequence[InputSpec], seed: int) -> dict[str, Array]:
     """The inputs of a file, or those that are drawn, some of them as is said."""
     from harness.cases.model import Distribution
-    from harness.models.given_inputs import load_inputs
+    from harness.models.input_files import load_inputs
     from harness.models.spec import seeded_inputs
 
     if isinstance(given, str):

@@ -43,7 +43,7 @@ def inspect(
     from harness.cases.model import shapes_given
     from harness.cli.screen import out, out_json
     from harness.compiler.importer import onnx_operators
-    from harness.models.operators import unknown
+    from harness.models.outline import unknown
     from harness.models.sources import look
     from harness.models.summary import summarize
 
@@ -60,7 +60,7 @@ def inspect(
 def _rows(summary: Summary) -> list[dict[str, Any]]:
     """A row for each kind of operator, the most costly first."""
     from harness.compiler.importer import onnx_operators
-    from harness.paths.foresight import taken
+    from harness.paths.predict import destination_of
 
     kinds: dict[str, list[Node]] = {}
     for node in summary.nodes:
@@ -71,7 +71,7 @@ def _rows(summary: Summary) -> list[dict[str, Any]]:
             "count": len(nodes),
             "macs": sum(node.macs for node in nodes),
             "parameters": sum(node.parameters for node in nodes),
-            "taken": {path: Counter(taken(path, node, onnx_operators()) for node in nodes) for path in PATHS},
+            "taken": {path: Counter(destination_of(path, node, onnx_operators()) for node in nodes) for path in PATHS},
         }
         for kind, nodes in kinds.items()
     ]

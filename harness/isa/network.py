@@ -8,7 +8,7 @@ from typing import Any
 
 from harness.isa.compiled import CompiledKernel
 from harness.isa.statistics import Statistics
-from harness.paths.launches import Launch
+from harness.paths.lowered import Launch
 
 
 @dataclass(frozen=True)

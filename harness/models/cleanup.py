@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from harness.failures import ModelError
-from harness.models.operators import node_name
-from harness.models.outline import OLDEST_IR_VERSION, constant_of, static_shape, tensor_types
+from harness.models.outline import OLDEST_IR_VERSION, constant_of, node_name, static_shape, tensor_types
 
 OLDEST_OPSET, CONVERTED_TO = 7, 13
 """Before 7, `Add` and its like broadcast by attributes that TVM's importer does not read."""

@@ -1,20 +1,142 @@
-"""A model by name: a network of the zoo, or a file that the suite names."""
+"""A model by name: a network of the zoo, or a file that the suite names.
+
+A user's file is made into one self-contained `.onnx` file with static shapes, without the remains of an exporter.
+"""
 
 from __future__ import annotations
 
+import functools
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from device_runner.files import write_whole
 from device_runner.names import suggestion
 from device_runner.store import cache_root
 from harness.cases.model import SUFFIXES
-from harness.failures import UsageError
-from harness.models.onnx_inputs import Shapes
-from harness.models.onnx_model import OnnxFile, read_and_prepare
-from harness.models.spec import Inputs, ModelSource
+from harness.failures import ModelError, UsageError
+from harness.models.cleanup import clean_up
+from harness.models.input_files import load_inputs, load_labelled
+from harness.models.onnx_inputs import Shapes, fix_shapes, input_specs
+from harness.models.onnx_read import bring_in_external_data, parse, require_numbers
+from harness.models.outline import check
+from harness.models.spec import Inputs, InputSpec, ModelSource, require_drawable
+from harness.models.torch_program import SUFFIX as PROGRAM
+from harness.models.torch_program import as_onnx
 
 if TYPE_CHECKING:
     from harness.models.zoo import ZooModel
+
+
+@dataclass(frozen=True)
+class _Options:
+    """How a file is to be prepared, as the key of a cache."""
+
+    shapes: tuple[tuple[str, Sequence[int] | int], ...]
+    clean: bool
+    trust: bool
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What is compiled in place of a user's file."""
+
+    file: Path
+    """The user's own, if there was nothing to change."""
+    inputs: tuple[InputSpec, ...]
+    changes: tuple[str, ...] = ()
+    """What was changed, for a person."""
+
+
+@dataclass(frozen=True)
+class OnnxFile:
+    """A model that the suite names by the path of its file."""
+
+    name: str
+    file: Path
+    shapes: Shapes = field(default_factory=dict)
+    inputs: Path | Inputs = field(default_factory=dict)
+    """File of the inputs that it is run on, or how some are drawn."""
+    clean: bool = True
+    """Whether an exporter's remains are taken out."""
+    labelled: Path | None = None
+    """File of labelled data that it is asked about."""
+    trust: bool = False
+    """Whether torch may execute what a `.pt2` file holds."""
+
+    def onnx_file(self, cache_dir: Path) -> Path:
+        """The file itself, or its prepared copy in `cache_dir`. Raises `ModelError`."""
+        return self.prepared(cache_dir).file
+
+    def changes(self, cache_dir: Path) -> tuple[str, ...]:
+        """What is changed in it before it is compiled. Raises `ModelError`."""
+        return self.prepared(cache_dir).changes
+
+    def prepared(self, cache_dir: Path) -> Prepared:
+        """What is compiled. Raises `ModelError`."""
+        given = tuple(sorted((name, _frozen(shape)) for name, shape in self.shapes.items()))
+        options = _Options(given, self.clean, self.trust)
+        found = _prepare(self.name, self.file, _stamp(self.file), options, cache_dir)
+        if isinstance(self.inputs, Path):
+            load_inputs(self.inputs, found.inputs)
+        else:
+            require_drawable(self.inputs, found.inputs)
+        if self.labelled:
+            load_labelled(self.labelled, found.inputs)
+        return found
+
+
+def _frozen(shape: Sequence[int] | int) -> Sequence[int] | int:
+    return shape if isinstance(shape, int) else tuple(shape)
+
+
+def _stamp(file: Path) -> tuple[int, int]:
+    """What changes with the file."""
+    try:
+        stat = file.stat()
+    except OSError:
+        return 0, 0  # reading it says what is wrong
+    return stat.st_mtime_ns, stat.st_size
+
+
+@functools.lru_cache(maxsize=64)
+def _prepare(name: str, file: Path, _changed: tuple[int, int], options: _Options, cache: Path) -> Prepared:
+    """Read a file once, however many cases ask for it."""
+    shapes = dict(options.shapes)
+    model, changes = read_and_prepare(file, shapes, cache, clean=options.clean, trust=options.trust)
+    specs = input_specs(model)
+    require_numbers(model, file)
+    if not changes:
+        return Prepared(file, specs)
+    try:
+        data: bytes = model.SerializeToString()
+    except Exception as error:  # protobuf has an exception of its own for each of its implementations
+        raise ModelError(f"{file} with its external data is too large for one file: {error}") from error
+    copy = write_whole(cache / f"{name}-{hashlib.sha256(data).hexdigest()[:12]}.onnx", data)
+    return Prepared(copy, specs, tuple(changes))
+
+
+def read_and_prepare(
+    file: Path, shapes: Shapes, cache: Path, *, clean: bool = True, may_stay_open: bool = False, trust: bool = False
+) -> tuple[Any, list[str]]:
+    """The network as it is compiled, and what was changed in it; what torch has to convert is kept in `cache`.
+
+    Inputs whose shape is not fixed are an error, unless they `may_stay_open`. Raises `ModelError`, SetupMissing.
+    """
+    program = file.suffix == PROGRAM
+    given, file = file, as_onnx(file, cache, trust=trust) if program else file
+    model = parse(file)
+    external = bring_in_external_data(model, file)
+    check(file, model)
+    changes = [f"converted {given.name} from a torch.export program"] if program else []
+    changes += [f"brought in {external} tensors from other files"] if external else []
+    if shapes or not may_stay_open:
+        fixed = fix_shapes(model, input_specs(model, shapes))
+        changes += [f"fixed {', '.join(fixed)}"] if fixed else []
+    return model, changes + (clean_up(model) if clean else [])
+
 
 MODELS = "models"
 """Folder of the cache in which models are made."""

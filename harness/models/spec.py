@@ -45,7 +45,7 @@ class ModelSource(Protocol):
 
     @property
     def labelled(self) -> Path | None:
-        """The file of labelled data that it is asked about (`harness.models.labelled`), if there is one."""
+        """The file of labelled data that it is asked about (`harness.models.input_files`), if there is one."""
 
     def onnx_file(self, cache_dir: Path) -> Path:
         """Path of a self-contained ONNX file, the same bytes every time; made in `cache_dir` where that is needed.

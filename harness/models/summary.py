@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.models.onnx_inputs import inputs_of
-from harness.models.operators import kind_of
-from harness.models.outline import constant_of, static_shape, tensor_types
+from harness.models.outline import constant_of, kind_of, static_shape, tensor_types
 
 Shape = tuple[int, ...]
 

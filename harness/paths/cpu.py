@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.paths.base import BuiltModule, ImageLimits, PathFacts, host_target, unseen
+from harness.paths.base import BuiltModule, ImageLimits, PathFacts, Workaround, host_target, unseen
 from harness.paths.lowered import path_facts
-from harness.paths.workaround import Workaround
 
 
 @dataclass(frozen=True)

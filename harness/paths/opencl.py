@@ -10,10 +10,18 @@ from typing import Any, ClassVar
 from harness.compiler.passes import adreno_relax_passes, adreno_tir_passes, tir_pipeline
 from harness.compiler.running import run_passes, run_step
 from harness.compiler.work import with_work
-from harness.paths.base import BuiltModule, ImageLimits, PathFacts, host_target, unseen
+from harness.paths.base import (
+    BuiltModule,
+    ImageLimits,
+    PathFacts,
+    Workaround,
+    edit_relax,
+    edit_tir,
+    host_target,
+    unseen,
+)
 from harness.paths.kernels import check_images
 from harness.paths.lowered import path_facts
-from harness.paths.workaround import Workaround, edit_relax, edit_tir
 
 
 @dataclass(frozen=True)

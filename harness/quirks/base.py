@@ -8,7 +8,7 @@ from enum import Enum
 
 from harness.cases.case import Precision
 from harness.compiler.installed import release
-from harness.paths.workaround import NO_EDITS, Edits
+from harness.paths.base import NO_EDITS, Edits
 
 
 class Presence(str, Enum):

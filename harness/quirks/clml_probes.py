@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.compiler.compat import dtype_of, type_of
-from harness.paths.base import ImageLimits
+from harness.paths.base import ImageLimits, Workaround, edit_model, edit_relax
 from harness.paths.clml import ClmlPath, partitioned
 from harness.paths.clml.offload import offload_of
-from harness.paths.workaround import Workaround, edit_model, edit_relax
 from harness.quirks.base import Presence, ProbeAnswer
 from harness.quirks.sample import Emit, network
 

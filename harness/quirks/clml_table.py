@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import partial
 
 from harness.cases.case import Precision
+from harness.paths.base import Edits
 from harness.paths.clml.patterns import ClmlEdits
-from harness.paths.workaround import Edits
 from harness.quirks import clml_edits, clml_probes
 from harness.quirks.base import Quirk
 from harness.quirks.clml_probes import batch_norm, constant, conv, conv_transpose, offers

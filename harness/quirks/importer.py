@@ -8,9 +8,9 @@ from functools import reduce
 from typing import Any
 
 from harness.compiler.compat import dtype_of, name_of, return_type, rewrite_main, type_of, with_function
+from harness.paths.base import Edits, Workaround
 from harness.paths.kernels import kernels
 from harness.paths.opencl import OpenCLPath
-from harness.paths.workaround import Edits, Workaround
 from harness.quirks.base import ProbeAnswer, Quirk
 from harness.quirks.sample import conv, dropout, fails_to_lower, source, sum_of_stack
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from harness.compiler.compat import opencl_source
 from harness.failures import InvalidKernel
+from harness.paths.base import Workaround
 from harness.paths.kernels import check_images
-from harness.paths.workaround import Workaround
 from harness.quirks.base import ProbeAnswer, Quirk
 from harness.quirks.sample import conv, lower, texture_target
 

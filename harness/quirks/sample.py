@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from harness.compiler.compat import opencl_source, tensor_type
-from harness.paths.base import ImageLimits
+from harness.paths.base import ImageLimits, Workaround, edit_model
 from harness.paths.opencl import OpenCLPath
 from harness.paths.texture import TexturePath
-from harness.paths.workaround import Workaround, edit_model
 from harness.quirks.base import ProbeAnswer
 
 Emit = Callable[[Any], Any]

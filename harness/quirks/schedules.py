@@ -9,9 +9,9 @@ from typing import Any
 
 from harness.compiler.compat import writes_texture
 from harness.compiler.passes import Passes, insert_before
+from harness.paths.base import Edits, Workaround
 from harness.paths.kernels import kernels
 from harness.paths.opencl import OpenCLPath
-from harness.paths.workaround import Edits, Workaround
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.sample import (
     average_pool,

@@ -17,7 +17,7 @@ from typing import Any
 
 from harness.compiler.compat import tir_function, virtual_device
 from harness.compiler.tuner import INTRINSICS, without_intrinsics
-from harness.paths.workaround import Workaround
+from harness.paths.base import Workaround
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
 from harness.quirks.pipelines import accesses_images
 from harness.quirks.sample import conv, texture_target

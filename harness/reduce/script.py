@@ -45,7 +45,7 @@ _CLML_STAND_IN = """\
 import tvm.relax.backend.adreno.clml  # TVM's own package forgets to
 
 if tvm.get_global_func("relax.ext.openclml", allow_missing=True) is None:  # a TVM without CLML: adreno-bench has one
-    from harness.paths.clml.registration import register
+    from harness.paths.clml import register
 
     register()
 """

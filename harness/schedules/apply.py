@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from harness.compiler.compat import copied
 from harness.compiler.passes import Passes
-from harness.paths.workaround import Edits
+from harness.paths.base import Edits
 from harness.schedules.database import Schedule
 from harness.schedules.tasks import MARKS, Before, task_of, unscheduled
 from harness.schedules.trace import Trace

@@ -9,7 +9,7 @@ from typing import Any
 from harness.compiler.compat import dtype_of, memory_scope, structural_hash, without_attributes
 from harness.compiler.passes import Passes, insert_before_first, passes_from_first
 from harness.compiler.work import SCHEDULE
-from harness.paths.workaround import Edits
+from harness.paths.base import Edits
 
 _IRRELEVANT = ("global_symbol", "target")
 """Attributes that say where a function stands and for whom. The whole target is in the second, host and all, and would

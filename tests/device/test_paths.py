@@ -19,7 +19,7 @@ from device_runner.runtimes import opencl as opencl_runtime
 from harness.build.artifact import Compiled
 from harness.build.compile import compile_model
 from harness.cases.suite import load_suite
-from harness.models.graph_images import ImageGraph
+from harness.models.graph_layers import ImageGraph
 from harness.models.spec import InputSpec, seeded_inputs
 
 pytestmark = pytest.mark.device

@@ -12,7 +12,7 @@ from command import start
 from onnx import TensorProto, helper, numpy_helper
 from waiting import LONG_S
 
-from harness.models.graph_images import ImageGraph
+from harness.models.graph_layers import ImageGraph
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record, RecordFile
 

@@ -9,7 +9,7 @@ import pytest
 from command import bench
 from onnx import helper
 
-from harness.models.graph_images import ImageGraph
+from harness.models.graph_layers import ImageGraph
 from harness.run.outcome import ExitCode
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]

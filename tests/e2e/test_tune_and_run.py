@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.cases.case import Tuning
-from harness.models.graph_images import ImageGraph
+from harness.models.graph_layers import ImageGraph
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.runner import run_suite

@@ -11,7 +11,7 @@ import numpy as np
 
 from harness.cases.model import Distribution
 from harness.models.graph import Network
-from harness.models.graph_sequences import SequenceGraph
+from harness.models.graph_layers import SequenceGraph
 
 FEATURES, HEADS, SHARED, INNER = 896, 14, 2, 4864
 HEAD = FEATURES // HEADS

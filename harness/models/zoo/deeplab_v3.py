@@ -7,7 +7,7 @@ of 2, the last 1x1 convolution goes, and a global average stands beside a 1x1 co
 from __future__ import annotations
 
 from harness.models.graph import Network
-from harness.models.graph_images import ImageGraph
+from harness.models.graph_layers import ImageGraph
 from harness.models.zoo.mobilenet_v2 import STAGES, conv_bn_relu6, inverted_residual
 
 SIZE, GRID, CLASSES, HEAD = 513, 33, 21, 256

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.models.graph import Network, Value
-from harness.models.graph_images import ImageGraph
+from harness.models.graph_layers import ImageGraph
 
 BLOCKS, GROWTH = (6, 12, 24, 16), 32
 """Layers of each dense block; channels that a layer adds."""

@@ -7,7 +7,7 @@ excitation, a stem and a head of fixed width. Padded alike on opposite sides.
 from __future__ import annotations
 
 from harness.models.graph import Network
-from harness.models.graph_images import ImageGraph
+from harness.models.graph_layers import ImageGraph
 from harness.models.zoo.mobilenet_v2 import conv_bn_relu6, inverted_residual
 
 STAGES = (

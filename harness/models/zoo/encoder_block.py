@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.models.graph import Network
-from harness.models.graph_sequences import SequenceGraph
+from harness.models.graph_layers import SequenceGraph
 
 LENGTH, FEATURES, HEADS, INNER = 128, 768, 12, 3072
 

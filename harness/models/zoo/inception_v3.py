@@ -6,7 +6,7 @@ Without the auxiliary classifier, which is for training.
 from __future__ import annotations
 
 from harness.models.graph import Network, Value
-from harness.models.graph_images import ImageGraph, Size
+from harness.models.graph_layers import ImageGraph, Size
 
 
 def conv(net: ImageGraph, x: Value, channels: int, kernel: Size, *, stride: int = 1, pad: Size = 0) -> Value:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.models.graph import Network
-from harness.models.graph_images import ImageGraph
+from harness.models.graph_layers import ImageGraph
 
 BLOCKS = (
     (64, 1),

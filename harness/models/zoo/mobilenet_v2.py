@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.models.graph import Network, Value
-from harness.models.graph_images import ImageGraph
+from harness.models.graph_layers import ImageGraph
 
 STAGES = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
 """Expansion, channels, blocks and stride of the first block of each stage."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.models.graph import Network, Value
-from harness.models.graph_images import ImageGraph
+from harness.models.graph_layers import ImageGraph
 
 BLOCKS = (
     (3, 16, 16, True, False, 2),

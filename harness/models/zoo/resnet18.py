@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.models.graph import Network, Value
-from harness.models.graph_images import ImageGraph
+from harness.models.graph_layers import ImageGraph
 
 STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))
 """Channels of each stage and stride of its first block; every stage has two blocks."""

@@ -6,7 +6,7 @@ That is version 1.5, which frameworks call resnet50.
 from __future__ import annotations
 
 from harness.models.graph import Network, Value
-from harness.models.graph_images import ImageGraph
+from harness.models.graph_layers import ImageGraph
 
 STAGES = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
 """Inner channels, blocks and stride of the first block of each stage."""

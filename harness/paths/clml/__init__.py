@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from harness.paths.clml.codegen import register
 from harness.paths.clml.path import ClmlPath, partitioned, relax_passes
-from harness.paths.clml.registration import register
 
 __all__ = ["ClmlPath", "partitioned", "register", "relax_passes"]

@@ -12,12 +12,11 @@ from harness.compiler.passes import Passes, adreno_relax_passes, clml_offload_pa
 from harness.compiler.running import run_passes
 from harness.compiler.work import with_work
 from harness.failures import InvalidKernel
-from harness.paths.base import BuiltModule, PathFacts
+from harness.paths.base import BuiltModule, PathFacts, Workaround, edit_relax
+from harness.paths.clml.codegen import register
 from harness.paths.clml.offload import ATTRIBUTE, describe, offload_of
 from harness.paths.clml.patterns import Refusals, pattern_table
-from harness.paths.clml.registration import register
 from harness.paths.opencl import OpenCLPath
-from harness.paths.workaround import Workaround, edit_relax
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from harness.compiler.compat import is_constant, is_tensor, tuple_fields, type_of
+from harness.paths.base import Edits, Workaround
 from harness.paths.clml.codegen import op_name
-from harness.paths.workaround import Edits, Workaround
 
 CONVOLUTIONS = ("relax.nn.conv2d", "relax.nn.conv2d_transpose")
 

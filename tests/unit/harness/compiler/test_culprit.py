@@ -14,7 +14,7 @@ from harness.build.compile import compile_model
 from harness.compiler.culprit import culprit
 from harness.compiler.running import StepFailed, run_passes, run_step
 from harness.failures import CompileFailure
-from harness.models.graph_images import ImageGraph
+from harness.models.graph_layers import ImageGraph
 from harness.quirks.sample import concat, conv, lower, sum_of_stack
 
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from harness.cli import app
 from harness.compiler.importer import onnx_operators
 from harness.models.summary import summarize
-from harness.paths.foresight import taken
+from harness.paths.predict import destination_of
 from harness.run.outcome import ExitCode
 
 
@@ -88,7 +88,7 @@ def test_the_operators_that_are_read_from_the_source_are_those_that_the_importer
 )
 def test_which_path_takes_what(node: Any, x: tuple[int, ...], weight: Any, expected: tuple[str, ...]) -> None:
     (found,) = summarize(network(node, x=x, w=weight)).nodes
-    assert tuple(taken(path, found, onnx_operators()) for path in ("opencl", "texture", "clml")) == expected
+    assert tuple(destination_of(path, found, onnx_operators()) for path in ("opencl", "texture", "clml")) == expected
 
 
 def test_inspect_shows_what_it_counted_and_names_what_tvm_lacks(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_large_network_is_read_in_twice_its_size(tmp_path: Path) -> None:
     onnx.save(model, file)
     script = (
         "import resource, sys\nfrom pathlib import Path\nimport onnx.reference\n"
-        "from harness.models.onnx_model import OnnxFile\n"
+        "from harness.models.sources import OnnxFile\n"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\nbefore = peak()\n"
         "OnnxFile('large', Path(sys.argv[1])).onnx_file(Path(sys.argv[2]))\nprint(peak() - before)"
     )

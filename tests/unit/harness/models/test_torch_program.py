@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 from device_runner.failures import SetupMissing
 from harness.failures import ModelError
 from harness.models import torch_program
-from harness.models.onnx_model import OnnxFile
-from harness.models.torch_archive import EXAMPLES, GRAPH, plain_archive
-from harness.models.torch_program import as_onnx
+from harness.models.sources import OnnxFile
+from harness.models.torch_program import EXAMPLES, GRAPH, as_onnx, plain_archive
 
 SPEC = json.dumps([1, {"type": "builtins.tuple", "context": "null", "children_spec": []}])
 

@@ -16,13 +16,13 @@ from harness.cases.request import CompileRequest
 from harness.compiler.importer import onnx_operators
 from harness.compiler.passes import adreno_relax_passes, passes_from_first
 from harness.compiler.running import run_passes
-from harness.models.graph_images import ImageGraph
+from harness.models.graph_layers import ImageGraph
 from harness.models.summary import Summary, summarize
+from harness.paths.base import edit_relax
 from harness.paths.clml.codegen import op_name
 from harness.paths.clml.offload import offload_of
 from harness.paths.clml.path import partitioned
-from harness.paths.foresight import taken
-from harness.paths.workaround import edit_relax
+from harness.paths.predict import destination_of
 from harness.quirks import quirks_for, quirks_of
 
 COMPOSITES = {
@@ -43,9 +43,9 @@ LIMITS = (16_384, 16_384, 2_048)
 def forecast_of(summary: Summary) -> dict[str, int]:
     """What `inspect` says of a network."""
     known = onnx_operators()
-    offloaded = [node for node in summary.nodes if taken("clml", node, known) == "clml"]
+    offloaded = [node for node in summary.nodes if destination_of("clml", node, known) == "clml"]
     counts = Counter(node.kind for node in offloaded if node.kind in COMPOSITES)
-    images = sum(taken("texture", node, known) == "image" for node in summary.nodes)
+    images = sum(destination_of("texture", node, known) == "image" for node in summary.nodes)
     return {IMAGES: images, **counts, MACS: sum(node.macs for node in offloaded)}
 
 

@@ -23,7 +23,7 @@ from harness.compiler.running import run_passes
 from harness.failures import CompileFailure
 from harness.paths import PATHS
 from harness.paths.base import ImageLimits
-from harness.paths.clml.registration import register
+from harness.paths.clml.codegen import register
 from harness.paths.lowered import add_host_entry, vdevices
 from harness.quirks import quirks_for
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from harness.build.top_class import top_classes
 from harness.failures import ModelError
-from harness.models.labelled import load_labelled
+from harness.models.input_files import load_labelled
 from harness.models.spec import InputSpec
 from harness.models.zoo import ZOO
 from harness.probes.labelled import least_right, top_one

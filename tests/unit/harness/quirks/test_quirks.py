@@ -13,8 +13,8 @@ from harness.cases.case import Precision
 from harness.compiler.installed import release, tvm_version
 from harness.compiler.passes import insert_before, replace_last
 from harness.failures import UsageError
+from harness.paths.base import NO_EDITS
 from harness.paths.clml.patterns import ClmlEdits
-from harness.paths.workaround import NO_EDITS
 from harness.quirks import QUIRKS, Presence, ProbeAnswer, Quirk, policy_of, quirks_for, require_known
 from harness.quirks.ask import ask
 from harness.quirks.importer import identifiers

@@ -19,7 +19,7 @@ TEXEL = 4
 REAL = ("float32", "float16")
 
 
-def taken(path: str, node: Node, known: Collection[str]) -> str:
+def destination_of(path: str, node: Node, known: Collection[str]) -> str:
     """What becomes of an operator on a path: `kernel`, `image`, `clml`, or `no` if TVM's importer lacks it.
 
     `image` says that the convolution itself is laid out for images; what stands around it may follow.

@@ -7,8 +7,7 @@ from typing import Any
 from harness.build.reference_kernel import THREADS, _module
 from harness.paths import PATHS
 from harness.paths.base import ImageLimits
-from harness.paths.launches import Launch, launches
-from harness.paths.lowered import add_host_entry
+from harness.paths.lowered import Launch, add_host_entry, launches
 
 
 def test_threads_and_calls_are_those_of_the_lowered_module() -> None:

@@ -15,8 +15,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from harness.failures import ModelError
 from harness.models.onnx_inputs import input_specs
-from harness.models.onnx_model import OnnxFile
 from harness.models.onnx_read import load
+from harness.models.sources import OnnxFile
 from harness.models.zoo import tiny
 
 

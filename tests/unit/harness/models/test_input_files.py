@@ -17,7 +17,7 @@ from device_runner.device import Identity
 from harness.build.planner import check, model_digest, plan_case
 from harness.cases.suite import load_suite
 from harness.failures import ModelError
-from harness.models.given_inputs import load_inputs
+from harness.models.input_files import load_inputs
 from harness.models.spec import InputSpec
 from harness.models.zoo import tiny
 

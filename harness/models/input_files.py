@@ -1,7 +1,10 @@
-"""A user's own inputs: an `.npz` file with one array for each input of the model, read with suspicion.
+"""The arrays of a user: `.npz` files of a model's inputs, and of labelled data, read with suspicion.
 
-The file may come from anywhere: it is never unpickled, and nothing is read before its header says that it is an array
-of the model's own shape and number format, so a file that lies about its size costs no memory.
+A file of inputs has one array for each input of the model. Labelled data are many of the model's inputs in one array,
+and the class of each under `labels`; a model of one input, whose first extent is the batch, is asked batch by batch.
+
+A file may come from anywhere: it is never unpickled, and nothing is read before its header says that it is an array of
+the model's own shape and number format, so a file that lies about its size costs no memory.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -18,6 +22,7 @@ from harness.models.spec import InputSpec
 
 if TYPE_CHECKING:
     from harness.models.spec import Array
+
 
 LARGEST_HEADER_BYTES = 4_096
 """Of an array; that of a tensor takes about 100."""
@@ -100,3 +105,41 @@ def read_header(file: Path, stream: IO[bytes], name: str) -> tuple[tuple[int, ..
         return read(stream, max_header_size=LARGEST_HEADER_BYTES)
     except (ValueError, KeyError, TypeError, SyntaxError) as error:
         raise ModelError(f"{file}: {name!r} is no array that numpy wrote", evidence=str(error)) from error
+
+
+LABELS = "labels"
+MOST = 100_000
+"""Of labelled inputs; answering for more takes a device hours."""
+
+
+@dataclass(frozen=True)
+class LabelledData:
+    """`inputs` has as many rows as `labels` has classes, a whole number of the model's batches."""
+
+    inputs: Array
+    labels: Array
+
+
+def load_labelled(file: Path, specs: Sequence[InputSpec]) -> LabelledData:
+    """The data for a model with these inputs. Raises `ModelError` for what does not fit."""
+    if len(specs) != 1 or not specs[0].shape:
+        raise ModelError(f"{file} cannot be used: the model has {len(specs)} inputs, and labelled data are for one")
+    (spec,) = specs
+    count, batch = _count(file), spec.shape[0]
+    if not 0 < count <= MOST or count % batch:
+        raise ModelError(
+            f"{file} has {count} labels", hint=f"the model takes {batch} at once: give a multiple of it, {MOST} at most"
+        )
+    whole = InputSpec(spec.name, (count, *spec.shape[1:]), spec.dtype)
+    arrays = load_inputs(file, [whole, InputSpec(LABELS, (count,), "int64")])
+    return LabelledData(arrays[spec.name], arrays[LABELS])
+
+
+def _count(file: Path) -> int:
+    """How many labels the file says that it has; nothing but a header is read."""
+    with reading(file), zipfile.ZipFile(file) as archive:
+        if LABELS + SUFFIX not in archive.namelist():
+            raise ModelError(f"{file} has no array {LABELS!r}", hint="one whole number, int64, for each input")
+        with archive.open(LABELS + SUFFIX) as stream:
+            shape, _, _ = read_header(file, stream, LABELS)
+    return shape[0] if len(shape) == 1 else 0

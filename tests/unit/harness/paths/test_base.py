@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from harness.paths.workaround import NO_EDITS, Edits, edit_model, edit_relax, edit_tir
+from harness.paths.base import NO_EDITS, Edits, edit_model, edit_relax, edit_tir
 
 
 @dataclass(frozen=True)
