@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from harness.bundle.manifest import Turn
 from harness.bundle.pack import BASE, HEAD, libraries_of
 from harness.bundle.results import Results
-from harness.judge.compare import compare_sides
-from harness.judge.comparison import Comparison, Result
+from harness.judge.compare import Comparison, Result, compare_sides
 from harness.judge.confirm import judge
 from harness.judge.in_turns import Measure
 from harness.judge.sides import SeriesKey, Side, sides_of

@@ -153,7 +153,7 @@ def _set_up(mirror: str, as_json: bool) -> None:
 def _gate(toolchain: Toolchain, sides: Sequence[Side], remarks: Sequence[str], tolerance: float, as_json: bool) -> None:
     from harness.cli import isa_text
     from harness.cli.screen import out_json
-    from harness.judge.machine_code import exit_code, judge_code
+    from harness.judge.code_gate import exit_code, judge_code
 
     found = [judge_code(side.head.case, side.bases, side.code, tolerance) for side in sides]
     if as_json:

@@ -12,7 +12,7 @@ from harness.isa.built import work_of
 from harness.isa.code import KernelCode, MachineCode, matching
 from harness.isa.diff import Change, KernelDiff, compare
 from harness.isa.network import Network
-from harness.judge.machine_code import CodeVerdict, judge_code, percent
+from harness.judge.code_gate import CodeVerdict, judge_code, percent
 from harness.profile.machine_code import Build, in_words
 from harness.tables import table
 

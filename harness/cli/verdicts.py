@@ -11,12 +11,12 @@ from harness.cli.table import milliseconds
 from harness.tables import markdown_table, table
 
 if TYPE_CHECKING:
-    from harness.judge.comparison import Comparison, Result
-    from harness.judge.confirmed import Confirmed
+    from harness.judge.compare import Comparison, Result
+    from harness.judge.decisions import Decision
     from harness.judge.path_ranking import PathFlip, PathMean
     from harness.judge.sides import Side
     from harness.judge.stats.controls import Fitness
-    from harness.judge.stats.geomean import Overall
+    from harness.judge.stats.suite import Overall
 
 HEADERS = ("case", "verdict", "confidence", "base ms", "head ms", "change", "interval", "can see")
 SPARE = ("interval", "confidence", "base ms", "head ms", "can see")
@@ -77,11 +77,11 @@ def needed(result: Result) -> str:
     return f"{open_still} of {len(result.cases)} cases are not decided; about {whole} (--minutes)"
 
 
-def keep_for_history(found: Sequence[Confirmed]) -> None:
+def keep_for_history(found: Sequence[Decision]) -> None:
     """Keep what was decided in turns where `history` looks for it."""
     import typer
 
-    from harness.judge.confirmed import keep
+    from harness.judge.decisions import keep
 
     if problem := keep(found):
         typer.echo(f"adreno-bench: {problem}", err=True)

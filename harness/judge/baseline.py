@@ -18,10 +18,9 @@ from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model
 from pydantic import Field as field
 
 from harness.judge.checked_file import CheckedFile, rounded
-from harness.judge.clocks import histogram_of
-from harness.judge.sides import QUICK_LOOK, SeriesKey, Side, latest_build, side_of
+from harness.judge.sides import QUICK_LOOK, SeriesKey, Side, histogram_of, latest_build, side_of
 from harness.judge.stats.controls import Probed
-from harness.judge.stats.samples import check_each, is_time
+from harness.judge.stats.session import check_each, is_time
 from harness.run.outcome import Outcome
 from harness.run.record import Record
 

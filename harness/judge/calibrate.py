@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from harness.build.pool import Builder
 from harness.cases.plan import Plan
-from harness.judge.noise_profile import NoiseProfile, profile_of
+from harness.judge.noise import NoiseProfile, profile_of
 from harness.judge.sides import finding
 from harness.judge.stats.pair import Rules
 from harness.run.context import Run

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from harness.judge.comparison import Comparison, Result
+from harness.judge.compare import Comparison, Result
 from harness.judge.in_turns import SUSPICIOUS, Clock, InTurns, Measure
 from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, Side, same_build
 from harness.judge.stats.engine import Plan

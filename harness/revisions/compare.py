@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from harness.judge.compare import compare_sides
-from harness.judge.comparison import Comparison, Result
+from harness.judge.compare import Comparison, Result, compare_sides
 from harness.judge.confirm import judge
 from harness.judge.in_turns import Measure
 from harness.judge.sides import SeriesKey, sides_of

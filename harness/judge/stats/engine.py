@@ -26,8 +26,16 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from harness.judge.stats.pair import Change, Estimate, Rules, relative
-from harness.judge.stats.samples import Limits
-from harness.judge.stats.session import Location, Noise, Samples, SessionSummary, Summary, summarise, summarise_each
+from harness.judge.stats.session import (
+    Limits,
+    Location,
+    Noise,
+    Samples,
+    SessionSummary,
+    Summary,
+    summarise,
+    summarise_each,
+)
 from harness.judge.stats.spending import boundaries
 from harness.judge.stats.turns import BLOCK, Arm, Turn, estimate_turns, moderated
 from harness.judge.verdict import Verdict

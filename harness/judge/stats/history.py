@@ -19,16 +19,19 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from harness.judge.stats import robust
-from harness.judge.stats.resemblance import UNKNOWN, Resemblance, autocorrelation, joined, worth
-from harness.judge.stats.samples import as_numbers, is_time
-from harness.judge.stats.session import Noise
+from harness.judge.stats.session import Noise, as_numbers, is_time
 from harness.judge.stats.step import (
     FEWEST_A_SIDE,
+    UNKNOWN,
     Fit,
+    Resemblance,
+    autocorrelation,
     best_step,
     centred,
+    joined,
     p_drawn,
     tick_of,
+    worth,
 )
 
 ALPHA = 0.001

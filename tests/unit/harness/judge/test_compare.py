@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from device_runner.device import Identity
 from harness.cli.verdicts import plain_result, verdict_table
 from harness.failures import UsageError
-from harness.judge.compare import compare_sides
-from harness.judge.comparison import Comparison, Result, exit_code
+from harness.judge.compare import Comparison, Result, compare_sides, exit_code
 from harness.judge.confirm import judge
 from harness.judge.path_ranking import path_flips, path_means
 from harness.judge.sides import sides_of

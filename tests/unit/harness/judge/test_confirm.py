@@ -13,8 +13,7 @@ import pytest
 from fake_records import IDENTITY, a_record, sessions
 
 from harness.cli.verdicts import plain_result, undecided, verdict_table
-from harness.judge.compare import compare_sides
-from harness.judge.comparison import Comparison, Result, exit_code
+from harness.judge.compare import Comparison, Result, compare_sides, exit_code
 from harness.judge.confirm import Budget, judge
 from harness.judge.in_turns import Measure, confirm
 from harness.judge.sides import sides_of

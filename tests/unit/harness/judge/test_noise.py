@@ -12,11 +12,10 @@ from fake_records import IDENTITY, a_record, sessions
 
 from harness.judge.baseline import bless
 from harness.judge.compare import compare_sides
-from harness.judge.noise_model import history_records, kept_records, learn
-from harness.judge.noise_profile import NoiseProfile, profile_of
+from harness.judge.noise import NoiseProfile, history_records, kept_records, learn, profile_of
 from harness.judge.sides import SeriesKey, sides_of
+from harness.judge.stats.noise import Kept, Spread, pool_of, spread_of, together
 from harness.judge.stats.pair import Rules
-from harness.judge.stats.pooling import Kept, Spread, pool_of, spread_of, together
 from harness.judge.stats.session import DAY_SD, Location
 from harness.judge.verdict import Verdict
 from harness.run.record import Record

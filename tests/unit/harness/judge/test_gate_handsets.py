@@ -10,10 +10,9 @@ from fake_records import IDENTITY, a_record, sessions
 
 from device_runner.device import Identity
 from harness.judge.baseline import bless
-from harness.judge.gate import Gate
-from harness.judge.handsets import model_of, of_one_model, why_apart
-from harness.judge.noise_profile import FOLDER, NoiseProfile, profile_of
-from harness.judge.sides import SeriesKey, sides_of
+from harness.judge.gate import Gate, why_apart
+from harness.judge.noise import PROFILES, NoiseProfile, profile_of
+from harness.judge.sides import SeriesKey, model_of, of_one_model, sides_of
 from harness.judge.stats.pair import Rules
 from harness.judge.verdict import Verdict
 
@@ -55,7 +54,7 @@ def gate(tmp_path: Path) -> Gate:
     assert blessing.baseline
     blessing.baseline.save(tmp_path)
     for one in (profile(10, IDENTITY), profile(10.05, OTHER, seed=1), profile(10, OTHER_MODEL, seed=2)):
-        one.save(tmp_path / FOLDER)
+        one.save(tmp_path / PROFILES)
     return Gate.read(tmp_path, None, lambda _: True, RULES, 16, as_shipped=False)
 
 
