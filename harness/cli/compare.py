@@ -98,11 +98,11 @@ def _of_records(
     base: Path, head: Path, what: CaseOptions, confirming: ConfirmOptions, *, gauged: bool
 ) -> tuple[Result, str]:
     from harness.judge.compare import compare_sides
-    from harness.judge.confirm import judge
+    from harness.judge.confirm import settle
 
     sides = _load(base, what.case), _load(head, what.case)
     compared = compare_sides(*sides, confirming.rules, gauged=gauged)
-    result = judge(compared, confirming.rules, lambda _: "what was measured before cannot be measured in turns")
+    result = settle(compared, confirming.rules, lambda _: "what was measured before cannot be measured in turns")
     return result, _remark(*sides)
 
 

@@ -47,7 +47,7 @@ def verdict_table(comparisons: Sequence[Comparison], *, markdown: bool = False) 
     rows = [_row(c) for c in comparisons]
     drawn = markdown_table(rows, HEADERS) if markdown else table(rows, HEADERS, spare=SPARE)
     bullet = "* " if markdown else "  "
-    reasons = [f"{bullet}{c.key}: {c.verdict.value}: {'; '.join(c.told)}" for c in comparisons if c.told]
+    reasons = [f"{bullet}{c.key}: {c.verdict.value}: {'; '.join(c.all_reasons)}" for c in comparisons if c.all_reasons]
     return "\n".join([drawn, *([""] if reasons else []), *reasons])
 
 
@@ -149,7 +149,7 @@ def _plain(comparison: Comparison) -> dict[str, Any]:
         "verdict": comparison.verdict.value,
         "suspicion": comparison.suspicion.value if comparison.suspicion else None,
         "confidence": comparison.confidence,
-        "reasons": comparison.told,
+        "reasons": comparison.all_reasons,
         "base": _plain_side(comparison.base, comparison.shown_ms("base")),
         "head": _plain_side(comparison.head, comparison.shown_ms("head")),
         **{name: _finite(getattr(change, name)) if change else None for name in numbers},

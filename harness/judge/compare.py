@@ -18,8 +18,8 @@ from harness.judge.sides import (
     Side,
     Sides,
     another_runtime,
-    apart,
-    ran_apart,
+    clock_difference,
+    measured_in_sequence,
     same_build,
     summarise_sides,
 )
@@ -45,7 +45,7 @@ class Comparison:
     """Of the latency, where both sides have one."""
     suspicion: Verdict | None = None
     """`slower` or `faster` if it looks so and nothing decided it."""
-    apart: bool = False
+    in_sequence: bool = False
     """Whether base and head were not measured in turns, but one after the other."""
     in_turns: int = 0
     """How many sessions in turns it rests on."""
@@ -62,10 +62,10 @@ class Comparison:
         return one.location_ms
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def all_reasons(self) -> tuple[str, ...]:
         """The reasons, and whatever the verdict, that being right proves nothing, if that is so."""
-        worth = self.head.worth if self.head else ""
-        return (*self.reasons, worth) if worth and worth not in self.reasons else self.reasons
+        vacuity = self.head.vacuity if self.head else ""
+        return (*self.reasons, vacuity) if vacuity and vacuity not in self.reasons else self.reasons
 
     @property
     def looked(self) -> bool:
@@ -158,12 +158,12 @@ def _latency_change(base: Side, head: Side, rules: Rules, noise: Noise | None, *
 
     One session on a side is never proof of a change, and sides that ran at other clocks are proof of nothing.
     """
-    days = (base.days, head.days) if apart(base, head) and not together else None
+    days = (base.days, head.days) if measured_in_sequence(base, head) and not together else None
     location = noise.location if noise else Location.MIDDLE
     change = engine.compare_summaries(base.summary_by(location), head.summary_by(location), rules, noise, days)
     if change.verdict.changed and min(change.sessions) < FEWEST_SESSIONS:
         return change.unproved("one session is no proof of a change: its samples share its bias")
-    clocks = ran_apart(base.clocks, head.clocks)
+    clocks = clock_difference(base.clocks, head.clocks)
     return change.unproved(clocks) if clocks else change
 
 
@@ -180,8 +180,10 @@ def _compare(key: SeriesKey, base: Side | None, head: Side, change: Change | Non
 def _by_evidence(key: SeriesKey, base: Side | None, head: Side, change: Change | None, *, together: bool) -> Comparison:
     if change and base:
         verdict = change.verdict
-        told = (*change.reasons, *_remarks(base, head, verdict))
-        return Comparison(key, base, head, verdict, told, change, apart=apart(base, head) and not together)
+        reasons = (*change.reasons, *_remarks(base, head, verdict))
+        return Comparison(
+            key, base, head, verdict, reasons, change, in_sequence=measured_in_sequence(base, head) and not together
+        )
     verdict, reason = _by_outcome(base, head)
     return Comparison(key, base, head, verdict, (reason, *_runtimes(base, head, verdict)))
 
@@ -202,7 +204,7 @@ def _by_outcome(base: Side | None, head: Side) -> tuple[Verdict, str]:
 
 def _right_now(base: Side, head: Side) -> tuple[Verdict, str]:
     if head.vacuous:
-        return Verdict.INCONCLUSIVE, head.worth
+        return Verdict.INCONCLUSIVE, head.vacuity
     if base.outcome is Outcome.OK:
         name, side = ("head", head) if base.sessions else ("base", base)
         why = f" ({side.untimed})" if side.untimed else ""
@@ -225,8 +227,8 @@ def _not_its_path(base: Side, head: Side) -> tuple[str, ...]:
 
 def _runtimes(base: Side | None, head: Side, verdict: Verdict) -> tuple[str, ...]:
     """A rebuilt runtime is named beside whatever it may have changed."""
-    told = another_runtime(base, head) if base and verdict is not Verdict.SAME else ""
-    return (told,) if told else ()
+    other = another_runtime(base, head) if base and verdict is not Verdict.SAME else ""
+    return (other,) if other else ()
 
 
 def _causes(base: Side, head: Side, verdict: Verdict) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from harness.build.pool import Builder, stored
 from harness.cases.plan import Plan
 from harness.judge.baseline import Baseline, load, sides
 from harness.judge.compare import Comparison, Result, compare_sides
-from harness.judge.confirm import Budget, Measurer, judge
+from harness.judge.confirm import Budget, Measurer, settle
 from harness.judge.in_turns import Measure
 from harness.judge.noise import PROFILES, NoiseModel, NoiseProfile, find_profile, history_records, kept_records, learn
 from harness.judge.sides import SeriesKey, Side, Sides, model_of
@@ -83,7 +83,7 @@ class Gate:
         noises = self.known.noises(heads)
         compared = compare_sides(bases, heads, self.rules, noises=noises)
         kernels = self.known.kernels.noises(heads) if self.known.kernels else {}
-        return judge(compared, self.rules, measurer, self.most_sessions, noises, budget, kernels)
+        return settle(compared, self.rules, measurer, self.most_sessions, noises, budget, kernels)
 
 
 def profiles_of_models(baselines: Iterable[Baseline], folder: Path) -> dict[SeriesKey, NoiseProfile]:
@@ -107,13 +107,13 @@ def pooled(
 
     def stands_in(base: SeriesKey, head: SeriesKey) -> bool:
         same = base.case == head.case and model_of(base.identity) == model_of(head.identity)
-        return same and bool(blessed[base].sessions) and not why_apart(head, base, profiles, rules)
+        return same and bool(blessed[base].sessions) and not why_two_series(head, base, profiles, rules)
 
     found = {key: next((base for base in blessed if stands_in(base, key)), None) for key in heads if key not in blessed}
     return {key: blessed[base] for key, base in found.items() if base}
 
 
-def why_apart(one: SeriesKey, other: SeriesKey, profiles: Mapping[SeriesKey, NoiseProfile], rules: Rules) -> str:
+def why_two_series(one: SeriesKey, other: SeriesKey, profiles: Mapping[SeriesKey, NoiseProfile], rules: Rules) -> str:
     """Why a case's latencies on two handsets are two series; empty if calibration showed that they are one."""
     mine, theirs = profiles.get(one), profiles.get(other)
     if not mine or not theirs:

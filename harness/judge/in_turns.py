@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Protocol
 
-from harness.judge.sides import Histogram, Side, finding, histogram_of, ran_apart
+from harness.judge.sides import Histogram, Side, clock_difference, finding, histogram_of
 from harness.judge.stats.engine import FEWEST_TURNS, Plan, judge_turns, turns_of
 from harness.judge.stats.pair import Change
 from harness.judge.stats.session import Noise, Samples
@@ -126,10 +126,10 @@ class InTurns:
         """What it came to, so far."""
         if self.lost:
             return self.lost
-        told = (f"{len(self.turns)} sessions in turns",) if self.turns else ()
-        change = replace(self.change, reasons=(*told, *self.change.reasons))
-        if apart := ran_apart(self._clocks[Arm.BASE], self._clocks[Arm.HEAD]):  # turns cannot take that out
-            change = change.unproved(apart)
+        count = (f"{len(self.turns)} sessions in turns",) if self.turns else ()
+        change = replace(self.change, reasons=(*count, *self.change.reasons))
+        if difference := clock_difference(self._clocks[Arm.BASE], self._clocks[Arm.HEAD]):  # turns cannot take that out
+            change = change.unproved(difference)
         return Confirmation(change.verdict, change.reasons, change)
 
 

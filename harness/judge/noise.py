@@ -28,10 +28,10 @@ from harness.judge.sides import SeriesKey
 from harness.judge.stats import robust
 from harness.judge.stats.noise import (
     FEWEST_SESSIONS,
-    Kept,
     NoiseEstimate,
     Pool,
     Spread,
+    StoredSession,
     estimate_noise,
     far_steadier,
     pool_of,
@@ -128,7 +128,7 @@ def profile_of(records: Sequence[Record], rules: Rules) -> NoiseProfile | tuple[
         false_alarm_rate=found.false_alarm_rate,
         splits=found.splits,
         smallest_detectable=tuple(
-            Shown(sessions=count, change=_kept(found.smallest_detectable(count, rules))) for count in SESSIONS_A_SIDE
+            Shown(sessions=count, change=_finite(found.smallest_detectable(count, rules))) for count in SESSIONS_A_SIDE
         ),
         left_out=found.reasons,
     )
@@ -139,7 +139,7 @@ def find_profile(baselines: Path, identity_key: str, case: str) -> NoiseProfile 
     return NoiseProfile.find(baselines / PROFILES, identity_key, case)
 
 
-def _kept(change: float) -> float | None:
+def _finite(change: float) -> float | None:
     return rounded(change) if math.isfinite(change) else None
 
 
@@ -229,13 +229,13 @@ def kept_records(file: Path, cases: Collection[str]) -> list[Record]:
         return list(index.recent(cases.__contains__, MOST_RECORDS))
 
 
-def _summarised(taken: Taken, location: Location) -> dict[SeriesKey, list[Kept]]:
+def _summarised(taken: Taken, location: Location) -> dict[SeriesKey, list[StoredSession]]:
     """Each session by itself, and all of them at once."""
     flat = [one for sessions in taken.values() for one in sessions]
     summaries = iter(summarise_each([[samples] for _, _, samples in flat], location=location))
     return {
         key: [
-            Kept(build, day, good[0].log_ms, good[0].error)
+            StoredSession(build, day, good[0].log_ms, good[0].error)
             for build, day, _ in sessions
             if (good := next(summaries).good)
         ]
@@ -243,6 +243,8 @@ def _summarised(taken: Taken, location: Location) -> dict[SeriesKey, list[Kept]]
     }
 
 
-def _pool(identity: str, series: Mapping[SeriesKey, Sequence[Kept]], spreads: Mapping[SeriesKey, Spread]) -> Pool:
+def _pool(
+    identity: str, series: Mapping[SeriesKey, Sequence[StoredSession]], spreads: Mapping[SeriesKey, Spread]
+) -> Pool:
     here = {key: one for key, one in spreads.items() if key.identity == identity}
     return pool_of({key: series[key] for key in here if key in series}, here)

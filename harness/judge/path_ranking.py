@@ -75,11 +75,11 @@ class PathRanking:
         if lead.verdict.changed:
             span = f"{1 + lead.low:.2f} to {1 + lead.high:.2f}"
             return f"{best} wins, {1 + lead.relative:.2f} times as fast as {following} ({span})"
-        apart = f"{best} and {following} are {lead.relative:.1%} apart"
+        distance = f"{best} and {following} are {lead.relative:.1%} apart"
         if not math.isfinite(lead.sees):
             why = lead.reasons[0] if lead.reasons else "nothing tells how far sessions lie apart by chance"
-            return f"cannot tell: {apart}, but {why.removesuffix(': run more')}; {MORE}"
-        return f"no difference seen: {apart}, and {lead.sees:.1%} could have been seen; {MORE}"
+            return f"cannot tell: {distance}, but {why.removesuffix(': run more')}; {MORE}"
+        return f"no difference seen: {distance}, and {lead.sees:.1%} could have been seen; {MORE}"
 
 
 def rank_paths(records: Iterable[Record], rules: Rules | None = None) -> list[PathRanking]:

@@ -113,8 +113,8 @@ class Side:
         return max(1, len({moment[:10] for moment in self.started if moment >= CLOCK_SET}))
 
     @property
-    def worth(self) -> str:
-        """What being right proves, if that is nothing; empty if it proves something."""
+    def vacuity(self) -> str:
+        """Why being right proves nothing; empty if it proves something."""
         return f"vacuous: being right proves nothing: {'; '.join(self.vacuous)}" if self.vacuous else ""
 
     @property
@@ -207,7 +207,7 @@ INTERLEAVED = 0.25
 the first and the last session alone, one that a clock which jumped put elsewhere would make them so."""
 
 
-def apart(base: Side, head: Side) -> bool:
+def measured_in_sequence(base: Side, head: Side) -> bool:
     """Whether one side was measured after the other, so that what the device was like by then goes with the build."""
     pairs = len(base.started) * len(head.started)
     if not pairs:
@@ -241,14 +241,14 @@ WHOLE = (0.95, 1.05)
 
 def histogram_of(steadiness: Mapping[str, Any]) -> Histogram:
     """The histogram in what a record says of its phone; empty if there is none that makes sense."""
-    told = steadiness.get("clock_histogram")
-    if not isinstance(told, dict) or not all(isinstance(share, (int, float)) for share in told.values()):
+    shares = steadiness.get("clock_histogram")
+    if not isinstance(shares, dict) or not all(isinstance(share, (int, float)) for share in shares.values()):
         return {}
-    sensible = all(0 <= share <= 1 for share in told.values()) and WHOLE[0] <= sum(told.values()) <= WHOLE[1]
-    return {str(clock): float(share) for clock, share in told.items()} if sensible else {}
+    sensible = all(0 <= share <= 1 for share in shares.values()) and WHOLE[0] <= sum(shares.values()) <= WHOLE[1]
+    return {str(clock): float(share) for clock, share in shares.items()} if sensible else {}
 
 
-def ran_apart(base: Sequence[Histogram], head: Sequence[Histogram]) -> str:
+def clock_difference(base: Sequence[Histogram], head: Sequence[Histogram]) -> str:
     """How the clocks of two sides differ; empty if they do not, or if a side does not know them."""
     was, now = _mean(base), _mean(head)
     if not was or not now:
@@ -256,7 +256,7 @@ def ran_apart(base: Sequence[Histogram], head: Sequence[Histogram]) -> str:
     elsewhere = sum(abs(was.get(clock, 0) - now.get(clock, 0)) for clock in was.keys() | now.keys()) / 2
     if elsewhere <= MOST_ELSEWHERE:
         return ""
-    return f"the GPU ran at other clocks: base {_told(was)}, head {_told(now)}"
+    return f"the GPU ran at other clocks: base {_format_clock(was)}, head {_format_clock(now)}"
 
 
 def _mean(histograms: Sequence[Histogram]) -> Histogram:
@@ -265,7 +265,7 @@ def _mean(histograms: Sequence[Histogram]) -> Histogram:
     return {clock: sum(one.get(clock, 0.0) for one in known) / len(known) for clock in clocks}
 
 
-def _told(mean: Histogram) -> str:
+def _format_clock(mean: Histogram) -> str:
     """The clock that was used most, as a person reads it."""
     clock = max(mean, key=lambda clock: mean[clock])
     return f"{mean[clock]:.0%} of its time at {clock} MHz"

@@ -28,10 +28,10 @@ from harness.judge.stats.step import (
     autocorrelation,
     best_step,
     centred,
+    effective_points,
     joined,
     p_drawn,
     tick_of,
-    worth,
 )
 
 ALPHA = 0.001
@@ -160,7 +160,7 @@ def _own_resemblance(logs: Array, cuts: Sequence[int]) -> Resemblance:
     )
     left = left - times * (times @ left) / max(float(times @ times), 1.0)
     fitted = 2 * len(cuts) - 2
-    return Resemblance(float(autocorrelation(left[None], fitted)[0, 0]), worth(len(logs), fitted))
+    return Resemblance(float(autocorrelation(left[None], fitted)[0, 0]), effective_points(len(logs), fitted))
 
 
 def _jumps(logs: Array, valid: Sequence[int], alpha: float, relevant: float, noise: Noise) -> Iterator[Step]:

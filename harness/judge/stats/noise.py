@@ -118,7 +118,7 @@ LEAST_VARIANCE = 1e-12
 Key = TypeVar("Key", bound=Hashable)
 
 
-class Kept(NamedTuple):
+class StoredSession(NamedTuple):
     """A session of a series that was kept."""
 
     build: str
@@ -154,9 +154,9 @@ class Pool:
         return Noise(math.sqrt(variance), min(df, MOST_DF), day_sd, self.day.df)
 
 
-def spread_of(kept: Iterable[Kept]) -> Spread:
+def spread_of(kept: Iterable[StoredSession]) -> Spread:
     """The variance between sessions of the same build and day; never less than the noise within makes it."""
-    groups: dict[tuple[str, str], list[Kept]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[StoredSession]] = defaultdict(list)
     for one in kept:
         groups[one.build, one.day].append(one)
     several = [group for group in groups.values() if len(group) > 1]
@@ -184,7 +184,7 @@ def together(spreads: Sequence[Spread]) -> Spread:
     return Spread(sum(one.df * one.variance for one in spreads) / df, df) if df else Spread()
 
 
-def pool_of(series: Mapping[Key, Sequence[Kept]], spreads: Mapping[Key, Spread]) -> Pool:
+def pool_of(series: Mapping[Key, Sequence[StoredSession]], spreads: Mapping[Key, Spread]) -> Pool:
     """What the series of one rig have in common: `spreads` are theirs, `series` the sessions that tell of days."""
     return Pool(_common([one for one in spreads.values() if one.df]), _days(series, spreads))
 
@@ -211,7 +211,7 @@ def _inverse_trigamma(value: float) -> float:
     return float(math.exp(brentq(lambda log: float(polygamma(1, math.exp(log))) - value, -15.0, 15.0)))
 
 
-def _days(series: Mapping[Key, Sequence[Kept]], spreads: Mapping[Key, Spread]) -> Spread:
+def _days(series: Mapping[Key, Sequence[StoredSession]], spreads: Mapping[Key, Spread]) -> Spread:
     """What a day adds to all of its sessions, beginning with the assumption that is worth a few days.
 
     All series of a rig share its days, so they are no more degrees of freedom than there are days.
@@ -233,8 +233,8 @@ def _days(series: Mapping[Key, Sequence[Kept]], spreads: Mapping[Key, Spread]) -
     return together([Spread(DAY_SD**2, DAY_DF), Spread(learned, min(df, MOST_DF))])
 
 
-def _by_build(kept: Iterable[Kept]) -> dict[str, list[Kept]]:
-    builds: dict[str, list[Kept]] = defaultdict(list)
+def _by_build(kept: Iterable[StoredSession]) -> dict[str, list[StoredSession]]:
+    builds: dict[str, list[StoredSession]] = defaultdict(list)
     for one in kept:
         builds[one.build].append(one)
     return builds

@@ -159,12 +159,12 @@ def modes(rows: Rows, fewest_share: float = 0.2) -> tuple[Rows, Rows]:
     variances = ordered.var(axis=1)
     left = np.arange(1, count)
     sums = np.cumsum(ordered, axis=1)
-    apart = (sums[:, -1:] - sums[:, :-1]) / (count - left) - sums[:, :-1] / left
+    distances = (sums[:, -1:] - sums[:, :-1]) / (count - left) - sums[:, :-1] / left
     share = left / count
     large_enough = np.minimum(share, 1 - share) >= fewest_share
-    between = np.where(large_enough, share * (1 - share) * apart**2, 0.0)
+    between = np.where(large_enough, share * (1 - share) * distances**2, 0.0)
     best = between.argmax(axis=1)[:, None]
-    most, distance = (np.take_along_axis(of, best, axis=1)[:, 0] for of in (between, apart))
+    most, distance = (np.take_along_axis(of, best, axis=1)[:, 0] for of in (between, distances))
     explained = np.divide(most, variances, out=np.zeros(len(rows)), where=variances > 0)
     return explained, distance
 
@@ -176,6 +176,6 @@ def lower_quartiles(rows: Rows) -> Rows:
 
 
 @functools.lru_cache(128)
-def _pairs(count: int, apart: int) -> tuple[Places, Places]:
+def _pairs(count: int, distance: int) -> tuple[Places, Places]:
     """The places of all pairs of samples that are so far apart, or farther."""
-    return np.triu_indices(count, apart)
+    return np.triu_indices(count, distance)

@@ -123,8 +123,8 @@ def _valid(rows: Rows, limits: Limits) -> NDArray[np.bool_]:
 def _qualities(rows: Rows, limits: Limits) -> Iterator[Quality]:
     """Of rows that are valid."""
     count = rows.shape[1]
-    explained, apart = modes(np.log(rows), limits.fewest_in_mode)
-    measured = (found.tolist() for found in (effective_sizes(rows), warm_ups(rows), drifts(rows), explained, apart))
+    explained, distances = modes(np.log(rows), limits.fewest_in_mode)
+    measured = (found.tolist() for found in (effective_sizes(rows), warm_ups(rows), drifts(rows), explained, distances))
     for row, (effective, slow, change, share, log_apart) in zip(rows, zip(*measured, strict=True), strict=True):
         found = (
             _too_alike(effective, count, limits),

@@ -64,7 +64,7 @@ def autocorrelation(residuals: Array, fitted: int) -> Array:
     return np.asarray(np.clip(mended, -MOST_ALIKE, MOST_ALIKE)[:, None])
 
 
-def worth(count: int, fitted: int) -> float:
+def effective_points(count: int, fitted: int) -> float:
     """By how many points it is known: giving back what fitting took makes it less certain."""
     return max(1.0, count - 3.0 * fitted) ** 2 / count
 
@@ -182,9 +182,9 @@ class _Scan:
         both = (1 - alike) + (1 - alike) ** 2 * after
         for lean in self._leans:
             both = both - lean[0, self.inner][1:] * lean[0, self.inner][:-1]
-        apart = np.clip(1 - both / np.sqrt(weight[1:] * weight[:-1]), 0, None)
+        unlike = np.clip(1 - both / np.sqrt(weight[1:] * weight[:-1]), 0, None)
         density = math.exp(-bar * bar / 2) / math.sqrt(2 * math.pi)
-        passed = float((apart * np.exp(-OVERSHOOT * bar * np.sqrt(2 * apart))).sum())
+        passed = float((unlike * np.exp(-OVERSHOOT * bar * np.sqrt(2 * unlike))).sum())
         return min(1.0, 2 * (float(ndtr(-bar)) + bar * density * passed))
 
 
@@ -230,7 +230,7 @@ def _own_surprise(rows: Array, others: Resemblance, *, trend: bool) -> Array:
     first = _Scan(rows, np.zeros((1, 1)), trend=trend)
     fitted = 2 + trend
     own = autocorrelation(first.residuals, fitted)
-    return _Scan(rows, joined(own, worth(rows.shape[1], fitted), others), trend=trend).surprise
+    return _Scan(rows, joined(own, effective_points(rows.shape[1], fitted), others), trend=trend).surprise
 
 
 def _tail_of(ordered: Array, observed: float) -> float:
