@@ -105,7 +105,7 @@ def isa(
     from device_runner.store import cache_root
     from harness.cli import isa_sides, isa_text
     from harness.cli.screen import out_json, out_whole
-    from harness.isa.compiled import check_gpus
+    from harness.isa.kernels import check_gpus
     from harness.isa.toolchain import need
     from harness.profile.profile import Profile
     from harness.run.record import RecordFile
@@ -179,8 +179,7 @@ def _sides(toolchain: Toolchain, asked: _Asked, device: str, config: Path) -> tu
     from harness.cli.isa_sides import Opposite, Source, opposite
     from harness.cli.isa_text import Side
     from harness.cli.screen import Screen
-    from harness.isa.built import networks
-    from harness.isa.code import code_of
+    from harness.isa.network import code_of, networks
 
     with Screen() as screen:
         source = Source(asked.what, device, config, screen)

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from harness.isa.code import KernelCode, MachineCode, matching
-from harness.isa.diff import Change, KernelDiff, compare
+from harness.isa.code import Change, KernelCode, KernelDiff, MachineCode, compare, matching
 from harness.judge.verdict import Verdict
 from harness.run.outcome import ExitCode
 
