@@ -271,6 +271,6 @@ def _copy(shape: tuple[int, ...], dtype: str) -> Any:
     return te.create_prim_func([source, te.compute(extents, element, name="copied")])
 
 
-def told_tasks(folder: Path) -> Iterator[dict[str, Any]]:
+def load_tasks(folder: Path) -> Iterator[dict[str, Any]]:
     """What `find_tasks` wrote."""
     yield from json.loads((folder / TASKS).read_text(encoding="utf-8"))
