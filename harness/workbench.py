@@ -41,7 +41,7 @@ class Request:
     sustain_s: float = 0.0
     """If not 0, each case is kept running for so long instead of being sampled."""
     forked: bool = False
-    """Whether many small networks will be built, for which workers are forked (`harness.build.workers`)."""
+    """Whether many small networks will be built, for which workers are forked (`harness.build.starters`)."""
 
     @classmethod
     def read(

@@ -12,7 +12,7 @@ from typing import Any
 
 from device_runner.store import Store, cache_root
 from harness.build.artifact import KERNELS
-from harness.build.pool import stored
+from harness.build.pool import load_artifact
 from harness.compiler.work import Work
 from harness.failures import UsageError
 from harness.isa.code import KernelCode, MachineCode
@@ -153,14 +153,14 @@ def networks(toolchain: Toolchain, artifacts: Mapping[str, str], gpus: Sequence[
         of_gpu = iter(compiled[gpu])
         for case, kernels in texts.items():
             made = [next(of_gpu) for _ in kernels]
-            manifest = stored(cache, artifacts[case])
+            manifest = load_artifact(cache, artifacts[case])
             found.append(network(case, gpu, artifacts[case], made, manifest.compiled.launches if manifest else None))
     return sorted(found, key=lambda one: list(artifacts).index(one.case))
 
 
 def work_of(key: str) -> list[Work]:
     """What the operators of an artifact have to do; nothing if that was not noted, or if it is gone."""
-    manifest = stored(cache_root(), key)
+    manifest = load_artifact(cache_root(), key)
     return [Work(**one) for one in (manifest.compiled.work or ())] if manifest else []
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from device_runner.lifetime import dying_with_parent
-from harness.build.kernel_files import pieces
+from harness.build.artifact import pieces
 from harness.isa import pinned, sandbox
 from harness.isa.failures import KernelHang, NoToolchain, UnknownOutput
 from harness.isa.toolchain import Toolchain

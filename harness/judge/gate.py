@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from harness.build.pool import Builder, stored
+from harness.build.pool import Builder, load_artifact
 from harness.cases.plan import Plan
 from harness.judge.baseline import Baseline, load, sides
 from harness.judge.compare import Comparison, Result, compare_sides
@@ -148,7 +148,7 @@ class Remeasure:
         plan = next(plan for plan in self.plans if plan.case.id == comparison.key.case)
         base = comparison.base.key if comparison.base else comparison.key
         blessed = next(one for one in self.baselines if one.side.key == base)
-        old = stored(self.cache, blessed.artifact)
+        old = load_artifact(self.cache, blessed.artifact)
         if old is None:
             return (
                 f"the baseline's build {blessed.artifact} is not in this store, so the two cannot be measured in turns"
