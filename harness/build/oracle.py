@@ -11,12 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.build.values import count, first_not_finite, origin, tensors
+from harness.build.values import count, first_not_finite, inputs_of, origin, tensors
 from harness.failures import ModelError, OracleNotFinite
 
 if TYPE_CHECKING:
     from device_runner.device import Array
-    from harness.models.spec import InputSpec
 
 
 def answer(request: dict[str, Any], seed: int, given: str | dict[str, str], labelled: str, out: Path) -> dict[str, Any]:
@@ -59,17 +58,6 @@ def answer(request: dict[str, Any], seed: int, given: str | dict[str, str], labe
         save_arrays(out / LABELLED, [data.inputs, data.labels, classes])
     (out / compiled.library).unlink()  # only its answers are needed
     return {"run_s": run_s}
-
-
-def inputs_of(given: str | Mapping[str, str], specs: Sequence[InputSpec], seed: int) -> dict[str, Array]:
-    """The inputs of a file, or those that are drawn, some of them as is said."""
-    from harness.cases.distribution import Distribution
-    from harness.models.input_files import load_inputs
-    from harness.models.spec import seeded_inputs
-
-    if isinstance(given, str):
-        return load_inputs(Path(given), specs)
-    return seeded_inputs(specs, seed, {name: Distribution.parse(text) for name, text in given.items()})
 
 
 def _or_none(ask: Callable[[], list[Array]]) -> list[Array]:

@@ -1,4 +1,4 @@
-"""What a network's operators make of its inputs: where NaN or infinity comes from, and how large the numbers become.
+"""A network's inputs, and what its operators make of them: how large numbers become, and where NaN comes from.
 
 The network is run once more with the result of every operator as an output. What compiles it for that imports TVM, and
 runs in a worker only.
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from device_runner.device import Array
+    from harness.models.spec import InputSpec
 
     Values = Mapping[str, Array]
 
@@ -21,6 +22,17 @@ LARGEST_HALF = 65_504.0
 """The largest finite number of float16 (IEEE 754)."""
 _REAL = (1, 10, 11)
 """`TensorProto.FLOAT`, `FLOAT16`, `DOUBLE`."""
+
+
+def inputs_of(given: str | Mapping[str, str], specs: Sequence[InputSpec], seed: int) -> dict[str, Array]:
+    """The inputs of a file, or those that are drawn, some of them as is said."""
+    from harness.cases.distribution import Distribution
+    from harness.models.input_files import load_inputs
+    from harness.models.spec import seeded_inputs
+
+    if isinstance(given, str):
+        return load_inputs(Path(given), specs)
+    return seeded_inputs(specs, seed, {name: Distribution.parse(text) for name, text in given.items()})
 
 
 def first_not_finite(outputs: Sequence[Array]) -> int | None:
@@ -125,7 +137,6 @@ def measure_range(request: dict[str, Any], seed: int, given: str | dict[str, str
     from onnx import numpy_helper
 
     from harness.build.artifact import RANGE
-    from harness.build.oracle import inputs_of
     from harness.models.onnx_inputs import input_specs
     from harness.models.onnx_read import load
 
