@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.judge.stats.history import resemblance, segment
-from harness.judge.stats.resemblance import in_common
+from harness.judge.stats.step import in_common
 from harness.tables import table
 
 BEFORE, AFTER = 45, 12

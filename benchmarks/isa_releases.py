@@ -17,7 +17,7 @@ from pathlib import Path
 
 from harness.compiler.releases import RELEASES
 from harness.isa.code import MachineCode
-from harness.judge.machine_code import CodeVerdict, judge_code
+from harness.judge.code_gate import CodeVerdict, judge_code
 from harness.judge.verdict import Verdict
 from harness.run.record import Record, RecordFile
 from harness.tables import markdown_table

@@ -22,8 +22,8 @@ import psutil
 
 from device_runner.store import Store, cache_root
 from harness.build.artifact import KERNELS
-from harness.isa.compiled import compile_kernels
-from harness.isa.source import sources
+from harness.isa.kernels import compile_kernels
+from harness.isa.runner import sources
 from harness.isa.toolchain import need, set_up
 from harness.run.progress import Silent
 from harness.tables import markdown_table

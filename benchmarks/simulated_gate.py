@@ -19,9 +19,9 @@ import numpy as np
 from benchmarks.detection_rigs import Rig, RigMaker, phone
 from device_runner.device import Identity
 from harness.judge.baseline import Baseline, BlessedSession
-from harness.judge.comparison import Comparison
+from harness.judge.compare import Comparison
 from harness.judge.gate import Gate
-from harness.judge.noise_model import NoiseModel, learn
+from harness.judge.noise import NoiseModel, learn
 from harness.judge.sides import SeriesKey, Side
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import Arm

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import socket
+import struct
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,12 +17,13 @@ from urllib.parse import quote, unquote
 
 from device_runner.failures import DeviceBusy
 from device_runner.files import write_whole
-from device_runner.held import held, is_held
 
 POLL_S = 0.2
 
 LONGEST_COMMAND = 200
 LONGEST_STEP = 200
+_FLOCK = "hhqqi"
+"""`struct flock`: type, whence, start, length (0 is all), process."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ def lease(
             raise DeviceBusy(message, hint="wait for it or end it; its lock ends with it") from None
     try:
         _write(note, _ourselves())  # first: until we are seen to hold the device, a note counts for nothing
-        with held(_lock_path(device, folder)):
+        with _show_lock(_lock_path(device, folder)):
             yield
     finally:
         note.unlink(missing_ok=True)
@@ -83,7 +86,7 @@ def tell(device: str, folder: Path, case: str, step: str) -> None:
 
 def holder_of(device: str, folder: Path) -> Holder | None:
     """Who holds a device at this moment; None if nobody does. Asking never delays anybody who wants to take it."""
-    taken, holder = is_held(_lock_path(device, folder)), _read(_note_path(device, folder))
+    taken, holder = _is_locked(_lock_path(device, folder)), _read(_note_path(device, folder))
     if taken is None and holder:
         taken = _lives(holder)
     return holder if taken else None  # a note of a free device was left by a process that was killed
@@ -105,6 +108,43 @@ def _lives(holder: Holder) -> bool:
         return process.status() != psutil.STATUS_ZOMBIE and process.create_time() < since_s + 1
     except (psutil.Error, ValueError, TypeError):
         return False
+
+
+@contextmanager
+def _show_lock(file: Path) -> Iterator[None]:
+    """Show others that we hold `file`, which exists, until the context ends: this lock excludes nobody."""
+    fd = os.open(file, os.O_RDWR)
+    try:
+        with suppress(OSError, AttributeError):  # without such locks `_is_locked` cannot tell
+            _query_lock(fd, fcntl.F_OFD_SETLK, fcntl.F_WRLCK)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _is_locked(file: Path) -> bool | None:
+    """Whether somebody holds `file`, be it this process; None if this system cannot tell.
+
+    Whoever takes a lock in order to see whether it is free keeps others from it for that moment. The kernel tells of a
+    lock of an open file description without that (fcntl(2), F_OFD_GETLK), and drops it with the process that has it.
+    """
+    try:
+        fd = os.open(file, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        return _query_lock(fd, fcntl.F_OFD_GETLK, fcntl.F_RDLCK) != fcntl.F_UNLCK
+    except (OSError, AttributeError):
+        return None
+    finally:
+        os.close(fd)
+
+
+def _query_lock(fd: int, command: int, kind: int) -> int:
+    """The kind of lock in what the kernel answers."""
+    answer = fcntl.fcntl(fd, command, struct.pack(_FLOCK, kind, os.SEEK_SET, 0, 0, 0))
+    found: int = struct.unpack(_FLOCK, answer)[0]
+    return found
 
 
 def _lock_path(device: str, folder: Path) -> Path:

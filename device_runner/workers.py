@@ -50,7 +50,7 @@ class Access:
 
 
 @dataclass(frozen=True)
-class Said:
+class Line:
     """From a worker: a line for a person."""
 
     text: str
@@ -62,7 +62,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Opened(Answer):
+class Arrival(Answer):
     """From a worker: it holds its device, which is called `name` in records."""
 
     identity: Identity
@@ -70,7 +70,7 @@ class Opened(Answer):
 
 
 @dataclass(frozen=True)
-class Gone:
+class Loss:
     """From a worker, its last word: it has no device. Also what the death of its process is told as."""
 
     failure: Failure
@@ -89,7 +89,7 @@ class Channel:
 
     def say(self, text: str) -> None:
         """Have the host tell a person something."""
-        self._pipe.send(Said(text))
+        self._pipe.send(Line(text))
 
     def receive(self) -> Any:
         """The next order; waits for it. Raises EOFError when there will be no more."""
@@ -133,7 +133,7 @@ class Processes:
             self._pipes[name].send(order)
 
     def receive(self, timeout_s: float) -> Iterator[tuple[str, Any]]:
-        """What the workers have said, after at most `timeout_s` without a word. The death of one is a `Gone`."""
+        """What the workers have said, after at most `timeout_s` without a word. The death of one is a `Loss`."""
         ready = wait(self._pipes.values(), timeout_s)
         for name, pipe in list(self._pipes.items()):
             if pipe in ready:
@@ -170,7 +170,7 @@ class Processes:
         except (EOFError, OSError):
             process = self._processes[name]
             process.join(KILL_S)
-            return Gone(RigFailure(f"the process that works on {name} {_ending(process)}"))
+            return Loss(RigFailure(f"the process that works on {name} {_ending(process)}"))
 
 
 @dataclass
@@ -247,12 +247,12 @@ class WorkerPool:
         member.heard = time.monotonic()
         if isinstance(message, Answer):
             member.patience_s = float("inf")
-        if isinstance(message, Opened):
+        if isinstance(message, Arrival):
             member.identity, self._shown[name] = message.identity, message.name
             self.lost.pop(name, None)
-        elif isinstance(message, Gone):
+        elif isinstance(message, Loss):
             self.give_up(name, message.failure)
-        elif isinstance(message, Said):
+        elif isinstance(message, Line):
             self._say(f"{self.shown(name)}: {message.text}")
 
     def give_up(self, name: str, failure: Failure) -> None:
@@ -293,18 +293,17 @@ def serve(pipe: Connection, name: str, access: Access, work: Work, opener: Opene
     """Hold a device and work with it until the pipe ends. `opener` stands in for what opens real devices."""
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # nobody is there to work for
         try:
-            with (opener or _open)(name, access, lambda text: pipe.send(Said(text))) as (device, show):
-                pipe.send(Opened(device.identity, device.name))
+            with (opener or _open)(name, access, lambda text: pipe.send(Line(text))) as (device, show):
+                pipe.send(Arrival(device.identity, device.name))
                 work(device, Channel(pipe, show))
         except Failure as failure:
-            pipe.send(Gone(failure))
+            pipe.send(Loss(failure))
 
 
 @contextlib.contextmanager
 def _open(name: str, access: Access, say: Callable[[str], None]) -> Iterator[tuple[Device, Show]]:
-    from device_runner.fleet.known import remember
     from device_runner.fleet.remote import open_remote
-    from device_runner.fleet.select import key_of
+    from device_runner.fleet.select import key_of, remember_identity
     from device_runner.registry import WAIT_FOR_DEVICE_S, open_device, tell
 
     if access.tracker:
@@ -312,5 +311,5 @@ def _open(name: str, access: Access, say: Callable[[str], None]) -> Iterator[tup
             yield remote
         return
     with open_device(name, access.cache, say=say) as device:
-        remember(name, device.identity, access.cache)
+        remember_identity(name, device.identity, access.cache)
         yield device, lambda case, step: tell(name, access.cache, case, step)

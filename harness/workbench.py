@@ -41,7 +41,7 @@ class Request:
     sustain_s: float = 0.0
     """If not 0, each case is kept running for so long instead of being sampled."""
     forked: bool = False
-    """Whether many small networks will be built, for which workers are forked (`harness.build.workers`)."""
+    """Whether many small networks will be built, for which workers are forked (`harness.build.starters`)."""
 
     @classmethod
     def read(
@@ -157,7 +157,7 @@ def open_workbench(
 
     Raises what opening a device raises.
     """
-    from device_runner.fleet.known import remember
+    from device_runner.fleet.select import remember_identity
     from device_runner.registry import open_device
     from harness.run.context import Run
     from harness.run.preparation import identify
@@ -171,7 +171,7 @@ def open_workbench(
     ):
         make_ready(request.paths, cache)
         identity = identify(device, progress.say)
-        remember(name, identity, cache)
+        remember_identity(name, identity, cache)
         tunings, as_shipped = TuningStore(cache), request.quirks.as_shipped
         run = Run(device, tunings, as_shipped, timed=timed, allowed=allowed)
         yield Workbench(request, run, request.plans(identity), builder)

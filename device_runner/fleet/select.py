@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from device_runner.device import DeviceEntry, Identity
 from device_runner.failures import Failure
-from device_runner.fleet import known
+from device_runner.files import write_whole
 from device_runner.fleet.offer import Offer, entry_of
 from device_runner.registry import (
     LOCAL,
@@ -186,12 +189,12 @@ def _asker(cache: Path, say: Say) -> Ask:
     """Who a device is: as it was when it was last opened, else it is opened."""
 
     def ask(entry: DeviceEntry) -> Identity | None:
-        if identity := known.recall(entry.name, cache):
+        if identity := recall_identity(entry.name, cache):
             return identity
         say(f"asking {entry.name} who it is")
         try:
             with open_device(entry.name, cache, timeout_s=0) as device:
-                known.remember(entry.name, device.identity, cache)
+                remember_identity(entry.name, device.identity, cache)
                 return device.identity
         except Failure as failure:
             say(f"{entry.name} is left out: {failure}")
@@ -210,3 +213,24 @@ def _described(entry: DeviceEntry, ask: Ask) -> str:
     labels = labels_of(entry, ask(entry))
     shown = ", ".join(f"{label}={labels[label]}" for label in SHOWN_LABELS if label in labels)
     return f"{entry.name} ({shown})" if shown else entry.name
+
+
+def remember_identity(name: str, identity: Identity, cache: Path) -> None:
+    """Keep who a device is. Atomic, and written only if it changed."""
+    if recall_identity(name, cache) == identity:
+        return
+    write_whole(_identity_file(name, cache), json.dumps(asdict(identity)))
+
+
+def recall_identity(name: str, cache: Path) -> Identity | None:
+    """Who a device was when it was last opened; None if it never was."""
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        return TypeAdapter(Identity).validate_json(_identity_file(name, cache).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def _identity_file(name: str, cache: Path) -> Path:
+    return cache / "identities" / f"{quote(name, safe='')}.json"

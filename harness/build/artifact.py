@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +10,16 @@ from typing import Any
 
 from device_runner.device import Loadable
 from device_runner.failures import Failure
+from device_runner.files import write_whole
+from device_runner.store import Store
 
 LIBRARY = "lib.so"
 MANIFEST = "manifest.json"
 FAILURE = "failure.json"
 KERNELS = "kernels.cl"
 """All that the device compiles, kept beside the library for people, and for the difference between two builds."""
+KERNEL_FOLDER = "kernels"
+"""The same as a file for each kernel, beside the library, so that what is pruned takes them along."""
 RESULT = "result.json"
 """How it went, as the worker says it; no part of a finished entry."""
 STEP = "step"
@@ -24,9 +29,11 @@ INPUTS, OUTPUTS = "inputs.npz", "outputs.npz"
 OTHER_OUTPUTS = "other-outputs.npz"
 """The oracle's answers to other inputs."""
 RANGE = "range.json"
-"""How large the network's numbers become (`harness.build.value_range`)."""
+"""How large the network's numbers become (`harness.build.values`)."""
 LABELLED = "labelled.npz"
 """Labelled inputs, their classes, and those that the oracle gives them; only of a model that has labelled data."""
+_BEGINNING = re.compile(r"^// Function: (\w+)$", re.MULTILINE)
+"""Before each kernel. TVM's runtime, too, cuts the source after it, and hands the device one piece at a time."""
 
 
 @dataclass(frozen=True)
@@ -74,3 +81,28 @@ class Answers:
 
 Built = Mapping[str, Artifact | Answers | Failure]
 """What jobs came to, by key."""
+
+
+def pieces(source: str) -> dict[str, str]:
+    """What the device compiles for each kernel, by the kernel's name: lines count as in the device's build log."""
+    found = list(_BEGINNING.finditer(source))
+    ends = [*(match.start() for match in found[1:]), len(source)]
+    return {match[1]: source[match.end() + 1 : end] for match, end in zip(found, ends, strict=True)}
+
+
+def kernel_files(root: Path, artifact: str) -> list[Path] | None:
+    """The kernels of an artifact below a cache root, one file each, written when first asked for.
+
+    None if the artifact is not in the store, or was never as far as to have kernels.
+    """
+    folder = Store(root, "artifacts").find(artifact)
+    if folder is None or not (folder / KERNELS).exists():
+        return None
+    texts = pieces((folder / KERNELS).read_text(encoding="utf-8"))
+    files = {folder / KERNEL_FOLDER / f"{name}.cl": text for name, text in texts.items()}
+    return [file if _says(file, text) else write_whole(file, text) for file, text in files.items()]
+
+
+def _says(file: Path, text: str) -> bool:
+    """Whether the file is there as this version writes it."""
+    return file.exists() and file.read_text(encoding="utf-8") == text

@@ -16,7 +16,8 @@ from typing import Any
 
 from harness.build.artifact import INPUTS, KERNELS, LIBRARY, OUTPUTS, Compiled
 from harness.build.compile import export, imported, stepping, target_of
-from harness.build.oracle import inputs_of, save_arrays
+from harness.build.oracle import save_arrays
+from harness.build.values import inputs_of
 from harness.cases.request import CompileRequest
 from harness.compiler.compat import (
     dtype_of,
@@ -271,6 +272,6 @@ def _copy(shape: tuple[int, ...], dtype: str) -> Any:
     return te.create_prim_func([source, te.compute(extents, element, name="copied")])
 
 
-def told_tasks(folder: Path) -> Iterator[dict[str, Any]]:
+def load_tasks(folder: Path) -> Iterator[dict[str, Any]]:
     """What `find_tasks` wrote."""
     yield from json.loads((folder / TASKS).read_text(encoding="utf-8"))

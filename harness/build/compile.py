@@ -6,7 +6,7 @@ import shutil
 import time
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -14,8 +14,8 @@ from typing import Any
 
 from device_runner.disk import disk_full, nearly_full
 from device_runner.failures import Failure, RigFailure, SetupMissing
+from device_runner.runtimes.cross import linker
 from harness.build.artifact import KERNELS, LIBRARY, Compiled
-from harness.build.link import exporter
 from harness.cases.case import Precision
 from harness.cases.request import CompileRequest
 from harness.compiler.compat import opencl_source
@@ -139,12 +139,24 @@ def export(executable: Any, library: Path, host_triple: str | None) -> None:
     """Link with this machine's C++ compiler, or with a linker for the device's CPU."""
     if not host_triple and not any(map(shutil.which, _COMPILERS)):
         raise SetupMissing("there is no C++ compiler to link libraries with", hint="sudo apt-get install g++")
-    fcompile = exporter(host_triple) if host_triple else None
+    fcompile = _exporter(host_triple) if host_triple else None
     try:
         executable.export_library(str(library), fcompile=fcompile)
     except (RuntimeError, OSError) as error:
         full = disk_full(error, library.parents[1]) or nearly_full(str(error), library.parents[1])
         raise full or RigFailure(f"{library.name} could not be linked", evidence=str(error)) from error
+
+
+def _exporter(triple: str) -> Callable[..., None]:
+    """What `Executable.export_library` takes as `fcompile`. Raises `SetupMissing`."""
+    chosen = linker(triple)
+
+    def link(out: str, objects: Sequence[str], options: object = None, **_: object) -> None:
+        chosen.link(objects, Path(out), triple)
+
+    link.output_format = "so"  # type: ignore[attr-defined]  # how TVM asks what is made
+    link.get_target_triple = lambda: triple  # type: ignore[attr-defined]
+    return link
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A process that loads the compiler once and forks for each job; started by `harness.build.workers.Forked`.
+"""A process that loads the compiler once and forks for each job; started by `harness.build.starters.ForkStarter`.
 
 Run as `python -m harness.build.fork_server PARENT`. Each line on standard input is a JSON array of a job's file and its
 log; the answer is the exit code of the fork that did it, negative after a signal. It has one thread, so that a fork has

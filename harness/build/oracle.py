@@ -11,12 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.build.not_finite import count, first_not_finite, origin, tensors
-from harness.failures import OracleNotFinite
+from harness.build.values import count, first_not_finite, inputs_of, origin, tensors
+from harness.failures import ModelError, OracleNotFinite
 
 if TYPE_CHECKING:
     from device_runner.device import Array
-    from harness.models.spec import InputSpec
 
 
 def answer(request: dict[str, Any], seed: int, given: str | dict[str, str], labelled: str, out: Path) -> dict[str, Any]:
@@ -32,7 +31,6 @@ def answer(request: dict[str, Any], seed: int, given: str | dict[str, str], labe
 
     from harness.build.artifact import INPUTS, LABELLED, OTHER_OUTPUTS, OUTPUTS
     from harness.build.compile import compile_model
-    from harness.build.top_class import top_classes
     from harness.cases.request import CompileRequest
     from harness.models.input_files import load_labelled
     from harness.models.spec import InputSpec
@@ -62,17 +60,6 @@ def answer(request: dict[str, Any], seed: int, given: str | dict[str, str], labe
     return {"run_s": run_s}
 
 
-def inputs_of(given: str | Mapping[str, str], specs: Sequence[InputSpec], seed: int) -> dict[str, Array]:
-    """The inputs of a file, or those that are drawn, some of them as is said."""
-    from harness.cases.model import Distribution
-    from harness.models.input_files import load_inputs
-    from harness.models.spec import seeded_inputs
-
-    if isinstance(given, str):
-        return load_inputs(Path(given), specs)
-    return seeded_inputs(specs, seed, {name: Distribution.parse(text) for name, text in given.items()})
-
-
 def _or_none(ask: Callable[[], list[Array]]) -> list[Array]:
     """The answers; none if the network refuses such inputs, which is no fault of it."""
     try:
@@ -99,6 +86,26 @@ def _require_finite(answers: Sequence[Array], model: Path, inputs: Mapping[str, 
         else 'correct the model, or give it inputs that it is made for: `inputs = "FILE.npz"` (docs/suite.md)',
         evidence=evidence,
     )
+
+
+def top_classes(ask: Callable[[Array], Sequence[Array]], inputs: Array, batch: int) -> Array:
+    """The class of each of the inputs, which `ask` answers in batches of so many; int64, one for each row.
+
+    Raises ModelError if the first output has not one row of scores for each input.
+    """
+    import numpy as np
+
+    return np.concatenate([_classes(ask(inputs[at : at + batch])[0], batch) for at in range(0, len(inputs), batch)])
+
+
+def _classes(scores: Array, batch: int) -> Array:
+    if scores.ndim < 2 or scores.shape[0] != batch:
+        raise ModelError(
+            f"the first output has the shape {list(scores.shape)}, and labelled data need {batch} rows of scores",
+            hint="leave `labelled` out, or let the model's first output be its scores",
+        )
+    classes: Array = scores.reshape(batch, -1).argmax(axis=1)
+    return classes
 
 
 def load_arrays(file: Path) -> list[Array]:

@@ -6,16 +6,18 @@ decides about quirks.
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from device_runner.device import Identity
+from device_runner.failures import SetupMissing, Unsupported
 from device_runner.names import suggestion
+from device_runner.runtimes.cross import TRIPLES, linker
 from device_runner.store import key_of, sha256_of
 from harness.build.keys import compile_job, oracle_job, plain_inputs, range_job, reference_job
-from harness.build.link import host_triple, linker_version
 from harness.cases.case import Case, Precision
 from harness.cases.model import OnnxModel, model_name
 from harness.cases.plan import Budget, Job, Plan, unsupported
@@ -121,21 +123,53 @@ def plan_oracle(suite: Suite, model: str, cache: Path) -> Job:
     return oracle_job(request, digest, SEED, title, source.inputs, source.labelled)
 
 
-def _request(case: Case, file: Path, identity: Identity, policy: QuirkPolicy) -> CompileRequest:
+def device_request(identity: Identity) -> CompileRequest:
+    """A request with all that the device decides; the model, the path and what belongs to them are for others to set.
+
+    Raises `Unsupported` for a processor that no artifact can be made for.
+    """
     triple = host_triple(identity)
-    as_shipped, but_for = policy.as_shipped, policy.with_quirks
-    quirks = quirks_for(case.path, case.precision, as_shipped=as_shipped, but_for=but_for)
     return CompileRequest(
-        model_file=str(file),
-        path=case.path,
-        precision=case.precision.value,
-        quirks=[quirk.id for quirk in quirks],
+        model_file="",
+        path="cpu",
+        precision=Precision.FLOAT32.value,
+        quirks=[],
         host_triple=triple,
         image2d_max_width=identity.image2d_max_width,
         image2d_max_height=identity.image2d_max_height,
         image_max_array_layers=identity.image_max_array_layers,
         linker=linker_version(triple),
     )
+
+
+def host_triple(identity: Identity) -> str | None:
+    """LLVM triple of the device's host code, None for that of this machine.
+
+    Raises `Unsupported` for a processor that no artifact can be made for.
+    """
+    if identity.kind != "phone" or identity.abi in ("", platform.machine()):
+        return None
+    if identity.abi not in TRIPLES:
+        raise Unsupported(
+            f"no artifact can be made for the ABI {identity.abi} of {identity.serial}",
+            hint=f"devices with {' or '.join(TRIPLES)} can be used",
+        )
+    return TRIPLES[identity.abi]
+
+
+def linker_version(triple: str | None) -> str:
+    """What stands in an artifact's key; empty for this machine's own compiler, or if there is no linker."""
+    try:
+        return linker(triple).version if triple else ""
+    except SetupMissing:  # building says so
+        return ""
+
+
+def _request(case: Case, file: Path, identity: Identity, policy: QuirkPolicy) -> CompileRequest:
+    as_shipped, but_for = policy.as_shipped, policy.with_quirks
+    quirks = [quirk.id for quirk in quirks_for(case.path, case.precision, as_shipped=as_shipped, but_for=but_for)]
+    chosen = device_request(identity)
+    return replace(chosen, model_file=str(file), path=case.path, precision=case.precision.value, quirks=quirks)
 
 
 def _with_schedules(request: CompileRequest, suite: Suite, identity: Identity) -> CompileRequest:

@@ -23,7 +23,7 @@ from device_runner.failures import Failure, RigFailure
 from device_runner.store import Store, sha256_of
 from harness import failures
 from harness.build.artifact import FAILURE, LIBRARY, MANIFEST, RESULT, STEP, Answers, Artifact, Compiled
-from harness.build.workers import GRACE_S, WORKER, Forked, FromNothing, Starter, Worker
+from harness.build.starters import GRACE_S, WORKER, ForkStarter, FreshStarter, Starter, WorkerProcess
 from harness.cases.plan import Job
 from harness.cases.suite import Limits
 from harness.failures import revived
@@ -70,9 +70,9 @@ class Builder:
         }
         self._limits = limits
         self._watch = watch
-        self._starter: Starter = Forked() if forked else FromNothing(worker)
+        self._starter: Starter = ForkStarter() if forked else FreshStarter(worker)
         self._pool = ThreadPoolExecutor(processes or cores(), thread_name_prefix="build")
-        self._running: set[Worker] = set()
+        self._running: set[WorkerProcess] = set()
         self._lock = threading.Lock()
         self._closed = False
 
@@ -160,7 +160,7 @@ class Builder:
             with self._lock:
                 self._running.discard(worker)
 
-    def _wait(self, job: Job, worker: Worker, step_file: Path) -> int | None:
+    def _wait(self, job: Job, worker: WorkerProcess, step_file: Path) -> int | None:
         """Exit code, None at the deadline. Meanwhile whoever watches is told each step of the compiler."""
         began, told = time.monotonic(), ""
         while (left_s := began + self._limits.build_s - time.monotonic()) > 0:
@@ -174,7 +174,7 @@ class Builder:
         return None
 
 
-def stored(root: Path, key: str) -> Artifact | None:
+def load_artifact(root: Path, key: str) -> Artifact | None:
     """An artifact of an earlier build, None if it is not in the store. Raises RigFailure if it is damaged."""
     folder = Store(root, "artifacts").find(key)
     found = _read(Job("compile", key, key, {}), folder, reused=True) if folder else None

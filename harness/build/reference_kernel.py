@@ -35,7 +35,7 @@ def spin(turns: T.Buffer((1,), "int32"), result: T.Buffer(({THREADS},), "float32
 
 def compile_reference(request: Mapping[str, Any], out_dir: Path) -> Compiled:
     """Compile the reference kernel for the device of a `CompileRequest` on TVM's plain path."""
-    from harness.build.link import exporter
+    from harness.build.compile import export
     from harness.compiler.compat import opencl_source
     from harness.paths import PATHS
     from harness.paths.base import BuiltModule, ImageLimits
@@ -47,8 +47,7 @@ def compile_reference(request: Mapping[str, Any], out_dir: Path) -> Compiled:
     lowered = path.lower(_module(), target, ())
     executable = path.build(add_host_entry(lowered), target, ())
     built = BuiltModule(lowered, executable, opencl_source(executable))
-    triple = request["host_triple"]
-    executable.export_library(str(out_dir / LIBRARY), fcompile=exporter(triple) if triple else None)
+    export(executable, out_dir / LIBRARY, request["host_triple"])
     return Compiled(
         library=LIBRARY,
         vdevices=1,

@@ -64,7 +64,7 @@ def _reference(job: dict[str, Any], out: Path) -> dict[str, Any]:
 
 
 def _range(job: dict[str, Any], out: Path) -> dict[str, Any]:
-    from harness.build.value_range import measure_range
+    from harness.build.values import measure_range
 
     return measure_range(job["request"], job["seed"], job["inputs"], out)
 

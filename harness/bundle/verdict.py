@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from harness.bundle.manifest import Turn
 from harness.bundle.pack import BASE, HEAD, libraries_of
 from harness.bundle.results import Results
-from harness.judge.compare import compare_sides
-from harness.judge.comparison import Comparison, Result
-from harness.judge.confirm import judge
+from harness.judge.compare import Comparison, Result, compare_sides
+from harness.judge.confirm import settle
 from harness.judge.in_turns import Measure
 from harness.judge.sides import SeriesKey, Side, sides_of
 from harness.judge.stats.pair import Rules
@@ -39,7 +38,7 @@ def verdicts_of(results: Results, rules: Rules) -> Result:
         kept = later.get(comparison.key.case, [])
         return _replayed(iter(kept)) if kept else "one session of each build was run"
 
-    return judge(compared, rules, measurer, max(BLOCK, most - most % BLOCK))
+    return settle(compared, rules, measurer, max(BLOCK, most - most % BLOCK))
 
 
 def _sides(first: Mapping[Turn, Record], build: str) -> dict[SeriesKey, Side]:

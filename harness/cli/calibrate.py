@@ -96,13 +96,13 @@ def _sessions(
 
 def _save(one: Calibrated, baselines: Path) -> bool:
     """Write its noise profile, if it has one; whether the file changed."""
-    from harness.judge.noise_profile import FOLDER
+    from harness.judge.noise import PROFILES
 
-    return bool(one.profile and one.profile.save(baselines / FOLDER))
+    return bool(one.profile and one.profile.save(baselines / PROFILES))
 
 
 def _table(done: Sequence[Calibrated], written: Mapping[str, bool]) -> str:
-    from harness.judge.noise_profile import SESSIONS_A_SIDE
+    from harness.judge.noise import SESSIONS_A_SIDE
     from harness.tables import table
 
     shown = [f"{count} a side" for count in SESSIONS_A_SIDE]

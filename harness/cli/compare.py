@@ -19,7 +19,7 @@ from harness.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from harness.judge.comparison import Result
+    from harness.judge.compare import Result
     from harness.judge.sides import SeriesKey, Side
     from harness.run.record import Record
 
@@ -60,7 +60,7 @@ def compare(
     from harness.cli import verdicts
     from harness.cli.screen import out, out_json, out_whole
     from harness.failures import UsageError
-    from harness.judge.comparison import exit_code
+    from harness.judge.compare import exit_code
     from harness.judge.path_ranking import path_flips, path_means
 
     if as_json and markdown:
@@ -98,11 +98,11 @@ def _of_records(
     base: Path, head: Path, what: CaseOptions, confirming: ConfirmOptions, *, gauged: bool
 ) -> tuple[Result, str]:
     from harness.judge.compare import compare_sides
-    from harness.judge.confirm import judge
+    from harness.judge.confirm import settle
 
     sides = _load(base, what.case), _load(head, what.case)
     compared = compare_sides(*sides, confirming.rules, gauged=gauged)
-    result = judge(compared, confirming.rules, lambda _: "what was measured before cannot be measured in turns")
+    result = settle(compared, confirming.rules, lambda _: "what was measured before cannot be measured in turns")
     return result, _remark(*sides)
 
 
@@ -119,7 +119,7 @@ def _of_revisions(
     from harness.cli.screen import Screen
     from harness.cli.verdicts import keep_for_history
     from harness.failures import UsageError
-    from harness.judge import confirmed
+    from harness.judge.decisions import decisions_of
     from harness.judge.stats.turns import Arm
     from harness.revisions.compare import RevisionPair
     from harness.revisions.sources import revision
@@ -142,7 +142,7 @@ def _of_revisions(
         options = what.on_each_revision(select_one(device, cache, screen.say))
         first, second = (Toolchain.of(one, cache, options, screen.say) for one in (base, head))
         result = RevisionPair(first, second, keep).compare(cases, confirming.rules, confirming.most_sessions)
-    keep_for_history(confirmed.decisions(result.cases, "compare", base.name, head.name))
+    keep_for_history(decisions_of(result.cases, "compare", base.name, head.name))
     kept = f"; the records are in {folder}" if folder else ""
     return result, f"base is {base}, head is {head}{kept}"
 
@@ -162,7 +162,7 @@ def _load(source: Path, globs: list[str] | None) -> dict[SeriesKey, Side]:
 
 def _remark(base: dict[SeriesKey, Side], head: dict[SeriesKey, Side]) -> str:
     """Why nothing could be compared."""
-    from harness.judge.handsets import of_one_model
+    from harness.judge.sides import of_one_model
 
     identities = [sorted({key.identity for key in side}) for side in (base, head)]
     if set(identities[0]) & set(identities[1]):

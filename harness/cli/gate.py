@@ -21,7 +21,7 @@ from harness.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from harness.judge.comparison import Result
+    from harness.judge.compare import Result
     from harness.judge.gate import Gate
 
 
@@ -48,8 +48,8 @@ def gate(
     from harness.cli.record_filter import read_sides, wanted
     from harness.cli.screen import out, out_json
     from harness.cli.verdicts import keep_for_history
-    from harness.judge import confirmed
-    from harness.judge.comparison import exit_code
+    from harness.judge.compare import exit_code
+    from harness.judge.decisions import decisions_of
     from harness.judge.gate import Gate
 
     held_to = Gate.read(
@@ -65,7 +65,7 @@ def gate(
         result = held_to.judged(found, lambda _: "a gate without --from measures again")
     else:
         result = _run(what, held_to, minutes, device, records)
-        keep_for_history(confirmed.decisions(result.cases, "gate"))
+        keep_for_history(decisions_of(result.cases, "gate"))
     if as_json:
         out_json(verdicts.plain_result(result, [], []))
     else:
@@ -79,7 +79,7 @@ def _run(what: CaseOptions, held_to: Gate, minutes: float, device: str | None, r
     from harness.cli.record_filter import device_of_records
     from harness.cli.screen import Screen
     from harness.judge.confirm import Budget
-    from harness.judge.remeasure import Remeasure
+    from harness.judge.gate import Remeasure
     from harness.judge.sides import sides_of
     from harness.run.record import RecordFile
     from harness.run.runner import run_suite
@@ -98,7 +98,7 @@ def _run(what: CaseOptions, held_to: Gate, minutes: float, device: str | None, r
 
 def _remark(result: Result, held_to: Gate) -> str:
     """What was not compared, and why."""
-    from harness.judge.handsets import of_one_model
+    from harness.judge.sides import of_one_model
     from harness.judge.verdict import Verdict
 
     new = [str(comparison.key) for comparison in result.cases if comparison.verdict is Verdict.NEW]

@@ -131,7 +131,7 @@ def summary(
     from harness.history.kernel_times import load_kernels
     from harness.history.results import load
     from harness.history.runs import load_project
-    from harness.judge.confirmed import FILE as CONFIRMED
+    from harness.judge.decisions import FILE as CONFIRMED
     from harness.report.summary import facts, lines
 
     if as_json and markdown:

@@ -39,7 +39,7 @@ def ingest(
     from harness.cli import verdicts
     from harness.cli.screen import out, out_json, out_whole
     from harness.cli.table import json_array, results_table
-    from harness.judge import comparison
+    from harness.judge import compare
     from harness.run.outcome import exit_code
     from harness.run.record import RecordFile
 
@@ -58,7 +58,7 @@ def ingest(
         else:
             told = verdicts.verdict_table(result.cases), verdicts.summary(result.fitness, [], [])
             out("\n\n".join(text for text in (*told, verdicts.undecided(result)) if text))
-        code = comparison.exit_code(result)
+        code = compare.exit_code(result)
     if not as_json:
         short = f"; {len(read.missing)} turns were not run" if read.missing else ""
         out(f"\n{len(read.records)} records of bundle {read.bundle[:12]} are in {records}{short}")

@@ -105,7 +105,7 @@ def isa(
     from device_runner.store import cache_root
     from harness.cli import isa_sides, isa_text
     from harness.cli.screen import out_json, out_whole
-    from harness.isa.compiled import check_gpus
+    from harness.isa.kernels import check_gpus
     from harness.isa.toolchain import need
     from harness.profile.profile import Profile
     from harness.run.record import RecordFile
@@ -153,7 +153,7 @@ def _set_up(mirror: str, as_json: bool) -> None:
 def _gate(toolchain: Toolchain, sides: Sequence[Side], remarks: Sequence[str], tolerance: float, as_json: bool) -> None:
     from harness.cli import isa_text
     from harness.cli.screen import out_json
-    from harness.judge.machine_code import exit_code, judge_code
+    from harness.judge.code_gate import exit_code, judge_code
 
     found = [judge_code(side.head.case, side.bases, side.code, tolerance) for side in sides]
     if as_json:
@@ -179,8 +179,7 @@ def _sides(toolchain: Toolchain, asked: _Asked, device: str, config: Path) -> tu
     from harness.cli.isa_sides import Opposite, Source, opposite
     from harness.cli.isa_text import Side
     from harness.cli.screen import Screen
-    from harness.isa.built import networks
-    from harness.isa.code import code_of
+    from harness.isa.network import code_of, networks
 
     with Screen() as screen:
         source = Source(asked.what, device, config, screen)

@@ -122,7 +122,7 @@ def _of_cases(glob: str, cases: Sequence[str], source: Source) -> dict[str, Oppo
 def _of_revision(word: str, cases: Sequence[str], source: Source) -> list[CompiledCase]:
     """What another release, or a commit, makes of the cases, in an environment of its own."""
     from device_runner.store import cache_root
-    from harness.build.pool import stored
+    from harness.build.pool import load_artifact
     from harness.cases.case import Case
     from harness.compiler.releases import RELEASES
     from harness.failures import CompileFailure, CompilerCrash, CompileTimeout
@@ -139,6 +139,6 @@ def _of_revision(word: str, cases: Sequence[str], source: Source) -> list[Compil
     found = []
     for case, made in toolchain.build(cases).items():
         failure = kinds.get(made.outcome.value, CompileFailure)(made.message or f"{word} made no library of it")
-        result = stored(cache, made.artifact) if made.library else None
+        result = load_artifact(cache, made.artifact) if made.library else None
         found.append(CompiledCase(Case.parse(case), result or failure, made.quirks, by))
     return found

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cli.screen import out
 from harness.failures import UsageError
-from harness.isa.built import work_of
-from harness.isa.code import KernelCode, MachineCode, matching
-from harness.isa.diff import Change, KernelDiff, compare
-from harness.isa.network import Network
-from harness.judge.machine_code import CodeVerdict, judge_code, percent
+from harness.isa.code import Change, KernelCode, KernelDiff, MachineCode, compare, matching
+from harness.isa.network import Network, work_of
+from harness.judge.code_gate import CodeVerdict, judge_code, percent
 from harness.profile.machine_code import Build, in_words
 from harness.tables import table
 

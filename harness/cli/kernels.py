@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from device_runner.store import cache_root
-from harness.build.kernel_files import kernel_files
+from harness.build.artifact import kernel_files
 from harness.cli.screen import out, out_json
 from harness.run.outcome import Outcome
 

@@ -14,7 +14,7 @@ from harness.run.outcome import ExitCode
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.tune.tune import Tuned
+    from harness.tune.tune import CaseTuning
     from harness.workbench import Request
 
 DEFAULT_OUT = Path("schedules.jsonl")
@@ -44,7 +44,7 @@ def tune(
     from harness.cli.screen import Screen, out_json
     from harness.cli.screen import out as print_out
     from harness.tune.devices import open_devices
-    from harness.tune.dispatcher import Budget
+    from harness.tune.dispatcher import SearchBudget
     from harness.tune.tune import Bench
     from harness.tune.tune import tune as look
 
@@ -58,7 +58,7 @@ def tune(
         at = address_of(tracker) if tracker else None
         names = members(device or [ALL if at else DEFAULT_DEVICE], request.cache, at, screen.say)
         with open_devices(request, names, screen, at) as (builder, devices):
-            found = look(Bench(request, builder, devices, screen), Budget(trials, minutes), out)
+            found = look(Bench(request, builder, devices, screen), SearchBudget(trials, minutes), out)
             lost = dict(devices.lost)
     if as_json:
         out_json([one.plain for one in found])
@@ -84,7 +84,7 @@ def _tunable(request: Request) -> Request:
     return replace(request, cases=list(cases))
 
 
-def _text(found: Sequence[Tuned], out: Path) -> str:
+def _text(found: Sequence[CaseTuning], out: Path) -> str:
     from harness.tables import table
 
     parts = []

@@ -11,12 +11,12 @@ from harness.cli.table import milliseconds
 from harness.tables import markdown_table, table
 
 if TYPE_CHECKING:
-    from harness.judge.comparison import Comparison, Result
-    from harness.judge.confirmed import Confirmed
+    from harness.judge.compare import Comparison, Result
+    from harness.judge.decisions import Decision
     from harness.judge.path_ranking import PathFlip, PathMean
     from harness.judge.sides import Side
     from harness.judge.stats.controls import Fitness
-    from harness.judge.stats.geomean import Overall
+    from harness.judge.stats.suite import Overall
 
 HEADERS = ("case", "verdict", "confidence", "base ms", "head ms", "change", "interval", "can see")
 SPARE = ("interval", "confidence", "base ms", "head ms", "can see")
@@ -47,7 +47,7 @@ def verdict_table(comparisons: Sequence[Comparison], *, markdown: bool = False) 
     rows = [_row(c) for c in comparisons]
     drawn = markdown_table(rows, HEADERS) if markdown else table(rows, HEADERS, spare=SPARE)
     bullet = "* " if markdown else "  "
-    reasons = [f"{bullet}{c.key}: {c.verdict.value}: {'; '.join(c.told)}" for c in comparisons if c.told]
+    reasons = [f"{bullet}{c.key}: {c.verdict.value}: {'; '.join(c.all_reasons)}" for c in comparisons if c.all_reasons]
     return "\n".join([drawn, *([""] if reasons else []), *reasons])
 
 
@@ -77,11 +77,11 @@ def needed(result: Result) -> str:
     return f"{open_still} of {len(result.cases)} cases are not decided; about {whole} (--minutes)"
 
 
-def keep_for_history(found: Sequence[Confirmed]) -> None:
+def keep_for_history(found: Sequence[Decision]) -> None:
     """Keep what was decided in turns where `history` looks for it."""
     import typer
 
-    from harness.judge.confirmed import keep
+    from harness.judge.decisions import keep
 
     if problem := keep(found):
         typer.echo(f"adreno-bench: {problem}", err=True)
@@ -149,7 +149,7 @@ def _plain(comparison: Comparison) -> dict[str, Any]:
         "verdict": comparison.verdict.value,
         "suspicion": comparison.suspicion.value if comparison.suspicion else None,
         "confidence": comparison.confidence,
-        "reasons": comparison.told,
+        "reasons": comparison.all_reasons,
         "base": _plain_side(comparison.base, comparison.shown_ms("base")),
         "head": _plain_side(comparison.head, comparison.shown_ms("head")),
         **{name: _finite(getattr(change, name)) if change else None for name in numbers},

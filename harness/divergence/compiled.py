@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.build.kernel_files import kernel_files
+from harness.build.artifact import kernel_files
 from harness.paths.kernels import Kernel, kernels
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class RunCase:
+class CaseOrder:
     """To a worker: carry this case to its record."""
 
     plan: Plan
@@ -44,14 +44,14 @@ class RunCase:
 
 
 @dataclass(frozen=True)
-class Stepped:
+class StepChange:
     """From a worker: its case has come to a step."""
 
     step: str
 
 
 @dataclass(frozen=True)
-class CaseDone(Answer):
+class CaseResult(Answer):
     """From a worker: a case has its record. `lost` says why the device was given up meanwhile; empty if it was not."""
 
     record: Record
@@ -59,14 +59,14 @@ class CaseDone(Answer):
 
 
 @dataclass(frozen=True)
-class Away:
+class Absence:
     """From a worker that has nothing to do: its device does not answer any more."""
 
     why: str
 
 
 @dataclass(frozen=True)
-class Back:
+class Return:
     """From a worker whose device was given up: it answers again."""
 
 
@@ -79,10 +79,10 @@ def run_cases(settings: Settings, device: Device, channel: Channel) -> None:
         record = run_with_recovery(order.plan, order.built, run, _Steps(channel))
         quarantine = run.recovery.quarantine
         channel.show("", AWAY if quarantine else "")
-        channel.send(CaseDone(record, quarantine.why if quarantine else ""))
+        channel.send(CaseResult(record, quarantine.why if quarantine else ""))
 
 
-def _next(run: Run, channel: Channel) -> RunCase:
+def _next(run: Run, channel: Channel) -> CaseOrder:
     """The next order. As long as there is none it looks after the device, and says when it goes and comes."""
     away = run.recovery.quarantine is not None
     while not channel.has_order(LOOK_EVERY_S):
@@ -90,9 +90,9 @@ def _next(run: Run, channel: Channel) -> RunCase:
         if bool(why) is not away:
             away = not away
             channel.show("", AWAY if away else "")
-            channel.send(Away(why) if away else Back())
+            channel.send(Absence(why) if away else Return())
     order = channel.receive()
-    if not isinstance(order, RunCase):
+    if not isinstance(order, CaseOrder):
         raise TypeError(f"expected an order, found {type(order).__name__}")
     return order
 
@@ -117,5 +117,5 @@ class _Steps(Silent):
 
     def step(self, case_id: str, step: str) -> None:
         """Pass it on."""
-        self._channel.send(Stepped(step))
+        self._channel.send(StepChange(step))
         self._channel.show(case_id, step)

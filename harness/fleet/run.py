@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from device_runner.device import Identity
 from device_runner.failures import DeviceLost, Failure
-from device_runner.workers import SILENCE_S, Gone, Opened, WorkerPool
+from device_runner.workers import SILENCE_S, Arrival, Loss, WorkerPool
 from harness.build.pool import Builder
 from harness.cases.plan import Plan
-from harness.fleet.case_worker import Away, Back, CaseDone, RunCase, Settings, Stepped
+from harness.fleet.case_worker import Absence, CaseOrder, CaseResult, Return, Settings, StepChange
 from harness.fleet.task_queue import Task, TaskQueue
 from harness.run.context import Origin
 from harness.run.progress import Progress, on_device
@@ -127,26 +127,26 @@ class FleetRun:
 
     def _take(self, name: str, message: object, prefetcher: Prefetcher) -> Iterator[Record]:
         shown = self._workers.shown(name)
-        if isinstance(message, Opened):
+        if isinstance(message, Arrival):
             self._seen[message.identity.key] = shown, message.identity
             self._join(name, message.identity, prefetcher)
-        elif isinstance(message, Stepped):
+        elif isinstance(message, StepChange):
             if task := self._queue.running(name):
                 self._progress.step(on_device(task.work.case.id, shown), message.step)
-        elif isinstance(message, CaseDone):
+        elif isinstance(message, CaseResult):
             yield from self._case_done(name, message)
-        elif isinstance(message, Away):
+        elif isinstance(message, Absence):
             if self._queue.running(name):
                 return  # an order crossed it, and what that comes to says more
             self._say(f"{shown} does not answer any more: {message.why}")
             self._away[name] = DeviceLost(message.why)
             if self._queue.has_peer(name):  # without one, the next case brings it back or is lost
                 self._queue.lose(name)
-        elif isinstance(message, Back):
+        elif isinstance(message, Return):
             self._say(f"{shown} answers again")
             self._away.pop(name, None)
             self._join(name, self._workers.identities[name], prefetcher)
-        elif isinstance(message, Gone):
+        elif isinstance(message, Loss):
             yield from self._gone(name, message.failure)
 
     def _join(self, name: str, identity: Identity, prefetcher: Prefetcher) -> None:
@@ -158,7 +158,7 @@ class FleetRun:
 
         self._queue.join(name, identity.key, plans)
 
-    def _case_done(self, name: str, message: CaseDone) -> Iterator[Record]:
+    def _case_done(self, name: str, message: CaseResult) -> Iterator[Record]:
         task = self._queue.running(name)
         if task is None:
             return
@@ -206,4 +206,4 @@ class FleetRun:
             if task := self._queue.assign(name, prefetcher.has):
                 budget = task.work.budget
                 patience_s = SILENCE_S + 4 * budget.timeout_s + budget.seconds + task.work.thermal_limits.wait_s
-                self._workers.order(name, RunCase(task.work, prefetcher.results(task.work)), patience_s)
+                self._workers.order(name, CaseOrder(task.work, prefetcher.results(task.work)), patience_s)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.history.machine_code import ENDING
 from harness.isa.code import MachineCode
-from harness.judge.machine_code import CodeVerdict, judge_code
+from harness.judge.code_gate import CodeVerdict, judge_code
 from harness.judge.verdict import Verdict
 from harness.run.record import RecordFile
 

@@ -10,10 +10,10 @@ from itertools import pairwise
 
 from harness.compiler.installed import release
 from harness.history.results import History, Point, Series, state_of_quirks
-from harness.judge.confirmed import Confirmed, End
+from harness.judge.decisions import Decision, End
 from harness.judge.stats.history import FEWEST, Step, resemblance, segment
-from harness.judge.stats.resemblance import Resemblance, in_common
 from harness.judge.stats.session import Noise
+from harness.judge.stats.step import Resemblance, in_common
 from harness.judge.verdict import Verdict
 from harness.run.outcome import Outcome, Owner
 
@@ -54,7 +54,7 @@ class Event:
     after: Point
     step: Step | None = None
     """Of `slower` and `faster`: by how much, and how sure that is. One session a commit is a suspicion, never more."""
-    decided: Confirmed | None = None
+    decided: Decision | None = None
     """What fresh sessions in turns made of it since, if anybody took them."""
 
     @property
@@ -101,14 +101,14 @@ def events(history: History) -> list[Event]:
     return sorted(found, key=lambda e: (-place[e.series.machine, e.after.commit], WORST_FIRST.index(e.verdict)))
 
 
-def _by_series(confirmed: Iterable[Confirmed]) -> dict[tuple[str, str, str], list[Confirmed]]:
-    found: dict[tuple[str, str, str], list[Confirmed]] = {}
+def _by_series(confirmed: Iterable[Decision]) -> dict[tuple[str, str, str], list[Decision]]:
+    found: dict[tuple[str, str, str], list[Decision]] = {}
     for one in confirmed:
         found.setdefault((one.identity, one.case, state_of_quirks(as_shipped=one.as_shipped)), []).append(one)
     return found
 
 
-def _decided(event: Event, confirmed: Sequence[Confirmed]) -> Confirmed | None:
+def _decided(event: Event, confirmed: Sequence[Decision]) -> Decision | None:
     """The last decision between just the two builds of a step."""
 
     def is_of(end: End, point: Point) -> bool:

@@ -14,7 +14,7 @@ from device_runner.store import cache_root
 from harness.cases.case import Case, Precision
 from harness.cases.suite import Suite
 from harness.history import environment
-from harness.isa.built import networks
+from harness.isa.network import networks
 from harness.isa.toolchain import Toolchain, find, need
 from harness.run.compiled_record import code_record
 from harness.run.context import new_id

@@ -25,11 +25,10 @@ from harness.cases.case import Case
 from harness.history.codes import outcome_of
 from harness.history.kept import Kept, comparable_ms, load_kept
 from harness.history.measured import AS_SHIPPED, WITH_WORKAROUNDS
-from harness.judge.confirmed import Confirmed, Known
-from harness.judge.confirmed import load as load_confirmed
+from harness.judge.decisions import Decision, DecisionFile
+from harness.judge.decisions import load as load_confirmed
 from harness.judge.remarks import as_opencl
-from harness.judge.stats.samples import is_time
-from harness.judge.stats.session import locations_ms
+from harness.judge.stats.session import is_time, locations_ms
 from harness.run.outcome import Outcome
 from harness.run.record import Record
 
@@ -94,7 +93,7 @@ class History:
     """By machine, in order: all that it was measured at."""
     skipped: list[str] = field(default_factory=list)
     """Files that could not be read, each with the reason."""
-    confirmed: Sequence[Confirmed] = ()
+    confirmed: Sequence[Decision] = ()
     """What was decided in turns, oldest first."""
 
 
@@ -143,7 +142,7 @@ def load(results: Path, order: Mapping[str, int] | None = None, confirmed: Path 
         commits[folder.name] = list(dict.fromkeys(next(iter(points.values())).commit for points in read))
         mine = [Series(folder.name, Case.parse(case), quirks, points) for (case, quirks), points in found.items()]
         series += sorted(mine, key=lambda one: (one.case, one.quirks))
-    known = load_confirmed(confirmed) if confirmed else Known([], [])
+    known = load_confirmed(confirmed) if confirmed else DecisionFile([], [])
     return History(machines, series, commits, [*skipped, *known.skipped], known.decisions)
 
 

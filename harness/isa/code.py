@@ -1,12 +1,14 @@
-"""What is kept of a network's machine code: the part of a record that a later build is compared with, exactly."""
+"""What is kept of a network's machine code, and how two builds of it differ, kernel by kernel.
+
+It is the part of a record that a later build is compared with. Its numbers are exact, so any difference is one.
+"""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-
-from harness.isa.network import Network, NetworkKernel
+from dataclasses import asdict, dataclass, replace
+from enum import Enum
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -73,31 +75,105 @@ class MachineCode:
         return [kernel for kernel in self.kernels if kernel.message]
 
 
-def code_of(network: Network, compiler: str) -> MachineCode:
-    """What is kept of a network that the compiler of this version made."""
-    return MachineCode(network.gpu, compiler, tuple(map(_kernel, network.kernels)), network.intensity)
-
-
 def matching(codes: Sequence[MachineCode], wanted: MachineCode) -> MachineCode | None:
     """The one that may be compared: for the same GPU, by the same version of the compiler."""
     return next((code for code in codes if code.series == wanted.series), None)
 
 
-def _kernel(kernel: NetworkKernel) -> KernelCode:
-    told, failure, source = kernel.statistics, kernel.compiled.failure, kernel.compiled.source
-    return KernelCode(
-        name=kernel.name,
-        source=_hash(source.text.replace(kernel.name, "kernel")),
-        code=_hash("\n".join(kernel.compiled.assembly)) if told else "",
-        message=str(failure) if failure else "",
-        instructions=told.instructions if told else None,
-        instructions_per_inference=kernel.per_inference("instructions"),
-        instructions_run_per_inference=kernel.per_inference("instructions_run"),
-        registers=told.registers if told else None,
-        waves=told.waves if told else None,
-        spills=told.spills if told else None,
-    )
+class Change(str, Enum):
+    """What became of a kernel."""
+
+    HEAVIER = "heavier"
+    """More instructions in an inference, fewer waves, or more spills, and none of them better."""
+    LIGHTER = "lighter"
+    MIXED = "mixed"
+    """Better in one of them and worse in another."""
+    OTHER = "other code"
+    """The same in all of them, and not the same code."""
+    BROKEN = "broken"
+    """The compiler refuses it, and did not before."""
+    FIXED = "fixed"
+    UNKNOWN = "unknown"
+    """A loop's trips, or the threads of a launch, are not known on one side, so instructions cannot be compared."""
+    ADDED = "only in head"
+    REMOVED = "only in base"
 
 
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+@dataclass(frozen=True)
+class KernelDiff:
+    """One kernel that is not the same on both sides."""
+
+    base: KernelCode | None
+    head: KernelCode | None
+    change: Change
+
+    @property
+    def name(self) -> str:
+        """Of the kernel, on either side."""
+        kernel = self.head or self.base
+        assert kernel
+        return kernel.name
+
+    @property
+    def weight(self) -> int:
+        """By how many instructions of an inference the sides differ, as far as that is known."""
+        return abs(_run(self.head) - _run(self.base))
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        sides = {side: asdict(one) if one else None for side, one in (("base", self.base), ("head", self.head))}
+        return {"name": self.name, "change": self.change.value, **sides}
+
+
+def compare(base: MachineCode, head: MachineCode) -> list[KernelDiff]:
+    """The kernels that differ, those that differ most first. Kernels are aligned by name, then by their source."""
+    pairs = _aligned(base.kernels, head.kernels)
+    found = [KernelDiff(old, new, change) for old, new in pairs if (change := _change(old, new))]
+    return sorted(found, key=lambda one: (-one.weight, one.name))
+
+
+def _aligned(
+    base: Sequence[KernelCode], head: Sequence[KernelCode]
+) -> list[tuple[KernelCode | None, KernelCode | None]]:
+    old, new = {kernel.name: kernel for kernel in base}, {kernel.name: kernel for kernel in head}
+    pairs: list[tuple[KernelCode | None, KernelCode | None]] = [
+        (old.pop(name), new.pop(name)) for name in list(new) if name in old
+    ]
+    by_source = {kernel.source: name for name, kernel in old.items()}
+    for kernel in new.values():
+        same = by_source.pop(kernel.source, None)
+        pairs.append((old.pop(same) if same else None, kernel))
+    return [*pairs, *((kernel, None) for kernel in old.values())]
+
+
+def _change(base: KernelCode | None, head: KernelCode | None) -> Change | None:
+    """None if nothing changed."""
+    if base is None:
+        return Change.ADDED
+    if head is None:
+        return Change.REMOVED
+    if base.message or head.message:
+        return None if base.message and head.message else Change.BROKEN if head.message else Change.FIXED
+    signs = _signs(base, head)
+    if signs is None:
+        return None if replace(base, name=head.name, source=head.source) == head else Change.UNKNOWN
+    if not signs:
+        return Change.OTHER if base.code != head.code else None
+    return Change.MIXED if len(signs) > 1 else Change.HEAVIER if signs == {1} else Change.LIGHTER
+
+
+def _signs(base: KernelCode, head: KernelCode) -> set[int] | None:
+    """1 if something is worse in head, -1 if something is better; None if the instructions are not known."""
+    old, new = base.instructions_run_per_inference, head.instructions_run_per_inference
+    if old is None or new is None:
+        return None
+    waves, spills = (base.waves or 0) - (head.waves or 0), (head.spills or 0) - (base.spills or 0)
+    return {_sign(new - old), _sign(waves), _sign(spills)} - {0}
+
+
+def _sign(number: int) -> int:
+    return (number > 0) - (number < 0)
+
+
+def _run(kernel: KernelCode | None) -> int:
+    return (kernel.instructions_run_per_inference or 0) if kernel else 0

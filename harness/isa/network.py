@@ -1,13 +1,25 @@
-"""The kernels of a network on one GPU, with how often one inference launches them: what a whole inference executes."""
+"""The kernels of a network on one GPU, with how often one inference launches them: what a whole inference executes.
+
+They are made from artifacts in the store; what is kept of them is `harness.isa.code`.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from harness.isa.compiled import CompiledKernel
+from device_runner.store import Store, cache_root
+from harness.build.artifact import KERNELS
+from harness.build.pool import load_artifact
+from harness.compiler.work import Work
+from harness.failures import UsageError
+from harness.isa.code import KernelCode, MachineCode
+from harness.isa.kernels import CompiledKernel, compile_kernels
+from harness.isa.runner import sources
 from harness.isa.statistics import Statistics
+from harness.isa.toolchain import Toolchain
 from harness.paths.lowered import Launch
 
 
@@ -126,3 +138,60 @@ def _plain(kernel: NetworkKernel) -> dict[str, Any]:
         "instructions_run_per_inference": kernel.per_inference("instructions_run"),
         "statistics": asdict(kernel.statistics) if kernel.statistics else None,
     }
+
+
+def networks(toolchain: Toolchain, artifacts: Mapping[str, str], gpus: Sequence[str]) -> list[Network]:
+    """Each case on each GPU; `artifacts` are keys of the store by case. Kernels of several cases are compiled once.
+
+    Raises UsageError for an artifact that is no longer in the store, and what `compile_kernels` raises.
+    """
+    cache = cache_root()
+    texts = {case: sources(_source(case, key)) for case, key in artifacts.items()}
+    compiled = compile_kernels(toolchain, cache, [kernel for text in texts.values() for kernel in text], gpus)
+    found = []
+    for gpu in gpus:
+        of_gpu = iter(compiled[gpu])
+        for case, kernels in texts.items():
+            made = [next(of_gpu) for _ in kernels]
+            manifest = load_artifact(cache, artifacts[case])
+            found.append(network(case, gpu, artifacts[case], made, manifest.compiled.launches if manifest else None))
+    return sorted(found, key=lambda one: list(artifacts).index(one.case))
+
+
+def work_of(key: str) -> list[Work]:
+    """What the operators of an artifact have to do; nothing if that was not noted, or if it is gone."""
+    manifest = load_artifact(cache_root(), key)
+    return [Work(**one) for one in (manifest.compiled.work or ())] if manifest else []
+
+
+def _source(case: str, key: str) -> str:
+    folder = Store(cache_root(), "artifacts").find(key)
+    if folder is None:
+        raise UsageError(f"what was built of {case} is not in the cache", hint="`adreno-bench build` makes it again")
+    file = folder / KERNELS
+    return file.read_text(encoding="utf-8") if file.exists() else ""
+
+
+def code_of(network: Network, compiler: str) -> MachineCode:
+    """What is kept of a network that the compiler of this version made."""
+    return MachineCode(network.gpu, compiler, tuple(map(_kernel, network.kernels)), network.intensity)
+
+
+def _kernel(kernel: NetworkKernel) -> KernelCode:
+    told, failure, source = kernel.statistics, kernel.compiled.failure, kernel.compiled.source
+    return KernelCode(
+        name=kernel.name,
+        source=_hash(source.text.replace(kernel.name, "kernel")),
+        code=_hash("\n".join(kernel.compiled.assembly)) if told else "",
+        message=str(failure) if failure else "",
+        instructions=told.instructions if told else None,
+        instructions_per_inference=kernel.per_inference("instructions"),
+        instructions_run_per_inference=kernel.per_inference("instructions_run"),
+        registers=told.registers if told else None,
+        waves=told.waves if told else None,
+        spills=told.spills if told else None,
+    )
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,21 +1,153 @@
-"""Runs the compiler on sources, for one GPU. A source on which it dies or hangs is that source's outcome alone."""
+"""Runs the compiler on sources, for one GPU, and takes apart what it prints: one report for each source.
+
+A source is given to it without the declarations of the other kernels of its network. One on which it dies or hangs is
+that source's outcome alone. `src/compile_kernels.c` is our program that hands them to the compiler.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import re
 import secrets
 import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from device_runner.lifetime import dying_with_parent
+from harness.build.artifact import pieces
 from harness.isa import pinned, sandbox
 from harness.isa.failures import KernelHang, NoToolchain, UnknownOutput
-from harness.isa.output import Report, parse
-from harness.isa.source import KernelSource
 from harness.isa.toolchain import Toolchain
 from harness.process import Listener, end_family
+
+_DECLARATION = re.compile(r"__kernel\b[^{;]*;")
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """One kernel."""
+
+    name: str
+    text: str
+    original: str
+    """As the device compiles it, with the declarations: its lines are those of the file that `show --kernels` names."""
+
+    @property
+    def digest(self) -> str:
+        """The same for the same kernel in any network."""
+        return hashlib.sha256(self.text.encode()).hexdigest()[:24]
+
+    def original_line(self, line: int) -> int:
+        """The line in the original text of a line of `text`, counted from 1; 0 if there is none."""
+        kept = [number for number, one in enumerate(self.original.splitlines(), 1) if not _is_declaration(one)]
+        return kept[line - 1] if 0 < line <= len(kept) else 0
+
+
+def sources(text: str) -> list[KernelSource]:
+    """The kernels of a network's OpenCL source, as TVM writes it."""
+    return [KernelSource(name, _without_declarations(piece), piece) for name, piece in pieces(text).items()]
+
+
+def _without_declarations(text: str) -> str:
+    return "\n".join([line for line in text.splitlines() if not _is_declaration(line)] + [""])
+
+
+def _is_declaration(line: str) -> bool:
+    return bool(_DECLARATION.fullmatch(line.strip()))
+
+
+_MESA = re.compile(r"MESA: (info|warning|error): ?(.*)")
+_KERNEL = re.compile(r"kernel (\w+) private (\d+) local (\d+) group (\d+)")
+
+
+@dataclass(frozen=True)
+class BuiltKernel:
+    """What OpenCL tells of a kernel."""
+
+    name: str
+    private_bytes: int
+    """Memory of one thread for arrays and spills, as it is reserved."""
+    local_bytes: int
+    largest_group: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """What came of one source."""
+
+    ended: bool
+    """Whether the compiler was through with it; if not it died, or was ended."""
+    code: int | None
+    """What `clBuildProgram` returned, None if it did not."""
+    log: str
+    """The build log, if it was refused."""
+    kernels: tuple[BuiltKernel, ...]
+    code_lines: tuple[str, ...]
+    """What Mesa's compiler printed, without its mark."""
+    said: str
+    """Everything else, which no program of ours prints: the last words of one that died."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """All of one run."""
+
+    driver: str
+    """Version of the driver, empty if the run did not come so far."""
+    problem: str
+    reports: tuple[Report, ...]
+
+
+def parse(lines: Sequence[str], mark: str) -> Output:
+    """Take the lines apart. Raises UnknownOutput for a line of ours that is not known."""
+    driver, problem, reports = "", "", []
+    section: list[str] | None = None
+    for line in lines:
+        ours = line.removeprefix(f"{mark} ") if line.startswith(f"{mark} ") else ""
+        if ours.startswith("begin "):
+            section = []
+            reports.append((section, mark))
+        elif section is not None:
+            section.append(line)
+        elif ours.startswith("driver "):
+            driver = ours.removeprefix("driver ")
+        elif ours.startswith("no device "):
+            problem = f"the compiler finds no GPU (error {ours.removeprefix('no device ')})"
+        elif not ours:
+            problem = line.strip() or problem
+    return Output(driver, problem, tuple(_report(*one) for one in reports))
+
+
+def _report(lines: Sequence[str], mark: str) -> Report:
+    code: int | None = None
+    ended, in_log = False, False
+    log: list[str] = []
+    kernels: list[BuiltKernel] = []
+    code_lines: list[str] = []
+    said: list[str] = []
+    for line in lines:
+        ours = line.removeprefix(f"{mark} ") if line.startswith(f"{mark} ") else ""
+        if ours in ("log", "end of log"):
+            in_log = ours == "log"
+        elif in_log:
+            log.append(line)
+        elif ours.startswith("built "):
+            code = int(ours.removeprefix("built "))
+        elif found := _KERNEL.fullmatch(ours):
+            kernels.append(BuiltKernel(found[1], *(int(number) for number in found.groups()[1:])))
+        elif ours.startswith("end "):
+            ended = True
+        elif ours:
+            raise UnknownOutput(f"the compiler says {ours!r} of a kernel")
+        elif mesa := _MESA.fullmatch(line):
+            code_lines.append(mesa[2])
+        else:
+            said.append(line)
+    return Report(ended, code, "\n".join(log).strip(), tuple(kernels), tuple(code_lines), "\n".join(said).strip())
+
 
 START_DEADLINE_S = 60.0
 KERNEL_DEADLINE_S = 120.0

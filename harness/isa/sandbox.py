@@ -1,18 +1,41 @@
 """A root of its own for the compiler: its packages and the sources to be read, no network, nothing of the user's.
 
-A changed root is needed in any case, because Mesa looks for its library of OpenCL functions under an absolute path.
+A changed root is needed in any case, because Mesa looks for its library of OpenCL functions under an absolute path. Our
+program in it, which hands kernels to the compiler, is compiled once by the C compiler of this machine.
 """
 
 from __future__ import annotations
 
+import functools
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 
+from device_runner.runtimes.recipe import LOCK_DEADLINE_S, CppToolchain, run_compiler
+from device_runner.store import Store, digest_of
 from harness.isa.failures import NoToolchain
-from harness.isa.program import NAME
+
+FOLDER = "isa_program"
+NAME = "compile_kernels"
+CODE = Path(__file__).parent / "src"
+FLAGS = ("-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-Wl,--as-needed")
+
+
+def program(cache: Path) -> Path:
+    """The folder that holds it and nothing else that could be run.
+
+    Raises SetupMissing without a compiler or OpenCL's development files, DiskFull, RigFailure.
+    """
+    toolchain = CppToolchain.found()
+
+    def make(folder: Path) -> None:
+        command = [toolchain.compiler, "-x", "c", *FLAGS, str(CODE / f"{NAME}.c"), "-x", "none", "-lOpenCL"]
+        run_compiler("the program that compiles kernels", command, folder / NAME)
+
+    key = digest_of((*FLAGS, toolchain.compiler_version), [CODE])
+    return Store(cache, FOLDER).obtain(key, make, LOCK_DEADLINE_S)
+
 
 SOURCES = "/src"
 PROGRAM = "/program"
@@ -48,7 +71,7 @@ def command(root: Path, sources: Path, program: Path, variables: Mapping[str, st
     return _KINDS[kind(root, program)](root, sources, program, variables, argv)
 
 
-@cache
+@functools.cache
 def kind(root: Path, program: Path) -> str:
     """Which sandbox is used, found by trying. Raises NoToolchain if none works, with the reasons."""
     reasons = []

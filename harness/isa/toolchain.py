@@ -14,7 +14,7 @@ from device_runner.disk import writing
 from device_runner.store import Store, key_of
 from harness.isa import apt, pinned, sandbox
 from harness.isa.failures import NoToolchain
-from harness.isa.program import program
+from harness.isa.sandbox import program
 
 KIND = "isa_toolchains"
 VERSIONS = "versions.json"

@@ -18,10 +18,9 @@ from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model
 from pydantic import Field as field
 
 from harness.judge.checked_file import CheckedFile, rounded
-from harness.judge.clocks import histogram_of
-from harness.judge.sides import QUICK_LOOK, SeriesKey, Side, latest_build, side_of
+from harness.judge.sides import QUICK_LOOK, SeriesKey, Side, histogram_of, latest_build, side_of
 from harness.judge.stats.controls import Probed
-from harness.judge.stats.samples import check_each, is_time
+from harness.judge.stats.session import check_each, is_time
 from harness.run.outcome import Outcome
 from harness.run.record import Record
 
@@ -132,13 +131,13 @@ def bless_build(series: Sequence[Record], *, emulated: bool = False) -> Blessing
     if side.outcome is not Outcome.OK:
         return Blessing(key, None, (f"{side.outcome.value}: {side.message}",), side.outcome)
     right = [record for record in group if record.outcome is Outcome.OK]
-    worth = (side.worth,) if side.worth else ()
+    vacuity = (side.vacuity,) if side.vacuity else ()
     if side.emulated and not emulated:
         note = f"emulated ({', '.join(side.emulated)}): no latency is kept"
-        return Blessing(key, _baseline(right, []), (*worth, note), Outcome.OK)
+        return Blessing(key, _baseline(right, []), (*vacuity, note), Outcome.OK)
     if not side.sessions:
         note = f"{side.untimed or 'it was not timed'}: no latency is kept"
-        return Blessing(key, _baseline(right, []), (*worth, note), Outcome.OK)
+        return Blessing(key, _baseline(right, []), (*vacuity, note), Outcome.OK)
     timed = [record for record in right if record.comparable_ms]
     qualities = check_each([record.comparable_ms for record in timed])
     fit = [record for record, quality in zip(timed, qualities, strict=True) if quality.ok]
@@ -148,7 +147,7 @@ def bless_build(series: Sequence[Record], *, emulated: bool = False) -> Blessing
     notes += [f"left out: {QUICK_LOOK}"] if any(record.quick for record in right) else []
     if side.emulated:
         notes.append(f"emulated ({', '.join(side.emulated)}): these times say nothing about a phone")
-    return Blessing(key, _baseline(right, fit), (*worth, *notes), Outcome.OK)
+    return Blessing(key, _baseline(right, fit), (*vacuity, *notes), Outcome.OK)
 
 
 def _baseline(right: Sequence[Record], timed: Sequence[Record]) -> Baseline:

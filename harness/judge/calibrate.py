@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from harness.build.pool import Builder
 from harness.cases.plan import Plan
-from harness.judge.noise_profile import NoiseProfile, profile_of
+from harness.judge.noise import NoiseProfile, profile_of
 from harness.judge.sides import finding
 from harness.judge.stats.pair import Rules
 from harness.run.context import Run
@@ -80,16 +80,16 @@ def profile_all(taken: Mapping[str, Sequence[Record]], rules: Rules) -> Iterator
         lost = [record for record in records if record.outcome is not Outcome.OK]
         profile = profile_of(records, rules)
         if isinstance(profile, NoiseProfile) and not found:
-            yield Calibrated(case, profile, (*_told(lost[-1:], len(lost)), *profile.left_out))
+            yield Calibrated(case, profile, (*_format_outcomes(lost[-1:], len(lost)), *profile.left_out))
         else:
             worst = [found] if found else lost[-1:]
             reasons = profile if isinstance(profile, tuple) else ()
             outcome = worst[0].outcome if worst else None
-            why = (*_told(worst, len(lost)), *_emulated(records), *reasons)
+            why = (*_format_outcomes(worst, len(lost)), *_emulated(records), *reasons)
             yield Calibrated(case, None, why, outcome)
 
 
-def _told(worst: Sequence[Record], count: int) -> tuple[str, ...]:
+def _format_outcomes(worst: Sequence[Record], count: int) -> tuple[str, ...]:
     others = f" ({count} sessions did not end well)" if count > 1 else ""
     return tuple(f"{record.outcome.value}: {record.message}{others}" for record in worst)
 

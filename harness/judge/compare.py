@@ -1,33 +1,121 @@
 """Base against head: what became wrong, broken, slower, faster or right again, and what cannot be told.
 
 Correctness is compared first, since a wrong answer has no latency. Latencies are compared over sessions
-(`harness.judge.stats.engine`) and held to a false discovery rate over all cases. Only what ran
-on the same identity is compared.
+(`harness.judge.stats.engine`) and held to a false discovery rate over all cases. Only what ran on the same identity is
+compared. Unchanged builds and the reference kernel tell whether the run is fit to judge latencies by.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from harness.judge.clocks import ran_apart
-from harness.judge.comparison import UNGAUGED, Comparison, Result
-from harness.judge.fitness import fitness_of
 from harness.judge.sides import (
     FEWEST_SESSIONS,
     SeriesKey,
     Side,
     Sides,
     another_runtime,
-    apart,
+    clock_difference,
+    measured_in_sequence,
     same_build,
     summarise_sides,
 )
-from harness.judge.stats import engine, fdr
+from harness.judge.stats import engine, suite
+from harness.judge.stats.controls import PROBE_LIMITS, Fitness, Probe, Probed, gauge
 from harness.judge.stats.pair import Change, Rules
-from harness.judge.stats.session import Location, Noise
+from harness.judge.stats.session import Location, Noise, Samples
 from harness.judge.verdict import Verdict
-from harness.run.outcome import Outcome
+from harness.probes.reference import FACTOR
+from harness.run.outcome import ExitCode, Outcome, Owner
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What became of one case. `base` or `head` is None where a side knows nothing of it."""
+
+    key: SeriesKey
+    base: Side | None
+    head: Side | None
+    verdict: Verdict
+    reasons: tuple[str, ...] = ()
+    change: Change | None = None
+    """Of the latency, where both sides have one."""
+    suspicion: Verdict | None = None
+    """`slower` or `faster` if it looks so and nothing decided it."""
+    in_sequence: bool = False
+    """Whether base and head were not measured in turns, but one after the other."""
+    in_turns: int = 0
+    """How many sessions in turns it rests on."""
+
+    def shown_ms(self, side: Literal["base", "head"]) -> float:
+        """A side's latency to be read beside the change: of the estimate, or of the side if there is none; or NaN.
+
+        A confirmation's estimate is of its own fresh sessions, which the side does not hold.
+        """
+        estimated: float = getattr(self.change, f"{side}_ms") if self.change else math.nan
+        one: Side | None = getattr(self, side)
+        if math.isfinite(estimated) or one is None:
+            return estimated
+        return one.location_ms
+
+    @property
+    def all_reasons(self) -> tuple[str, ...]:
+        """The reasons, and whatever the verdict, that being right proves nothing, if that is so."""
+        vacuity = self.head.vacuity if self.head else ""
+        return (*self.reasons, vacuity) if vacuity and vacuity not in self.reasons else self.reasons
+
+    @property
+    def looked(self) -> bool:
+        """Whether its sessions could have shown a change, even if they decide nothing."""
+        return self.change is not None and math.isfinite(self.change.sees)
+
+    @property
+    def confidence(self) -> float | None:
+        """One less the chance of this verdict if it were untrue; None where none can be given."""
+        if not self.verdict.tells:
+            return None
+        return (self.change.confidence or None) if self.change else 1.0
+
+
+UNGAUGED = Fitness(None, 0.0, 0)
+
+
+@dataclass(frozen=True)
+class Result:
+    """All cases of a comparison, and whether the run was fit to judge latencies by."""
+
+    cases: list[Comparison]
+    fitness: Fitness = UNGAUGED
+    needed_minutes: float = 0.0
+    """How many more it would take to decide what is undecided."""
+
+    @property
+    def undecided(self) -> list[Comparison]:
+        """What looks changed and could not be decided."""
+        return [comparison for comparison in self.cases if comparison.suspicion]
+
+
+def exit_code(result: Result) -> ExitCode:
+    """What a comparison is worth to a shell: findings, then failures of the rig, then what looks slower and is open.
+
+    What looks faster and is open is no reason to fail, since `faster` is none. Nor is a case that is open and looks
+    like neither, as long as its sessions could have shown something.
+    """
+    verdicts = {comparison.verdict for comparison in result.cases}
+    if verdicts & {Verdict.WRONG, Verdict.BROKEN}:
+        return ExitCode.WRONG_OR_BROKEN
+    if Verdict.SLOWER in verdicts:
+        return ExitCode.SLOWER
+    lost = any(c.head and c.head.outcome.owner in (Owner.DEVICE, Owner.RIG) for c in result.cases)
+    if lost or result.fitness.fit is False:
+        return ExitCode.RIG_FAILURE
+    if any(comparison.suspicion is Verdict.SLOWER for comparison in result.undecided):
+        return ExitCode.UNDECIDED
+    looked = any(case.verdict.tells or case.looked for case in result.cases)
+    return ExitCode.GOOD if looked else ExitCode.NOTHING_MEASURED
 
 
 def compare_sides(
@@ -55,7 +143,7 @@ def compare_sides(
         why = f"the run is unfit to judge by: {fitness.reasons[0]}"
         believed = {key: change.unproved(why) for key, change in changes.items()}
     else:
-        believed = dict(zip(timed, fdr.hold(list(changes.values())), strict=True))
+        believed = dict(zip(timed, suite.hold(list(changes.values())), strict=True))
     compared = [_compare(key, base.get(key), side, believed.get(key), together=together) for key, side in head.items()]
     gone = [Comparison(key, side, None, Verdict.GONE) for key, side in base.items() if key not in head]
     return Result(compared + gone, fitness)
@@ -70,12 +158,12 @@ def _latency_change(base: Side, head: Side, rules: Rules, noise: Noise | None, *
 
     One session on a side is never proof of a change, and sides that ran at other clocks are proof of nothing.
     """
-    days = (base.days, head.days) if apart(base, head) and not together else None
+    days = (base.days, head.days) if measured_in_sequence(base, head) and not together else None
     location = noise.location if noise else Location.MIDDLE
     change = engine.compare_summaries(base.summary_by(location), head.summary_by(location), rules, noise, days)
     if change.verdict.changed and min(change.sessions) < FEWEST_SESSIONS:
         return change.unproved("one session is no proof of a change: its samples share its bias")
-    clocks = ran_apart(base.clocks, head.clocks)
+    clocks = clock_difference(base.clocks, head.clocks)
     return change.unproved(clocks) if clocks else change
 
 
@@ -92,8 +180,10 @@ def _compare(key: SeriesKey, base: Side | None, head: Side, change: Change | Non
 def _by_evidence(key: SeriesKey, base: Side | None, head: Side, change: Change | None, *, together: bool) -> Comparison:
     if change and base:
         verdict = change.verdict
-        told = (*change.reasons, *_remarks(base, head, verdict))
-        return Comparison(key, base, head, verdict, told, change, apart=apart(base, head) and not together)
+        reasons = (*change.reasons, *_remarks(base, head, verdict))
+        return Comparison(
+            key, base, head, verdict, reasons, change, in_sequence=measured_in_sequence(base, head) and not together
+        )
     verdict, reason = _by_outcome(base, head)
     return Comparison(key, base, head, verdict, (reason, *_runtimes(base, head, verdict)))
 
@@ -114,7 +204,7 @@ def _by_outcome(base: Side | None, head: Side) -> tuple[Verdict, str]:
 
 def _right_now(base: Side, head: Side) -> tuple[Verdict, str]:
     if head.vacuous:
-        return Verdict.INCONCLUSIVE, head.worth
+        return Verdict.INCONCLUSIVE, head.vacuity
     if base.outcome is Outcome.OK:
         name, side = ("head", head) if base.sessions else ("base", base)
         why = f" ({side.untimed})" if side.untimed else ""
@@ -137,8 +227,8 @@ def _not_its_path(base: Side, head: Side) -> tuple[str, ...]:
 
 def _runtimes(base: Side | None, head: Side, verdict: Verdict) -> tuple[str, ...]:
     """A rebuilt runtime is named beside whatever it may have changed."""
-    told = another_runtime(base, head) if base and verdict is not Verdict.SAME else ""
-    return (told,) if told else ()
+    other = another_runtime(base, head) if base and verdict is not Verdict.SAME else ""
+    return (other,) if other else ()
 
 
 def _causes(base: Side, head: Side, verdict: Verdict) -> tuple[str, ...]:
@@ -150,3 +240,47 @@ def _causes(base: Side, head: Side, verdict: Verdict) -> tuple[str, ...]:
         return ("the artifact is the same: the runtime or the device changed, not the compiler",)
     other = sorted({*base.quirks} ^ {*head.quirks})
     return (f"worked around on one side only: {', '.join(other)}",) if other else ()
+
+
+MOST_REFERENCES = 400
+"""On each side; thousands of cases have thousands of sessions."""
+
+
+def fitness_of(base: Sides, head: Sides, changes: Mapping[SeriesKey, Change], rules: Rules) -> Fitness:
+    """Gauge a run by what became of its unchanged builds and of the reference kernel."""
+    enough = [key for key in changes if min(len(base[key].sessions), len(head[key].sessions)) >= FEWEST_SESSIONS]
+    controls = {str(key): changes[key] for key in enough if same_build(base[key], head[key])}
+    probes: dict[str, Probe] = {}
+    references: dict[str, Change] = {}
+    for identity in dict.fromkeys(key.identity for key in changes):
+        was, now = (
+            [p for key in changes if key.identity == identity for p in side[key].probes] for side in (base, head)
+        )
+        probes |= _probes(f"base on {identity}", was) | _probes(f"head on {identity}", now)
+        references[identity] = _reference_change(was, now, rules)
+    return gauge(controls, probes, references)
+
+
+def _probes(where: str, of: Sequence[Probed]) -> dict[str, Probe]:
+    """One of each kernel that a side has: those of other turns, or of another compiler, last another time."""
+    kernels = dict.fromkeys(probed.kernel for probed in of)
+    names = {kernel: f"{where}, {kernel}" if len(kernels) > 1 else where for kernel in kernels}
+    return {name: _probe([probed for probed in of if probed.kernel == kernel]) for kernel, name in names.items()}
+
+
+def _probe(of: Sequence[Probed]) -> Probe:
+    """All sessions of one kernel, each sample counted."""
+    return Probe([ms for p in of for ms in p.reference_ms], [ms for p in of for ms in p.slowed_ms], FACTOR)
+
+
+def _reference_change(base: Sequence[Probed], head: Sequence[Probed], rules: Rules) -> Change:
+    """What became of the reference kernel that both sides measured. Another release may make another kernel of it."""
+    same = {probed.kernel for probed in base} & {probed.kernel for probed in head}
+    was, now = (_thinned([probed.reference_ms for probed in side if probed.kernel in same]) for side in (base, head))
+    change = engine.compare(was, now, replace(rules, floor_ms=0.0), limits=PROBE_LIMITS)
+    return change if min(change.sessions) >= FEWEST_SESSIONS else change.unproved("one session is no proof")
+
+
+def _thinned(sessions: Sequence[Samples]) -> Sequence[Samples]:
+    """As many as can be needed, from all over the run: every pair of base and head is compared."""
+    return sessions[:: 1 + len(sessions) // MOST_REFERENCES]

@@ -1,6 +1,6 @@
 """From one comparison to verdicts: whatever a few sessions leave open is measured in turns, within a budget.
 
-`gate` and the comparison of revisions call `judge`; `bisect` asks about one series at a time
+`gate` and the comparison of revisions call `settle`; `bisect` asks about one series at a time
 (`harness.judge.in_turns.confirm`). Sessions go where they decide most: to what looks changed, then to what is nearest
 to a decision.
 """
@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from harness.judge.comparison import Comparison, Result
+from harness.judge.compare import Comparison, Result
 from harness.judge.in_turns import SUSPICIOUS, Clock, InTurns, Measure
 from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, Side, same_build
 from harness.judge.stats.engine import Plan
@@ -42,7 +42,7 @@ class Budget:
         return self.now() + 60 * self.minutes
 
 
-def judge(
+def settle(
     result: Result,
     rules: Rules,
     measurer: Measurer,
@@ -91,7 +91,7 @@ def _way(case: Comparison, measurer: Measurer) -> Measure | str | None:
     """The means to measure a case in turns, or why there are none; None where there is nothing left to ask."""
     if not case.change or not case.base or not case.head:
         return None
-    if case.verdict is not Verdict.INCONCLUSIVE and not case.apart:
+    if case.verdict is not Verdict.INCONCLUSIVE and not case.in_sequence:
         return None
     if case.base.artifact == case.head.artifact:
         return "the artifact is the same, so the compiler did not do it"
@@ -101,7 +101,7 @@ def _way(case: Comparison, measurer: Measurer) -> Measure | str | None:
 def _begun(case: Comparison) -> list[tuple[Arm, Side]]:
     """The sessions of this occasion: head's, and base's unless they are of another day."""
     sides = ((Arm.BASE, case.base), (Arm.HEAD, case.head))
-    return [(arm, side) for arm, side in sides if side and (arm is Arm.HEAD or not case.apart)]
+    return [(arm, side) for arm, side in sides if side and (arm is Arm.HEAD or not case.in_sequence)]
 
 
 def _spend(under_way: Mapping[SeriesKey, InTurns], screened: Collection[SeriesKey], ends: float, now: Clock) -> None:
@@ -129,9 +129,9 @@ def _settled(case: Comparison, way: Measure | str | None, series: InTurns | None
     if case.verdict is not Verdict.INCONCLUSIVE:
         return case
     looks = suspected(case)
-    told = f"looks {looks.value}, which {_too_little(case)} cannot prove; {way}" if looks else way
+    reason = f"looks {looks.value}, which {_too_little(case)} cannot prove; {way}" if looks else way
     unchanged = bool(case.base and case.head and same_build(case.base, case.head))
-    return replace(case, reasons=(told, *case.reasons), suspicion=None if unchanged else looks)
+    return replace(case, reasons=(reason, *case.reasons), suspicion=None if unchanged else looks)
 
 
 def _too_little(case: Comparison) -> str:
@@ -144,11 +144,11 @@ def _with_prospect(case: Comparison, session_s: float) -> Comparison:
     change = case.change
     if case.verdict is not Verdict.INCONCLUSIVE or not change or not math.isfinite(change.sees):
         return case
-    told = f"can see {change.sees:.1%} here"
+    prospect = f"can see {change.sees:.1%} here"
     if change.more_sessions:
         minutes = f" ({_minutes(change.more_sessions * session_s)})" if session_s else ""
-        told += f"; {change.relevant:.1%} with {change.more_sessions} more sessions{minutes}"
-    return replace(case, reasons=(told, *case.reasons))
+        prospect += f"; {change.relevant:.1%} with {change.more_sessions} more sessions{minutes}"
+    return replace(case, reasons=(prospect, *case.reasons))
 
 
 def _minutes(seconds: float) -> str:

@@ -1,21 +1,31 @@
-"""The gate: records held to what was called good, within what is known of the rig's noise."""
+"""The gate: records held to what was called good, within what is known of the rig's noise.
+
+Handsets of one model are two series, until calibration has shown that a case takes as long on both: two phones of a
+model differ in their chip's bin, their battery and their skin. So a latency of one is held to another's only where both
+ran the very same build often enough to exclude a relevant difference.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from harness.judge import noise_profile
+from harness.build.pool import Builder, load_artifact
+from harness.cases.plan import Plan
 from harness.judge.baseline import Baseline, load, sides
-from harness.judge.compare import compare_sides
-from harness.judge.comparison import Result
-from harness.judge.confirm import Budget, Measurer, judge
-from harness.judge.handsets import pooled, profiles_of_models
-from harness.judge.noise_model import NoiseModel, history_records, kept_records, learn
-from harness.judge.noise_profile import NoiseProfile
-from harness.judge.sides import SeriesKey, Sides
-from harness.judge.stats.pair import Rules
+from harness.judge.compare import Comparison, Result, compare_sides
+from harness.judge.confirm import Budget, Measurer, settle
+from harness.judge.in_turns import Measure
+from harness.judge.noise import PROFILES, NoiseModel, NoiseProfile, find_profile, history_records, kept_records, learn
+from harness.judge.sides import SeriesKey, Side, Sides, model_of
+from harness.judge.stats.pair import Estimate, Rules, relative
+from harness.judge.stats.turns import Arm
+from harness.run.context import Run
+from harness.run.progress import Progress
+from harness.run.record import Record, RecordFile, Releases
+from harness.run.runner import run_with_recovery
 
 HISTORY = Path(".asv/results")
 """Where `adreno-bench history run` keeps what it measured, below the folder that commands are started in."""
@@ -55,7 +65,7 @@ class Gate:
         """
         baselines = [one for one in load(folder) if wanted(one.case)]
         timed = [one.side.key for one in baselines if one.sessions]
-        found = {key: noise_profile.find(folder, key.identity, key.case) for key in timed}
+        found = {key: find_profile(folder, key.identity, key.case) for key in timed}
         profiles = {key: one for key, one in found.items() if one}
         cases = {one.case for one in baselines}
         kept = [*history_records(history, cases), *kept_records(records, cases)] if records else []
@@ -73,4 +83,85 @@ class Gate:
         noises = self.known.noises(heads)
         compared = compare_sides(bases, heads, self.rules, noises=noises)
         kernels = self.known.kernels.noises(heads) if self.known.kernels else {}
-        return judge(compared, self.rules, measurer, self.most_sessions, noises, budget, kernels)
+        return settle(compared, self.rules, measurer, self.most_sessions, noises, budget, kernels)
+
+
+def profiles_of_models(baselines: Iterable[Baseline], folder: Path) -> dict[SeriesKey, NoiseProfile]:
+    """The noise profiles of the baselines' cases on every handset of their models. Raises UsageError for a bad file."""
+    calibrated = [kept.name for kept in (folder / PROFILES).glob("*") if kept.is_dir()]
+    wanted = {
+        SeriesKey(key, one.case)
+        for one in baselines
+        if one.sessions
+        for key in calibrated
+        if model_of(key) == model_of(one.identity_key)
+    }
+    found = {key: find_profile(folder, key.identity, key.case) for key in wanted}
+    return {key: one for key, one in found.items() if one}
+
+
+def pooled(
+    heads: Sides, blessed: Sides, profiles: Mapping[SeriesKey, NoiseProfile], rules: Rules
+) -> dict[SeriesKey, Side]:
+    """By head's key, the base of another handset that may stand in, where head's own handset has none."""
+
+    def stands_in(base: SeriesKey, head: SeriesKey) -> bool:
+        same = base.case == head.case and model_of(base.identity) == model_of(head.identity)
+        return same and bool(blessed[base].sessions) and not why_two_series(head, base, profiles, rules)
+
+    found = {key: next((base for base in blessed if stands_in(base, key)), None) for key in heads if key not in blessed}
+    return {key: blessed[base] for key, base in found.items() if base}
+
+
+def why_two_series(one: SeriesKey, other: SeriesKey, profiles: Mapping[SeriesKey, NoiseProfile], rules: Rules) -> str:
+    """Why a case's latencies on two handsets are two series; empty if calibration showed that they are one."""
+    mine, theirs = profiles.get(one), profiles.get(other)
+    if not mine or not theirs:
+        return "not both were calibrated"
+    if mine.artifact != theirs.artifact:
+        return "they were calibrated with different builds"
+    variances = [profile.sd**2 / profile.sessions for profile in (mine, theirs)]
+    error = math.sqrt(sum(variances))
+    shift = math.log(theirs.location_ms / mine.location_ms)
+    middle = math.sqrt(mine.location_ms * theirs.location_ms)
+    estimate = Estimate(shift, error, min(mine.df, theirs.df), middle)
+    margin = rules.relevant_log(middle)
+    if estimate.p_within(margin) <= rules.beta:
+        return ""
+    return f"a difference of {relative(margin):.1%} between them is not excluded ({relative(shift):+.1%})"
+
+
+@dataclass(frozen=True)
+class Remeasure:
+    """All that is needed to run a case of this gate again, as it is and as it was blessed."""
+
+    plans: Sequence[Plan]
+    baselines: Sequence[Baseline]
+    run: Run
+    builder: Builder
+    cache: Path
+    records: RecordFile
+    progress: Progress
+
+    def measurer(self, comparison: Comparison) -> Measure | str:
+        """What runs one arm of a case and keeps the record; or why the baseline's arm cannot be run."""
+        plan = next(plan for plan in self.plans if plan.case.id == comparison.key.case)
+        base = comparison.base.key if comparison.base else comparison.key
+        blessed = next(one for one in self.baselines if one.side.key == base)
+        old = load_artifact(self.cache, blessed.artifact)
+        if old is None:
+            return (
+                f"the baseline's build {blessed.artifact} is not in this store, so the two cannot be measured in turns"
+            )
+        built = {**self.builder.build(plan.jobs), old.key: old}
+        was = replace(plan, compile=replace(plan.compile, key=old.key), quirks=blessed.quirks)
+
+        def measure(arm: Arm) -> Record:
+            record = run_with_recovery(plan if arm is Arm.HEAD else was, built, self.run, self.progress)
+            if arm is Arm.BASE:
+                record = record.model_copy(update={"compiled_with": Releases(tvm=blessed.tvm, ffi=blessed.ffi)})
+            self.records.append(record)
+            self.progress.done(record)
+            return record
+
+        return measure

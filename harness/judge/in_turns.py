@@ -1,4 +1,9 @@
-"""One series measured in turns: this build and its base, each in fresh sessions, until the engine decides."""
+"""One series measured in turns: this build and its base, each in fresh sessions, until the engine decides.
+
+Both clocks judge it: the whole inference by the host's (`wall_ms`), its kernels by the device's (`device_ms`). The
+kernels' clock is the steadier one by far on most GPUs, so it finds a smaller change; only the wall clock knows the
+whole. Each gets half of the chance of a false alarm.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +13,8 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Protocol
 
-from harness.judge.both_clocks import judge_both
-from harness.judge.clocks import Histogram, histogram_of, ran_apart
-from harness.judge.sides import Side, finding
-from harness.judge.stats.engine import Plan, turns_of
+from harness.judge.sides import Histogram, Side, clock_difference, finding, histogram_of
+from harness.judge.stats.engine import FEWEST_TURNS, Plan, judge_turns, turns_of
 from harness.judge.stats.pair import Change
 from harness.judge.stats.session import Noise, Samples
 from harness.judge.stats.turns import BLOCK, Arm, Turn, order
@@ -123,10 +126,10 @@ class InTurns:
         """What it came to, so far."""
         if self.lost:
             return self.lost
-        told = (f"{len(self.turns)} sessions in turns",) if self.turns else ()
-        change = replace(self.change, reasons=(*told, *self.change.reasons))
-        if apart := ran_apart(self._clocks[Arm.BASE], self._clocks[Arm.HEAD]):  # turns cannot take that out
-            change = change.unproved(apart)
+        count = (f"{len(self.turns)} sessions in turns",) if self.turns else ()
+        change = replace(self.change, reasons=(*count, *self.change.reasons))
+        if difference := clock_difference(self._clocks[Arm.BASE], self._clocks[Arm.HEAD]):  # turns cannot take that out
+            change = change.unproved(difference)
         return Confirmation(change.verdict, change.reasons, change)
 
 
@@ -138,3 +141,38 @@ def confirm(
     while series.open:
         series.block()
     return series.found
+
+
+KERNELS = "device_ms"
+
+
+def judge_both(
+    wall: Sequence[Turn],
+    kernels: Sequence[Turn],
+    plan: Plan,
+    noise: Noise | None = None,
+    kernels_noise: Noise | None = None,
+) -> Change:
+    """Judge the same sessions by both clocks; by the wall clock alone, unless every session has both.
+
+    A change by the wall clock comes first. Where that clock excludes one, the kernels' is followed for as long as the
+    plan's sessions can decide it, which a single block of them does not tell. Of what was learned of the kernels' clock
+    the location alone counts: its noise may differ much from run to run (a session in ten far off, say), and would take
+    from what a steady run can show.
+    """
+    if len(kernels) < len(wall) or not wall:
+        return judge_turns(wall, plan, noise)
+    half = replace(plan.rules, alpha=plan.rules.alpha / 2)
+    finer = replace(half, relevant=min(half.relevant, half.relevant_kernels), floor_ms=0.0)
+    whole = judge_turns(wall, replace(plan, rules=half), noise)
+    located = replace(kernels_noise, df=0.0) if kernels_noise else None
+    inner = judge_turns(kernels, replace(plan, rules=finer), located)
+    if whole.verdict.changed or (not whole.decided and not inner.verdict.changed):
+        return whole
+    if inner.verdict.changed:
+        return replace(inner, clock=KERNELS, reasons=(f"by the kernels' clock ({KERNELS})", *inner.reasons))
+    left = plan.most_sessions - len(wall)
+    hopeless = inner.more_sessions is None or (len(wall) >= FEWEST_TURNS and inner.more_sessions > left)
+    if inner.decided or hopeless:
+        return whole
+    return replace(whole, verdict=Verdict.INCONCLUSIVE, confidence=0.0, more_sessions=inner.more_sessions)

@@ -2,7 +2,7 @@
 
 A ranking is a verdict like any other: the sessions of two paths, each session one number, judged by the one engine.
 Samples of one session share its bias, so however many they are, one session a path proves nothing by itself; what is
-known of the noise of the rig's series (`harness.judge.noise_model`) may make it enough.
+known of the noise of the rig's series (`harness.judge.noise`) may make it enough.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.cases.case import Case
-from harness.judge.comparison import Comparison
-from harness.judge.noise_model import NoiseModel, learn
+from harness.judge.compare import Comparison
+from harness.judge.noise import NoiseModel, learn
 from harness.judge.remarks import remarks
 from harness.judge.sides import SeriesKey, Side, latest_build, side_of
-from harness.judge.stats import geomean
+from harness.judge.stats import suite
 from harness.judge.stats.engine import compare_summaries
-from harness.judge.stats.geomean import Flip, Overall
 from harness.judge.stats.pair import Change, Rules
 from harness.judge.stats.session import Samples, location_ms
+from harness.judge.stats.suite import Flip, Overall
 from harness.run.outcome import Outcome
 from harness.run.record import Record
 
@@ -75,11 +75,11 @@ class PathRanking:
         if lead.verdict.changed:
             span = f"{1 + lead.low:.2f} to {1 + lead.high:.2f}"
             return f"{best} wins, {1 + lead.relative:.2f} times as fast as {following} ({span})"
-        apart = f"{best} and {following} are {lead.relative:.1%} apart"
+        distance = f"{best} and {following} are {lead.relative:.1%} apart"
         if not math.isfinite(lead.sees):
             why = lead.reasons[0] if lead.reasons else "nothing tells how far sessions lie apart by chance"
-            return f"cannot tell: {apart}, but {why.removesuffix(': run more')}; {MORE}"
-        return f"no difference seen: {apart}, and {lead.sees:.1%} could have been seen; {MORE}"
+            return f"cannot tell: {distance}, but {why.removesuffix(': run more')}; {MORE}"
+        return f"no difference seen: {distance}, and {lead.sees:.1%} could have been seen; {MORE}"
 
 
 def rank_paths(records: Iterable[Record], rules: Rules | None = None) -> list[PathRanking]:
@@ -159,7 +159,7 @@ def path_means(comparisons: Sequence[Comparison]) -> list[PathMean]:
     for comparison in comparisons:
         if comparison.change:
             groups[comparison.key.identity, Case.parse(comparison.key.case).path].append(comparison.change)
-    means = [PathMean(*of, geomean.overall(changes)) for of, changes in sorted(groups.items())]
+    means = [PathMean(*of, suite.overall(changes)) for of, changes in sorted(groups.items())]
     return [mean for mean in means if mean.overall.series]
 
 
@@ -171,7 +171,7 @@ def path_flips(comparisons: Sequence[Comparison], rules: Rules | None = None) ->
         if comparison.change and comparison.base and comparison.head:
             contest, path = _contest(comparison)
             base[contest][path], head[contest][path] = comparison.base.sessions, comparison.head.sessions
-    return [PathFlip(*contest, flip) for contest in base for flip in geomean.flips(base[contest], head[contest], rules)]
+    return [PathFlip(*contest, flip) for contest in base for flip in suite.flips(base[contest], head[contest], rules)]
 
 
 def _contest(comparison: Comparison) -> tuple[tuple[str, str], str]:

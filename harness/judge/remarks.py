@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 MOST_SPREAD = 0.05
 """Half of the samples may lie this far from their median, as a fraction. It is what the warm-up asks of its two
-halves and what a drift may reach (`judge/stats/samples.py`); at that spread thirty samples leave their location
+halves and what a drift may reach (`judge/stats/session.py`); at that spread thirty samples leave their location
 uncertain by 2.7 % (95 %), just below the smallest change that counts by default, 3 %."""
 
 
@@ -61,7 +61,7 @@ def _unsteady(record: Record) -> Remark | None:
 
 def _unfit(samples_ms: Sequence[float]) -> tuple[str, ...]:
     """Why comparisons will refuse these samples; too few of them, or all the same, is not unsteady."""
-    from harness.judge.stats.samples import Limits, as_numbers, check, invalid
+    from harness.judge.stats.session import Limits, as_numbers, check, invalid
 
     return () if invalid(as_numbers(samples_ms), Limits()) else check(samples_ms).reasons
 

@@ -1,17 +1,21 @@
-"""One side of a comparison: all that records say of a case on an identity."""
+"""One side of a comparison: all that records say of a case on an identity, and at which clocks its GPU ran.
+
+Without root a phone chooses its clocks by load, heat and charge, and another choice looks just like another build: then
+latencies say nothing of the builds.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from harness.cases.case import require_case_id
-from harness.judge.clocks import Histogram, histogram_of
 from harness.judge.remarks import as_opencl
 from harness.judge.stats import robust
 from harness.judge.stats.controls import Probed
@@ -29,6 +33,9 @@ CLOCK_SET = "2020"
 """What began before was told by a clock that nobody had set: no day of its own."""
 
 
+_HANDSET = re.compile(r"^(phone-.+-[0-9a-f]{8})-[0-9a-f]{5}$")
+
+
 class SeriesKey(NamedTuple):
     """What has to be equal for two sides to be comparable."""
 
@@ -38,6 +45,17 @@ class SeriesKey(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.case}{' as shipped' if self.as_shipped else ''}"
+
+
+def model_of(identity_key: str) -> str:
+    """An identity's key without its handset: the same for all phones of one model, driver and ROM."""
+    return _HANDSET.sub(r"\1", identity_key)
+
+
+def of_one_model(some: Iterable[str], others: Iterable[str]) -> str:
+    """What to say of two sides' identity keys that differ in the handset alone; empty if there are none."""
+    models = {model_of(key) for key in some} & {model_of(key) for key in others}
+    return f"{', '.join(sorted(models))} ran on two handsets, which are two series" if models else ""
 
 
 @dataclass(frozen=True)
@@ -95,8 +113,8 @@ class Side:
         return max(1, len({moment[:10] for moment in self.started if moment >= CLOCK_SET}))
 
     @property
-    def worth(self) -> str:
-        """What being right proves, if that is nothing; empty if it proves something."""
+    def vacuity(self) -> str:
+        """Why being right proves nothing; empty if it proves something."""
         return f"vacuous: being right proves nothing: {'; '.join(self.vacuous)}" if self.vacuous else ""
 
     @property
@@ -189,7 +207,7 @@ INTERLEAVED = 0.25
 the first and the last session alone, one that a clock which jumped put elsewhere would make them so."""
 
 
-def apart(base: Side, head: Side) -> bool:
+def measured_in_sequence(base: Side, head: Side) -> bool:
     """Whether one side was measured after the other, so that what the device was like by then goes with the build."""
     pairs = len(base.started) * len(head.started)
     if not pairs:
@@ -209,3 +227,45 @@ def another_runtime(base: Side, head: Side) -> str:
     if not base.runtime or not head.runtime or base.runtime == head.runtime:
         return ""
     return f"the phone's runtime is another one (base {base.runtime[:8]}, head {head.runtime[:8]})"
+
+
+Histogram = Mapping[str, float]
+"""Share of a session's busy time at each clock, by MHz as text (`device_runner.stability.judge`)."""
+
+MOST_ELSEWHERE = 0.1
+"""Share of the time that one side may have spent at clocks at which the other did not. A tenth of it at a clock that is
+a quarter lower takes 3 % longer, which is the smallest change that counts by default."""
+WHOLE = (0.95, 1.05)
+"""What the shares of a histogram add up to, rounded as they are."""
+
+
+def histogram_of(steadiness: Mapping[str, Any]) -> Histogram:
+    """The histogram in what a record says of its phone; empty if there is none that makes sense."""
+    shares = steadiness.get("clock_histogram")
+    if not isinstance(shares, dict) or not all(isinstance(share, (int, float)) for share in shares.values()):
+        return {}
+    sensible = all(0 <= share <= 1 for share in shares.values()) and WHOLE[0] <= sum(shares.values()) <= WHOLE[1]
+    return {str(clock): float(share) for clock, share in shares.items()} if sensible else {}
+
+
+def clock_difference(base: Sequence[Histogram], head: Sequence[Histogram]) -> str:
+    """How the clocks of two sides differ; empty if they do not, or if a side does not know them."""
+    was, now = _mean(base), _mean(head)
+    if not was or not now:
+        return ""
+    elsewhere = sum(abs(was.get(clock, 0) - now.get(clock, 0)) for clock in was.keys() | now.keys()) / 2
+    if elsewhere <= MOST_ELSEWHERE:
+        return ""
+    return f"the GPU ran at other clocks: base {_format_clock(was)}, head {_format_clock(now)}"
+
+
+def _mean(histograms: Sequence[Histogram]) -> Histogram:
+    known = [one for one in histograms if one]
+    clocks = {clock for one in known for clock in one}
+    return {clock: sum(one.get(clock, 0.0) for one in known) / len(known) for clock in clocks}
+
+
+def _format_clock(mean: Histogram) -> str:
+    """The clock that was used most, as a person reads it."""
+    clock = max(mean, key=lambda clock: mean[clock])
+    return f"{mean[clock]:.0%} of its time at {clock} MHz"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from device_runner.device import Identity
 from harness.build.keys import compile_job
-from harness.build.link import host_triple, linker_version
+from harness.build.planner import device_request
 from harness.cases.case import Precision
 from harness.cases.plan import Job
-from harness.cases.request import CompileRequest
 from harness.cases.suite import RELATIVE_TOLERANCE
 from harness.ops.catalogue import MODEL, Catalogue, OperatorCase
 from harness.quirks import quirks_for
@@ -56,22 +55,12 @@ def cells(
     modes: Sequence[bool],
 ) -> Iterator[Cell]:
     """All that is to be known of the cases; the cells of one case stand together."""
-    triple = host_triple(identity)
-    linker = linker_version(triple)
+    base = device_request(identity)
     for case in cases:
         for path in paths:
             for as_shipped in modes:
-                request = CompileRequest(
-                    model_file=str(catalogue.file(case, MODEL)),
-                    path=path,
-                    precision=precision.value,
-                    quirks=list(_quirks(path, precision, as_shipped)),
-                    host_triple=triple,
-                    image2d_max_width=identity.image2d_max_width,
-                    image2d_max_height=identity.image2d_max_height,
-                    image_max_array_layers=identity.image_max_array_layers,
-                    linker=linker,
-                )
+                quirks, file = list(_quirks(path, precision, as_shipped)), str(catalogue.file(case, MODEL))
+                request = replace(base, model_file=file, path=path, precision=precision.value, quirks=quirks)
                 title = f"{case.name} on {path}, {MODES[as_shipped]}"
                 yield Cell(case, path, precision, as_shipped, compile_job(request, case.model_sha256, title))
 

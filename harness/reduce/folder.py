@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.files import write_whole
-from harness.build.kernel_files import kernel_files
+from harness.build.artifact import kernel_files
 from harness.divergence.trial import npz
 from harness.reduce.reduction import Reduction
 from harness.reduce.script import needs, script

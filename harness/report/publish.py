@@ -11,7 +11,7 @@ from harness.failures import UsageError
 from harness.history.code_results import load_codes
 from harness.history.results import BENCHMARKS_FILE, load
 from harness.history.runs import Project, asv
-from harness.judge.confirmed import FILE as CONFIRMED
+from harness.judge.decisions import FILE as CONFIRMED
 
 GRAPHS = "graphs.html"
 """What asv's own front page is called on the site, whose front page is ours."""

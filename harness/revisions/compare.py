@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from harness.judge.compare import compare_sides
-from harness.judge.comparison import Comparison, Result
-from harness.judge.confirm import judge
+from harness.judge.compare import Comparison, Result, compare_sides
+from harness.judge.confirm import settle
 from harness.judge.in_turns import Measure
 from harness.judge.sides import SeriesKey, sides_of
 from harness.judge.stats.pair import Rules
@@ -51,7 +50,7 @@ class RevisionPair:
 
     def _measured(self, cases: Sequence[str], rules: Rules, most_sessions: int) -> Result:
         base, head = (sides_of(self._run(arm, cases)) for arm in (Arm.BASE, Arm.HEAD))
-        return judge(compare_sides(base, head, rules, together=True), rules, self._measurer, most_sessions)
+        return settle(compare_sides(base, head, rules, together=True), rules, self._measurer, most_sessions)
 
     def _measurer(self, comparison: Comparison) -> Measure:
         return lambda arm: self._run(arm, [comparison.key.case])[0]

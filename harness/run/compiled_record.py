@@ -9,8 +9,7 @@ from device_runner.device import Identity
 from device_runner.failures import Failure
 from harness.build.artifact import Artifact
 from harness.cases.case import Case
-from harness.isa.code import code_of
-from harness.isa.network import Network
+from harness.isa.network import Network, code_of
 from harness.run.context import Origin
 from harness.run.record import NO_DEVICE, NOT_RUN, Record, Releases
 from harness.run.recording import Recording

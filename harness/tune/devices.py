@@ -15,10 +15,21 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from device_runner.device import Identity, ThermalLimits
 from device_runner.failures import DeviceFailure, DeviceLost, Failure, LinkFailure
-from device_runner.workers import SILENCE_S, Access, Gone, Opened, Processes, Say, WorkerPool
+from device_runner.workers import SILENCE_S, Access, Arrival, Loss, Processes, Say, WorkerPool
 from harness.failures import UsageError
 from harness.tune.dispatcher import Dispatcher, Ready
-from harness.tune.search_worker import Act, Done, Failed, Searching, SearchWorker, Spent, T, Tried, Want, obey
+from harness.tune.search_worker import (
+    Act,
+    ActFailure,
+    ActResult,
+    CandidateRequest,
+    SearchOrder,
+    SearchWorker,
+    T,
+    TimeUse,
+    TrialResult,
+    obey,
+)
 from harness.workbench import make_ready, open_workbench
 
 if TYPE_CHECKING:
@@ -59,7 +70,7 @@ class Devices(Protocol):
         Whoever says nothing for `patience_s` hangs. Raises what `act` raises, and DeviceLost if no device is left.
         """
 
-    def search(self, limits: ThermalLimits, dispatcher: Dispatcher) -> dict[str, Spent]:
+    def search(self, limits: ThermalLimits, dispatcher: Dispatcher) -> dict[str, TimeUse]:
         """Try what is handed out, on whichever device is free; where the time of each went, by its name.
 
         A device that is lost costs the trial that it was at. Raises DeviceLost if none is left.
@@ -85,7 +96,7 @@ class OneDevice:
         """As `Devices` says; the deadlines of the device's own calls are all there is."""
         return act(self._run, self._say)
 
-    def search(self, limits: ThermalLimits, dispatcher: Dispatcher) -> dict[str, Spent]:
+    def search(self, limits: ThermalLimits, dispatcher: Dispatcher) -> dict[str, TimeUse]:
         """As `Devices` says; what was tried before the device was lost is kept, and the candidate comes again."""
         return {self._run.device.name: SearchWorker(self._run, limits, dispatcher, self._say).search()}
 
@@ -133,15 +144,15 @@ class DeviceGroup:
             for speaker, message in self.pool.hear(OTHERWISE_S):
                 if speaker != name:
                     continue
-                if isinstance(message, Gone):
+                if isinstance(message, Loss):
                     raise DeviceLost(message.failure.message, hint=_AGAIN)
-                if isinstance(message, Failed):
+                if isinstance(message, ActFailure):
                     raise message.failure
-                if isinstance(message, Done):
+                if isinstance(message, ActResult):
                     result: T = message.result
                     return result
 
-    def search(self, limits: ThermalLimits, dispatcher: Dispatcher) -> dict[str, Spent]:
+    def search(self, limits: ThermalLimits, dispatcher: Dispatcher) -> dict[str, TimeUse]:
         """As `Devices` says."""
         return _GroupSearch(self, limits, dispatcher).run()
 
@@ -178,11 +189,11 @@ class _GroupSearch:
         self._searching: set[str] = set()
         self._waiting: list[str] = []
         self._running: dict[str, Ready] = {}
-        self._spent: dict[str, Spent] = {}
+        self._spent: dict[str, TimeUse] = {}
         self._reopen_at = dict.fromkeys(self._pool.lost, time.monotonic() + BACK_AFTER_S)
         """When those that are lost are opened again."""
 
-    def run(self) -> dict[str, Spent]:
+    def run(self) -> dict[str, TimeUse]:
         """Until no device searches any more. Raises DeviceLost if all are lost."""
         for name in self._pool.identities:
             self._begin(name)
@@ -198,26 +209,26 @@ class _GroupSearch:
 
     def _begin(self, name: str) -> None:
         self._searching.add(name)
-        self._order(name, Searching(self._limits))
+        self._order(name, SearchOrder(self._limits))
 
-    def _order(self, name: str, order: Searching | Ready | None) -> None:
+    def _order(self, name: str, order: SearchOrder | Ready | None) -> None:
         self._pool.order(name, order, SILENCE_S + self._limits.wait_s)
 
     def _take(self, name: str, message: Any) -> None:
-        if isinstance(message, Want):
+        if isinstance(message, CandidateRequest):
             self._waiting.append(name)
-        elif isinstance(message, Tried):
+        elif isinstance(message, TrialResult):
             self._running.pop(name, None)
             self._dispatcher.keep(message.trial)
-        elif isinstance(message, Done):
+        elif isinstance(message, ActResult):
             self._spent[self._pool.shown(name)] = message.result
             self._searching.discard(name)
-        elif isinstance(message, Failed):
+        elif isinstance(message, ActFailure):
             self._pool.give_up(name, message.failure)
             self._lose(name, message.failure)
-        elif isinstance(message, Gone):
+        elif isinstance(message, Loss):
             self._lose(name, message.failure)
-        elif isinstance(message, Opened):
+        elif isinstance(message, Arrival):
             del self._reopen_at[name]
             if self._group.take_back(name):
                 self._begin(name)

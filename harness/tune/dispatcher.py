@@ -24,7 +24,7 @@ ANY = 1_000_000
 
 
 @dataclass(frozen=True)
-class Budget:
+class SearchBudget:
     """When a search ends: after so many candidates, or so many minutes."""
 
     trials: int | None = None
@@ -134,7 +134,7 @@ class Dispatcher:
         search: Search,
         workshop: Workshop,
         log: TrialLog,
-        budget: Budget,
+        budget: SearchBudget,
         kernels_ms: float,
         say: Callable[[str], None],
         devices: int = 1,

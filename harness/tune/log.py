@@ -31,7 +31,7 @@ class TrialLog:
         self._title = title
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Nobody else adds to it meanwhile. Raises RigFailure if somebody does."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)

@@ -142,7 +142,7 @@ def _priority(standing: Standing, pending: set[int]) -> float:
     return standing.cost_ms / (1 + len(standing.trials) + len(pending))
 
 
-def commonest(trials: Sequence[Trial]) -> str:
+def commonest_reason(trials: Sequence[Trial]) -> str:
     """Why most of the trials that were not right were not, for people; empty if all were."""
     reasons = [trial.message or trial.outcome for trial in trials if not trial.right]
     if not reasons:

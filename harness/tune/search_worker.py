@@ -41,7 +41,7 @@ one."""
 
 
 @dataclass(frozen=True)
-class Spent:
+class TimeUse:
     """Where the time of a search went, on one device."""
 
     tried: int
@@ -77,7 +77,7 @@ class SearchWorker:
         self._too_hot = 0
         """How many times in a row heat slowed the device down."""
 
-    def search(self) -> Spent:
+    def search(self) -> TimeUse:
         """Try candidates until there are no more. What was tried is kept as it happens, whatever ends it.
 
         Returns where the time went. Raises DeviceLost if the device is not brought back.
@@ -88,7 +88,7 @@ class SearchWorker:
                 self._recovering(runner)
             if self._too_hot >= MOST_HOT:
                 self._say(f"stopped: heat slowed the device down {MOST_HOT} times in a row; let it cool, then go on")
-            return Spent(self._tried, time.monotonic() - began, runner.busy_s, self._supply.waited_s - waited_s)
+            return TimeUse(self._tried, time.monotonic() - began, runner.busy_s, self._supply.waited_s - waited_s)
 
     def _another(self) -> bool:
         """Whether there is a candidate for the device; waits for one."""
@@ -124,7 +124,7 @@ class SearchWorker:
         def work() -> None:
             while self._another():
                 assert self._now
-                trial = tried(self._now, runner, self._run.device.name)
+                trial = try_candidate(self._now, runner, self._run.device.name)
                 self._now = None
                 self._tried += 1
                 done.append(trial)
@@ -141,7 +141,7 @@ class SearchWorker:
                 self._supply.keep(trial.model_copy(update=back))
 
 
-def tried(ready: Ready, runner: CandidateRunner, device: str) -> Trial:
+def try_candidate(ready: Ready, runner: CandidateRunner, device: str) -> Trial:
     """What a candidate comes to. Raises what is neither its fault nor the compiler's."""
     try:
         if isinstance(ready.built, Failure):
@@ -154,7 +154,7 @@ def tried(ready: Ready, runner: CandidateRunner, device: str) -> Trial:
     return ready.trial("ok", "", device).model_copy(update={"ms": timed.ms, "max_rel_err": timed.max_rel_err})
 
 
-def profiled(plan: Plan, artifact: Artifact, truth: Truth, run: Run, _say: Say) -> list[Operator]:
+def profile_network(plan: Plan, artifact: Artifact, truth: Truth, run: Run, _say: Say) -> list[Operator]:
     """Where the time of the untuned network goes: its operators, of one inference.
 
     Raises UsageError if the network is wrong untuned, and what running it raises.
@@ -180,33 +180,33 @@ def tasks_of(told: Sequence[dict[str, object]], operators: Sequence[Operator]) -
 
 
 @dataclass(frozen=True)
-class Searching:
+class SearchOrder:
     """To a worker: try candidates until there are no more."""
 
     limits: ThermalLimits
 
 
 @dataclass(frozen=True)
-class Want(Answer):
+class CandidateRequest(Answer):
     """From a worker: it is ready for a candidate. A `Ready` is its order, or None if there are no more."""
 
 
 @dataclass(frozen=True)
-class Tried:
+class TrialResult:
     """From a worker: what a candidate came to."""
 
     trial: Trial
 
 
 @dataclass(frozen=True)
-class Done(Answer):
+class ActResult(Answer):
     """From a worker: what its order came to."""
 
     result: Any
 
 
 @dataclass(frozen=True)
-class Failed(Answer):
+class ActFailure(Answer):
     """From a worker: why its order came to nothing."""
 
     failure: Failure
@@ -216,14 +216,14 @@ def obey(cache: Path, as_shipped: bool, device: Device, channel: Channel) -> Non
     """Do what is ordered, a search or an `Act`, until there are no more orders, which raises EOFError."""
     run = Run(device, TuningStore(cache), as_shipped)
     while True:
-        order: Searching | Act[Any] = channel.receive()
+        order: SearchOrder | Act[Any] = channel.receive()
         try:
-            if isinstance(order, Searching):
-                channel.send(Done(SearchWorker(run, order.limits, Wire(channel), channel.say).search()))
+            if isinstance(order, SearchOrder):
+                channel.send(ActResult(SearchWorker(run, order.limits, Wire(channel), channel.say).search()))
             else:
-                channel.send(Done(order(run, channel.say)))
+                channel.send(ActResult(order(run, channel.say)))
         except Failure as failure:
-            channel.send(Failed(failure))
+            channel.send(ActFailure(failure))
 
 
 class Wire:
@@ -241,11 +241,11 @@ class Wire:
     def next(self) -> Ready | None:
         """As `Supply` says."""
         began = time.monotonic()
-        self._channel.send(Want())
+        self._channel.send(CandidateRequest())
         ready: Ready | None = self._channel.receive()
         self._waited_s += time.monotonic() - began
         return ready
 
     def keep(self, trial: Trial) -> None:
         """As `Supply` says."""
-        self._channel.send(Tried(trial))
+        self._channel.send(TrialResult(trial))

@@ -19,11 +19,11 @@ from harness.schedules import database
 from harness.schedules.database import Schedules
 from harness.schedules.drawing import ThreadLimits
 from harness.tune.devices import Devices, kind_key
-from harness.tune.dispatcher import Budget, Dispatcher
+from harness.tune.dispatcher import Dispatcher, SearchBudget
 from harness.tune.log import TrialLog
-from harness.tune.search import Search, Trial, commonest
-from harness.tune.search_worker import profiled, tasks_of
-from harness.tune.winners import Winner, kept_of, measured_again
+from harness.tune.search import Search, Trial, commonest_reason
+from harness.tune.search_worker import profile_network, tasks_of
+from harness.tune.winners import Winner, confirm_best, schedules_of
 from harness.tune.workshop import Workshop
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Tuned:
+class CaseTuning:
     """What became of one case."""
 
     case: str
@@ -57,7 +57,7 @@ class Tuned:
     @property
     def complaint(self) -> str:
         """Of a search in which no candidate was right, the commonest reason; else empty."""
-        return commonest(self.trials) if self.trials and not any(trial.right for trial in self.trials) else ""
+        return commonest_reason(self.trials) if self.trials and not any(trial.right for trial in self.trials) else ""
 
     @property
     def plain(self) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _plain(winner: Winner) -> dict[str, Any]:
     }
 
 
-def opened(out: Path, identity: Identity) -> Schedules:
+def open_schedules(out: Path, identity: Identity) -> Schedules:
     """The file of schedules to add to, or a new one.
 
     Raises UsageError for one of another release or for other devices: a file has one origin.
@@ -111,17 +111,17 @@ class Bench:
     progress: Progress
 
 
-def tune(bench: Bench, budget: Budget, out: Path) -> list[Tuned]:
+def tune(bench: Bench, budget: SearchBudget, out: Path) -> list[CaseTuning]:
     """Look for schedules of each case of the request, and write the best of each task to `out`, case by case.
 
     Raises what building the untuned network and the devices raise; what was tried until then is kept.
     """
     identity = bench.devices.identity
-    opened(out, identity).write(out)  # what cannot be written is told before the search, not after it
+    open_schedules(out, identity).write(out)  # what cannot be written is told before the search, not after it
     return [_tune(plan, bench, budget, out) for plan in bench.request.plans(identity)]
 
 
-def _tune(plan: Plan, bench: Bench, budget: Budget, out: Path) -> Tuned:
+def _tune(plan: Plan, bench: Bench, budget: SearchBudget, out: Path) -> CaseTuning:
     case, devices, say = plan.case, bench.devices, bench.progress.say
     identity = devices.identity
     if plan.unsupported:
@@ -129,13 +129,13 @@ def _tune(plan: Plan, bench: Bench, budget: Budget, out: Path) -> Tuned:
     with Workshop(plan, bench.builder, bench.request.suite.limits, ThreadLimits.of(identity)) as workshop:
         say(f"{case.id}: profiling the untuned network")
         told = workshop.tasks()
-        operators = _profiled(plan, bench)
+        operators = _profile(plan, bench)
         kernels_ms = sum(operator.ms for operator in operators)
         kind = kind_key(identity)
         log = TrialLog(bench.request.cache, workshop.trials_key(told), kind, f"{case.id} on {kind}")
-        with log.held():
+        with log.lock():
             search = Search(tasks_of(told, operators), log.read())
-            say(_begun(case.id, search, len(told), kernels_ms))
+            say(_describe_start(case.id, search, len(told), kernels_ms))
             try:
                 with Dispatcher(search, workshop, log, budget, kernels_ms, say, devices.count) as dispatcher:
                     spent = devices.search(plan.thermal_limits, dispatcher)
@@ -145,13 +145,13 @@ def _tune(plan: Plan, bench: Bench, budget: Budget, out: Path) -> Tuned:
             for name, its in spent.items():
                 say(f"{name}: {its}" if len(spent) > 1 else str(its))
             trials = list(log.read())
-        winners = measured_again(case.path, search, workshop, devices)
-    if kept := kept_of(winners):
-        opened(out, identity).with_records(kept).write(out)
-    return Tuned(case.id, kernels_ms, winners, trials)
+        winners = confirm_best(case.path, search, workshop, devices)
+    if kept := schedules_of(winners):
+        open_schedules(out, identity).with_records(kept).write(out)
+    return CaseTuning(case.id, kernels_ms, winners, trials)
 
 
-def _profiled(plan: Plan, bench: Bench) -> list[Operator]:
+def _profile(plan: Plan, bench: Bench) -> list[Operator]:
     """The operators of the untuned network. Raises what building and running it raise."""
     built = bench.builder.build([plan.compile, plan.oracle])
     artifact, answers = built[plan.compile.key], built[plan.oracle.key]
@@ -161,11 +161,11 @@ def _profiled(plan: Plan, bench: Bench) -> list[Operator]:
     assert isinstance(artifact, Artifact)
     assert isinstance(answers, Answers)
     inputs, expected = (load_arrays(answers.folder / name) for name in (INPUTS, OUTPUTS))
-    act = partial(profiled, plan, artifact, Truth(inputs, expected, plan.relative_tolerance))
+    act = partial(profile_network, plan, artifact, Truth(inputs, expected, plan.relative_tolerance))
     return bench.devices.on_one(act, SILENCE_S + 4 * plan.budget.timeout_s)
 
 
-def _begun(case: str, search: Search, functions: int, kernels_ms: float) -> str:
+def _describe_start(case: str, search: Search, functions: int, kernels_ms: float) -> str:
     share = sum(standing.task.cost_ms for standing in search.standings.values()) / kernels_ms if kernels_ms else 0.0
     again = f"; {search.tried} trials of an earlier run are taken up" if search.tried else ""
     if not search.standings:

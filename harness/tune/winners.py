@@ -53,7 +53,7 @@ class Winner:
     """One line: why nothing is kept; empty if something is."""
 
 
-def measured_again(path: str, search: Search, workshop: Workshop, devices: Devices) -> list[Winner]:
+def confirm_best(path: str, search: Search, workshop: Workshop, devices: Devices) -> list[Winner]:
     """What is kept of a search, task by task: all of it is measured on one device.
 
     Raises what is neither a candidate's fault nor the compiler's.
@@ -89,7 +89,7 @@ def _session(contest: Contest, runner: CandidateRunner) -> Times:
 
 def _contest(standing: Standing, workshop: Workshop) -> Contest | str:
     """What a task is measured again with, or why it is not. All come out of the store, as they were built before."""
-    if why_not := _not_worth(standing):
+    if why_not := _why_not_worth(standing):
         return why_not
     task = standing.task
     seeds = [trial.seed for trial in standing.contenders]
@@ -126,7 +126,7 @@ def _winner(path: str, standing: Standing, contest: Contest | str, times: Sequen
     return Winner(standing, schedule)
 
 
-def _not_worth(standing: Standing) -> str:
+def _why_not_worth(standing: Standing) -> str:
     if not standing.trials:
         return "its turn never came"
     if standing.best is None:
@@ -144,6 +144,6 @@ def _in_turns(programs: Sequence[Program], counts: Sequence[int]) -> list[float]
     return [median(own) for own in times]
 
 
-def kept_of(winners: Sequence[Winner]) -> list[Schedule]:
+def schedules_of(winners: Sequence[Winner]) -> list[Schedule]:
     """The schedules that are kept."""
     return [winner.schedule for winner in winners if winner.schedule]

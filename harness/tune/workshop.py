@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from device_runner.failures import Failure
 from device_runner.store import key_of
 from harness.build.artifact import INPUTS, OUTPUTS, Answers, Artifact
-from harness.build.candidate import FUNCTIONS, TRACE, told_tasks
+from harness.build.candidate import FUNCTIONS, TRACE, load_tasks
 from harness.build.keys import candidate_job, seeds_digest, task_answer_job, tasks_job
 from harness.build.oracle import load_arrays
 from harness.build.pool import Builder
@@ -64,7 +64,7 @@ class Workshop:
             raise found
         assert isinstance(found, Answers)
         self._functions = found.folder / FUNCTIONS
-        return list(told_tasks(found.folder))
+        return list(load_tasks(found.folder))
 
     def trials_key(self, tasks: Sequence[Mapping[str, Any]]) -> str:
         """What was tried for these tasks holds as long as this is the same, whatever else of the harness changes."""

@@ -27,4 +27,4 @@ ADRENO_BENCH_CACHE=$PWD/there bench_there fleet serve --tracker 10.77.0.1:9190 -
 wait_for grep -q 'is offered as' here.log
 wait_for grep -q 'is offered as' there.log
 ADRENO_BENCH_CACHE=$PWD/here bench run --tracker 10.77.0.1:9190 --device kind=virtual
-ADRENO_BENCH_CACHE=$PWD/here bench tune --tracker 10.77.0.1:9190 --case 'tiny-opencl-*' --trials 6
+ADRENO_BENCH_CACHE=$PWD/here bench tune --tracker 10.77.0.1:9190 --case 'tiny-opencl-*' --trials 4

@@ -14,7 +14,7 @@ from plain_network import write_plain_onnx
 from device_runner.virtual.faults import FAULTS_VARIABLE
 from harness.build.artifact import LIBRARY, MANIFEST
 from harness.judge.compare import compare_sides
-from harness.judge.noise_profile import FOLDER, NoiseProfile
+from harness.judge.noise import PROFILES, NoiseProfile
 from harness.judge.sides import sides_of
 from harness.judge.verdict import Verdict
 from harness.run.outcome import ExitCode, Outcome
@@ -46,7 +46,7 @@ def test_the_same_artifact_ten_times_in_a_row_raises_no_alarm(tmp_path: Path, ca
     assert [record.outcome for record in taken] == [Outcome.OK] * 20, said
     assert len({record.started_at for record in taken}) == 20
     assert all(record.reference_ms and record.slowed_ms for record in taken)
-    profiles = list((tmp_path / "baselines" / FOLDER).glob("*/*.json"))
+    profiles = list((tmp_path / "baselines" / PROFILES).glob("*/*.json"))
     assert code == (ExitCode.GOOD if profiles else ExitCode.NOTHING_MEASURED), said
     for file in profiles:
         assert NoiseProfile.read(file).artifact == taken[0].artifact

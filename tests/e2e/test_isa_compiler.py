@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from harness.isa import runner, sandbox
-from harness.isa.compiled import CompiledKernel, compile_kernels
 from harness.isa.failures import KernelHang, KernelRefused
-from harness.isa.source import KernelSource, sources
+from harness.isa.kernels import CompiledKernel, compile_kernels
+from harness.isa.runner import KernelSource, sources
 from harness.isa.toolchain import Toolchain, set_up
 
 pytestmark = [

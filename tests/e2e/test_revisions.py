@@ -11,7 +11,7 @@ import pytest
 from plain_network import write_plain_onnx
 
 from device_runner.virtual.faults import FAULTS_VARIABLE
-from harness.build.pool import stored
+from harness.build.pool import load_artifact
 from harness.compiler.releases import RELEASES
 from harness.revisions.git import git
 from harness.revisions.release_repository import PINS
@@ -75,7 +75,7 @@ def test_two_releases_compared_say_that_the_texture_path_became_wrong(
 @pytest.mark.long
 def test_a_library_that_is_slowed_is_confirmed_slower(home: Path, cache: Path, compared: tuple[int, Any, str]) -> None:
     (shipped,) = (case for case in compared[1]["cases"] if case["case"] == OPENCL)
-    head = stored(cache, shipped["head"]["artifact"])
+    head = load_artifact(cache, shipped["head"]["artifact"])
     assert head
     slowness = {"factor": 1.3, "library": f"{head.loadable.sha256}*", "kernel": "*"}
     steady = {"simulate_inference_s": 0.02}  # latencies of a shared host are not what this is about

@@ -13,7 +13,7 @@ from harness.run.progress import Silent
 from harness.run.runner import run_suite
 from harness.schedules import database
 from harness.tune.devices import open_devices
-from harness.tune.dispatcher import Budget
+from harness.tune.dispatcher import SearchBudget
 from harness.tune.tune import Bench, tune
 from harness.workbench import Request, open_workbench
 
@@ -39,7 +39,7 @@ def test_what_tuning_finds_is_right_and_is_proved_to_be_in_the_build(
     suite, out = small_suite(tmp_path), tmp_path / "schedules.jsonl"
     request = Request.read(suite, None)
     with open_devices(request, names, Silent()) as (builder, devices):
-        (tuned,) = tune(Bench(request, builder, devices, Silent()), Budget(trials=3), out)
+        (tuned,) = tune(Bench(request, builder, devices, Silent()), SearchBudget(trials=3), out)
     assert {trial.device for trial in tuned.trials} <= set(names)
     assert len(tuned.trials) == 3
     assert [trial.message for trial in tuned.trials if not trial.right] == []

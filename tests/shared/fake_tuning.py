@@ -22,10 +22,10 @@ from harness.run.context import Run
 from harness.run.correctness import Truth
 from harness.run.tuning import TuningStore
 from harness.tune.devices import Devices, OneDevice
-from harness.tune.dispatcher import Budget, Dispatcher
+from harness.tune.dispatcher import Dispatcher, SearchBudget
 from harness.tune.log import TrialLog
 from harness.tune.search import UNTUNED, Search, Task
-from harness.tune.winners import Winner, measured_again
+from harness.tune.winners import Winner, confirm_best
 
 CHEAP, DEAR = (Task(letter * 16, f"conv_{letter}", 1, (), cost) for letter, cost in (("a", 10.0), ("b", 90.0)))
 GIVEN = Truth([np.zeros((1, 3), np.float32)], [ANSWER], 1e-3)
@@ -131,13 +131,13 @@ class Bench:
 
     def search(self, trials: int, tasks: Sequence[Task] = (DEAR,)) -> Search:
         found = Search(tasks, self.log.read())
-        how: Any = (self.log, Budget(trials), 100.0, self.said.append)
-        with self.log.held(), Dispatcher(found, self.shop, *how) as dispatcher:  # type: ignore[arg-type]
+        how: Any = (self.log, SearchBudget(trials), 100.0, self.said.append)
+        with self.log.lock(), Dispatcher(found, self.shop, *how) as dispatcher:  # type: ignore[arg-type]
             self.devices.search(a_plan().thermal_limits, dispatcher)
         return found
 
     def winners(self, search: Search) -> list[Winner]:
-        return measured_again("opencl", search, self.shop, self.devices)  # type: ignore[arg-type]
+        return confirm_best("opencl", search, self.shop, self.devices)  # type: ignore[arg-type]
 
 
 def candidates(task: Task, untuned: Behaviour, *tried: Behaviour) -> dict[str, Behaviour]:

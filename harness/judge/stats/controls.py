@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.judge.stats import robust
-from harness.judge.stats.fdr import adjusted
 from harness.judge.stats.pair import Change
-from harness.judge.stats.samples import Limits, as_numbers, invalid
+from harness.judge.stats.session import Limits, as_numbers, invalid
+from harness.judge.stats.suite import adjusted
 
 COMMON_SHIFT = 0.01
 """Controls that move together by less than this (a fraction) make no run unfit."""

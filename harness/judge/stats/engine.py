@@ -26,8 +26,16 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from harness.judge.stats.pair import Change, Estimate, Rules, relative
-from harness.judge.stats.samples import Limits
-from harness.judge.stats.session import Location, Noise, Samples, SessionSummary, Summary, summarise, summarise_each
+from harness.judge.stats.session import (
+    Limits,
+    Location,
+    Noise,
+    Samples,
+    SessionSummary,
+    Summary,
+    summarise,
+    summarise_each,
+)
 from harness.judge.stats.spending import boundaries
 from harness.judge.stats.turns import BLOCK, Arm, Turn, estimate_turns, moderated
 from harness.judge.verdict import Verdict
@@ -86,9 +94,9 @@ def judge_turns(turns: Sequence[Turn], plan: Plan | None = None, noise: Noise | 
     refused = tuple(f"{place}. {turn.arm.value}: {turn.refused}" for place, turn in enumerate(turns, 1) if turn.refused)
     estimate = estimate_turns(turns, noise, plan.rules.surprise)
     if estimate is None:
-        return _untold(base, head, plan.rules, refused)
+        return _undecided(base, head, plan.rules, refused)
     bars = bars_at(min(max(len(turns) // BLOCK, 1), plan.looks), plan, estimate.df)
-    change = _told(estimate, bars, plan.rules, used)
+    change = _change_of(estimate, bars, plan.rules, used)
     change = replace(change, reasons=(*change.reasons, *refused))
     enough = FEWEST_TURNS if change.verdict.changed and plan.looks > 1 else BLOCK
     if change.decided and len(turns) >= enough and len(turns) % BLOCK == 0:
@@ -144,8 +152,8 @@ def compare_sessions(
     used = len(base), len(head)
     estimate = estimate_sides(base, head, noise, rules.surprise, days)
     if estimate is None:
-        return _untold(base, head, rules)
-    return _told(estimate, bars_at(1, Plan(rules, BLOCK), estimate.df), rules, used)
+        return _undecided(base, head, rules)
+    return _change_of(estimate, bars_at(1, Plan(rules, BLOCK), estimate.df), rules, used)
 
 
 def estimate_sides(
@@ -173,8 +181,10 @@ def estimate_sides(
     known = noise or Noise(math.nan, 0.0)
     daily = known.day_sd**2 * (1 / days[0] + 1 / days[1])
     both = (sampling + daily) ** 2 / (sampling**2 / df_all + daily**2 / known.day_df)  # Welch and Satterthwaite
-    told = f"base and head were not measured in turns: days of this device lie {known.day_sd:.1%} apart by themselves"
-    return Estimate(shift, math.sqrt(sampling + daily), both, middle, sd, tick, (told, *notes))
+    days_note = (
+        f"base and head were not measured in turns: days of this device lie {known.day_sd:.1%} apart by themselves"
+    )
+    return Estimate(shift, math.sqrt(sampling + daily), both, middle, sd, tick, (days_note, *notes))
 
 
 def bars_at(look: int, plan: Plan, df: float) -> Bars:
@@ -213,7 +223,7 @@ def sessions_to_see(relevant: float, estimate: Estimate, taken: int, plan: Plan)
     return max(0, math.ceil(sessions / BLOCK) * BLOCK - taken)
 
 
-def _told(estimate: Estimate, bars: Bars, rules: Rules, used: tuple[int, int]) -> Change:
+def _change_of(estimate: Estimate, bars: Bars, rules: Rules, used: tuple[int, int]) -> Change:
     margin = rules.relevant_log(estimate.location_ms)
     verdict, confidence = _verdict(estimate, bars, margin, rules)
     half = estimate.error * (bars.same if verdict is Verdict.SAME else bars.change)
@@ -253,7 +263,7 @@ def _verdict(estimate: Estimate, bars: Bars, margin: float, rules: Rules) -> tup
     return Verdict.INCONCLUSIVE, 0.0
 
 
-def _untold(
+def _undecided(
     base: Sequence[SessionSummary], head: Sequence[SessionSummary], rules: Rules, refused: tuple[str, ...] = ()
 ) -> Change:
     """What is left to say where nothing tells how far sessions lie apart by chance: no interval, and no verdict."""

@@ -19,14 +19,17 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from harness.judge.stats import robust
-from harness.judge.stats.resemblance import UNKNOWN, Resemblance, autocorrelation, joined, worth
-from harness.judge.stats.samples import as_numbers, is_time
-from harness.judge.stats.session import Noise
+from harness.judge.stats.session import Noise, as_numbers, is_time
 from harness.judge.stats.step import (
     FEWEST_A_SIDE,
+    UNKNOWN,
     Fit,
+    Resemblance,
+    autocorrelation,
     best_step,
     centred,
+    effective_points,
+    joined,
     p_drawn,
     tick_of,
 )
@@ -157,7 +160,7 @@ def _own_resemblance(logs: Array, cuts: Sequence[int]) -> Resemblance:
     )
     left = left - times * (times @ left) / max(float(times @ times), 1.0)
     fitted = 2 * len(cuts) - 2
-    return Resemblance(float(autocorrelation(left[None], fitted)[0, 0]), worth(len(logs), fitted))
+    return Resemblance(float(autocorrelation(left[None], fitted)[0, 0]), effective_points(len(logs), fitted))
 
 
 def _jumps(logs: Array, valid: Sequence[int], alpha: float, relevant: float, noise: Noise) -> Iterator[Step]:

@@ -1,17 +1,33 @@
-"""What a series can show at all: its noise, learnt by running one artifact against itself over several sessions."""
+"""The noise of a series: by running one artifact against itself, and learned from kept sessions.
+
+Where a series has few sessions, what its neighbours share tells: the variances of the series of one rig are taken for
+draws from a scaled inverse chi-square; what it is, their scatter tells, and each series is drawn towards it by its
+degrees of freedom (Smyth, Stat. Appl. Genet. Mol. Biol. 3, 2004, section 6.2). A session is compared with those of its
+own build and day alone; what days add is a number of its own.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from harness.judge.stats.engine import Plan, bars_at, compare_sessions, visible
 from harness.judge.stats.pair import Rules
-from harness.judge.stats.samples import Limits, effective_size
-from harness.judge.stats.session import Noise, Samples, SessionSummary, summarise
+from harness.judge.stats.session import (
+    DAY_DF,
+    DAY_SD,
+    Limits,
+    Noise,
+    Samples,
+    SessionSummary,
+    effective_size,
+    summarise,
+)
 from harness.judge.stats.turns import BLOCK
 
 FEWEST_SESSIONS = 4
@@ -89,3 +105,142 @@ def _false_alarms(good: Sequence[SessionSummary], rules: Rules | None) -> tuple[
     orders = [generator.permutation(len(good)) for _ in range(SPLITS)]
     pairs = [([good[i] for i in order[:half]], [good[i] for i in order[half : 2 * half]]) for order in orders]
     return sum(compare_sessions(base, head, rules).verdict.changed for base, head in pairs), SPLITS
+
+
+FEWEST_SERIES = 3
+"""Fewer tell nothing of what the series of a rig have in common."""
+FEWEST_TO_CHOOSE = 8
+"""Degrees of freedom before the location of a session is chosen by its stability."""
+MOST_DF = 40.0
+"""No noise is known better than by so many sessions: the rig of today is not quite that of last month."""
+LEAST_VARIANCE = 1e-12
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class StoredSession(NamedTuple):
+    """A session of a series that was kept."""
+
+    build: str
+    day: str
+    log_ms: float
+    """Its location."""
+    error: float
+    """Standard error of that from the noise within it."""
+
+
+class Spread(NamedTuple):
+    """A variance of log locations, and the degrees of freedom that it stands on: none if nothing is known."""
+
+    variance: float = 0.0
+    df: float = 0.0
+
+
+@dataclass(frozen=True)
+class Pool:
+    """What is known of the noise of one rig."""
+
+    common: Spread
+    """What a series has of which nothing is known; no degrees of freedom if nothing is known at all."""
+    day: Spread
+
+    def noise(self, own: Spread) -> Noise:
+        """The noise of a series by its own sessions and the common."""
+        df = own.df + self.common.df
+        day_sd = math.sqrt(self.day.variance)
+        if not df:
+            return Noise(math.nan, 0.0, day_sd, self.day.df)
+        variance = (own.df * own.variance + self.common.df * self.common.variance) / df
+        return Noise(math.sqrt(variance), min(df, MOST_DF), day_sd, self.day.df)
+
+
+def spread_of(kept: Iterable[StoredSession]) -> Spread:
+    """The variance between sessions of the same build and day; never less than the noise within makes it."""
+    groups: dict[tuple[str, str], list[StoredSession]] = defaultdict(list)
+    for one in kept:
+        groups[one.build, one.day].append(one)
+    several = [group for group in groups.values() if len(group) > 1]
+    df = sum(len(group) - 1 for group in several)
+    if not df:
+        return Spread()
+    squares = sum(_squares([one.log_ms for one in group]) for group in several)
+    count = sum(map(len, several))
+    within = sum(one.error**2 for group in several for one in group) / count
+    return Spread(max(squares / df, within, LEAST_VARIANCE), float(df))
+
+
+def far_steadier(one: Spread, other: Spread) -> bool:
+    """Whether one way of locating sessions leaves less than half of the variance that the other does.
+
+    Half the variance is half the sessions. Both are of the same sessions, so by chance alone it is far from that; and
+    what is chosen by being the smallest looks a little smaller than it is, which `surprising` noise of a run mends.
+    """
+    return one.df >= FEWEST_TO_CHOOSE and one.variance < other.variance / 2
+
+
+def together(spreads: Sequence[Spread]) -> Spread:
+    """One variance of several of the same series."""
+    df = sum(one.df for one in spreads)
+    return Spread(sum(one.df * one.variance for one in spreads) / df, df) if df else Spread()
+
+
+def pool_of(series: Mapping[Key, Sequence[StoredSession]], spreads: Mapping[Key, Spread]) -> Pool:
+    """What the series of one rig have in common: `spreads` are theirs, `series` the sessions that tell of days."""
+    return Pool(_common([one for one in spreads.values() if one.df]), _days(series, spreads))
+
+
+def _common(spreads: Sequence[Spread]) -> Spread:
+    """The scaled inverse chi-square behind some variances, by the first two moments of their logarithms."""
+    from scipy.special import digamma, polygamma
+
+    if len(spreads) < FEWEST_SERIES:
+        return Spread()
+    logs = [math.log(one.variance) - float(digamma(one.df / 2)) + math.log(one.df / 2) for one in spreads]
+    middle = sum(logs) / len(logs)
+    scatter = sum((log - middle) ** 2 for log in logs) / (len(logs) - 1)
+    excess = scatter - sum(float(polygamma(1, one.df / 2)) for one in spreads) / len(spreads)
+    half = _inverse_trigamma(excess) if excess > 0 else MOST_DF / 2
+    half = min(half, MOST_DF / 2)
+    return Spread(math.exp(middle + float(digamma(half)) - math.log(half)), 2 * half)
+
+
+def _inverse_trigamma(value: float) -> float:
+    from scipy.optimize import brentq
+    from scipy.special import polygamma
+
+    return float(math.exp(brentq(lambda log: float(polygamma(1, math.exp(log))) - value, -15.0, 15.0)))
+
+
+def _days(series: Mapping[Key, Sequence[StoredSession]], spreads: Mapping[Key, Spread]) -> Spread:
+    """What a day adds to all of its sessions, beginning with the assumption that is worth a few days.
+
+    All series of a rig share its days, so they are no more degrees of freedom than there are days.
+    """
+    found: list[float] = []
+    days: set[str] = set()
+    for key, kept in series.items():
+        for sessions in _by_build(kept).values():
+            by_day: dict[str, list[float]] = defaultdict(list)
+            for one in sessions:
+                by_day[one.day].append(one.log_ms)
+            if len(by_day) > 1:
+                means = [sum(logs) / len(logs) for logs in by_day.values()]
+                sampling = spreads[key].variance * sum(1 / len(logs) for logs in by_day.values()) / len(by_day)
+                found.append(max(0.0, _squares(means) / (len(means) - 1) - sampling))
+                days |= by_day.keys()
+    df = float(max(0, len(days) - 1))
+    learned = sum(found) / len(found) if found else 0.0
+    return together([Spread(DAY_SD**2, DAY_DF), Spread(learned, min(df, MOST_DF))])
+
+
+def _by_build(kept: Iterable[StoredSession]) -> dict[str, list[StoredSession]]:
+    builds: dict[str, list[StoredSession]] = defaultdict(list)
+    for one in kept:
+        builds[one.build].append(one)
+    return builds
+
+
+def _squares(values: Sequence[float]) -> float:
+    """Sum of squares about the mean."""
+    mean = sum(values) / len(values)
+    return sum((value - mean) ** 2 for value in values)

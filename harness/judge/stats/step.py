@@ -9,18 +9,84 @@ The largest of many statistics, one for each place, is larger than one of them. 
 Analysis, 1985; with James and James, Biometrika 74, 1987): for a bar b, twice P(Z > b) + b f(b) times the sum over
 places of (1 - r) exp(-0.583 b sqrt(2 (1 - r))), r being the correlation of neighbouring statistics. That takes the
 resemblance for known and the noise for normal; `p_drawn` takes neither.
+
+A few dozen points say little of how much neighbours resemble each other, and what they do not say has to be paid for in
+power. So the series of one rig, whose commits were measured one after the other on the same device, tell of each other
+what they have in common.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.judge.stats.resemblance import UNKNOWN, Resemblance, autocorrelation, joined, worth
+MOST_ALIKE = 0.95
+"""Greatest autocorrelation that is reckoned with."""
+FEWEST_SERIES = 3
+"""Fewer tell nothing of what the series of a rig have in common."""
+MOST_POINTS = 1000.0
+"""No series is known better than by so many points of others: they are not quite alike."""
+
+Array: TypeAlias = NDArray[np.float64]
+
+
+class Resemblance(NamedTuple):
+    """What is known of a series."""
+
+    alike: float = 0.0
+    """Autocorrelation; below 0 where neighbours were rather unlike."""
+    points: float = 0.0
+    """How many points it is known by."""
+
+    @property
+    def at_most(self) -> float:
+        """A standard error more than is known."""
+        return min(MOST_ALIKE, self.alike + math.sqrt((1 - self.alike**2) / max(self.points, 1.0)))
+
+
+UNKNOWN = Resemblance()
+
+
+def autocorrelation(residuals: Array, fitted: int) -> Array:
+    """What lies behind the residuals in each row, shape (rows, 1).
+
+    What fitting so many numbers took from it is given back (Kendall, Biometrika 41, 1954).
+    """
+    count = residuals.shape[1]
+    power = np.maximum((residuals**2).sum(axis=1), 1e-24)
+    alike = (residuals[:, 1:] * residuals[:, :-1]).sum(axis=1) / power
+    mended = (count * alike + fitted) / max(1.0, count - 3.0 * fitted)
+    return np.asarray(np.clip(mended, -MOST_ALIKE, MOST_ALIKE)[:, None])
+
+
+def effective_points(count: int, fitted: int) -> float:
+    """By how many points it is known: giving back what fitting took makes it less certain."""
+    return max(1.0, count - 3.0 * fitted) ** 2 / count
+
+
+def joined(own: Array, points: float, others: Resemblance) -> Array:
+    """Each row's own autocorrelation, known by so many points, and what others tell; never below 0."""
+    both = (points * own + others.points * others.alike) / (points + others.points)
+    return np.asarray(np.clip(both, 0.0, MOST_ALIKE))
+
+
+def in_common(found: Sequence[Resemblance]) -> Resemblance:
+    """What the series of one rig have in common: their mean, worth as many points as their scatter admits."""
+    known = [one for one in found if one.points > 1]
+    if len(known) < FEWEST_SERIES:
+        return UNKNOWN
+    points = sum(one.points for one in known)
+    mean = sum(one.points * one.alike for one in known) / points
+    scatter = sum((one.alike - mean) ** 2 for one in known) / (len(known) - 1)
+    chance = sum((1 - mean**2) / one.points for one in known) / len(known)
+    excess = max(scatter - chance, (1 - mean**2) / min(points, MOST_POINTS))
+    return Resemblance(mean, (1 - mean**2) / excess)
+
 
 FEWEST_A_SIDE = 2
 """One point may yet come back."""
@@ -34,8 +100,6 @@ DRAWN, NEAR = 999, 60
 """Series without a step that a step is compared with, and points of them on either side of it."""
 TAIL = 0.1
 """Share of the drawn series from which the chance of still larger steps is carried on."""
-
-Array: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -118,9 +182,9 @@ class _Scan:
         both = (1 - alike) + (1 - alike) ** 2 * after
         for lean in self._leans:
             both = both - lean[0, self.inner][1:] * lean[0, self.inner][:-1]
-        apart = np.clip(1 - both / np.sqrt(weight[1:] * weight[:-1]), 0, None)
+        unlike = np.clip(1 - both / np.sqrt(weight[1:] * weight[:-1]), 0, None)
         density = math.exp(-bar * bar / 2) / math.sqrt(2 * math.pi)
-        passed = float((apart * np.exp(-OVERSHOOT * bar * np.sqrt(2 * apart))).sum())
+        passed = float((unlike * np.exp(-OVERSHOOT * bar * np.sqrt(2 * unlike))).sum())
         return min(1.0, 2 * (float(ndtr(-bar)) + bar * density * passed))
 
 
@@ -166,7 +230,7 @@ def _own_surprise(rows: Array, others: Resemblance, *, trend: bool) -> Array:
     first = _Scan(rows, np.zeros((1, 1)), trend=trend)
     fitted = 2 + trend
     own = autocorrelation(first.residuals, fitted)
-    return _Scan(rows, joined(own, worth(rows.shape[1], fitted), others), trend=trend).surprise
+    return _Scan(rows, joined(own, effective_points(rows.shape[1], fitted), others), trend=trend).surprise
 
 
 def _tail_of(ordered: Array, observed: float) -> float:

@@ -72,12 +72,12 @@ def estimate_turns(turns: Sequence[Turn], noise: Noise | None = None, surprise: 
         df -= 1
         notes = (f"the device drifted by {math.expm1(slope):+.2%} a session, which is taken out",)
     within = sum(one.error**2 for _, _, one in good) / len(good)
-    variance, df_all, told = moderated(max(within, squares / df) if df else within, df, within, noise, surprise)
+    variance, df_all, origin = moderated(max(within, squares / df) if df else within, df, within, noise, surprise)
     if df_all <= 0 or variance <= 0:
         return None
     middle = math.exp((base.log_ms + head.log_ms) / 2)
     error, tick = math.sqrt(variance * weight), min(one.tick for _, _, one in good)
-    return Estimate(shift, error, df_all, middle, math.sqrt(variance), tick, (*notes, *told))
+    return Estimate(shift, error, df_all, middle, math.sqrt(variance), tick, (*notes, *origin))
 
 
 def moderated(
@@ -90,13 +90,13 @@ def moderated(
     noise within sessions makes, below which no variance can be.
     """
     low = noise is not None and noise.location is Location.LOW
-    told = ("sessions are judged by their lower quartiles, the steadiest of this series",) if low else ()
+    notes = ("sessions are judged by their lower quartiles, the steadiest of this series",) if low else ()
     if noise is None or not noise.known:
-        return own, df, told
+        return own, df, notes
     if surprising(own, df, noise, surprise):
         noisier = f"this run is noisier than what was learned ({math.sqrt(own):.1%} against {noise.sd:.1%})"
-        return own, df, (*told, noisier)
-    return max(within, (df * own + noise.df * noise.sd**2) / (df + noise.df)), df + noise.df, told
+        return own, df, (*notes, noisier)
+    return max(within, (df * own + noise.df * noise.sd**2) / (df + noise.df)), df + noise.df, notes
 
 
 def surprising(variance: float, df: float, noise: Noise, surprise: float) -> bool:

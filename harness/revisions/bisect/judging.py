@@ -12,7 +12,7 @@ from device_runner.disk import DISK_FULL
 from device_runner.failures import RigFailure
 from device_runner.store import key_of
 from harness.judge.in_turns import confirm
-from harness.judge.noise_model import learn
+from harness.judge.noise import learn
 from harness.judge.sides import SeriesKey, finding
 from harness.judge.stats.engine import Plan
 from harness.judge.stats.session import Noise, location_ms

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from msgspec import structs
 
 from harness.failures import UsageError
-from harness.judge.confirmed import Confirmed, End, today
+from harness.judge.decisions import Decision, End, today
 from harness.judge.verdict import Verdict
 from harness.revisions.bisect.judging import Inspection, Judge, Reason
 from harness.revisions.bisect.question import BisectionStore
@@ -32,14 +32,14 @@ class SearchResult:
         """The first revision that is known to be bad."""
         return self.candidates[-1]
 
-    def confirmed(self, case: str, *, as_shipped: bool) -> list[Confirmed]:
+    def confirmed(self, case: str, *, as_shipped: bool) -> list[Decision]:
         """The step that it found in turns, for the history; none if it is one of several, or no matter of latency."""
         looked = {one.name: one for one in self.inspections}
         bad = looked.get(self.bad)
         if self.reason is not Reason.SLOWER or len(self.candidates) > 1 or not bad:
             return []
         base, head = (End(looked[name].artifact if name in looked else "", name) for name in (self.good, self.bad))
-        found = Confirmed(bad.identity, case, as_shipped, Verdict.SLOWER, base, head, bad.relative)
+        found = Decision(bad.identity, case, as_shipped, Verdict.SLOWER, base, head, bad.relative)
         return [structs.replace(found, sessions=bad.sessions, by="bisect", day=today())]
 
 

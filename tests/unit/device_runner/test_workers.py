@@ -21,7 +21,7 @@ from device_runner import workers
 from device_runner.device import Device
 from device_runner.failures import DeviceBusy, Failure
 from device_runner.fleet.select import key_of
-from device_runner.workers import Access, Channel, Gone, Processes, WorkerPool, serve
+from device_runner.workers import Access, Channel, Loss, Processes, WorkerPool, serve
 
 WAIT_S = 20
 
@@ -121,9 +121,9 @@ def test_a_worker_that_is_silent_after_an_order_is_ended_and_one_without_an_orde
     with pool(tmp_path, "c", said, die_or_hang) as workers:
         while "c@there: deaf" not in said:
             workers.hear(WAIT_S)
-        assert not hear_until(workers, Gone, 0)
+        assert not hear_until(workers, Loss, 0)
         workers.order("c", "hang", patience_s=0.0)
-        assert str(hear_until(workers, Gone, 1)["c"].failure) == "the process that works on c died of signal 9"
+        assert str(hear_until(workers, Loss, 1)["c"].failure) == "the process that works on c died of signal 9"
 
 
 def test_a_lost_worker_is_opened_again_only_when_its_process_has_ended(tmp_path: Path) -> None:

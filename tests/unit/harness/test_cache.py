@@ -10,7 +10,7 @@ import pytest
 from fake_records import IDENTITY
 from filelock import FileLock
 
-from device_runner.fleet.known import remember
+from device_runner.fleet.select import remember_identity
 from device_runner.lease import lease
 from device_runner.store import Store
 from harness.cache import DEVICES, KINDS, LEFT_BEHIND, entries, prune
@@ -67,7 +67,7 @@ def everything(root: Path) -> set[tuple[str, str]]:
     model = next(model for model in ZOO if model.name == "tiny").onnx_file(root / "models")
     (root / "peaks").mkdir()
     (root / "peaks" / "aa.json").write_text("{}")
-    remember("127.0.0.1:5555", IDENTITY, root)
+    remember_identity("127.0.0.1:5555", IDENTITY, root)
     for device in ("virtual", "virtual-12", "local"):
         (root / device / "files").mkdir(parents=True)
     with lease("virtual", root / "leases", timeout_s=0):

@@ -11,9 +11,16 @@ from hypothesis import strategies as st
 
 from device_runner.device import Identity
 from device_runner.failures import DeviceLost
-from device_runner.fleet import known, select
+from device_runner.fleet import select
 from device_runner.fleet.offer import Offer
-from device_runner.fleet.select import AmbiguousDevice, matches, parse_labels, select_one
+from device_runner.fleet.select import (
+    AmbiguousDevice,
+    matches,
+    parse_labels,
+    recall_identity,
+    remember_identity,
+    select_one,
+)
 from device_runner.lease import lease
 from device_runner.registry import UnknownDevice, is_built_in, list_devices
 from device_runner.transport import adb_server
@@ -30,9 +37,9 @@ def phones(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     entries += [AdbEntry("D", "offline"), AdbEntry("E", "unauthorized")]
     monkeypatch.setattr(adb_server, "known_devices", lambda: entries)
     for serial, soc in SOCS.items():
-        known.remember(serial, Identity("phone", serial, soc=soc, gpu="Adreno (TM) 750"), tmp_path)
+        remember_identity(serial, Identity("phone", serial, soc=soc, gpu="Adreno (TM) 750"), tmp_path)
     for name in ("virtual", "local"):
-        known.remember(name, Identity(name, name, soc="this host"), tmp_path)
+        remember_identity(name, Identity(name, name, soc="this host"), tmp_path)
 
 
 def chosen(folder: Path, *wanted: str) -> list[str]:
@@ -138,11 +145,11 @@ def test_a_device_that_was_never_opened_is_asked_once(tmp_path: Path, monkeypatc
 
 
 def test_a_damaged_note_of_an_identity_counts_for_nothing(tmp_path: Path) -> None:
-    known.remember("A", Identity("phone", "A", soc="X"), tmp_path)
+    remember_identity("A", Identity("phone", "A", soc="X"), tmp_path)
     (note,) = (tmp_path / "identities").iterdir()
     for text in ("", "{", '{"kind": 3}', "[]"):
         note.write_text(text)
-        assert known.recall("A", tmp_path) is None
+        assert recall_identity("A", tmp_path) is None
 
 
 @pytest.mark.usefixtures("phones")

@@ -39,7 +39,6 @@ def test_what_takes_part_in_a_compilation_is_found_by_its_imports() -> None:
         "harness/build/compile.py",
         "harness/build/oracle.py",
         "harness/build/reference_kernel.py",
-        "harness/build/link.py",
         "harness/models/onnx_read.py",
         "harness/models/spec.py",
         "harness/paths/clml/codegen.py",

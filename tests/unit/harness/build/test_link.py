@@ -13,7 +13,7 @@ from device_runner.device import Identity
 from device_runner.failures import RigFailure, SetupMissing, Unsupported
 from device_runner.runtimes import cross
 from device_runner.runtimes.cross import check_library, linker
-from harness.build.link import host_triple, linker_version
+from harness.build.planner import host_triple, linker_version
 
 ANDROID = "aarch64-linux-android"
 

@@ -12,8 +12,8 @@ from compile_requests import request_for
 from onnx import TensorProto, helper, numpy_helper
 
 from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS
-from harness.build.not_finite import named_origin
 from harness.build.oracle import answer, load_arrays
+from harness.build.values import named_origin
 from harness.failures import OracleNotFinite
 
 MASK = np.array([0.0, -np.inf, 0.0, 0.0], np.float32)

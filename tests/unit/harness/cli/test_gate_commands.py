@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from device_runner.device import Identity
 from device_runner.failures import Failure
 from harness.cli import app
-from harness.judge.handsets import model_of
-from harness.judge.noise_profile import FOLDER, NoiseProfile, profile_of
+from harness.judge.noise import PROFILES, NoiseProfile, profile_of
+from harness.judge.sides import model_of
 from harness.judge.stats.pair import Rules
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record
@@ -117,8 +117,8 @@ def test_a_noise_profile_that_was_edited_ends_the_gate_in_one_line(tmp_path: Pat
     bench("bless", "--records", str(write(tmp_path / "good.jsonl", sessions(10))))
     made = profile_of(sessions(10, 16), Rules())
     assert isinstance(made, NoiseProfile)
-    made.save(Path("baselines") / FOLDER)
-    (file,) = (Path("baselines") / FOLDER).glob("*/*.json")
+    made.save(Path("baselines") / PROFILES)
+    (file,) = (Path("baselines") / PROFILES).glob("*/*.json")
     file.write_text(file.read_text().replace('"sd": 0.0', '"sd": 0.00'))
     code, out = bench("gate", "--from", "good.jsonl")
     assert (code, "was edited by hand since it was written: take it from" in out) == (ExitCode.USAGE, True)

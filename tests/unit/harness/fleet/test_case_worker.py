@@ -15,9 +15,9 @@ from fake_device import FakeDevice, a_plan, things
 
 from device_runner.device import Rung
 from device_runner.failures import DeviceLost
-from device_runner.workers import Access, Opened, serve
+from device_runner.workers import Access, Arrival, serve
 from harness.fleet import case_worker
-from harness.fleet.case_worker import Away, Back, CaseDone, RunCase, Settings, Stepped, run_cases
+from harness.fleet.case_worker import Absence, CaseOrder, CaseResult, Return, Settings, StepChange, run_cases
 from harness.run.outcome import Outcome
 
 WAIT_S = 20
@@ -45,7 +45,7 @@ class Rig:
         self._thread.start()
 
     def order(self) -> None:
-        self.pipe.send(RunCase(self.plan, self.built))
+        self.pipe.send(CaseOrder(self.plan, self.built))
 
     def said(self) -> Any:
         assert self.pipe.poll(WAIT_S)
@@ -65,15 +65,15 @@ def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_worker_settles_cases_until_nobody_wants_more(tmp_path: Path) -> None:
     device = FakeDevice()
     rig = Rig(device, tmp_path)
-    assert rig.said() == Opened(device.identity, "fake")
+    assert rig.said() == Arrival(device.identity, "fake")
     for _ in range(2):
         rig.order()
         steps = []
-        while isinstance(message := rig.said(), Stepped):
+        while isinstance(message := rig.said(), StepChange):
             steps.append(message.step)
         assert steps[0] == "preparing"
         assert steps[-1] == "sampling"
-        assert isinstance(message, CaseDone)
+        assert isinstance(message, CaseResult)
         assert (message.record.outcome, message.record.run, message.lost) == (Outcome.OK, "the run", "")
     rig.end()
     assert ("tiny-opencl-float32-untuned", "sampling") in rig.told
@@ -97,10 +97,10 @@ def test_an_idle_device_that_goes_and_comes_is_noticed(tmp_path: Path) -> None:
     rig = Rig(device, tmp_path)
     rig.said()
     cable.is_in = False
-    assert rig.said() == Away("unplugged")
+    assert rig.said() == Absence("unplugged")
     assert rig.told[-1] == ("", case_worker.AWAY)
     cable.is_in = True
-    assert rig.said() == Back()
+    assert rig.said() == Return()
     assert rig.told[-1] == ("", "")
     rig.end()
 
@@ -111,9 +111,9 @@ def test_a_device_that_is_lost_in_a_case_is_given_up_with_the_reason(tmp_path: P
     rig.said()
     rig.order()
     cable.is_in = False
-    while isinstance(message := rig.said(), Stepped):
+    while isinstance(message := rig.said(), StepChange):
         pass
-    assert isinstance(message, CaseDone)
+    assert isinstance(message, CaseResult)
     assert message.record.outcome is Outcome.DEVICE_LOST
     assert message.lost == "unplugged in a sample"
     rig.end()

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 from device_runner.device import Identity
 from device_runner.failures import DeviceLost, Failure, RigFailure
-from device_runner.workers import Gone, Opened, Processes, Said, WorkerPool
+from device_runner.workers import Arrival, Line, Loss, Processes, WorkerPool
 from harness.build.pool import Builder
 from harness.cases.plan import Plan
-from harness.fleet.case_worker import Away, Back, CaseDone, RunCase, Settings, Stepped
+from harness.fleet.case_worker import Absence, CaseOrder, CaseResult, Return, Settings, StepChange
 from harness.fleet.run import FleetRun
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
@@ -47,7 +47,7 @@ class Script:
 
     draw: Callable[[], str]
     open: dict[str, bool] = field(default_factory=dict)
-    orders: dict[str, RunCase] = field(default_factory=dict)
+    orders: dict[str, CaseOrder] = field(default_factory=dict)
     away: set[str] = field(default_factory=set)
     dismissed: set[str] = field(default_factory=set)
     ordered: list[tuple[str, str]] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Script:
     def end(self, *, at_once: bool) -> None:
         pass
 
-    def send(self, name: str, settle: RunCase) -> None:
+    def send(self, name: str, settle: CaseOrder) -> None:
         assert name not in self.dismissed
         assert name not in self.orders, "a worker got a second case before it was done with the first"
         self.orders[name] = settle
@@ -77,28 +77,28 @@ class Script:
     def _event(self, name: str) -> object:
         event = self.draw()
         if event == "crash":
-            return Gone(RigFailure(f"{name} died"))
+            return Loss(RigFailure(f"{name} died"))
         if not self.open[name]:
             self.open[name] = True
-            return Opened(PHONES[name], name)
+            return Arrival(PHONES[name], name)
         if event == "quiet":
-            return Stepped("sampling")
+            return StepChange("sampling")
         if order := self.orders.pop(name, None):
             self.away.discard(name)
             if event == "lost":
                 self.away.add(name)
-                return CaseDone(self._record(name, order, Outcome.DEVICE_LOST), "unplugged")
-            return CaseDone(self._record(name, order, Outcome.OK))
+                return CaseResult(self._record(name, order, Outcome.DEVICE_LOST), "unplugged")
+            return CaseResult(self._record(name, order, Outcome.OK))
         if name in self.away and self.comes_back:
             self.away.discard(name)
-            return Back()
+            return Return()
         if event == "away":
             self.away.add(name)
-            return Away("unplugged")
+            return Absence("unplugged")
         return None
 
     @staticmethod
-    def _record(name: str, order: RunCase, outcome: Outcome) -> Record:
+    def _record(name: str, order: CaseOrder, outcome: Outcome) -> Record:
         return a_record(order.plan.case.id, device=name, identity=PHONES[name], outcome=outcome)
 
 
@@ -233,7 +233,7 @@ def test_what_a_worker_says_is_said_with_its_name() -> None:
     receive = script.receive
 
     def chatty(timeout_s: float) -> Iterator[tuple[str, object]]:
-        yield "c", Said("c is in use by process 7")
+        yield "c", Line("c is in use by process 7")
         yield from receive(timeout_s)
 
     script.receive = chatty  # type: ignore[method-assign]
@@ -245,7 +245,7 @@ def test_the_only_device_of_its_identity_keeps_its_cases_when_it_goes_away_for_a
     said: list[str] = []
     script = events()
     script.open["c"] = True
-    heard: list[list[object]] = [[Opened(PHONES["c"], "c"), Away("unplugged")], [Back()]]
+    heard: list[list[object]] = [[Arrival(PHONES["c"], "c"), Absence("unplugged")], [Return()]]
     receive = script.receive
 
     def first_away(timeout_s: float) -> Iterator[tuple[str, object]]:

@@ -22,14 +22,12 @@ from device_runner.failures import Failure
 from harness import tables
 from harness.cli import app, isa_sides, isa_text
 from harness.failures import UsageError
-from harness.isa import apt, compiled, pinned, runner, sandbox
-from harness.isa.code import MachineCode, code_of
-from harness.isa.compiled import CompiledKernel, compile_kernels
-from harness.isa.diff import Change, compare
+from harness.isa import apt, kernels, pinned, runner, sandbox
+from harness.isa.code import Change, MachineCode, compare
 from harness.isa.failures import KernelCrash, KernelHang, KernelRefused, NoToolchain, UnknownOutput
-from harness.isa.network import Network, network
-from harness.isa.output import parse
-from harness.isa.source import KernelSource, sources
+from harness.isa.kernels import CompiledKernel, compile_kernels
+from harness.isa.network import Network, code_of, network
+from harness.isa.runner import KernelSource, parse, sources
 from harness.isa.statistics import Statistics
 from harness.isa.toolchain import Toolchain
 from harness.isa.trips import trips
@@ -126,7 +124,7 @@ def test_what_is_unchanged_is_not_compiled_again(
 def test_another_version_of_the_compiler_is_asked_again(toolchain: Toolchain, tmp_path: Path) -> None:
     made(toolchain, tmp_path, KERNELS["array"])
     made(dataclasses.replace(toolchain, llvm="1:20"), tmp_path, KERNELS["array"])
-    assert len(list((tmp_path / compiled.KIND).iterdir())) == 2
+    assert len(list((tmp_path / kernels.KIND).iterdir())) == 2
 
 
 def changed(kernel: KernelSource, more: str) -> KernelSource:
@@ -172,7 +170,7 @@ def test_output_that_is_not_known_is_an_error_that_names_it(old: str, new: str, 
     lines = "\n".join(LINES[:until]).replace(old, new).splitlines()
     assert lines != LINES[:until], "the fixture has no such line"
     with pytest.raises(UnknownOutput, match=re.escape(named)):
-        compiled.read_report(KERNELS["nested_loops"], "a740", parse(lines, MARK).reports[0])
+        kernels.read_report(KERNELS["nested_loops"], "a740", parse(lines, MARK).reports[0])
 
 
 def test_only_lines_with_the_secret_mark_are_ours() -> None:

@@ -23,7 +23,7 @@ from benchmarks.simulated_gate import gated
 from harness.cli import app
 from harness.history.events import events, too_short
 from harness.history.results import load
-from harness.judge.comparison import Comparison
+from harness.judge.compare import Comparison
 from harness.judge.verdict import Verdict
 from harness.report.summary import facts, lines
 from harness.run.outcome import ExitCode

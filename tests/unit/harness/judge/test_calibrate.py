@@ -20,10 +20,9 @@ from device_runner.failures import RigFailure
 from harness.build.pool import Builder
 from harness.cases.plan import Plan
 from harness.failures import UsageError
-from harness.judge import noise_profile
 from harness.judge.baseline import bless
 from harness.judge.calibrate import Calibrated, exit_code_of, profile_all, take_sessions
-from harness.judge.noise_profile import NoiseProfile, profile_of
+from harness.judge.noise import PROFILES, NoiseProfile, find_profile, profile_of
 from harness.judge.stats.pair import Rules
 from harness.run.context import Run
 from harness.run.outcome import ExitCode, Outcome
@@ -157,9 +156,9 @@ def test_an_emulated_path_has_no_noise_profile() -> None:
 
 def test_a_noise_profile_reads_back_and_says_what_can_be_seen(tmp_path: Path) -> None:
     made = a_profile()
-    assert made.save(tmp_path / noise_profile.FOLDER)
-    assert not made.save(tmp_path / noise_profile.FOLDER)
-    read = noise_profile.find(tmp_path, IDENTITY.key, CASE)
+    assert made.save(tmp_path / PROFILES)
+    assert not made.save(tmp_path / PROFILES)
+    read = find_profile(tmp_path, IDENTITY.key, CASE)
     assert read == made
     assert made.sessions == 16 - len(made.left_out)
     assert 9 < made.location_ms < 11
@@ -174,11 +173,11 @@ def test_no_baseline_is_taken_for_a_noise_profile_nor_the_other_way_round(tmp_pa
     (blessing,) = bless(sessions(10))
     assert blessing.baseline
     blessing.baseline.save(tmp_path)
-    a_profile().save(tmp_path / noise_profile.FOLDER)
+    a_profile().save(tmp_path / PROFILES)
     assert baseline.load(tmp_path) == [blessing.baseline]
     with pytest.raises(UsageError, match="is no baseline"):
-        baseline.load(tmp_path / noise_profile.FOLDER)
-    assert noise_profile.find(tmp_path, IDENTITY.key, CASE)
+        baseline.load(tmp_path / PROFILES)
+    assert find_profile(tmp_path, IDENTITY.key, CASE)
 
 
 def changed(name: str, value: object) -> Callable[[str], str]:
@@ -204,11 +203,11 @@ def changed(name: str, value: object) -> Callable[[str], str]:
     ],
 )
 def test_a_noise_profile_that_is_not_good_is_one_line(tmp_path: Path, change: Any, message: str) -> None:
-    a_profile().save(tmp_path / noise_profile.FOLDER)
-    file = tmp_path / noise_profile.FOLDER / IDENTITY.key / f"{CASE}.json"
+    a_profile().save(tmp_path / PROFILES)
+    file = tmp_path / PROFILES / IDENTITY.key / f"{CASE}.json"
     file.write_text(change(file.read_text()))
     with pytest.raises(UsageError) as caught:
-        noise_profile.find(tmp_path, IDENTITY.key, CASE)
+        find_profile(tmp_path, IDENTITY.key, CASE)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 

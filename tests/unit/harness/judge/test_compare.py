@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from device_runner.device import Identity
 from harness.cli.verdicts import plain_result, verdict_table
 from harness.failures import UsageError
-from harness.judge.compare import compare_sides
-from harness.judge.comparison import Comparison, Result, exit_code
-from harness.judge.confirm import judge
+from harness.judge.compare import Comparison, Result, compare_sides, exit_code
+from harness.judge.confirm import settle
 from harness.judge.path_ranking import path_flips, path_means
 from harness.judge.sides import sides_of
 from harness.judge.stats.pair import Rules
@@ -322,14 +321,14 @@ def test_a_vacuous_answer_may_be_slower_and_what_it_proves_is_said() -> None:
 def test_a_new_vacuous_case_says_so() -> None:
     (comparison,) = compare([], [a_record(vacuous=VACUOUS)]).cases
     assert comparison.verdict is Verdict.NEW
-    assert comparison.told[-1] == f"vacuous: being right proves nothing: {VACUOUS[0]}"
+    assert comparison.all_reasons[-1] == f"vacuous: being right proves nothing: {VACUOUS[0]}"
 
 
 def test_a_latency_that_stayed_is_no_reason_to_forget_it() -> None:
-    result = judge(compare(sessions(10, 1), sessions(10, 1, seed=1, vacuous=VACUOUS)), Rules(), lambda _: "not again")
+    result = settle(compare(sessions(10, 1), sessions(10, 1, seed=1, vacuous=VACUOUS)), Rules(), lambda _: "not again")
     (comparison,) = result.cases
     assert comparison.verdict is Verdict.INCONCLUSIVE
-    assert comparison.told[-1] == f"vacuous: being right proves nothing: {VACUOUS[0]}"
+    assert comparison.all_reasons[-1] == f"vacuous: being right proves nothing: {VACUOUS[0]}"
 
 
 def test_an_oracle_that_is_not_finite_is_a_finding() -> None:

@@ -13,9 +13,8 @@ import pytest
 from fake_records import IDENTITY, a_record, sessions
 
 from harness.cli.verdicts import plain_result, undecided, verdict_table
-from harness.judge.compare import compare_sides
-from harness.judge.comparison import Comparison, Result, exit_code
-from harness.judge.confirm import Budget, judge
+from harness.judge.compare import Comparison, Result, compare_sides, exit_code
+from harness.judge.confirm import Budget, settle
 from harness.judge.in_turns import Measure, confirm
 from harness.judge.sides import sides_of
 from harness.judge.stats.controls import Fitness
@@ -41,7 +40,7 @@ FROM_RECORDS = "a gate without --from measures again"
 
 
 def settled(result: Result, measure: Measure | str) -> Comparison:
-    (comparison,) = judge(result, RULES, lambda _: measure).cases
+    (comparison,) = settle(result, RULES, lambda _: measure).cases
     return comparison
 
 
@@ -96,7 +95,7 @@ def test_an_improvement_is_confirmed_too() -> None:
 
 def test_what_lies_near_its_baseline_is_measured_until_a_relevant_change_is_excluded() -> None:
     measure, asked = device(10, 10)
-    judged = judge(one_session_against(sessions(10, 1), 10.1), RULES, lambda _: measure)
+    judged = settle(one_session_against(sessions(10, 1), 10.1), RULES, lambda _: measure)
     assert [case.verdict for case in judged.cases] == [Verdict.SAME]
     assert len(asked) >= 7
     assert exit_code(judged) is ExitCode.GOOD
@@ -107,7 +106,7 @@ def test_what_could_not_be_excluded_is_inconclusive_and_says_what_it_could_have_
     ticks = iter(range(10_000))
     measure, _ = device(10, 10)
     budget = Budget(now=lambda: 60.0 * next(ticks))
-    found = judge(one_session_against(sessions(10, 1), 10), RULES, lambda _: measure, 4, None, budget)
+    found = settle(one_session_against(sessions(10, 1), 10), RULES, lambda _: measure, 4, None, budget)
     (case,) = found.cases
     assert case.verdict is Verdict.INCONCLUSIVE
     assert case.suspicion is None
@@ -134,7 +133,7 @@ def test_sessions_go_to_what_looks_changed_and_end_with_the_time() -> None:
         return timed
 
     compared = compare_sides(sides_of(base), sides_of([record for head in heads for record in head]), RULES)
-    found = judge(compared, RULES, measurer, budget=Budget(1.0, lambda: now[0]))
+    found = settle(compared, RULES, measurer, budget=Budget(1.0, lambda: now[0]))
     assert [case.verdict for case in found.cases] == [Verdict.INCONCLUSIVE, Verdict.SLOWER, Verdict.INCONCLUSIVE]
     assert asked.most_common(1)[0][0] == names[1]
     assert now[0] <= 60 + 40
@@ -219,7 +218,7 @@ def with_a_case_that_is_decided(ms: float) -> Result:
     """A case about `ms` after 10 that nothing can measure again, beside one that is proved the same."""
     base, head = [*sessions(10), *sessions(5, 8, case=OTHER)], sessions(5, 8, seed=1, artifact="b", case=OTHER)
     result = compare_sides(sides_of(base), sides_of([*sessions(ms, 1, seed=9, artifact="b"), *head]), RULES)
-    return judge(result, RULES, lambda _: FROM_RECORDS)
+    return settle(result, RULES, lambda _: FROM_RECORDS)
 
 
 def test_a_suspicion_that_stays_open_is_noticed_by_the_shell_and_named_in_the_last_line() -> None:
@@ -294,7 +293,7 @@ def test_a_device_without_a_steady_hand_ends_inconclusive_within_its_budget() ->
         asked.append(side)
         return sessions(10 * chance.choice([0.5, 1, 2]), 1, seed=len(asked))[0]
 
-    (comparison,) = judge(one_session_against(sessions(10), 20), RULES, lambda _: measure, 8).cases
+    (comparison,) = settle(one_session_against(sessions(10), 20), RULES, lambda _: measure, 8).cases
     assert comparison.verdict is Verdict.INCONCLUSIVE
     assert len(asked) == 7
 
@@ -304,7 +303,7 @@ def test_learned_noise_decides_with_fewer_sessions() -> None:
         measure, asked = device(10, 10.6)
         result = one_session_against(sessions(10), 10.6)
         noises = {case.key: noise for case in result.cases} if noise else {}
-        (comparison,) = judge(result, RULES, lambda _: measure, 64, noises).cases
+        (comparison,) = settle(result, RULES, lambda _: measure, 64, noises).cases
         assert comparison.verdict is Verdict.SLOWER
         return len(asked)
 
@@ -365,7 +364,7 @@ def test_the_same_code_ten_times_in_a_row_raises_no_alarm(
         )
         noises = dict.fromkeys(base, noise) if noise else {}
         result = compare_sides(base, head, RULES, noises=noises)
-        (comparison,) = judge(result, RULES, lambda _: lambda side: session(side.value), 16, noises).cases
+        (comparison,) = settle(result, RULES, lambda _: lambda side: session(side.value), 16, noises).cases
         verdicts.append(comparison.verdict)
     assert set(verdicts) <= {Verdict.SAME, Verdict.INCONCLUSIVE}
 
@@ -378,5 +377,5 @@ def test_a_suite_that_did_not_change_raises_no_alarm() -> None:
         for seed, case in enumerate(cases)
         for record in sessions(10, 1, seed=500 + seed, case=case, artifact="b", started_at=TODAY)
     ]
-    result = judge(compare_sides(sides_of(base), sides_of(head), RULES), RULES, lambda _: device(10, 10)[0])
+    result = settle(compare_sides(sides_of(base), sides_of(head), RULES), RULES, lambda _: device(10, 10)[0])
     assert exit_code(result) is ExitCode.GOOD

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.build.top_class import top_classes
+from harness.build.oracle import top_classes
 from harness.failures import ModelError
 from harness.models.input_files import load_labelled
 from harness.models.spec import InputSpec

@@ -23,7 +23,7 @@ from places import ROOT, SHARED
 from device_runner.failures import RigFailure
 from harness.cases.request import WORKED_AROUND, QuirkPolicy
 from harness.failures import UsageError
-from harness.judge.comparison import exit_code
+from harness.judge.compare import exit_code
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict

@@ -18,7 +18,7 @@ from harness.failures import UsageError
 from harness.judge.baseline import bless
 from harness.judge.calibrate import unfinished
 from harness.judge.compare import compare_sides
-from harness.judge.noise_profile import NoiseProfile, profile_of
+from harness.judge.noise import NoiseProfile, profile_of
 from harness.judge.path_ranking import rank_paths
 from harness.judge.sides import sides_of
 from harness.judge.stats.pair import Rules

@@ -10,7 +10,8 @@ from places import FIXTURES
 from typer.testing import CliRunner
 
 from harness.cli import app
-from harness.judge import baseline, noise_profile
+from harness.judge import baseline
+from harness.judge.noise import find_profile
 from harness.run.outcome import ExitCode
 from harness.run.record import RecordFile
 
@@ -30,7 +31,7 @@ def test_a_baseline_is_read_and_its_checksum_holds() -> None:
 
 
 def test_a_certificate_is_read_as_a_noise_profile() -> None:
-    found = noise_profile.find(EARLIER / "baselines", IDENTITY, CASE)
+    found = find_profile(EARLIER / "baselines", IDENTITY, CASE)
     assert found
     assert found.sessions == 6
     assert found.sd > 0

@@ -19,7 +19,7 @@ from harness.schedules import database
 from harness.schedules.database import Limits, Schedules
 from harness.schedules.portable import decisions_of, place_of
 from harness.schedules.trace import BadTrace, check
-from harness.tune.tune import opened
+from harness.tune.tune import open_schedules
 
 
 def test_what_is_written_reads_back_and_comes_in_the_same_order(tmp_path: Path) -> None:
@@ -185,9 +185,9 @@ def test_a_place_that_cannot_be_written_is_told_and_a_full_disk_is_named(
 
 
 def test_a_file_is_begun_for_the_device_and_one_of_another_release_is_not_added_to(tmp_path: Path) -> None:
-    begun = opened(tmp_path / "new", PHONE)
+    begun = open_schedules(tmp_path / "new", PHONE)
     assert begun.records == ()
     assert begun.origin.limits == Limits.of(PHONE)
     Schedules(ORIGIN.model_copy(update={"tvm": "0.1.0"}), ()).write(tmp_path / "old")
     with pytest.raises(UsageError, match=r"found with TVM 0\.1\.0"):
-        opened(tmp_path / "old", PHONE)
+        open_schedules(tmp_path / "old", PHONE)

@@ -18,7 +18,7 @@ from fake_tuning import DEAR, Behaviour, Bench, Device, candidates
 
 from device_runner.device import Identity, Toggles
 from device_runner.failures import DeviceLost, Failure, RigFailure
-from device_runner.workers import Access, Gone, Processes, WorkerPool, serve
+from device_runner.workers import Access, Loss, Processes, WorkerPool, serve
 from harness.failures import UsageError
 from harness.tune import devices
 from harness.tune.devices import DeviceGroup, kind_key, require_alike
@@ -92,7 +92,7 @@ class Threads:
                 try:
                     yield name, pipe.recv()
                 except EOFError:
-                    yield name, Gone(RigFailure(f"the process that works on {name} died"))
+                    yield name, Loss(RigFailure(f"the process that works on {name} died"))
 
     def drop(self, name: str) -> None:
         if pipe := self._pipes.pop(name, None):

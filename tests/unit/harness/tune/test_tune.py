@@ -14,8 +14,8 @@ from device_runner.device import Steadiness
 from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, RigFailure
 from harness.failures import CompileFailure, CompilerCrash
 from harness.tune.log import FILE, TrialLog
-from harness.tune.search import Search, Trial, commonest
-from harness.tune.search_worker import Spent
+from harness.tune.search import Search, Trial, commonest_reason
+from harness.tune.search_worker import TimeUse
 
 
 def test_a_wrong_candidate_is_not_timed_and_not_kept_however_fast_it_is(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_why_nothing_was_right_is_said_by_the_commonest_reason(tmp_path: Path) -
     crash, wrong = Behaviour(raises=DeviceCrash("it died")), Behaviour(error=1.0)
     bench = Bench(tmp_path, candidates(DEAR, Behaviour(9.0), crash, wrong, crash))
     search = bench.search(3)
-    assert commonest(list(search.standings[DEAR.task].trials.values())) == "2 of 3: it died"
+    assert commonest_reason(list(search.standings[DEAR.task].trials.values())) == "2 of 3: it died"
     assert [winner.why_not for winner in bench.winners(search)] == ["no candidate was right"]
 
 
@@ -127,7 +127,7 @@ def test_of_candidates_that_are_near_each_other_the_one_that_is_fastest_again_is
 
 def test_two_do_not_tune_the_same_network_at_once(tmp_path: Path) -> None:
     log = TrialLog(tmp_path, "tasks", "identity", "tiny on G")
-    with log.held(), pytest.raises(Failure, match="is being tuned already"), log.held():
+    with log.lock(), pytest.raises(Failure, match="is being tuned already"), log.lock():
         pass
 
 
@@ -191,6 +191,6 @@ def test_a_search_goes_on_after_a_device_that_was_lost_in_the_middle(tmp_path: P
 
 
 def test_the_time_that_is_neither_the_devices_nor_the_compilers_is_told_for_each_trial() -> None:
-    spent = Spent(tried=10, seconds=30.0, device_s=20.0, waited_s=8.0)
+    spent = TimeUse(tried=10, seconds=30.0, device_s=20.0, waited_s=8.0)
     assert spent.rest_s == pytest.approx(0.2)
     assert "10 trials in 30 s: the device was busy for 20 s" in str(spent)

@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 from scipy.stats import false_discovery_control
 
 from harness.judge.stats.engine import compare, compare_sessions, compare_summaries, estimate_sides
-from harness.judge.stats.fdr import adjusted, hold
-from harness.judge.stats.geomean import flips, overall
 from harness.judge.stats.pair import Change, Rules
-from harness.judge.stats.samples import Limits
-from harness.judge.stats.session import Noise, SessionSummary, summarise
+from harness.judge.stats.session import Limits, Noise, SessionSummary, summarise
+from harness.judge.stats.suite import adjusted, flips, hold, overall
 from harness.judge.verdict import Verdict
 
 Sessions = list[list[float]]

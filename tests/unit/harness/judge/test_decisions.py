@@ -11,9 +11,9 @@ from history_results import IDENTITY, Folder, both
 
 from harness.history.events import Event, events, recent
 from harness.history.results import load
-from harness.judge.comparison import Comparison
-from harness.judge.confirmed import Confirmed, End, decisions, keep
-from harness.judge.confirmed import load as load_confirmed
+from harness.judge.compare import Comparison
+from harness.judge.decisions import Decision, End, decisions_of, keep
+from harness.judge.decisions import load as load_confirmed
 from harness.judge.sides import SeriesKey, Side
 from harness.judge.stats.pair import Change
 from harness.judge.verdict import Verdict
@@ -34,7 +34,7 @@ def settled(change: Change | None, in_turns: int) -> Comparison:
 
 def test_only_what_was_decided_in_turns_is_kept(tmp_path: Path) -> None:
     open_still, lost = settled(replace(SLOWER, verdict=Verdict.INCONCLUSIVE), 32), settled(None, 5)
-    found = decisions([settled(SLOWER, 12), settled(SLOWER, 0), open_still, lost], "compare", "0.26.0", "0.27.0")
+    found = decisions_of([settled(SLOWER, 12), settled(SLOWER, 0), open_still, lost], "compare", "0.26.0", "0.27.0")
     file = tmp_path / "new" / "confirmed.jsonl"
     assert keep(found, file) == ""
     ((one,), skipped) = load_confirmed(file)
@@ -45,8 +45,8 @@ def test_only_what_was_decided_in_turns_is_kept(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_written_is_said_and_a_torn_line_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    assert "not kept" in keep(decisions([settled(SLOWER, 12)], "gate"), tmp_path / "file" / "confirmed.jsonl")
-    keep(decisions([settled(replace(SLOWER, high=math.inf), 12)], "gate"), tmp_path / "kept")
+    assert "not kept" in keep(decisions_of([settled(SLOWER, 12)], "gate"), tmp_path / "file" / "confirmed.jsonl")
+    keep(decisions_of([settled(replace(SLOWER, high=math.inf), 12)], "gate"), tmp_path / "kept")
     (tmp_path / "kept").write_bytes((tmp_path / "kept").read_bytes() + b'{"identity": 3}\n{"case":\xff')
     found, skipped = load_confirmed(tmp_path / "kept")
     assert [one.high for one in found] == [None]
@@ -64,14 +64,14 @@ def folder(tmp_path: Path) -> Folder:
     return folder
 
 
-def step(folder: Folder, *decided: Confirmed) -> Event:
+def step(folder: Folder, *decided: Decision) -> Event:
     """The step of the case with workarounds, after these decisions."""
     history = replace(load(folder.path), confirmed=decided)
     return next(event for event in events(history) if event.series.quirks == "worked-round")
 
 
-def confirmed(base: End, head: End, verdict: Verdict = Verdict.SLOWER) -> Confirmed:
-    return Confirmed(IDENTITY.key, CASE, False, verdict, base, head, 0.31, 0.28, 0.34, 12, by="compare", day=DAY)
+def confirmed(base: End, head: End, verdict: Verdict = Verdict.SLOWER) -> Decision:
+    return Decision(IDENTITY.key, CASE, False, verdict, base, head, 0.31, 0.28, 0.34, 12, by="compare", day=DAY)
 
 
 def test_a_step_is_suspected_until_it_was_measured_in_turns(folder: Folder) -> None:

@@ -10,7 +10,7 @@ from compile_requests import request_for
 from onnx import TensorProto, helper, numpy_helper
 
 from harness.build.artifact import RANGE
-from harness.build.value_range import beyond_half, largest, measure_range
+from harness.build.values import beyond_half, largest, measure_range
 
 
 def told(file: Path, number: float) -> Path:

@@ -10,10 +10,9 @@ from fake_records import IDENTITY, a_record, sessions
 
 from device_runner.device import Identity
 from harness.judge.baseline import bless
-from harness.judge.gate import Gate
-from harness.judge.handsets import model_of, of_one_model, why_apart
-from harness.judge.noise_profile import FOLDER, NoiseProfile, profile_of
-from harness.judge.sides import SeriesKey, sides_of
+from harness.judge.gate import Gate, why_two_series
+from harness.judge.noise import PROFILES, NoiseProfile, profile_of
+from harness.judge.sides import SeriesKey, model_of, of_one_model, sides_of
 from harness.judge.stats.pair import Rules
 from harness.judge.verdict import Verdict
 
@@ -30,7 +29,7 @@ def profile(ms: float, identity: Identity, artifact: str = "a", seed: int = 0) -
 
 def apart(mine: NoiseProfile, theirs: NoiseProfile) -> str:
     one, other = (SeriesKey(kept.identity_key, CASE) for kept in (mine, theirs))
-    return why_apart(one, other, {one: mine, other: theirs}, RULES)
+    return why_two_series(one, other, {one: mine, other: theirs}, RULES)
 
 
 def test_a_key_without_its_handset_is_that_of_the_model() -> None:
@@ -45,7 +44,10 @@ def test_handsets_that_calibration_found_alike_are_pooled_and_others_are_not() -
     assert apart(mine, profile(10.05, OTHER, seed=1)) == ""
     assert "between them is not excluded" in apart(mine, profile(10.6, OTHER, seed=1))
     assert apart(mine, profile(10, OTHER, artifact="b", seed=1)) == "they were calibrated with different builds"
-    assert why_apart(SeriesKey(IDENTITY.key, CASE), SeriesKey(OTHER.key, CASE), {}, RULES) == "not both were calibrated"
+    assert (
+        why_two_series(SeriesKey(IDENTITY.key, CASE), SeriesKey(OTHER.key, CASE), {}, RULES)
+        == "not both were calibrated"
+    )
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ def gate(tmp_path: Path) -> Gate:
     assert blessing.baseline
     blessing.baseline.save(tmp_path)
     for one in (profile(10, IDENTITY), profile(10.05, OTHER, seed=1), profile(10, OTHER_MODEL, seed=2)):
-        one.save(tmp_path / FOLDER)
+        one.save(tmp_path / PROFILES)
     return Gate.read(tmp_path, None, lambda _: True, RULES, 16, as_shipped=False)
 
 

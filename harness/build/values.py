@@ -1,10 +1,12 @@
-"""Where NaN or infinity comes from: the network is run once more with the result of every operator as an output.
+"""A network's inputs, and what its operators make of them: how large numbers become, and where NaN comes from.
 
-Only in a worker, after the oracle's answer turned out not to be finite: it imports TVM and compiles the network again.
+The network is run once more with the result of every operator as an output. What compiles it for that imports TVM, and
+runs in a worker only.
 """
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,8 +14,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from device_runner.device import Array
+    from harness.models.spec import InputSpec
 
     Values = Mapping[str, Array]
+
+LARGEST_HALF = 65_504.0
+"""The largest finite number of float16 (IEEE 754)."""
+_REAL = (1, 10, 11)
+"""`TensorProto.FLOAT`, `FLOAT16`, `DOUBLE`."""
+
+
+def inputs_of(given: str | Mapping[str, str], specs: Sequence[InputSpec], seed: int) -> dict[str, Array]:
+    """The inputs of a file, or those that are drawn, some of them as is said."""
+    from harness.cases.model import Distribution
+    from harness.models.input_files import load_inputs
+    from harness.models.spec import seeded_inputs
+
+    if isinstance(given, str):
+        return load_inputs(Path(given), specs)
+    return seeded_inputs(specs, seed, {name: Distribution.parse(text) for name, text in given.items()})
 
 
 def first_not_finite(outputs: Sequence[Array]) -> int | None:
@@ -102,13 +121,56 @@ def tensors(answer: Any) -> list[Any]:
     return [answer] if hasattr(answer, "numpy") else list(answer)
 
 
-_REAL = (1, 10, 11)
-"""`TensorProto.FLOAT`, `FLOAT16`, `DOUBLE`."""
-
-
 def _kinds(model: Any) -> dict[str, int]:
     """Number format of each value of the network whose format ONNX can tell."""
     import onnx
 
     graph = onnx.shape_inference.infer_shapes(model).graph
     return {value.name: value.type.tensor_type.elem_type for value in (*graph.value_info, *graph.output)}
+
+
+def measure_range(request: dict[str, Any], seed: int, given: str | dict[str, str], out: Path) -> dict[str, Any]:
+    """Write the largest magnitude of any weight and of any operator's result, and whose it is.
+
+    The inputs are the oracle's (`harness.build.oracle.answer`). Raises whatever TVM raises.
+    """
+    from onnx import numpy_helper
+
+    from harness.build.artifact import RANGE
+    from harness.models.onnx_inputs import input_specs
+    from harness.models.onnx_read import load
+
+    model = load(Path(request["model_file"]))
+    inputs = inputs_of(given, list(input_specs(model)), seed)
+    weights = {f"weight {tensor.name!r}": numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    kinds = {name: node.op_type for node in model.graph.node for name in node.output}
+    results = {f"{kinds[name]} {name!r}": array for name, array in values_of(model, inputs).items()}
+    (out / RANGE).write_text(json.dumps(largest({**weights, **results})), encoding="utf-8")
+    return {}
+
+
+def largest(values: Mapping[str, Array]) -> dict[str, Any]:
+    """The largest finite magnitude, `{"largest": number, "at": name}`.
+
+    What is infinite already, a mask on purpose say, stays so in any format.
+    """
+    import numpy as np
+
+    found, at = 0.0, ""
+    for name, array in values.items():
+        if array.dtype.kind == "f" and array.size:
+            magnitudes = np.abs(array.astype(np.float64))
+            most = float(magnitudes.max(initial=0.0, where=np.isfinite(magnitudes)))
+            found, at = (most, name) if most > found else (found, at)
+    return {"largest": found, "at": at}
+
+
+def beyond_half(file: Path) -> str:
+    """One line for a person if the numbers that `measure_range` wrote about leave float16's range; else empty."""
+    told = json.loads(file.read_text(encoding="utf-8"))
+    if told["largest"] <= LARGEST_HALF:
+        return ""
+    return (
+        f"the network leaves float16's range: {told['at']} reaches {told['largest']:.4g} in single precision, and the "
+        f"largest float16 is {LARGEST_HALF:.0f}"
+    )

@@ -1,4 +1,4 @@
-"""What was decided in turns, kept for the history: there a step is a suspicion until fresh sessions decided it.
+"""Decisions in turns, kept for the history: there a step is a suspicion until fresh sessions decided it.
 
     .asv/confirmed.jsonl
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from harness.judge.comparison import Comparison
+from harness.judge.compare import Comparison
 from harness.judge.verdict import Verdict
 
 FILE = Path(".asv/confirmed.jsonl")
@@ -39,7 +39,7 @@ class End(msgspec.Struct, frozen=True):
         return bool(self.revision) and (named or self.revision == release)
 
 
-class Confirmed(msgspec.Struct, frozen=True):
+class Decision(msgspec.Struct, frozen=True):
     """One decision in turns. Relative numbers are fractions of base; None if not known."""
 
     identity: str
@@ -58,17 +58,17 @@ class Confirmed(msgspec.Struct, frozen=True):
     day: str = ""
 
 
-class Known(NamedTuple):
+class DecisionFile(NamedTuple):
     """What a file holds, oldest first, and which of its lines could not be read."""
 
-    decisions: Sequence[Confirmed]
+    decisions: Sequence[Decision]
     skipped: Sequence[str]
 
 
-def decisions(cases: Iterable[Comparison], by: str, base: str = "", head: str = "") -> list[Confirmed]:
+def decisions_of(cases: Iterable[Comparison], by: str, base: str = "", head: str = "") -> list[Decision]:
     """What of these was decided in turns. `base` and `head` are the revisions, if a person named any."""
     return [
-        Confirmed(
+        Decision(
             case.key.identity,
             case.key.case,
             case.key.as_shipped,
@@ -93,7 +93,7 @@ def today() -> str:
     return datetime.now(timezone.utc).strftime("%Y-%m-%d")
 
 
-def keep(found: Sequence[Confirmed], file: Path = FILE) -> str:
+def keep(found: Sequence[Decision], file: Path = FILE) -> str:
     """Add decisions to a file; what to say if that cannot be done, since what was decided stands without it."""
     lines = b"".join(msgspec.json.encode(one) + b"\n" for one in found)
     try:
@@ -106,17 +106,17 @@ def keep(found: Sequence[Confirmed], file: Path = FILE) -> str:
     return ""
 
 
-def load(file: Path = FILE) -> Known:
+def load(file: Path = FILE) -> DecisionFile:
     """Read a file; nothing if there is none. A line that is torn, or none of ours, is named and left out."""
-    found: list[Confirmed] = []
+    found: list[Decision] = []
     skipped: list[str] = []
     try:
         lines = file.read_bytes().splitlines() if file.exists() else []
     except OSError as error:
-        return Known([], [f"{file}: {error}"])
+        return DecisionFile([], [f"{file}: {error}"])
     for number, line in enumerate(lines, 1):
         try:
-            found.append(msgspec.json.decode(line, type=Confirmed))
+            found.append(msgspec.json.decode(line, type=Decision))
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             skipped.append(f"{file}, line {number}: {error}")
-    return Known(found, skipped)
+    return DecisionFile(found, skipped)

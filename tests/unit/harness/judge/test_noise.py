@@ -12,11 +12,10 @@ from fake_records import IDENTITY, a_record, sessions
 
 from harness.judge.baseline import bless
 from harness.judge.compare import compare_sides
-from harness.judge.noise_model import history_records, kept_records, learn
-from harness.judge.noise_profile import NoiseProfile, profile_of
+from harness.judge.noise import NoiseProfile, history_records, kept_records, learn, profile_of
 from harness.judge.sides import SeriesKey, sides_of
+from harness.judge.stats.noise import Spread, StoredSession, pool_of, spread_of, together
 from harness.judge.stats.pair import Rules
-from harness.judge.stats.pooling import Kept, Spread, pool_of, spread_of, together
 from harness.judge.stats.session import DAY_SD, Location
 from harness.judge.verdict import Verdict
 from harness.run.record import Record
@@ -25,12 +24,14 @@ KEY = SeriesKey(IDENTITY.key, "tiny-opencl-float32-untuned")
 SD = 0.01
 
 
-def kept(count: int, seed: int, sd: float = SD, days: int = 1, day_sd: float = 0.0, builds: int = 1) -> list[Kept]:
+def kept(
+    count: int, seed: int, sd: float = SD, days: int = 1, day_sd: float = 0.0, builds: int = 1
+) -> list[StoredSession]:
     """So many sessions on each day and of each build; builds lie 20 % apart."""
     generator = np.random.default_rng(seed)
     shifts = day_sd * generator.normal(size=days)
     return [
-        Kept(str(build), str(day), float(0.2 * build + shifts[day] + sd * generator.normal()), 0.001)
+        StoredSession(str(build), str(day), float(0.2 * build + shifts[day] + sd * generator.normal()), 0.001)
         for build in range(builds)
         for day in range(days)
         for _ in range(count)

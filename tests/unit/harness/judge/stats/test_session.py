@@ -8,9 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.judge.stats import robust
-from harness.judge.stats.rows import modes, warm_ups
-from harness.judge.stats.samples import Limits, check, check_each, effective_size
-from harness.judge.stats.session import location_ms, locations_ms, summarise, summarise_each
+from harness.judge.stats.robust import modes, warm_ups
+from harness.judge.stats.session import (
+    Limits,
+    check,
+    check_each,
+    effective_size,
+    location_ms,
+    locations_ms,
+    summarise,
+    summarise_each,
+)
 
 TIMES = st.lists(st.floats(0.01, 1e4), min_size=1, max_size=30)
 

@@ -16,9 +16,7 @@ from device_runner.store import key_of, sha256_of
 from harness.failures import UsageError
 from harness.isa import pinned
 from harness.isa.failures import KernelCrash, KernelHang, KernelRefused
-from harness.isa.output import Report
-from harness.isa.runner import compile_all
-from harness.isa.source import KernelSource
+from harness.isa.runner import KernelSource, Report, compile_all
 from harness.isa.statistics import Statistics, read_code
 from harness.isa.toolchain import Toolchain
 from harness.process import cores
@@ -26,7 +24,7 @@ from harness.process import cores
 KIND = "isa_kernels"
 MOST_PROCESSES = max(1, min(3, cores()))
 """GPUs that are compiled for at a time, each in a process of its own."""
-_READERS = ("assembly", "compiled", "output", "source", "statistics", "trips")
+_READERS = ("kernels", "runner", "statistics", "trips")
 """Modules of this folder that decide what is kept of a kernel."""
 _PLACE = re.compile(r"(?:^|[/\s])[\w.<>-]*:(\d+):(\d+): ((?:fatal )?error: .*)", re.MULTILINE)
 

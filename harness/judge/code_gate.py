@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from harness.isa.code import KernelCode, MachineCode, matching
-from harness.isa.diff import Change, KernelDiff, compare
+from harness.isa.code import Change, KernelCode, KernelDiff, MachineCode, compare, matching
 from harness.judge.verdict import Verdict
 from harness.run.outcome import ExitCode
 
@@ -45,7 +44,7 @@ def judge_code(case: str, base: Sequence[MachineCode], head: MachineCode, tolera
         return CodeVerdict(case, head.gpu, Verdict.NEW, _nothing_to_compare(base, head))
     found = tuple(compare(before, head))
     sums = before.per_inference("instructions_run"), head.per_inference("instructions_run")
-    verdict, why = _judged(found, *sums, tolerance)
+    verdict, why = _verdict(found, *sums, tolerance)
     return CodeVerdict(case, head.gpu, verdict, why, found, *sums)
 
 
@@ -61,7 +60,7 @@ def exit_code(found: Iterable[CodeVerdict]) -> ExitCode:
     return ExitCode.GOOD if any(verdict.tells for verdict in seen) else ExitCode.NOTHING_MEASURED
 
 
-def _judged(found: Sequence[KernelDiff], base: int | None, head: int | None, tolerance: float) -> tuple[Verdict, str]:
+def _verdict(found: Sequence[KernelDiff], base: int | None, head: int | None, tolerance: float) -> tuple[Verdict, str]:
     for change, verdict in ((Change.BROKEN, Verdict.BROKEN), (Change.FIXED, Verdict.FIXED)):
         if named := [one.name for one in found if one.change is change]:
             return verdict, f"the compiler {'refuses' if verdict is Verdict.BROKEN else 'takes'} {', '.join(named)}"
@@ -108,8 +107,8 @@ def _instructions(found: Sequence[KernelDiff], base: int, head: int) -> str:
     moved = [one for one in found if one.weight]
     along = [one for one in moved if (_run(one.head) > _run(one.base)) is up]
     against = [one for one in moved if one not in along]
-    told = f"instructions {percent(head / base - 1) if base else f'0 → {head:,}'}: {_named(along)}"
-    return f"{told}; {'lighter' if up else 'heavier'} all the same: {_named(against)}" if against else told
+    along_text = f"instructions {percent(head / base - 1) if base else f'0 → {head:,}'}: {_named(along)}"
+    return f"{along_text}; {'lighter' if up else 'heavier'} all the same: {_named(against)}" if against else along_text
 
 
 def percent(share: float) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from fake_records import a_record
 
-from harness.build.kernel_files import kernel_files, pieces
+from harness.build.artifact import kernel_files, pieces
 from harness.cli.kernels import MOST_LINES, kernels_text
 from harness.run.outcome import Outcome
 

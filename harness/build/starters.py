@@ -25,7 +25,7 @@ ONE_THREAD = {"TVM_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """Workers run side by side, one on each core."""
 
 
-class Worker(Protocol):
+class WorkerProcess(Protocol):
     """A process that does one job."""
 
     def wait(self, timeout_s: float) -> int:
@@ -38,29 +38,29 @@ class Worker(Protocol):
 class Starter(Protocol):
     """Starts workers, from any thread."""
 
-    def start(self, job_file: Path, log: Path) -> Worker:
+    def start(self, job_file: Path, log: Path) -> WorkerProcess:
         """A worker at a job; what it prints goes to the log."""
 
     def close(self) -> None:
         """End whatever is kept for further jobs."""
 
 
-class FromNothing:
+class FreshStarter:
     """Starts each worker as a program of its own."""
 
     def __init__(self, command: Sequence[str] = WORKER) -> None:
         self._command = command
 
-    def start(self, job_file: Path, log: Path) -> Worker:
+    def start(self, job_file: Path, log: Path) -> WorkerProcess:
         """A fresh interpreter."""
         with log.open("wb") as output:
-            return _Program(_started([*self._command, str(job_file)], stdin=subprocess.DEVNULL, output=output))
+            return _FreshProcess(_start([*self._command, str(job_file)], stdin=subprocess.DEVNULL, output=output))
 
     def close(self) -> None:
         """Nothing is kept."""
 
 
-class Forked:
+class ForkStarter:
     """Keeps processes with the compiler loaded, as many as work at once, and has them fork."""
 
     def __init__(self, command: Sequence[str] = FORK_SERVER) -> None:
@@ -68,7 +68,7 @@ class Forked:
         self._idle: list[subprocess.Popen[bytes]] = []
         self._lock = threading.Lock()
 
-    def start(self, job_file: Path, log: Path) -> Worker:
+    def start(self, job_file: Path, log: Path) -> WorkerProcess:
         """A fork of an idle process, or of a new one."""
         with self._lock:
             server = self._idle.pop() if self._idle else self._server()
@@ -93,10 +93,10 @@ class Forked:
             self._idle.append(server)
 
     def _server(self) -> subprocess.Popen[bytes]:
-        return _started([*self._command, str(os.getpid())], stdin=subprocess.PIPE, output=subprocess.PIPE)
+        return _start([*self._command, str(os.getpid())], stdin=subprocess.PIPE, output=subprocess.PIPE)
 
 
-class _Program:
+class _FreshProcess:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process
 
@@ -110,7 +110,7 @@ class _Program:
 class _Fork:
     """A job that a fork server has in hand."""
 
-    def __init__(self, server: subprocess.Popen[bytes], keeper: Forked) -> None:
+    def __init__(self, server: subprocess.Popen[bytes], keeper: ForkStarter) -> None:
         self._server: subprocess.Popen[bytes] | None = server
         self._keeper = keeper
 
@@ -131,7 +131,7 @@ class _Fork:
             _end(self._server)
 
 
-def _started(command: Sequence[str], *, stdin: int, output: Any) -> subprocess.Popen[bytes]:
+def _start(command: Sequence[str], *, stdin: int, output: Any) -> subprocess.Popen[bytes]:
     errors = subprocess.DEVNULL if output == subprocess.PIPE else output
     return subprocess.Popen(
         command, stdin=stdin, stdout=output, stderr=errors, start_new_session=True, env={**os.environ, **ONE_THREAD}

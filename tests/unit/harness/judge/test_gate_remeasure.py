@@ -12,10 +12,9 @@ from fake_records import a_record, sessions
 
 from harness.build.artifact import Artifact
 from harness.judge.baseline import Baseline, bless
-from harness.judge.comparison import Comparison
-from harness.judge.gate import Gate
-from harness.judge.noise_model import learn
-from harness.judge.remeasure import Remeasure
+from harness.judge.compare import Comparison
+from harness.judge.gate import Gate, Remeasure
+from harness.judge.noise import learn
 from harness.judge.sides import SeriesKey, latest_build, sides_of
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import Arm
@@ -43,7 +42,7 @@ def test_a_record_says_which_releases_compiled_the_build_and_which_ran_it(
     device, built, file = FakeDevice(), things(tmp_path), RecordFile(tmp_path / "records.jsonl")
     old = built["c-tiny"]
     assert isinstance(old, Artifact)
-    monkeypatch.setattr("harness.judge.remeasure.stored", lambda *_: old)
+    monkeypatch.setattr("harness.judge.gate.stored", lambda *_: old)
     key = device.identity.key
     (blessing,) = bless([a_record(identity=device.identity, artifact="c-tiny", tvm=OLD.tvm, ffi=OLD.ffi)])
     assert blessing.baseline
@@ -62,7 +61,7 @@ def test_the_build_of_a_baseline_that_stands_in_is_measured_on_the_handset_that_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     device, built, file = FakeDevice(), things(tmp_path), RecordFile(tmp_path / "records.jsonl")
-    monkeypatch.setattr("harness.judge.remeasure.stored", lambda *_: built["c-tiny"])
+    monkeypatch.setattr("harness.judge.gate.stored", lambda *_: built["c-tiny"])
     (blessing,) = bless([a_record(artifact="c-tiny")])
     assert blessing.baseline
     run = Run(device, TuningStore(tmp_path))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.build.workers import Forked
+from harness.build.starters import ForkStarter
 
 SERVER = """
 import os, signal, sys, time
@@ -27,13 +27,13 @@ DEADLINE_S = 30.0
 
 
 @pytest.fixture
-def workers() -> Iterator[Forked]:
-    made = Forked((sys.executable, "-c", SERVER))
+def workers() -> Iterator[ForkStarter]:
+    made = ForkStarter((sys.executable, "-c", SERVER))
     yield made
     made.close()
 
 
-def outcome(workers: Forked, folder: Path, job: str, deadline_s: float = DEADLINE_S) -> int:
+def outcome(workers: ForkStarter, folder: Path, job: str, deadline_s: float = DEADLINE_S) -> int:
     worker = workers.start(folder / job, folder / f"{job}.log")
     try:
         return worker.wait(deadline_s)
@@ -41,14 +41,14 @@ def outcome(workers: Forked, folder: Path, job: str, deadline_s: float = DEADLIN
         worker.end()
 
 
-def test_a_fork_that_crashes_takes_nobody_along_and_leaves_nothing_behind(workers: Forked, tmp_path: Path) -> None:
+def test_a_fork_that_crashes_takes_nobody_along_and_leaves_nothing_behind(workers: ForkStarter, tmp_path: Path) -> None:
     assert outcome(workers, tmp_path, "first") == 7
     assert outcome(workers, tmp_path, "crash") == -11
     assert outcome(workers, tmp_path, "last") == 7
     assert (tmp_path / "last.log").read_text() == "['last']\n"
 
 
-def test_a_fork_that_hangs_is_ended_and_the_next_job_gets_another_process(workers: Forked, tmp_path: Path) -> None:
+def test_a_fork_that_hangs_is_ended_and_the_next_job_gets_another_process(workers: ForkStarter, tmp_path: Path) -> None:
     with pytest.raises(subprocess.TimeoutExpired):
         outcome(workers, tmp_path, "hang", 0.5)
     assert outcome(workers, tmp_path, "next") == 7

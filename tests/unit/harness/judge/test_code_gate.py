@@ -22,7 +22,7 @@ from harness.history.code_results import load_codes
 from harness.history.machine_code import ENDING
 from harness.history.results import load
 from harness.isa.code import KernelCode, MachineCode
-from harness.judge.machine_code import exit_code, judge_code
+from harness.judge.code_gate import exit_code, judge_code
 from harness.judge.verdict import Verdict
 from harness.report.site import write_site
 from harness.report.summary import facts, lines
