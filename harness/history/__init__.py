@@ -1,6 +1,6 @@
 """History: the suite over commits, measured by asv, and what its results say.
 
-measured.py   one case in one of asv's processes: the record that all benchmarks of the case read
+asv_process.py  one case in one of asv's processes: the record that all benchmarks of the case read
 machine.py    a device's identity as an asv machine
 runs.py       asv, started and ended
 releases.py   TVM's releases as a git repository

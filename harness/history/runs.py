@@ -19,9 +19,9 @@ from device_runner.registry import in_use
 from device_runner.store import cache_root
 from harness.cases.suite import load_suite
 from harness.history import environment
+from harness.history.asv_process import QUIRKS, identity_to
 from harness.history.machine import register
 from harness.history.machine_code import ENDING
-from harness.history.measured import QUIRKS, identity_to
 from harness.history.results import latest, record_files, state_of_quirks
 from harness.process import Listener, bound, end_family
 from harness.revisions.asv_config import configuration

@@ -11,10 +11,10 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 
+from harness.history.asv_process import WITH_WORKAROUNDS
 from harness.history.code_results import Codes, CodeState
 from harness.history.events import WORST_FIRST, CaseState, Event, change, events, recent, state_of, too_short, vanished
 from harness.history.kernel_times import key_of, load_kernels
-from harness.history.measured import WITH_WORKAROUNDS
 from harness.history.results import LATENCY, History, Point, Series
 from harness.judge.verdict import Verdict
 from harness.report import words

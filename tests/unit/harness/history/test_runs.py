@@ -17,7 +17,7 @@ from device_runner.lease import lease, tell
 from harness.cases.case import Case, Precision
 from harness.cases.suite import Suite
 from harness.failures import UsageError
-from harness.history import environment, measured, releases, runs
+from harness.history import asv_process, environment, releases, runs
 from harness.history.machine import machine_of, register
 from harness.history.runs import ASV_SOME_FAILED, HistoryRequest, Project, asv, load_project, run
 from harness.report.publish import publish
@@ -171,7 +171,7 @@ def test_without_its_device_a_case_is_lost_and_the_record_is_filed_under_the_exp
         raise DeviceLost("abc went away")
 
     monkeypatch.setattr("device_runner.registry.open_device", gone)
-    monkeypatch.setattr(measured, "end_with_asv", lambda: None)
+    monkeypatch.setattr(asv_process, "end_with_asv", lambda: None)
     for name, value in {
         environment.DEVICE: "abc",
         environment.IDENTITY: PHONE_JSON,
@@ -181,25 +181,25 @@ def test_without_its_device_a_case_is_lost_and_the_record_is_filed_under_the_exp
     }.items():
         monkeypatch.setenv(name, value)
     case = Case("tiny", "opencl").id
-    record = measured.record_of(Suite(models=["tiny"], paths=["opencl"]), case, "as-shipped", tmp_path)
+    record = asv_process.record_of(Suite(models=["tiny"], paths=["opencl"]), case, "as-shipped", tmp_path)
     assert (record.outcome, record.message, record.identity) == (Outcome.DEVICE_LOST, "abc went away", PHONE)
     assert (tmp_path / "aaaaaaaa-env.jsonl").exists()
-    again = measured.record_of(Suite(models=["tiny"], paths=["opencl"]), case, "as-shipped", tmp_path)
+    again = asv_process.record_of(Suite(models=["tiny"], paths=["opencl"]), case, "as-shipped", tmp_path)
     assert again == record
 
 
-PHONE_JSON = measured.identity_to(PHONE)
+PHONE_JSON = asv_process.identity_to(PHONE)
 
 
 def test_a_device_that_is_known_to_lack_half_precision_is_not_opened_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     identity = Identity("phone", "abc", gpu="Adreno 750", extensions=("cl_khr_icd",))
-    monkeypatch.setattr(measured, "end_with_asv", lambda: None)
-    monkeypatch.setenv(environment.IDENTITY, measured.identity_to(identity))
+    monkeypatch.setattr(asv_process, "end_with_asv", lambda: None)
+    monkeypatch.setenv(environment.IDENTITY, asv_process.identity_to(identity))
     monkeypatch.setenv(environment.DEVICE, "there-is-none-of-this-name")
     suite = Suite(models=["tiny"], paths=["opencl"], precisions=[Precision.FLOAT16])
-    record = measured.record_of(suite, suite.cases[0].id, "as-shipped", tmp_path)
+    record = asv_process.record_of(suite, suite.cases[0].id, "as-shipped", tmp_path)
     assert (record.outcome, record.identity) == (Outcome.UNSUPPORTED, identity)
 
 
@@ -271,6 +271,6 @@ def test_of_the_kept_records_of_a_commit_those_of_other_cases_are_not_read_again
         monkeypatch.setattr(module, "parse", counted)
     suite = Suite(models=[f"m{n}" for n in range(20)], paths=["opencl"])
     for case in cases:
-        record = measured.record_of(suite, case, "worked-round", tmp_path)
+        record = asv_process.record_of(suite, case, "worked-round", tmp_path)
         assert (record.case, record.wall_ms != []) == (case, True)
     assert len(read) == 2 * len(cases) + 2 * len(cases), "all of them for the index, then the two of each case"

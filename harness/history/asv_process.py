@@ -26,8 +26,8 @@ from harness.cases.plan import unsupported
 from harness.cases.request import QuirkPolicy
 from harness.cases.suite import Suite, load_suite
 from harness.history import environment
-from harness.profile.beside import Watcher
-from harness.profile.kept import append, beside
+from harness.profile.profile_file import append, file_for
+from harness.profile.watcher import Watcher
 from harness.run.context import Origin
 from harness.run.progress import Progress, ProgressTee, Silent
 from harness.run.record import Record, RecordFile
@@ -96,7 +96,7 @@ def _measured(request: Request) -> Record:
     if file := _records():
         file.append(record)
         if profile:
-            append(beside(file.path), profile)
+            append(file_for(file.path), profile)
     return record
 
 
