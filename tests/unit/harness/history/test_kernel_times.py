@@ -26,8 +26,7 @@ from harness.history.kernel_times import load_kernels
 from harness.history.results import load
 from harness.profile import profile_file
 from harness.profile.peaks import bound_of, keep_peaks
-from harness.profile.profile import Operator, Peaks, Profile
-from harness.profile.source import hash_of, hashes_of
+from harness.profile.profile import Operator, Peaks, Profile, hash_of, hashes_of
 from harness.profile.watcher import FEWEST, MOST, Watcher, inferences_to_watch
 from harness.report.kernel_pages import SHOWN, comparisons, pages_of, rows_between, rows_of
 from harness.report.site import PAGES, write_site
