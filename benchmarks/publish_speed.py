@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from harness.cases.case import Case
-from harness.history.measured import AS_SHIPPED, QUIRKS
+from harness.history.asv_process import AS_SHIPPED, QUIRKS
 from harness.history.results import LATENCY, OUTCOME
 from harness.history.runs import asv, load_project
 from harness.run.record import Record, RecordFile

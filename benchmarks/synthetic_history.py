@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 
 from harness.cases.case import Case, Precision
-from harness.history.measured import QUIRKS
+from harness.history.asv_process import QUIRKS
 from harness.history.results import History, Point, Series
 from harness.run.outcome import Outcome
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.history.machine_code import case_of, code_record_of, compiler, gpus
+from harness.history.code_results import case_of, code_record_of, compiler, gpus
 from harness.isa.code import MachineCode
 
 from .measured import SUITE, fail, known

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from harness.history.measured import QUIRKS, end_with_asv, longest_s, record_of, suite
+from harness.history.asv_process import QUIRKS, end_with_asv, longest_s, record_of, suite
 from harness.run.record import Record
 
 end_with_asv()  # asv's fork server, which is what imports us, would outlive it

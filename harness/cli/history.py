@@ -107,7 +107,7 @@ def publish(config: ConfigFile = DEFAULT_CONFIG) -> None:
     """Write asv's site with pages of our own: the newest state, what moved, what vanished, what was installed."""
     from harness.cli.screen import out
     from harness.history.runs import load_project
-    from harness.report.publish import publish as write
+    from harness.report.site import publish as write
 
     project = load_project(config)
     published = write(project)

@@ -11,7 +11,7 @@ from harness.failures import UsageError
 from harness.isa.code import Change, KernelCode, KernelDiff, MachineCode, compare, matching
 from harness.isa.network import Network, work_of
 from harness.judge.code_gate import CodeVerdict, judge_code, percent
-from harness.profile.machine_code import Build, in_words
+from harness.profile.instructions import Build, in_words
 from harness.tables import table
 
 if TYPE_CHECKING:

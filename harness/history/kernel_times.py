@@ -12,9 +12,9 @@ from pydantic import ValidationError
 
 from harness.history.events import Event
 from harness.history.results import History, Point, Series, state_of_quirks
-from harness.profile.against import by_kind
-from harness.profile.kept import ENDING, Head, read
+from harness.profile.operators import by_kind
 from harness.profile.profile import Profile
+from harness.profile.profile_file import ENDING, Head, read
 from harness.run.outcome import Outcome
 
 NEWEST = 40

@@ -22,9 +22,9 @@ import msgspec
 from pydantic_core import from_json
 
 from harness.cases.case import Case
+from harness.history.asv_process import AS_SHIPPED, WITH_WORKAROUNDS
 from harness.history.codes import outcome_of
-from harness.history.kept import Kept, comparable_ms, load_kept
-from harness.history.measured import AS_SHIPPED, WITH_WORKAROUNDS
+from harness.history.record_view import RecordView, comparable_ms, load_views
 from harness.judge.decisions import Decision, DecisionFile
 from harness.judge.decisions import load as load_confirmed
 from harness.judge.remarks import as_opencl
@@ -186,9 +186,9 @@ def _points(file: Path, skipped: list[str]) -> dict[Key, Point]:
         latencies = _by_case(rows.get(LATENCY), "result", "stats_ci_99_a", "stats_ci_99_b")
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise _Foreign(f"{file}: not a results file of asv ({type(error).__name__}: {error})") from None
-    kept = load_kept(file.with_suffix(".jsonl"))
-    skipped.extend(kept.skipped)
-    located = zip(kept.records, locations_ms([comparable_ms(one) for one in kept.records]), strict=True)
+    views = load_views(file.with_suffix(".jsonl"))
+    skipped.extend(views.skipped)
+    located = zip(views.records, locations_ms([comparable_ms(one) for one in views.records]), strict=True)
     records = {(one.case, state_of_quirks(as_shipped=one.as_shipped)): (one, wall_ms) for one, wall_ms in located}
     points = {}
     for key in {**latencies, **outcomes}:
@@ -229,7 +229,7 @@ def state_of_quirks(*, as_shipped: bool) -> str:
 
 
 def _from_record(
-    commit: str, date_ms: int, record: Kept, wall_ms: float, low: float | None, high: float | None
+    commit: str, date_ms: int, record: RecordView, wall_ms: float, low: float | None, high: float | None
 ) -> Point:
     other_path = as_opencl(record.path, record.facts)
     vacuous = record.vacuous

@@ -18,10 +18,9 @@ from device_runner.lease import lease
 from device_runner.registry import in_use
 from device_runner.store import cache_root
 from harness.cases.suite import load_suite
-from harness.history import environment
-from harness.history.machine import register
-from harness.history.machine_code import ENDING
-from harness.history.measured import QUIRKS, identity_to
+from harness.failures import UsageError
+from harness.history import asv_process
+from harness.history.code_results import ENDING
 from harness.history.results import latest, record_files, state_of_quirks
 from harness.process import Listener, bound, end_family
 from harness.revisions.asv_config import configuration
@@ -55,6 +54,39 @@ def load_project(config: Path) -> Project:
     conf = configuration(config)
     home = config.resolve().parent
     return Project(config.resolve(), home / conf.results_dir, home / conf.html_dir, home / conf.env_dir)
+
+
+def machine_of(identity: Identity) -> dict[str, str]:
+    """What asv keeps of a machine. Its own fields come first, then ours, which it publishes just the same."""
+    return {
+        "machine": identity.key,
+        "os": identity.rom,
+        "arch": identity.abi,
+        "cpu": identity.soc,
+        "num_cpu": "",
+        "ram": "",
+        "gpu": identity.gpu,
+        "driver": identity.driver,
+        "clml": identity.clml,
+        "emulated": ", ".join(identity.emulated),
+    }
+
+
+def register(identity: Identity) -> str:
+    """Write the machine into asv's file of the user and return its name. Raises UsageError if that file is not asv's.
+
+    An entry of this name that was written by hand is replaced: the device knows better.
+    """
+    from asv.machine import MachineCollection
+    from asv.util import UserError
+
+    machine = machine_of(identity)
+    try:
+        MachineCollection.save(machine["machine"], machine)
+    except (UserError, TypeError, AttributeError) as error:
+        file = MachineCollection.get_machine_file_path()
+        raise UsageError(f"{file} is not asv's: {error}", hint="mend it or move it away") from error
+    return machine["machine"]
 
 
 @dataclass(frozen=True)
@@ -129,7 +161,9 @@ def reopened(folder: Path, everywhere: Collection[str] = ()) -> list[str]:
     for file in record_files(folder):
         newest = latest(RecordFile(file).load().records)
         had = {(record.case, state_of_quirks(as_shipped=record.as_shipped)) for record in newest}
-        if all(record.outcome.conclusive for record in newest) and had >= set(itertools.product(everywhere, QUIRKS)):
+        if all(record.outcome.conclusive for record in newest) and had >= set(
+            itertools.product(everywhere, asv_process.QUIRKS)
+        ):
             continue
         with contextlib.suppress(FileNotFoundError):
             file.with_suffix(".json").unlink()
@@ -152,12 +186,12 @@ def _alone(project: Project) -> Iterator[None]:
 
 def _variables(request: HistoryRequest, identity: Identity, folder: Path) -> dict[str, str]:
     chosen = {
-        environment.DEVICE: request.device,
-        environment.IDENTITY: identity_to(identity),
-        environment.RECORDS: str(folder.resolve()),
-        environment.REUSE: "1" if request.skip_existing else "",
+        asv_process.DEVICE: request.device,
+        asv_process.IDENTITY: asv_process.identity_to(identity),
+        asv_process.RECORDS: str(folder.resolve()),
+        asv_process.REUSE: "1" if request.skip_existing else "",
     }
-    return chosen | ({environment.SUITE: str(request.suite.resolve())} if request.suite else {})
+    return chosen | ({asv_process.SUITE: str(request.suite.resolve())} if request.suite else {})
 
 
 def _arguments(machine: str, request: HistoryRequest, commits: str) -> list[str]:
@@ -185,7 +219,7 @@ def _asv(project: Project, arguments: Sequence[str], variables: Mapping[str, str
 
 def _silence_s(variables: Mapping[str, str]) -> float:
     """More than a case may take by its suite's own deadlines."""
-    suite = variables.get(environment.SUITE)
+    suite = variables.get(asv_process.SUITE)
     return max(LONGEST_SILENCE_S, 2 * load_suite(Path(suite)).longest_case_s if suite else 0.0)
 
 

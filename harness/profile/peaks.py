@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from device_runner.disk import writing
 from device_runner.files import write_whole
-from harness.profile.against import by_kind
+from harness.profile.operators import by_kind
 from harness.profile.profile import Operator, Peaks, Profile
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,12 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from harness.compiler.work import Work
 from harness.failures import UsageError
-from harness.profile.source import hash_of, hashes_of
+from harness.paths.kernels import kernels as kernels_of
 
 if TYPE_CHECKING:
     from device_runner.device import Launch
 
 SCHEMA = 1
+HASH_DIGITS = 16
 LARGEST_FILE_BYTES = 64 << 20
 NS_DIGITS = 6
 """Of a time in ms: a device tells nanoseconds."""
@@ -40,7 +42,7 @@ class Operator(BaseModel):
     work: Work | None = None
     """Of one call; None if the compiler told nothing of such a function."""
     source: str = ""
-    """Hash of its kernels' source (`harness.profile.source`); empty in what was written before this was noted."""
+    """Hash of its kernels' source (`hashes_of`); empty in what was written before this was noted."""
 
     @property
     def flops(self) -> int | None:
@@ -163,6 +165,24 @@ def _operator(
         work=work,
         source=hash_of(kernels, hashes),
     )
+
+
+def hashes_of(source: str) -> dict[str, str]:
+    """The hash of each kernel's code by its name; neither its own name nor its parameters' count.
+
+    So it says whether the source is the same in two builds, whatever TVM calls it there.
+    """
+    return {kernel.name: _hash(kernel.code) for kernel in kernels_of(source)}
+
+
+def hash_of(names: Sequence[str], hashes: Mapping[str, str]) -> str:
+    """The hash of several kernels, in their order; empty if the source of one is not known."""
+    found = [hashes.get(name, "") for name in names]
+    return _hash(" ".join(found)) if all(found) else ""
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS]
 
 
 def ms_of(launch: Launch) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from harness.probes.batches import format_batches
-from harness.profile.against import Group, by_kind, groups_of, in_words
+from harness.profile.operators import Group, by_kind, groups_of, in_words
 from harness.profile.profile import Operator, Profile
 from harness.tables import table
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import escape
 
+from harness.history.asv_process import AS_SHIPPED
 from harness.history.events import CaseState, state_of
-from harness.history.measured import AS_SHIPPED
 from harness.history.results import History, Point, Series
 from harness.profile.peaks import points_of, roof_of
 from harness.report import words

@@ -10,7 +10,7 @@ from itertools import pairwise
 from harness.history.events import Event
 from harness.history.kernel_times import CaseKernels, Kernels, Key, key_of
 from harness.history.results import Point, Series
-from harness.profile.against import Group, groups_of, in_words
+from harness.profile.operators import Group, groups_of, in_words
 from harness.profile.peaks import bound_of
 from harness.profile.profile import Profile
 from harness.report import words

@@ -1,7 +1,8 @@
-"""Our pages of the published site: plain files that need no server and nothing from elsewhere."""
+"""The published site: what `asv publish` writes, and in front of it our pages, plain files that need no server."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,11 +12,15 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 
-from harness.history.code_results import Codes, CodeState
+from device_runner.failures import RigFailure
+from harness.failures import UsageError
+from harness.history.asv_process import WITH_WORKAROUNDS
+from harness.history.code_results import Codes, CodeState, load_codes
 from harness.history.events import WORST_FIRST, CaseState, Event, change, events, recent, state_of, too_short, vanished
 from harness.history.kernel_times import key_of, load_kernels
-from harness.history.measured import WITH_WORKAROUNDS
-from harness.history.results import LATENCY, History, Point, Series
+from harness.history.results import BENCHMARKS_FILE, LATENCY, History, Point, Series, load
+from harness.history.runs import Project, asv
+from harness.judge.decisions import FILE as CONFIRMED
 from harness.judge.verdict import Verdict
 from harness.report import words
 from harness.report.figures import Figure, commit_names, kernel_times, latencies, roofline, sparkline
@@ -23,6 +28,8 @@ from harness.report.kernel_pages import comparison_of, comparisons, file_of, pag
 from harness.report.page import FILTER, PLOTLY, SCRIPT, environment, write_scripts
 from harness.report.points import POINTS, write_points
 
+GRAPHS = "graphs.html"
+"""What asv's own front page is called on the site, whose front page is ours."""
 FIGURES = (PLOTLY, SCRIPT)
 PAGES = {
     "index.html": ("front.html.j2", "Newest state", (FILTER, *FIGURES)),
@@ -86,6 +93,45 @@ class Installation:
     machine: str
     point: Point
     quirks: list[str]
+
+
+@dataclass(frozen=True)
+class Published:
+    """What was written."""
+
+    front: Path
+    pages: int
+    skipped: list[str]
+    """Results that could not be read."""
+
+
+def publish(project: Project) -> Published:
+    """Write the site. Raises UsageError before anything was measured, RigFailure if asv cannot publish."""
+    environment()  # before asv takes its time
+    if not (project.results / BENCHMARKS_FILE).exists():
+        raise UsageError(f"there are no results in {project.results}", hint="adreno-bench history run")
+    said: list[str] = []
+    if asv(project, ["publish", "--no-pull"], output=said.append):
+        bad = load(project.results).skipped
+        message = f"asv cannot publish these results: {bad[0] if bad else next(reversed(said), 'it said nothing')}"
+        raise RigFailure(message, hint="mend or remove the file that it names", evidence="\n".join(said))
+    history = load(project.results, _order(project.html), CONFIRMED)
+    _make_room(project.html)
+    codes = load_codes(project.results, history.commits)
+    pages = write_site(history, project.html, GRAPHS, codes, project.results)
+    return Published(project.html / "index.html", pages, history.skipped)
+
+
+def _order(html: Path) -> dict[str, int]:
+    """The number that asv gave each commit."""
+    revisions = json.loads((html / "index.json").read_bytes())["revision_to_hash"]
+    return {commit: int(revision) for revision, commit in revisions.items()}
+
+
+def _make_room(html: Path) -> None:
+    (html / "index.html").rename(html / GRAPHS)
+    feed = html / "regressions.xml"
+    feed.write_text(feed.read_text(encoding="utf-8").replace("index.html#", f"{GRAPHS}#"), encoding="utf-8")
 
 
 def write_site(

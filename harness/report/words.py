@@ -8,9 +8,9 @@ from datetime import datetime, timezone
 
 from harness.cases.case import Case
 from harness.compiler.installed import release
+from harness.history.asv_process import WITH_WORKAROUNDS
 from harness.history.code_results import CodeState
 from harness.history.events import CaseState, Event, state_of
-from harness.history.measured import WITH_WORKAROUNDS
 from harness.history.results import Point, Series
 from harness.judge.stats.history import FEWEST
 from harness.judge.verdict import Verdict

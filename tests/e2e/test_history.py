@@ -16,7 +16,7 @@ from shared_runtimes import link_runtimes
 from waiting import LONG_S
 
 from harness.history.releases import checkout
-from harness.profile.kept import read
+from harness.profile.profile_file import read
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 

@@ -14,8 +14,8 @@ from benchmarks.browser import NAMES, PROGRAM, Page, browser
 from benchmarks.synthetic_history import history
 from harness.compiler.work import Work
 from harness.history.results import load
-from harness.profile.kept import append, beside
 from harness.profile.profile import Operator, Peaks, Profile
+from harness.profile.profile_file import append, file_for
 from harness.report.page import PLOTLY, SCRIPT
 from harness.report.site import PAGES, write_site
 from harness.run.record import Record, RecordFile
@@ -61,7 +61,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     results = shutil.copytree(ROOT / "docs" / "example" / "results", root / "results")
     for number, file in enumerate(results.glob("*/*.jsonl")):
         for record in RecordFile(file).load().records:
-            append(beside(file), a_profile(record, number))
+            append(file_for(file), a_profile(record, number))
     write_site(load(results), root, "graphs.html", results=results)
     return next(root.glob("kernels-*.html"))
 

@@ -17,7 +17,7 @@ from harness.cases.case import Case
 from harness.history import asv_plugin
 from harness.history.codes import CODES, code_of, outcome_of
 from harness.history.events import CaseState, change, events, state_of, vanished
-from harness.history.kept import Kept, load_kept
+from harness.history.record_view import RecordView, load_views
 from harness.history.results import History, Point, Series, load
 from harness.history.runs import reopened
 from harness.judge.verdict import Verdict
@@ -257,8 +257,8 @@ def test_what_is_kept_of_a_line_is_what_the_whole_record_has(tmp_path: Path) -> 
     odd = records[0].model_copy(update={"max_abs_err": math.inf})
     lines = [record.line() for record in (*records, odd)]
     (tmp_path / "kept.jsonl").write_text("\n".join([*lines, '{"case": 1}']) + "\n")
-    kept = load_kept(tmp_path / "kept.jsonl")
-    fields = [name for name in Kept.__struct_fields__ if name != "schema"]
+    kept = load_views(tmp_path / "kept.jsonl")
+    fields = [name for name in RecordView.__struct_fields__ if name != "schema"]
     for one, record in zip(kept.records, (*records, odd), strict=True):
         assert {name: getattr(one, name) for name in fields} == {name: getattr(record, name) for name in fields}
     (skipped,) = kept.skipped

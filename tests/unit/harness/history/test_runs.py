@@ -17,10 +17,9 @@ from device_runner.lease import lease, tell
 from harness.cases.case import Case, Precision
 from harness.cases.suite import Suite
 from harness.failures import UsageError
-from harness.history import environment, measured, releases, runs
-from harness.history.machine import machine_of, register
-from harness.history.runs import ASV_SOME_FAILED, HistoryRequest, Project, asv, load_project, run
-from harness.report.publish import publish
+from harness.history import asv_process, releases, runs
+from harness.history.runs import ASV_SOME_FAILED, HistoryRequest, Project, asv, load_project, machine_of, register, run
+from harness.report.site import publish
 from harness.run import index_database, record_index
 from harness.run.outcome import Outcome
 from harness.run.record import Record, parse
@@ -171,35 +170,35 @@ def test_without_its_device_a_case_is_lost_and_the_record_is_filed_under_the_exp
         raise DeviceLost("abc went away")
 
     monkeypatch.setattr("device_runner.registry.open_device", gone)
-    monkeypatch.setattr(measured, "end_with_asv", lambda: None)
+    monkeypatch.setattr(asv_process, "end_with_asv", lambda: None)
     for name, value in {
-        environment.DEVICE: "abc",
-        environment.IDENTITY: PHONE_JSON,
-        environment.RECORDS: str(tmp_path),
+        asv_process.DEVICE: "abc",
+        asv_process.IDENTITY: PHONE_JSON,
+        asv_process.RECORDS: str(tmp_path),
         "ASV_COMMIT": "a" * 40,
         "ASV_ENV_NAME": "env",
     }.items():
         monkeypatch.setenv(name, value)
     case = Case("tiny", "opencl").id
-    record = measured.record_of(Suite(models=["tiny"], paths=["opencl"]), case, "as-shipped", tmp_path)
+    record = asv_process.record_of(Suite(models=["tiny"], paths=["opencl"]), case, "as-shipped", tmp_path)
     assert (record.outcome, record.message, record.identity) == (Outcome.DEVICE_LOST, "abc went away", PHONE)
     assert (tmp_path / "aaaaaaaa-env.jsonl").exists()
-    again = measured.record_of(Suite(models=["tiny"], paths=["opencl"]), case, "as-shipped", tmp_path)
+    again = asv_process.record_of(Suite(models=["tiny"], paths=["opencl"]), case, "as-shipped", tmp_path)
     assert again == record
 
 
-PHONE_JSON = measured.identity_to(PHONE)
+PHONE_JSON = asv_process.identity_to(PHONE)
 
 
 def test_a_device_that_is_known_to_lack_half_precision_is_not_opened_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     identity = Identity("phone", "abc", gpu="Adreno 750", extensions=("cl_khr_icd",))
-    monkeypatch.setattr(measured, "end_with_asv", lambda: None)
-    monkeypatch.setenv(environment.IDENTITY, measured.identity_to(identity))
-    monkeypatch.setenv(environment.DEVICE, "there-is-none-of-this-name")
+    monkeypatch.setattr(asv_process, "end_with_asv", lambda: None)
+    monkeypatch.setenv(asv_process.IDENTITY, asv_process.identity_to(identity))
+    monkeypatch.setenv(asv_process.DEVICE, "there-is-none-of-this-name")
     suite = Suite(models=["tiny"], paths=["opencl"], precisions=[Precision.FLOAT16])
-    record = measured.record_of(suite, suite.cases[0].id, "as-shipped", tmp_path)
+    record = asv_process.record_of(suite, suite.cases[0].id, "as-shipped", tmp_path)
     assert (record.outcome, record.identity) == (Outcome.UNSUPPORTED, identity)
 
 
@@ -253,8 +252,8 @@ def test_of_the_kept_records_of_a_commit_those_of_other_cases_are_not_read_again
     folder, cases = Folder(tmp_path / "results"), [Case(f"m{n}", "opencl").id for n in range(20)]
     kept = folder.commit({key: value for case in cases for key, value in both(case, 1.0, 2.0).items()})
     for name, value in {
-        environment.RECORDS: str(kept.parent),
-        environment.REUSE: "1",
+        asv_process.RECORDS: str(kept.parent),
+        asv_process.REUSE: "1",
         "ASV_COMMIT": "0" * 40,
         "ASV_ENV_NAME": kept.stem.split("-", 1)[1],
         "ADRENO_BENCH_CACHE": str(tmp_path / "cache"),
@@ -271,6 +270,6 @@ def test_of_the_kept_records_of_a_commit_those_of_other_cases_are_not_read_again
         monkeypatch.setattr(module, "parse", counted)
     suite = Suite(models=[f"m{n}" for n in range(20)], paths=["opencl"])
     for case in cases:
-        record = measured.record_of(suite, case, "worked-round", tmp_path)
+        record = asv_process.record_of(suite, case, "worked-round", tmp_path)
         assert (record.case, record.wall_ms != []) == (case, True)
     assert len(read) == 2 * len(cases) + 2 * len(cases), "all of them for the index, then the two of each case"

@@ -18,8 +18,7 @@ from harness.build.artifact import Artifact, Compiled
 from harness.cases.case import Case
 from harness.cli import app
 from harness.failures import CompilerCrash, UsageError
-from harness.history.code_results import load_codes
-from harness.history.machine_code import ENDING
+from harness.history.code_results import ENDING, load_codes
 from harness.history.results import load
 from harness.isa.code import KernelCode, MachineCode
 from harness.judge.code_gate import exit_code, judge_code

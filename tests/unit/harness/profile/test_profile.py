@@ -12,8 +12,7 @@ from device_runner.device import Launch
 from device_runner.runtimes.probe import BadAnswer, launches_of, peaks_of
 from harness.compiler.work import Work
 from harness.failures import UsageError
-from harness.profile.against import groups_of, in_words
-from harness.profile.label import kind_of, label_of
+from harness.profile.operators import groups_of, in_words, kind_of, label_of
 from harness.profile.peaks import FOLDER, keep_peaks, keep_told_peaks, points_of, roof_gflop_s
 from harness.profile.profile import Operator, Peaks, Profile, operators_of
 from harness.profile.profile import trace_of as launch_trace_of

@@ -2,7 +2,8 @@
 
 asv starts a process for each benchmark of each case. All of them want the same measurement, so the first takes it and
 leaves the record in a folder that they share; a case is built, pushed and set up once, and its latency, accuracy and
-artifact are those of one run. Settings come from `harness.history.environment`.
+artifact are those of one run. Settings come from `history run`, as
+environment variables.
 """
 
 from __future__ import annotations
@@ -25,9 +26,8 @@ from harness.cases.case import Case
 from harness.cases.plan import unsupported
 from harness.cases.request import QuirkPolicy
 from harness.cases.suite import Suite, load_suite
-from harness.history import environment
-from harness.profile.beside import Watcher
-from harness.profile.kept import append, beside
+from harness.profile.profile_file import append, file_for
+from harness.profile.watcher import Watcher
 from harness.run.context import Origin
 from harness.run.progress import Progress, ProgressTee, Silent
 from harness.run.record import Record, RecordFile
@@ -36,6 +36,24 @@ from harness.run.recording import Recording
 from harness.run.runner import run_suite
 from harness.workbench import Request, open_workbench
 
+DEVICE = "ADRENO_BENCH_DEVICE"
+"""What to measure on, as after `--device`. The virtual device if it is not set."""
+
+SUITE = "ADRENO_BENCH_SUITE"
+"""Absolute path of the suite file."""
+
+RECORDS = "ADRENO_BENCH_RECORDS"
+"""Folder in which records are kept beside asv's results. Without it they live as long as asv's run."""
+
+IDENTITY = "ADRENO_BENCH_IDENTITY"
+"""The identity that the results are filed under, as JSON. Another one that answers is not measured."""
+
+ISA_GPUS = "ADRENO_BENCH_ISA_GPUS"
+"""Adreno GPUs that kernels are compiled for, between commas, if not `harness.history.code_results.DEFAULT_GPUS`."""
+
+REUSE = "ADRENO_BENCH_REUSE"
+"""Not empty: a kept record that settles a case is taken instead of measuring again."""
+
 WITH_WORKAROUNDS, AS_SHIPPED = "worked-round", "as-shipped"
 QUIRKS = (WITH_WORKAROUNDS, AS_SHIPPED)
 """The two states that a release is measured in: at its best, and as its users meet it."""
@@ -43,7 +61,7 @@ QUIRKS = (WITH_WORKAROUNDS, AS_SHIPPED)
 
 def suite(default: Path) -> Suite:
     """The suite that is measured. Raises UsageError."""
-    return load_suite(Path(os.environ.get(environment.SUITE) or default))
+    return load_suite(Path(os.environ.get(SUITE) or default))
 
 
 def longest_s(suite: Suite) -> float:
@@ -65,7 +83,7 @@ def record_of(suite: Suite, case_id: str, quirks: str, shared: Path) -> Record:
 def _kept(request: Request) -> Record | None:
     """The newest kept record of the case at this commit, if measuring again would tell nothing new."""
     file = _records()
-    if not file or not os.environ.get(environment.REUSE):
+    if not file or not os.environ.get(REUSE):
         return None
     case, as_shipped = request.cases[0].id, request.quirks.as_shipped
     with RecordIndex(file.path) as index:  # a process asks for each case, of a file that has those of all
@@ -82,7 +100,7 @@ def end_with_asv() -> None:
 
 def _measured(request: Request) -> Record:
     end_with_asv()
-    name = os.environ.get(environment.DEVICE) or "virtual"
+    name = os.environ.get(DEVICE) or "virtual"
     try:
         _require_support(request)
         with open_workbench(request, name, _told(request, name)) as bench:
@@ -96,7 +114,7 @@ def _measured(request: Request) -> Record:
     if file := _records():
         file.append(record)
         if profile:
-            append(beside(file.path), profile)
+            append(file_for(file.path), profile)
     return record
 
 
@@ -113,7 +131,7 @@ def _told(request: Request, device: str) -> Progress:
 
 
 def _expected() -> Identity | None:
-    text = os.environ.get(environment.IDENTITY)
+    text = os.environ.get(IDENTITY)
     return identity_from(text) if text else None
 
 
@@ -151,5 +169,5 @@ def _without_device(request: Request, name: str, failure: Failure) -> Record:
 
 def _records() -> RecordFile | None:
     """The file beside asv's own of this commit and environment; none if asv does not say which these are."""
-    folder, commit, name = (os.environ.get(key) for key in (environment.RECORDS, "ASV_COMMIT", "ASV_ENV_NAME"))
+    folder, commit, name = (os.environ.get(key) for key in (RECORDS, "ASV_COMMIT", "ASV_ENV_NAME"))
     return RecordFile(Path(folder) / f"{commit[:8]}-{name}.jsonl") if folder and commit and name else None

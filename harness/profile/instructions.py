@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from harness.compiler.work import Work
 from harness.isa.code import KernelCode, MachineCode
-from harness.profile.label import Kind, kind_of, label_of
+from harness.profile.operators import Kind, kind_of, label_of
 from harness.profile.profile import Profile, function_of
 
 MOST_WORDS = 3

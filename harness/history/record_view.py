@@ -11,7 +11,7 @@ from harness.run.outcome import Outcome
 from harness.run.record import Loaded, Record, RecordFile, parse
 
 
-class Kept(msgspec.Struct, frozen=True, gc=False):
+class RecordView(msgspec.Struct, frozen=True, gc=False):
     """Fields of a record (`harness.run.record`)."""
 
     case: str
@@ -34,11 +34,11 @@ class Kept(msgspec.Struct, frozen=True, gc=False):
     facts: dict[str, int] = {}
 
 
-_decoder = msgspec.json.Decoder(Kept)
-_SHARED = [name for name in Kept.__struct_fields__ if name in Record.model_fields]
+_decoder = msgspec.json.Decoder(RecordView)
+_SHARED = [name for name in RecordView.__struct_fields__ if name in Record.model_fields]
 
 
-def _parse(line: bytes) -> Kept:
+def _parse(line: bytes) -> RecordView:
     """The fields of a line. Raises NotARecord.
 
     msgspec walks over the rest of it in half of the time that pydantic takes. What it cannot read is left to pydantic,
@@ -48,11 +48,11 @@ def _parse(line: bytes) -> Kept:
         return _decoder.decode(line)
     except msgspec.MsgspecError:
         record = parse(line)
-        return Kept(**{name: getattr(record, name) for name in _SHARED})
+        return RecordView(**{name: getattr(record, name) for name in _SHARED})
 
 
-def load_kept(file: Path) -> Loaded[Kept]:
-    """What is kept in a file of records; nothing if there is none. Raises RigFailure, UsageError.
+def load_views(file: Path) -> Loaded[RecordView]:
+    """The views of a file of records; nothing if there is none. Raises RigFailure, UsageError.
 
     All lines are read in one call. Only where that fails they are read one by one, which tells the torn from the sound.
     """
@@ -64,6 +64,6 @@ def load_kept(file: Path) -> Loaded[Kept]:
         return records.load_as(_parse)
 
 
-def comparable_ms(kept: Kept) -> list[float]:
+def comparable_ms(view: RecordView) -> list[float]:
     """As of a record: samples of a quick look are compared with no others."""
-    return [] if kept.quick else kept.wall_ms
+    return [] if view.quick else view.wall_ms

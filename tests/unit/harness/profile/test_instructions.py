@@ -8,7 +8,7 @@ import pytest
 
 from harness.compiler.work import Work
 from harness.isa.code import KernelCode, MachineCode
-from harness.profile.machine_code import Build, in_words
+from harness.profile.instructions import Build, in_words
 from harness.profile.profile import Operator, Profile
 
 

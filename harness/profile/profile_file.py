@@ -31,7 +31,7 @@ class Head(msgspec.Struct, frozen=True, gc=False):
 _head = msgspec.json.Decoder(Head)
 
 
-def beside(records: Path) -> Path:
+def file_for(records: Path) -> Path:
     """Where the profiles of a file of records are kept."""
     return records.with_suffix(ENDING)
 
