@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from device_runner.stability.host_gpu import GpuReading, judge, pulses, source, steadily
-from device_runner.stability.host_gpu.nvidia import Nvml
-from device_runner.stability.host_gpu.sysfs import AMD, INTEL, Card
-from device_runner.stability.host_gpu.sysfs import source as card_of
+from device_runner.stability.gpu_drivers import AMD, INTEL, Card, GpuReading, Nvml
+from device_runner.stability.gpu_drivers import card_source as card_of
+from device_runner.stability.host_gpu import judge, pulses, source, steadily
 
 COOL = GpuReading(1980, 40.0, 200.0, (), 5.0, False)
 

@@ -1,11 +1,39 @@
-"""Whether a GPU of this host held its pace: a pure function of two readings."""
+"""A GPU of this host: which driver tells of it, and whether it held its pace. It is read and never set."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 
 from device_runner.device import Pulse, Steadiness, T
-from device_runner.stability.host_gpu.reading import GpuReading, Source
+from device_runner.stability import gpu_drivers
+from device_runner.stability.gpu_drivers import GpuReading, Source
+
+_AMD = re.compile(r"gfx\d|Radeon")
+_INTEL = re.compile(r"Intel.*(Graphics|Arc|Iris)|^(Arc|Iris)\b")
+
+
+def source(gpu: str) -> Source | str:
+    """What tells of this OpenCL device, or why nothing does; an empty text for what is no GPU of these makers."""
+    if "NVIDIA" in gpu:
+        return gpu_drivers.nvidia_source(gpu)
+    vendor = _vendor(gpu)
+    return gpu_drivers.card_source(vendor) if vendor else ""
+
+
+def reading_in(said: Mapping[str, str], gpu: str) -> GpuReading | str:
+    """The same of what a bundle's look printed, by source: a reading, or why there is none."""
+    if "NVIDIA" in gpu:
+        return gpu_drivers.nvidia_report(said.get("gpus", ""), gpu)
+    vendor = _vendor(gpu)
+    return gpu_drivers.card_report(said.get("cards", ""), vendor) if vendor else ""
+
+
+def _vendor(gpu: str) -> str:
+    """Of a graphics card that shows itself in files; empty for another device."""
+    if _AMD.search(gpu):
+        return gpu_drivers.AMD
+    return gpu_drivers.INTEL if _INTEL.search(gpu) else ""
 
 
 def steadily(work: Callable[[], T], source: Source | str) -> tuple[T, Steadiness]:
