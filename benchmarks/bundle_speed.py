@@ -15,23 +15,28 @@ import time
 from itertools import cycle, islice
 from pathlib import Path
 
-from harness.bundle.chain import DIGEST_DIGITS, TURN, TURNS, line_of
 from harness.bundle.manifest import MANIFEST, id_of
+from harness.bundle.results import DIGEST_DIGITS, LINES, link_of
+
+TURNS = ("turn", "seen")
+"""Kinds of lines: of the first bundles' runner, and of today's."""
 
 
 def multiplied(source: Path, into: Path, count: int) -> None:
     """Results of a bundle with so many turns."""
     told = json.loads((source / MANIFEST).read_bytes())
-    lines = [json.loads(line[DIGEST_DIGITS + 1 :]) for line in (source / TURNS).read_bytes().splitlines()]
-    turns = list(islice(cycle(line for line in lines if line["kind"] == TURN), count))
+    lines = [json.loads(line[DIGEST_DIGITS + 1 :]) for line in (source / LINES).read_bytes().splitlines()]
+    turns = list(islice(cycle(line for line in lines if line["kind"] in TURNS), count))
     told["turns"] = [turn["turn"] for turn in turns]
     text = json.dumps(told, indent=1, sort_keys=True).encode()
     (into / MANIFEST).write_bytes(text)
     link = id_of(text)
-    with (into / TURNS).open("wb") as file:
-        for one in (*turns, *(line for line in lines if line["kind"] != TURN)):
-            line, link = line_of(one, link)
-            file.write(line)
+    device, others = ([line for line in lines if (line["kind"] == "device") is is_it] for is_it in (True, False))
+    with (into / LINES).open("wb") as file:
+        for one in (*device[:1], *turns, *(line for line in others if line["kind"] not in TURNS)):
+            content = json.dumps(one, sort_keys=True)
+            link = link_of(content.encode(), link)
+            file.write(f"{link} {content}\n".encode())
 
 
 def main() -> None:

@@ -40,14 +40,14 @@ _SONAMES = {
 _LOADERS = {"aarch64-linux-android": "/system/bin/linker64", "aarch64-linux-gnu": "/lib/ld-linux-aarch64.so.1"}
 _MATHEMATICS = """
 acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp10 exp2 expm1 fabs floor fma fmax
-fmin fmod hypot ldexp lgamma log log10 log1p log2 nearbyint pow remainder rint round roundeven sin sinh sqrt tan tanh
-tgamma trunc
+fmin fmod hypot ldexp lgamma llrint log log10 log1p log2 nearbyint pow remainder rint round roundeven sin sinh sqrt
+tan tanh tgamma trunc
 """
 _CODE = "abort bzero free malloc memcmp memcpy memmove memset"
 _PROBE = "calloc clock_gettime getauxval mprotect realloc strcmp strlen strncmp strrchr strstr"
 _RUNNER = """
-__libc_init _exit close dup2 fork kill lseek open pipe poll prctl qsort read setpgid
-snprintf strchr strtod waitpid write
+__libc_init __libc_start_main _exit access close dup2 fork fsync kill lseek open pipe poll prctl qsort read
+rename setenv setpgid snprintf strchr strtod unlink waitpid write
 """
 _C = frozenset(f"{_CODE} {_PROBE} {_RUNNER}".split())
 _DL = frozenset({"dl_iterate_phdr", "dladdr", "dlerror", "dlopen", "dlsym"})

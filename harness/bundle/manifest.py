@@ -1,4 +1,4 @@
-"""The manifest of a bundle: what is in it, as plain values. Also read on the target, where there is no pydantic."""
+"""The manifest of a bundle: what is in it, as plain values; and what the parts of a bundle are called."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ from harness.failures import UsageError, revived
 
 SCHEMA = 1
 MANIFEST = "manifest.json"
-RUNNER = "run.pyz"
+HEAD, BASE = "head", "base"
+"""The builds: the one that was asked for, and the one that it is compared with."""
+ANSWERS = "answers"
+KEPT = "bundles"
+"""Folder of the cache with the manifests of what was packed here, and answers to judge by."""
+PYTHON_RUNNER = "run.pyz"
+"""What the first bundles for Linux had in place of `run.sh`: it judged there, and its results have whole records."""
 LARGEST_MANIFEST_BYTES = 64 << 20
 
 

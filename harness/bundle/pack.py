@@ -8,11 +8,10 @@ import platform
 import re
 import shutil
 import tempfile
-import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from graphlib import TopologicalSorter
-from importlib.util import find_spec
+from itertools import islice, zip_longest
 from pathlib import Path
 
 from device_runner.device import Identity
@@ -26,33 +25,32 @@ from device_runner.runtimes.phone.check import PROGRAM
 from device_runner.runtimes.phone.elf import read_elf
 from device_runner.session.identification import LEAST_IMAGE
 from harness.build.artifact import INPUTS, LABELLED, OTHER_OUTPUTS, OUTPUTS, RANGE, Answers, Artifact, Built
-from harness.build.keys import ROOT, imported
-from harness.bundle import without_python
+from harness.bundle import turn_files
 from harness.bundle.archive import ending_of, unpack, write_archive
 from harness.bundle.manifest import (
+    ANSWERS,
+    BASE,
+    HEAD,
+    KEPT,
     MANIFEST,
-    RUNNER,
     Build,
     Manifest,
     PackedCase,
     PackedLibrary,
+    Turn,
     check_files,
     id_of,
     manifest_of,
 )
-from harness.bundle.schedule import one_after_the_other, turns_of
 from harness.cases.plan import Plan
 from harness.failures import UsageError
+from harness.judge.sides import SeriesKey
+from harness.judge.stats.turns import Arm, order
 from harness.run.context import made_here
 from harness.workbench import Request
 
-HEAD, BASE = "head", "base"
-ANSWERS = "answers"
-KEPT = "bundles"
-"""Folder of the cache with the manifests of what was packed here, and answers to judge by."""
-ENTRY = ("harness.bundle.target", "device_runner.direct.worker")
-_MAIN = "from harness.bundle.target import start\n\nstart()\n"
-_EPOCH = (1980, 1, 1, 0, 0, 0)
+LOADER = "loader/libOpenCL.so.1"
+"""In a folder of its own: the runner searches `lib`, and takes this one only where there is no other."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +61,6 @@ class Kind:
     abi: str
     identity: Identity
     """What artifacts are built for: as little as every device of the kind has."""
-    python: bool = True
-    """Whether there is a Python to run it."""
 
 
 def _least(kind: str, abi: str) -> Identity:
@@ -75,7 +71,7 @@ def _least(kind: str, abi: str) -> Identity:
 KINDS = {
     "linux-x86_64": Kind("linux-x86_64", "x86_64", _least("local", "x86_64")),
     "linux-aarch64": Kind("linux-aarch64", "aarch64", _least("phone", "aarch64")),
-    "android-arm64": Kind("android-arm64", "arm64-v8a", _least("phone", "arm64-v8a"), python=False),
+    "android-arm64": Kind("android-arm64", "arm64-v8a", _least("phone", "arm64-v8a")),
 }
 
 
@@ -123,8 +119,6 @@ def pack(
     if scheduled := [plan.case.id for plan in plans if plan.default_schedules]:
         hint = "pack others: --case '*-untuned'"
         raise UsageError(f"cases with tuned schedules cannot be packed: {', '.join(scheduled)}", hint=hint)
-    if not kind.python:
-        plans = [_without_tuning(plan) for plan in plans]
     runtime = _runtime(kind, request.cache)  # what is missing is told before anything is built
     made = built(plans)
     with tempfile.TemporaryDirectory(prefix="adreno-bench-") as scratch, writing(Path(scratch), out.parent):
@@ -132,26 +126,50 @@ def pack(
         builds = {HEAD: _lay_out(folder, HEAD, request, kind, runtime, plans, made)}
         if against:
             builds = {BASE: _other(against, kind, folder), **builds}
-        turns = turns_of(builds[BASE], builds[HEAD], sessions) if against else one_after_the_other(builds, sessions)
-        if kind.python:
-            write_runner(folder / RUNNER)
-        else:
-            without_python.lay_out(folder, builds, turns, request.cache, kind.abi)
+        turns = _in_turns(builds[BASE], builds[HEAD], sessions) if against else _one_after_the_other(builds, sessions)
+        turn_files.lay_out(folder, builds, turns, request.cache, kind.abi)
         files = {file.relative_to(folder).as_posix(): _sha256(file) for file in _files(folder)}
         manifest = Manifest(kind.name, builds, turns, files)
         (folder / MANIFEST).write_bytes(manifest.text())
-        _remember(request.cache, manifest, None if kind.python else folder / ANSWERS)
+        _remember(request.cache, manifest, folder / ANSWERS)
         _place(folder, out)
     size_bytes = out.stat().st_size if out.is_file() else sum(file.stat().st_size for file in _files(out))
     return Packed(out, id_of(manifest.text()), manifest, size_bytes)
 
 
-def _without_tuning(plan: Plan) -> Plan:
-    """A plan for a runner that tunes nothing, so it has no binaries of the reference kernel. Raises UsageError."""
-    if plan.case.tuning.cached:
-        hint = "pack others: --case '*-untuned'"
-        raise UsageError(f"{plan.case.id} is tuned on the device, which takes a runner with Python", hint=hint)
-    return replace(plan, reference=None)
+def _one_after_the_other(builds: Mapping[str, Build], sessions: int) -> list[Turn]:
+    """Each case once, then each again; a case without a library, whose outcome is known, once."""
+    (name, build), *_ = builds.items()
+    return [Turn(name, one.case) for session in range(sessions) for one in build.cases if not session or _runs(one)]
+
+
+def _in_turns(base: Build, head: Build, sessions: int) -> list[Turn]:
+    """Base and head of each case in turns, as `harness.judge` would ask for them; a block of each case at a time.
+
+    The first session of both sides screens the case; the rest are shuffled blocks of two of each, seeded by its name.
+    """
+    there = {one.case: one for one in base.cases}
+    blocks = [_blocks(there.get(one.case), one, head.as_shipped, sessions) for one in head.cases]
+    gone = [Turn(Arm.BASE.value, case) for case in there if case not in {one.case for one in head.cases}]
+    return [turn for round_ in zip_longest(*blocks, fillvalue=[]) for block in round_ for turn in block] + gone
+
+
+def _runs(packed: PackedCase) -> bool:
+    """Whether there is anything to run."""
+    return not packed.artifact.failure and not packed.refused
+
+
+def _blocks(base: PackedCase | None, head: PackedCase, as_shipped: bool, sessions: int) -> list[list[Turn]]:
+    turn = {arm: Turn(arm.value, head.case) for arm in Arm}
+    if base is None:
+        return [[turn[Arm.HEAD]]]
+    begun = [Arm.BASE, Arm.HEAD]
+    if not _runs(base) or not _runs(head):
+        return [[turn[arm] for arm in begun]]
+    whole = max(1, -(-sessions // 2))  # blocks of four, two of each side
+    series = SeriesKey("", head.case, as_shipped)  # seeds the order, on whichever device it will be
+    arms = [*begun, *islice(order(str(series), begun), 4 * whole - len(begun))]
+    return [[turn[arm] for arm in arms[start : start + 4]] for start in range(0, len(arms), 4)]
 
 
 def _lay_out(
@@ -163,7 +181,7 @@ def _lay_out(
         made_by=made_here(),
         as_shipped=request.quirks.as_shipped,
         libraries=[_copied(folder, file, f"lib/{name}/{file.name}") for file in runtime.libraries],
-        loader=_copied(folder, runtime.loader, f"lib/{name}/libOpenCL.so.1") if runtime.loader else "",
+        loader=_copied(folder, runtime.loader, f"lib/{name}/{LOADER}") if runtime.loader else "",
         probe=_copied(folder, prober, f"lib/{name}/{prober.name}"),
         cases=[_packed(folder, name, plan, made) for plan in plans],
         runtime=runtime.digest,
@@ -238,22 +256,6 @@ def _loader() -> Path | None:
     return Path(mapped[0]).resolve() if mapped else None
 
 
-def write_runner(file: Path) -> None:
-    """The runner: our own modules as they are, found by following their imports, and filelock, in one Python file."""
-    spec = find_spec("filelock")
-    assert spec
-    assert spec.origin
-    lock = Path(spec.origin).parent
-    ours = {source.relative_to(ROOT): source for source in imported(ROOT, ENTRY)}
-    theirs = {source.relative_to(lock.parent): source for source in lock.glob("*.py")}
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(zipfile.ZipInfo("__main__.py", _EPOCH), _MAIN)
-        for name, source in sorted({**ours, **theirs}.items()):
-            entry = zipfile.ZipInfo(name.as_posix(), _EPOCH)
-            entry.compress_type = zipfile.ZIP_DEFLATED
-            archive.writestr(entry, source.read_bytes())
-
-
 def _other(source: Path, kind: Kind, folder: Path) -> Build:
     """The build of another bundle, its files laid out as the base. Raises UsageError for one that cannot be that."""
     with tempfile.TemporaryDirectory(prefix="adreno-bench-") as scratch:
@@ -269,16 +271,14 @@ def _other(source: Path, kind: Kind, folder: Path) -> Build:
         if manifest.kind != kind.name:
             raise UsageError(f"{source} is for {manifest.kind}, not for {kind.name}", hint="pack both for one kind")
         build = manifest.builds[HEAD]
+        loader = f"lib/{BASE}/{LOADER}" if build.loader else ""
         for path in manifest.files:
-            if (
-                path.startswith((f"lib/{HEAD}/", f"artifacts/{HEAD}/", f"{ANSWERS}/"))
-                and without_python.PLAIN not in path
-            ):
-                _copied(folder, there / path, _as_base(path))
+            if path.startswith((f"lib/{HEAD}/", f"artifacts/{HEAD}/", f"{ANSWERS}/")) and turn_files.PLAIN not in path:
+                _copied(folder, there / path, loader if path == build.loader else _as_base(path))
     return replace(
         build,
         libraries=[_as_base(path) for path in build.libraries],
-        loader=_as_base(build.loader),
+        loader=loader,
         probe=_as_base(build.probe),
         cases=[_case_as_base(one) for one in build.cases],
     )
@@ -313,15 +313,15 @@ def _place(folder: Path, out: Path) -> None:
     write_archive(folder, out)
 
 
-def _remember(cache: Path, manifest: Manifest, answers: Path | None) -> None:
-    """Keep what `ingest` needs: the manifest, and the answers if those that come back are judged here."""
+def _remember(cache: Path, manifest: Manifest, answers: Path) -> None:
+    """Keep what `ingest` needs: the manifest, and the answers."""
     text = manifest.text()
     kept = cache / KEPT / id_of(text)[:24]
     write_whole(kept.with_suffix(".json"), text)
-    if answers and not kept.exists():
+    if not kept.exists():
         scratch = kept.with_name(f".{kept.name}{SCRATCH_SUFFIX}")
         shutil.rmtree(scratch, ignore_errors=True)
-        shutil.copytree(answers, scratch / ANSWERS, ignore=shutil.ignore_patterns(without_python.PLAIN))
+        shutil.copytree(answers, scratch / ANSWERS, ignore=shutil.ignore_patterns(turn_files.PLAIN))
         scratch.rename(kept)
 
 
@@ -331,8 +331,3 @@ def _files(folder: Path) -> Iterable[Path]:
 
 def _sha256(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
-
-
-def libraries_of(build: Build, files: Mapping[str, str]) -> dict[str, str]:
-    """SHA-256 of each case's library, by case; of those that have one."""
-    return {one.case: files[one.artifact.library] for one in build.cases if one.artifact.library}

@@ -1,10 +1,15 @@
-"""Results that came back: every line is held to the bundle that was packed, and none is taken on trust."""
+"""Results that came back: every line is held to the bundle that was packed, and none is taken on trust.
+
+Each line begins with its link, a SHA-256 of the line's own text and of the link before it; the first one's predecessor
+is the bundle's id.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -13,14 +18,20 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from device_runner.device import Identity
+from device_runner.device import Identity, Program
+from device_runner.replay_device import REFERENCE, TUNE, TURNS, ReplayDevice, TurnReport, identity_of, peaks_in
+from device_runner.session.replay import BadReport, ReplayProgram
+from harness.build.artifact import Artifact, Built
+from harness.build.reference_kernel import CRC
 from harness.bundle.archive import read_members, unpack
-from harness.bundle.chain import DEVICE as DEVICE_LINE
-from harness.bundle.chain import END, PEAKS, SEEN, TURN, TURNS, Broken, lines_of
 from harness.bundle.manifest import (
+    ANSWERS,
+    BASE,
+    HEAD,
+    KEPT,
     MANIFEST,
+    PYTHON_RUNNER,
     Manifest,
-    PackedCase,
     Turn,
     built_of,
     check_files,
@@ -28,17 +39,19 @@ from harness.bundle.manifest import (
     manifest_of,
     plan_of,
 )
-from harness.bundle.pack import ANSWERS, BASE, HEAD, KEPT, KINDS
-from harness.bundle.target import DEVICE
-from harness.bundle.told import Seen, ToldDevice, identity_of, peaks_in, timed_there
-from harness.cases.plan import unsupported
+from harness.cases.plan import Budget, Plan, unsupported
 from harness.failures import UsageError
+from harness.probes.latency import Timing
 from harness.run.context import Run
 from harness.run.loop import run_case
 from harness.run.progress import Silent
 from harness.run.record import Record, Releases
 from harness.run.tuning import TuningStore
 
+LINES = "turns.jsonl"
+DIGEST_DIGITS = 64
+DEVICE = "bundle"
+"""What records of a bundle have for what a person types after `--device`."""
 LARGEST_FILE_BYTES = 512 << 20
 IGNORED = ("work",)
 """The runner's own folder beside the results."""
@@ -75,22 +88,25 @@ def read_results(source: Path, cache: Path, *, partial: bool = False, bundle: Pa
     was changed, is missing, twice or foreign; with `partial`, a run that was cut short is taken as far as it came.
     """
     if not source.exists():
-        raise UsageError(f"there is no {source}", hint="name the folder that run.pyz wrote, or an archive of it")
-    members = read_members(source, (MANIFEST, TURNS), LARGEST_FILE_BYTES, IGNORED)
-    for name in (MANIFEST, TURNS):
+        raise UsageError(f"there is no {source}", hint="name the folder that run.sh wrote, or an archive of it")
+    members = read_members(source, (MANIFEST, LINES), LARGEST_FILE_BYTES, IGNORED)
+    for name in (MANIFEST, LINES):
         if name not in members:
-            raise UsageError(f"{source} has no {name}", hint="nothing was run, or it is no results folder of run.pyz")
+            raise UsageError(f"{source} has no {name}", hint="nothing was run, or it is no results folder of a bundle")
     text = members[MANIFEST]
     _require_known(text, cache, bundle)
     manifest = manifest_of(text)
-    with _answers(id_of(text), manifest, cache, bundle) as folder:
-        taken, peaks, ended = _read(members[TURNS], id_of(text), manifest, folder)
-    results = Results(id_of(text), manifest, taken, peaks, ended and len(taken) == len(manifest.turns))
+    with TemporaryDirectory(prefix="adreno-bench-") as scratch:
+        answers = None if PYTHON_RUNNER in manifest.files else _answers(text, manifest, cache, bundle, Path(scratch))
+        reader = _Reader(manifest, Path(scratch), answers)
+        reader.read(members[LINES], id_of(text))
+    taken = reader.taken
+    results = Results(id_of(text), manifest, taken, reader.peaks, reader.ended and len(taken) == len(manifest.turns))
     if not results.whole and not partial:
         first = f", first {results.missing[0].case}" if results.missing else ""
         raise UsageError(
             f"{source} has {len(taken)} of {len(manifest.turns)} turns{first}: the run was cut short",
-            hint="start run.pyz there again with the same folder, or take what there is with --partial",
+            hint="run the bundle there again with the same folder, or take what there is with --partial",
         )
     return results
 
@@ -119,109 +135,153 @@ def read_manifest(bundle: Path) -> bytes:
         raise UsageError(f"{bundle} is no bundle: {error}", hint="name what `adreno-bench pack` made") from None
 
 
-@contextmanager
-def _answers(bundle_id: str, manifest: Manifest, cache: Path, bundle: Path | None) -> Iterator[Path | None]:
-    """A folder with what answers are judged by, if that is done here. Raises UsageError if it is nowhere."""
-    if manifest.kind in KINDS and KINDS[manifest.kind].python:
-        yield None
-        return
-    with TemporaryDirectory(prefix="adreno-bench-") as scratch:
-        folder = cache / KEPT / bundle_id[:24]
-        if bundle and bundle.is_dir():
-            folder = bundle
-        elif bundle and bundle.suffix != ".json":
-            folder = Path(scratch)
-            unpack(bundle, folder)
-        if not folder.is_dir():
-            raise UsageError("the answers of this bundle are not here", hint="name the bundle itself: --bundle FILE")
-        names = [path for path in manifest.files if path.startswith(f"{ANSWERS}/") and path.endswith(".npz")]
-        check_files(folder, replace(manifest, files={path: manifest.files[path] for path in names}))
-        yield folder
+def _answers(text: bytes, manifest: Manifest, cache: Path, bundle: Path | None, scratch: Path) -> Path:
+    """A folder with what answers are judged by. Raises UsageError if it is nowhere."""
+    folder = cache / KEPT / id_of(text)[:24]
+    if bundle and bundle.is_dir():
+        folder = bundle
+    elif bundle and bundle.suffix != ".json":
+        folder = scratch / "bundle"
+        unpack(bundle, folder)
+    if not folder.is_dir():
+        raise UsageError("the answers of this bundle are not here", hint="name the bundle itself: --bundle FILE")
+    names = [path for path in manifest.files if path.startswith(f"{ANSWERS}/") and path.endswith(".npz")]
+    check_files(folder, replace(manifest, files={path: manifest.files[path] for path in names}))
+    return folder
 
 
-def _read(
-    content: bytes, begin: str, manifest: Manifest, answers: Path | None
-) -> tuple[list[tuple[Turn, Record]], dict[str, float], bool]:
-    taken: list[tuple[Turn, Record]] = []
-    peaks: dict[str, float] = {}
-    ended = False
-    cases = {(name, one.case): one for name, build in manifest.builds.items() for one in build.cases}
-    phone: tuple[str, Identity] | None = None
-    try:
-        for told, _ in lines_of(content, begin):
-            if ended:
-                raise Broken(f"{TURNS} goes on after its end")
-            if told["kind"] == TURN:
-                taken.append(_turn(told, manifest, len(taken), cases))
-            elif told["kind"] == DEVICE_LINE:
-                phone = _phone(told, manifest, phone)
-            elif told["kind"] == SEEN and phone and answers:
-                record = _judged(told, manifest, cases, phone, answers)
-                taken.append(_turn({"turn": told["turn"], "record": record}, manifest, len(taken), cases))
-            elif told["kind"] == PEAKS and "said" in told:
-                peaks = peaks_in(told)
-            elif told["kind"] == PEAKS:
-                peaks = {str(name): float(rate) for name, rate in told["peaks"].items()}
-            elif told["kind"] != END:
-                raise Broken(f"a line tells of {told['kind']!r}, which no runner of this bundle does")
-            ended |= told["kind"] == END
-    except (Broken, ValidationError) as broken:
-        said = str(broken).splitlines()[0]
-        raise UsageError(f"the results are not what the runner wrote: {said}", hint=AGAIN) from None
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        said = f"{type(error).__name__}: {error}"
-        raise UsageError(f"the results are none of this version's ({said})", hint=AGAIN) from None
-    _require_one_run([record for _, record in taken])
-    return taken, peaks, ended
+class Broken(ValueError):
+    """A line is not what was written there."""
 
 
-def _phone(told: Mapping[str, Any], manifest: Manifest, before: tuple[str, Identity] | None) -> tuple[str, Identity]:
-    """The run's id and the device. Raises Broken if it is another one than before the run was taken up again."""
-    phone = str(told["run"]), identity_of(told, DEVICE, manifest.builds[HEAD].runtime)
-    if before and (before[0], before[1].key) != (phone[0], phone[1].key):
-        raise Broken("the run was taken up again on another device")
-    return phone
+def link_of(text: bytes, before: str) -> str:
+    """What binds a line's text to all before it, which is the line's first word."""
+    return hashlib.sha256(before.encode() + b"\n" + text).hexdigest()
 
 
-def _judged(
-    told: Mapping[str, Any],
-    manifest: Manifest,
-    cases: Mapping[tuple[str, str], PackedCase],
-    phone: tuple[str, Identity],
-    answers: Path,
-) -> dict[str, Any]:
-    """What a turn comes to: as if it had been run just now, on a device that answers as that one did."""
-    build, packed = manifest.builds[str(told["turn"][0])], cases[tuple(told["turn"])]
-    run_id, identity = phone
-    device = ToldDevice(DEVICE, identity, Seen.of(told))
-    run = Run(device, TuningStore(answers), build.as_shipped, id=run_id, measure=timed_there, made_by=build.made_by)
-    plan = plan_of(packed)
-    plan = replace(plan, unsupported=unsupported(plan.case, identity))
-    known = run_case(plan, built_of(packed, answers, manifest.files), run, Silent()).fields
-    return {**known, "started_at": f"{_moment(str(told['at']))}", "recovery": []}
+def lines_of(content: bytes, begin: str) -> Iterator[dict[str, Any]]:
+    """What the lines hold. A last line that was cut short is left out. Raises Broken."""
+    before = begin
+    for number, line in enumerate(content.split(b"\n")[:-1], 1):
+        link, text = line[:DIGEST_DIGITS].decode(errors="replace"), line[DIGEST_DIGITS + 1 :]
+        if link != link_of(text, before):
+            raise Broken(f"line {number} of {LINES} is not what was written after the line before it")
+        before = link
+        try:
+            yield json.loads(text)
+        except ValueError as error:
+            raise Broken(f"line {number} of {LINES} is no JSON: {error}") from None
+
+
+@dataclass
+class _Reader:
+    """Takes the lines of a results folder, one after the other."""
+
+    manifest: Manifest
+    scratch: Path
+    answers: Path | None
+    """What answers are judged by; None of a bundle that judged them itself."""
+    taken: list[tuple[Turn, Record]] = field(default_factory=list)
+    peaks: dict[str, float] = field(default_factory=dict)
+    ended: bool = False
+    device: tuple[str, Identity] | None = None
+    """The run's id, and who the device is."""
+
+    def read(self, content: bytes, begin: str) -> None:
+        """Take all of them. Raises UsageError for what the runner did not write."""
+        kinds: dict[str, Callable[[Mapping[str, Any]], None]] = {
+            "device": self._take_device,
+            "seen": self._take_seen,
+            "turn": lambda line: self._take(line["turn"], line["record"]),  # of `PYTHON_RUNNER`
+            "peaks": self._take_peaks,
+            "end": lambda _: None,
+        }
+        try:
+            for line in lines_of(content, begin):
+                if self.ended:
+                    raise Broken(f"{LINES} goes on after its end")
+                if line["kind"] not in kinds:
+                    raise Broken(f"a line has the kind {line['kind']!r}, which no runner of this bundle writes")
+                kinds[line["kind"]](line)
+                self.ended = line["kind"] == "end"
+        except (Broken, BadReport, ValidationError) as broken:
+            said = str(broken).splitlines()[0]
+            raise UsageError(f"the results are not what the runner wrote: {said}", hint=AGAIN) from None
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            said = f"{type(error).__name__}: {error}"
+            raise UsageError(f"the results are none of this version's ({said})", hint=AGAIN) from None
+        _require_one_run([record for _, record in self.taken])
+
+    def _take_device(self, line: Mapping[str, Any]) -> None:
+        """Raises Broken if it is another device than before the run was taken up again."""
+        device = str(line["run"]), identity_of(line, DEVICE, self.manifest.builds[HEAD].runtime)
+        if self.device and (self.device[0], self.device[1].key) != (device[0], device[1].key):
+            raise Broken("the run was taken up again on another device")
+        self.device = device
+
+    def _take_peaks(self, line: Mapping[str, Any]) -> None:
+        rates = peaks_in(line) if "said" in line else line["peaks"]
+        self.peaks = {str(name): float(rate) for name, rate in rates.items()}
+
+    def _take_seen(self, line: Mapping[str, Any]) -> None:
+        """Judge a turn as if it had been run just now, on a device that answers as that one did."""
+        if self.device is None or self.answers is None:
+            raise Broken("a turn was run before anybody asked which device it is")
+        name, case = map(str, line["turn"])
+        (run_id, identity), build = self.device, self.manifest.builds[name]
+        turn = TurnReport.of(line)
+        device, tunings = ReplayDevice(DEVICE, identity, turn), TuningStore(self.scratch / name)
+        run = Run(device, tunings, build.as_shipped, id=run_id, measure=_times_of, made_by=build.made_by)
+        packed = self.manifest.packed(Turn(name, case))
+        plan, built = plan_of(packed), built_of(packed, self.answers, self.manifest.files)
+        plan = replace(plan, unsupported=unsupported(plan.case, identity))
+        _keep_preparations(turn, plan, built, run)
+        known = run_case(plan, built, run, Silent()).fields
+        self._take(line["turn"], {**known, "started_at": _moment(str(line["at"])), "recovery": []})
+
+    def _take(self, words: Sequence[str], known: Mapping[str, Any]) -> None:
+        """Add a record. Raises Broken if it is not of what was packed."""
+        turn, place = Turn(*map(str, words)), len(self.taken)
+        if place >= len(self.manifest.turns) or self.manifest.turns[place] != turn:
+            raise Broken(f"turn {place + 1} is of {turn.case} ({turn.build}), which was not packed there")
+        record, build = Record.model_validate(known), self.manifest.builds[turn.build]
+        packed = self.manifest.packed(turn)
+        said = (record.case, record.artifact, record.quirks, record.as_shipped, record.device, record.identity_key)
+        meant = (turn.case, packed.artifact.key, tuple(packed.quirks), build.as_shipped, DEVICE, record.identity.key)
+        if said != meant or {"tvm": record.tvm, "ffi": record.ffi, "harness": record.harness} != dict(build.made_by):
+            raise Broken(f"the record of {turn.case} ({turn.build}) is not of what was packed")
+        if turn.build == BASE:  # it was run to compare with: the case's latest build is the head's
+            record = record.model_copy(update={"compiled_with": Releases(tvm=record.tvm, ffi=record.ffi)})
+        self.taken.append((turn, record))
+
+
+def _keep_preparations(turn: TurnReport, plan: Plan, built: Built, run: Run) -> None:
+    """Keep what the sessions before the measured one made, where a run looks for it before it holds them."""
+
+    def keep(session: str, kind: str, key: str) -> None:
+        report = turn.preparations.get(session)
+        if report and report.done:
+            # What only the device needs stayed there: its place is taken by a word.
+            made = bytes.fromhex(report.text("tuning")) or str(report.said.get("turns", session)).encode()
+            run.tunings.kept(kind, key, run.device, lambda: made)
+
+    keep(TUNE, plan.case.path, plan.compile.key)
+    kernel = built.get(plan.reference.key) if plan.reference else None
+    if isinstance(kernel, Artifact):
+        keep(REFERENCE, "opencl", kernel.key)
+        keep(TURNS, "reference turns", f"{kernel.compiled.facts[CRC]:08x}")
+
+
+def _times_of(program: Program, budget: Budget) -> Timing:
+    """The samples that the runner took, in place of `harness.probes.latency.measure`."""
+    assert isinstance(program, ReplayProgram)
+    return Timing(**vars(program.times))
 
 
 def _moment(at: str) -> str:
     """A moment in UTC as records have it, of nanoseconds. Raises ValueError."""
     seconds, _, fraction = at.partition(".")
     return datetime.fromisoformat(f"{seconds}.{fraction[:6]:0<6}+00:00").isoformat(timespec="microseconds")
-
-
-def _turn(
-    told: Mapping[str, Any], manifest: Manifest, place: int, cases: Mapping[tuple[str, str], PackedCase]
-) -> tuple[Turn, Record]:
-    turn = Turn(*map(str, told["turn"]))
-    if place >= len(manifest.turns) or manifest.turns[place] != turn:
-        raise Broken(f"turn {place + 1} is of {turn.case} ({turn.build}), which was not packed there")
-    record, build = Record.model_validate(told["record"]), manifest.builds[turn.build]
-    packed = cases[turn.build, turn.case]
-    said = (record.case, record.artifact, record.quirks, record.as_shipped, record.device, record.identity_key)
-    meant = (turn.case, packed.artifact.key, tuple(packed.quirks), build.as_shipped, DEVICE, record.identity.key)
-    if said != meant or {"tvm": record.tvm, "ffi": record.ffi, "harness": record.harness} != dict(build.made_by):
-        raise Broken(f"the record of {turn.case} ({turn.build}) is not of what was packed")
-    if turn.build == BASE:  # it was run to compare with: the case's latest build is the head's
-        return turn, record.model_copy(update={"compiled_with": Releases(tvm=record.tvm, ffi=record.ffi)})
-    return turn, record
 
 
 def _require_one_run(records: Sequence[Record]) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from harness.bundle.manifest import Turn
-from harness.bundle.pack import BASE, HEAD, libraries_of
+from harness.bundle.manifest import BASE, HEAD, Turn
 from harness.bundle.results import Results
 from harness.judge.compare import Comparison, Result, compare_sides
 from harness.judge.confirm import settle
 from harness.judge.in_turns import Measure
-from harness.judge.sides import SeriesKey, Side, sides_of
+from harness.judge.sides import sides_of
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import BLOCK, Arm
 from harness.run.record import Record
@@ -41,12 +40,6 @@ def verdicts_of(results: Results, rules: Rules) -> Result:
     return settle(compared, rules, measurer, max(BLOCK, most - most % BLOCK))
 
 
-def _sides(first: Mapping[Turn, Record], build: str) -> dict[SeriesKey, Side]:
-    """One build's first session of each case."""
-    mine = (record for turn, record in first.items() if turn.build == build)
-    return sides_of(record.model_copy(update={"compiled_with": None}) for record in mine)
-
-
 def _replayed(kept: Iterator[tuple[Turn, Record]]) -> Measure:
     """What gives the sessions that were run, in their order, which is the one that they are asked for in."""
 
@@ -57,10 +50,3 @@ def _replayed(kept: Iterator[tuple[Turn, Record]]) -> Measure:
         return record
 
     return measure
-
-
-def unchanged(results: Results) -> list[SeriesKey]:
-    """The cases of which both builds have the same library, byte for byte."""
-    base, head = (results.manifest.builds[name] for name in (BASE, HEAD))
-    there, here = (libraries_of(build, results.manifest.files) for build in (base, head))
-    return [SeriesKey("", case, head.as_shipped) for case, digest in here.items() if there.get(case) == digest]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @grouped
 def ingest(
     results: Annotated[
-        Path, typer.Argument(metavar="RESULTS", help="The folder that run.pyz wrote, or an archive of it.")
+        Path, typer.Argument(metavar="RESULTS", help="The folder that run.sh wrote, or an archive of it.")
     ],
     rule: RuleOptions,
     records: RecordsFile = DEFAULT_RECORDS,

@@ -53,9 +53,8 @@ def pack(
 ) -> None:
     """Pack the suite for a machine that cannot be reached from here: what is built, the inputs, and what runs it there.
 
-    Unpack it there, and `python3 run.pyz RESULTS` runs every case by the usual protocol. Needed are Python 3.10 or
-    newer with numpy, and an OpenCL driver; on Android, where it is `sh run.sh RESULTS`, nothing. `adreno-bench ingest
-    RESULTS` takes in what it wrote.
+    Unpack it there, and `sh run.sh RESULTS` runs every case by the usual protocol. It needs an OpenCL driver, a shell
+    and its usual tools, and no Python. `adreno-bench ingest RESULTS` takes in what it wrote.
     """
     from harness.bundle.pack import KINDS, pack
     from harness.cli.screen import Screen, out_json
@@ -79,14 +78,12 @@ def pack(
 
 def _said(packed: Packed) -> str:
     """What was packed, and what to do with it."""
-    from harness.bundle.manifest import RUNNER
     from harness.cli.table import size
 
     turns, cases = len(packed.manifest.turns), len({turn.case for turn in packed.manifest.turns})
     lines = [f"{packed.file}: {size(packed.size_bytes)}, {cases} cases, {turns} turns, bundle {packed.id[:12]}"]
     lines += [f"{one.case} was not built: {one.artifact.failure['message']}" for one in packed.failures]
-    command = "python3 run.pyz" if RUNNER in packed.manifest.files else "sh run.sh"
-    lines.append(f"unpack it there, run `{command} RESULTS`, and give RESULTS to `adreno-bench ingest`")
+    lines.append("unpack it there, run `sh run.sh RESULTS`, and give RESULTS to `adreno-bench ingest`")
     return "\n".join(lines)
 
 

@@ -130,12 +130,11 @@ class Arm64Machine:
         return [*sandbox, *environment, str(shutil.which("qemu-aarch64-static")), "-L", str(self.root), *python]
 
     def run(self, folder: Path, *command: str, path: str = "/usr/bin:/bin") -> subprocess.CompletedProcess[str]:
-        """Run a command of this machine in one of our folders, which it sees as `/data`; Python has numpy there."""
-        numpy = [word for name in ("numpy", "numpy.libs") for word in ("--ro-bind", self.site / name, f"/only/{name}")]
-        places = ["--bind", self.root, "/", "--ro-bind", "/sys", "/sys", *numpy, "--bind", folder, "/data"]
+        """Run a command of this machine in one of our folders, which it sees as `/data`."""
+        places = ["--bind", self.root, "/", "--ro-bind", "/sys", "/sys", "--bind", folder, "/data"]
         mounted = ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--chdir", "/data", "--die-with-parent"]
-        variables = ["env", f"PATH={path}", "HOME=/tmp", "PYTHONPATH=/only", "PYTHONDONTWRITEBYTECODE=1"]
-        words = [*registered(), "bwrap", *places, *mounted, "--", *variables, *command]
+        variables = ["env", f"PATH={path}", "HOME=/tmp"]
+        words = [*registered(), "bwrap", *map(str, places), *mounted, "--", *variables, *command]
         return subprocess.run(words, capture_output=True, text=True, check=False, timeout=RUN_S)
 
     def android_runtime(self, folder: Path) -> Path:

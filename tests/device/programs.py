@@ -24,6 +24,18 @@ def doubled_relu(folder: Path, path: str) -> Loadable:
     return _compile(compute, (4, 8), "float32", path, folder / f"doubled_relu_{path}.so")
 
 
+def convolved(folder: Path, path: str) -> Loadable:
+    """A float32 image (1, 4, 8, 8) gives the sums of its channels' neighbourhoods of 3 x 3, four times."""
+    import numpy as np
+    from tvm import relax
+
+    def compute(builder: Any, x: Any) -> Any:
+        weights = relax.const(np.ones((4, 4, 3, 3), np.float32))
+        return builder.emit_output(relax.op.nn.conv2d(x, weights, padding=(1, 1)))
+
+    return _compile(compute, (1, 4, 8, 8), "float32", path, folder / f"convolved_{path}.so")
+
+
 def misbehaving(folder: Path) -> Loadable:
     """Host code; int32 (microseconds, signal, signal) sleeps, then signals itself and its parent; 0 is no signal."""
     from tvm import te, tirx

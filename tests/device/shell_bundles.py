@@ -1,4 +1,4 @@
-"""A bundle for a machine without Python, packed of libraries that are there and run by a phone's shell and tools."""
+"""A bundle, packed of libraries that are there, and run by a phone's shell and tools."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +14,15 @@ import numpy as np
 from waiting import LONG_S
 
 from device_runner.device import Identity, Loadable
-from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, Compiled
+from harness.build.artifact import INPUTS, LABELLED, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, Compiled
 from harness.build.oracle import save_arrays
 from harness.bundle.archive import unpack
 from harness.bundle.pack import KINDS, Kind, Packed, pack
-from harness.cases.case import Case, Precision
+from harness.cases.case import Case, Precision, Tuning
 from harness.cases.plan import Budget, Job, Plan
 from harness.cases.request import WORKED_AROUND, QuirkPolicy
 
-FOR_THIS_HOST = replace(KINDS["android-arm64"], abi=platform.machine())
-
-
+FOR_THIS_HOST = KINDS[f"linux-{platform.machine()}"]
 SHORT = Budget(seconds=0.5, timeout_s=LONG_S)
 
 
@@ -38,6 +36,10 @@ class Made:
     answer: np.ndarray[Any, Any]
     budget: Budget = SHORT
     path: str = "opencl"
+    tuning: Tuning = Tuning.UNTUNED
+    reference: Artifact | None = None
+    labelled: Sequence[np.ndarray[Any, Any]] = ()
+    """Inputs, labels, and the oracle's classes."""
 
     @property
     def keys(self) -> tuple[str, str]:
@@ -46,18 +48,22 @@ class Made:
 
     @property
     def plan(self) -> Plan:
-        case = Case(self.name, self.path, Precision.FLOAT32)
+        case = Case(self.name, self.path, Precision.FLOAT32, self.tuning)
         jobs = Job("compile", self.keys[0], "", {}), Job("oracle", self.keys[1], "", {})
-        return Plan(case, *jobs, (), 1e-3, self.budget)
+        reference = Job("reference", self.reference.key, "", {}) if self.reference else None
+        return Plan(case, *jobs, (), 1e-3, self.budget, reference=reference)
 
     def built(self, folder: Path) -> dict[str, Artifact | Answers]:
         folder.mkdir(exist_ok=True)
         for name, arrays in ((INPUTS, [self.given]), (OUTPUTS, [self.answer]), (OTHER_OUTPUTS, [self.answer + 1])):
             save_arrays(folder / name, arrays)
+        if self.labelled:
+            save_arrays(folder / LABELLED, list(self.labelled))
         vdevices = self.loadable.vdevices if self.loadable.device == "opencl" else 0
         compiled = Compiled("lib.so", vdevices, [], 1, [], {}, 1.0)
         artifact = Artifact(self.keys[0], self.loadable, compiled, 1, reused=False)
-        return {self.keys[0]: artifact, self.keys[1]: Answers(folder, reused=False)}
+        reference = {self.reference.key: self.reference} if self.reference else {}
+        return {self.keys[0]: artifact, self.keys[1]: Answers(folder, reused=False), **reference}
 
 
 @dataclass(frozen=True)

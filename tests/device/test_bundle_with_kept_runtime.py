@@ -53,12 +53,11 @@ def test_a_kept_runtime_travels_in_the_order_to_load_it(
     assert build["libraries"] == [f"lib/head/{name}" for name in names]
     assert build["runtime"] == added.output.split()[0]
     assert not (place.there / "lib/head/tvm_rpc").exists()
-    programs = [build["probe"], *build["libraries"], *(["runner"] if kind == "android-arm64" else [])]
+    programs = [build["probe"], *build["libraries"], "runner"]
     assert {read_elf(place.there / file).machine for file in programs} == {"EM_AARCH64"}
-    if kind == "android-arm64":
-        lines = (place.there / "cases/head/one-opencl-float32-untuned.txt").read_text().splitlines()
-        assert [line for line in lines if line.startswith("load ")] == [f"load lib/head/{name}" for name in names]
-    assert (place.there / "run.pyz").exists() is KINDS[kind].python
+    lines = (place.there / "cases/head/one-opencl-float32-untuned.txt").read_text().splitlines()
+    assert [line for line in lines if line.startswith("load ")] == [f"load lib/head/{name}" for name in names]
+    assert (place.there / "link.sh").exists() is (kind != "android-arm64")
 
 
 def test_a_runtime_that_is_missing_is_told_before_anything_is_built(tmp_path: Path) -> None:

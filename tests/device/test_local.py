@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from device_runner.device import Loadable
-from device_runner.failures import DeviceCrash, RigFailure, SetupMissing
+from device_runner.failures import DeviceCrash, ProgramFailure, RigFailure, SetupMissing
 from device_runner.local import LocalDevice, LocalTransport
 from device_runner.registry import open_device
 
@@ -62,3 +63,23 @@ def test_a_server_that_does_not_speak_rpc_is_the_rigs_fault(tmp_path: Path, mann
     device = LocalDevice("local", LocalTransport(str(tmp_path)), [sys.executable, str(tmp_path / "program.py")])
     with pytest.raises(RigFailure, match="cannot be used"), device.session({}, timeout_s=10):
         pytest.fail("a session with what is no RPC server")
+
+
+def test_without_profiling_queues_there_is_an_answer_and_wall_time_but_no_time_of_kernels(
+    sidecar_cache: Path, opencl_program: Loadable, tmp_path: Path
+) -> None:
+    shim = tmp_path / "no_profiling.so"
+    source = Path(__file__).with_name("no_profiling.c")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(shim), str(source), "-ldl"], check=True)
+    x = np.ones((4, 8), np.float32)
+    with (
+        open_device("local", sidecar_cache) as device,
+        device.session({"LD_PRELOAD": str(shim)}, timeout_s=60) as session,
+    ):
+        program = session.load(opencl_program, timeout_s=60)
+        (y,), _ = program.run([x], timeout_s=60)
+        np.testing.assert_array_equal(y, 2 * x)
+        assert len(program.wall_ms(3, timeout_s=60)) == 3
+        with pytest.raises(ProgramFailure, match="CL_INVALID_QUEUE_PROPERTIES"):
+            program.device_ms(1, timeout_s=60)
+        assert program.run([x], timeout_s=60)[1] > 0  # the session goes on

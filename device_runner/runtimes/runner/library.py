@@ -22,20 +22,22 @@ FOREIGN_FLAGS = (
     "-fno-sanitize=all",
     "-U_FORTIFY_SOURCE",
     "-fno-builtin-bcmp",
-    "-DRUNNER_STARTS_ON_ANDROID",
 )
-ANDROID = "arm64-v8a"
+STARTS = {"arm64-v8a": "-DRUNNER_STARTS_ON_ANDROID", "aarch64": "-DRUNNER_STARTS_ON_GLIBC"}
+"""Which C library starts it, by ABI."""
 
 
 def program(cache_dir: Path, abi: str) -> Path:
-    """The program for devices of an ABI, phones' or this host's, built at the first call.
+    """The program for devices of an ABI, built at the first call.
 
     Raises SetupMissing if there is no compiler for that processor, DiskFull, RigFailure if it does not compile.
     """
-    if abi not in (ANDROID, platform.machine()):
-        raise SetupMissing(f"there is no runner without Python for devices with ABI {abi}", hint=f"it is for {ANDROID}")
-    foreign = abi == ANDROID
-    toolchain = linker(TRIPLES[abi]) if foreign else CppToolchain.found()
+    if abi not in (*STARTS, platform.machine()):
+        raise SetupMissing(
+            f"there is no runner for devices with ABI {abi}", hint=f"there is one for {', '.join(STARTS)}"
+        )
+    foreign_flags = (*FOREIGN_FLAGS, STARTS[abi]) if abi in STARTS and abi != platform.machine() else ()
+    toolchain = linker(TRIPLES[abi]) if foreign_flags else CppToolchain.found()
     compiler = toolchain.version if isinstance(toolchain, Linker) else toolchain.compiler_version
     includes = installed_tvm.include_folders("tvm_ffi")
 
@@ -44,12 +46,12 @@ def program(cache_dir: Path, abi: str) -> Path:
         flags = [*FLAGS, f"-I{SOURCES}", f"-I{SHARED}", *(f"-isystem{include}" for include in includes)]
         if isinstance(toolchain, Linker):
             code = made.with_suffix(".o")
-            toolchain.compile(source, code, [*flags, *FOREIGN_FLAGS])
+            toolchain.compile(source, code, [*flags, *foreign_flags])
             toolchain.link_program([code], made, TRIPLES[abi])
         else:
             searched = [f"-L{folder}" for folder in toolchain.libraries]
             links = ["-x", "none", *searched, "-ltvm_ffi", "-ldl", "-lm", "-static-libgcc"]
             run_compiler("the runner", [toolchain.compiler, "-x", "c", *flags, "-Werror", str(source), *links], made)
 
-    key = digest_of((*FLAGS, *FOREIGN_FLAGS, compiler, abi), (SOURCES, SHARED, *includes))
+    key = digest_of((*FLAGS, *foreign_flags, compiler, abi), (SOURCES, SHARED, *includes))
     return Store(cache_dir, FOLDER).obtain(key, make, LOCK_DEADLINE_S) / NAME

@@ -15,7 +15,6 @@ PRODUCT = ("harness", "device_runner", "benchmarks")
 CHECKED = ("harness", "device_runner")
 
 ALLOWED = {
-    "harness.bundle.verdict.unchanged": "on its way out",
     "harness.history.asv_plugin.setup": "asv calls it",
     "harness.judge.baseline.bless": "on its way out",
     "harness.pytest_plugin.test_cases.pytestmark": "pytest reads it",

@@ -10,13 +10,26 @@ static const struct {
   const char* name;
   size_t offset;
 } NUMBERS[] = {
-#define NUMBER(name) {#name, offsetof(Protocol, name)}
-    NUMBER(timeout_s),     NUMBER(seconds),       NUMBER(samples),         NUMBER(quick),       NUMBER(quick_samples),
-    NUMBER(steady_s),      NUMBER(sampled_s),     NUMBER(fewest),          NUMBER(fewest_device), NUMBER(agree_within),
-    NUMBER(warm_up_share), NUMBER(device_share),  NUMBER(warm_up_kept),    NUMBER(most_inferences),
-    NUMBER(shortest_ms),   NUMBER(call_share),    NUMBER(batch_share),     NUMBER(batch_repeat),
-    NUMBER(smallest_batch), NUMBER(largest_batch),
+#define NUMBER(name) {#name, offsetof(Protocol, name)},
+    PROTOCOL_NUMBERS(NUMBER)
 #undef NUMBER
+};
+
+/// What is a word and one text.
+static const struct {
+  const char* name;
+  size_t offset;
+} TEXTS[] = {
+    {"loader", offsetof(Case, loader)},
+    {"probe", offsetof(Case, probe)},
+    {"library", offsetof(Case, artifact.library)},
+    {"entry", offsetof(Case, artifact.entry)},
+    {"host_entry", offsetof(Case, artifact.host_entry)},
+    {"binaries", offsetof(Case, binaries)},
+    {"tuning_cache", offsetof(Case, tuning_cache)},
+    {"reference", offsetof(Case, reference.library)},
+    {"reference_binaries", offsetof(Case, reference_binaries)},
+    {"reference_turns", offsetof(Case, reference_turns)},
 };
 
 /// The next word of a line, which it is cut off from; NULL if there is none.
@@ -51,9 +64,7 @@ static DLDataType dtype_of(const char* name) {
 }
 
 /// TYPE NDIM SIZE... [TOLERANCE] FILE
-static void read_tensor(char* rest, Tensor* tensors, size_t* count, int with_tolerance) {
-  if (*count == MOST_TENSORS) tell_broken("there are too many tensors", rest);
-  Tensor* tensor = &tensors[(*count)++];
+static void read_tensor(char* rest, Tensor* tensor, int with_tolerance) {
   tensor->dtype = dtype_of(word(&rest));
   const double ndim = number(&rest);
   if (ndim < 0 || ndim > MOST_AXES) tell_broken("a tensor has too many axes", rest);
@@ -63,6 +74,19 @@ static void read_tensor(char* rest, Tensor* tensors, size_t* count, int with_tol
   tensor->file = rest;
 }
 
+static Tensor* next_tensor(Tensor* tensors, size_t* count) {
+  if (*count == MOST_TENSORS) tell_broken("there are too many tensors", "in the turn's file");
+  return &tensors[(*count)++];
+}
+
+/// SHARE SAMPLES
+static void read_share(char* rest, Share* shares, size_t* count) {
+  if (*count == MOST_SHARES) tell_broken("there are too many shares", rest);
+  Share* share = &shares[(*count)++];
+  share->share = number(&rest);
+  share->samples = number(&rest);
+}
+
 static void read_line(char* line, Case* into) {
   char* rest = line;
   const char* what = word(&rest);
@@ -70,21 +94,26 @@ static void read_line(char* line, Case* into) {
   if (strcmp(what, "load") == 0) {
     if (into->library_count == MOST_LIBRARIES) tell_broken("there are too many libraries", rest);
     into->libraries[into->library_count++] = rest;
-  } else if (strcmp(what, "probe") == 0) {
-    into->probe = rest;
-  } else if (strcmp(what, "library") == 0) {
-    into->library = rest;
-  } else if (strcmp(what, "entry") == 0) {
-    into->entry = rest;
-  } else if (strcmp(what, "host_entry") == 0) {
-    into->host_entry = rest;
   } else if (strcmp(what, "vdevices") == 0) {
-    into->vdevices = number(&rest);
+    into->artifact.vdevices = number(&rest);
   } else if (strcmp(what, "input") == 0) {
-    read_tensor(rest, into->inputs, &into->input_count, 0);
+    read_tensor(rest, next_tensor(into->inputs, &into->input_count), 0);
   } else if (strcmp(what, "answer") == 0) {
-    read_tensor(rest, into->answers, &into->answer_count, 1);
+    read_tensor(rest, next_tensor(into->answers, &into->answer_count), 1);
+  } else if (strcmp(what, "labelled") == 0) {
+    into->labelled_count = number(&rest);
+    read_tensor(rest, &into->labelled, 0);
+  } else if (strcmp(what, "try") == 0) {
+    read_share(rest, into->tried, &into->tried_count);
+  } else if (strcmp(what, "play") == 0) {
+    read_share(rest, into->played, &into->played_count);
   } else {
+    for (size_t i = 0; i < sizeof(TEXTS) / sizeof(*TEXTS); ++i) {
+      if (strcmp(what, TEXTS[i].name) == 0) {
+        *(const char**)((char*)into + TEXTS[i].offset) = rest;
+        return;
+      }
+    }
     for (size_t i = 0; i < sizeof(NUMBERS) / sizeof(*NUMBERS); ++i) {
       if (strcmp(what, NUMBERS[i].name) == 0) {
         *(double*)((char*)&into->protocol + NUMBERS[i].offset) = number(&rest);
@@ -104,6 +133,9 @@ void read_case(const char* path, Case* into) {
     read_line(line, into);
     line = end ? end + 1 : NULL;
   }
+  into->reference.entry = into->artifact.entry;
+  into->reference.host_entry = into->artifact.host_entry;
+  into->reference.vdevices = 1;
 }
 
 size_t bytes_of(const int64_t* shape, int ndim, DLDataType dtype) {

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <tvm/ffi/c_api.h>
 
-enum { MOST_TENSORS = 64, MOST_LIBRARIES = 16, MOST_AXES = 16 };
+enum { MOST_TENSORS = 64, MOST_LIBRARIES = 16, MOST_AXES = 16, MOST_SHARES = 8 };
 
 typedef struct {
   const char* file;
@@ -14,23 +14,51 @@ typedef struct {
   double tolerance;  // of an answer: how far each number may be off; an integer not at all
 } Tensor;
 
-/// The numbers of the protocol, as `harness.probes.latency` and `harness.probes.batches` explain them.
+/// A library, and how its virtual machine is called.
 typedef struct {
-  double timeout_s, seconds, samples, quick, quick_samples, steady_s, sampled_s, fewest, fewest_device, agree_within,
-      warm_up_share, device_share, warm_up_kept, most_inferences, shortest_ms, call_share, batch_share, batch_repeat,
-      smallest_batch, largest_batch;
+  const char* library;  // NULL if there is none
+  const char* entry;
+  const char* host_entry;
+  double vdevices;
+} Artifact;
+
+/// The numbers of the protocol: each is a line of the file. `harness.probes.latency` and `harness.bundle.turn_files`
+/// explain them, and are the only place that has their values.
+#define PROTOCOL_NUMBERS(NUMBER)                                                                                     \
+  NUMBER(timeout_s) NUMBER(seconds) NUMBER(samples) NUMBER(quick) NUMBER(quick_samples) NUMBER(steady_s)             \
+  NUMBER(sampled_s) NUMBER(fewest) NUMBER(fewest_device) NUMBER(agree_within) NUMBER(warm_up_share)                  \
+  NUMBER(device_share) NUMBER(warm_up_kept) NUMBER(most_inferences) NUMBER(shortest_ms) NUMBER(call_share)           \
+  NUMBER(batch_share) NUMBER(batch_repeat) NUMBER(smallest_batch) NUMBER(largest_batch) NUMBER(reference_timeout_s)  \
+  NUMBER(reference_seconds) NUMBER(first_turns) NUMBER(growth) NUMBER(grown) NUMBER(long_ms) \
+  NUMBER(ticks) NUMBER(too_long_ms)
+typedef struct {
+#define NUMBER(name) double name;
+  PROTOCOL_NUMBERS(NUMBER)
+#undef NUMBER
 } Protocol;
+
+/// A share of the reference kernel's turns, and how many samples are taken of it.
+typedef struct {
+  double share, samples;
+} Share;
 
 typedef struct {
   const char* libraries[MOST_LIBRARIES];
   size_t library_count;
-  const char* probe;    // NULL without one
-  const char* library;  // the artifact; NULL if only the device is asked
-  const char* entry;
-  const char* host_entry;
-  double vdevices;
+  const char* loader;  // of OpenCL, for a machine that has none; NULL without one
+  const char* probe;   // NULL without one
+  Artifact artifact;   // without a library only the device is asked
+  const char* binaries;      // where its programs are kept as the device compiled them; NULL if it is not tuned so
+  const char* tuning_cache;  // where CLML's tuning is kept; NULL if it is not tuned so
+  Artifact reference;        // the reference kernel
+  const char* reference_binaries;
+  const char* reference_turns;  // where the number of its turns is kept
+  Share tried[MOST_SHARES], played[MOST_SHARES];
+  size_t tried_count, played_count;
   Tensor inputs[MOST_TENSORS], answers[MOST_TENSORS];
   size_t input_count, answer_count;
+  Tensor labelled;  // further inputs, one after the other in its file
+  double labelled_count;
   Protocol protocol;
 } Case;
 

@@ -10,6 +10,10 @@
 #include "tvm.h"
 
 void load_runtime(const Case* packed) {
+  // A machine's own OpenCL loader goes before the one in the bundle, whose name would hide it.
+  if (packed->loader != NULL && dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_GLOBAL) == NULL) {
+    if (dlopen(packed->loader, RTLD_NOW | RTLD_GLOBAL) == NULL) tell_broken("OpenCL's loader does not load", dlerror());
+  }
   for (size_t i = 0; i < packed->library_count; ++i) {
     if (dlopen(packed->libraries[i], RTLD_NOW | RTLD_GLOBAL) == NULL) tell_broken("TVM's runtime does not load", dlerror());
   }
@@ -33,16 +37,18 @@ static void wait_for_device(void) {
   release(sync);
 }
 
-void load_program(Program* program, const Case* packed) {
-  program->packed = packed;
+double load_program(Program* program, const Artifact* artifact, const Protocol* rules) {
+  memset(program, 0, sizeof(*program));
+  program->artifact = artifact;
+  program->rules = rules;
   const double began = now_s();
-  program->module = load_module(packed->library);
+  program->module = load_module(artifact->library);
   const TVMFFIAny load = member(program->module, "vm_load_executable");
   program->machine = call(load, NULL, 0);
   TVMFFIAny args[3 * (MOST_TENSORS + 1)];
   int32_t count = 0;
-  for (int device = 0; device <= packed->vdevices && device < MOST_TENSORS; ++device) {
-    args[count++] = an_int(device < packed->vdevices ? kDLOpenCL : kDLCPU);
+  for (int device = 0; device <= artifact->vdevices && device < MOST_TENSORS; ++device) {
+    args[count++] = an_int(device < artifact->vdevices ? kDLOpenCL : kDLCPU);
     args[count++] = an_int(0);
     args[count++] = an_int(POOLED);
   }
@@ -50,36 +56,73 @@ void load_program(Program* program, const Case* packed) {
   call(initialize, args, count);
   wait_for_device();
   program->invoke = member(program->machine, "invoke_stateful");
-  tell_number("init_ms", 1e3 * (now_s() - began));
+  return 1e3 * (now_s() - began);
 }
 
-static void give_inputs(Program* program, const char* entry) {
-  TVMFFIAny args[MOST_TENSORS + 1] = {a_text(entry)};
+void save_binaries(Program* program, const char* file) {
+  const TVMFFIAny get = member(program->module, "opencl.GetPreCompiledPrograms");
+  const TVMFFIAny made = call(get, NULL, 0);
+  const TVMFFIByteArray content = content_of(&made);
+  if (content.size == 0) tell_broken("TVM's runtime has no program binaries", file);
+  if (save_file(file, content.data, content.size) != 0) tell_broken("program binaries cannot be kept", file);
+  release(made);
+  release(get);
+}
+
+void use_binaries(Program* program, const char* file) {
+  const Text content = read_file(file, 0);
+  if (content.data == NULL) tell_broken("program binaries cannot be read", file);
+  TVMFFIByteArray bytes = {content.data, content.size};
+  const TVMFFIAny arg = some_bytes(&bytes), set = member(program->module, "opencl.SetPreCompiledPrograms");
+  release(call(set, &arg, 1));
+  release(set);
+}
+
+const char* content_of_file(const Tensor* tensor, size_t count) {
+  const Text content = read_file(tensor->file, 0);
+  if (content.data == NULL || content.size != count * bytes_of(tensor->shape, tensor->ndim, tensor->dtype)) {
+    tell_broken("an input cannot be read", tensor->file);
+  }
+  return content.data;
+}
+
+void give_inputs(Program* program, const Tensor* inputs, const char* const* contents, size_t count) {
+  TVMFFIAny args[MOST_TENSORS + 1];
   DLTensor tensors[MOST_TENSORS];
-  Text contents[MOST_TENSORS];
-  const Case* packed = program->packed;
-  for (size_t i = 0; i < packed->input_count; ++i) {
-    const Tensor* input = &packed->inputs[i];
-    contents[i] = read_file(input->file, 0);
-    if (contents[i].data == NULL || contents[i].size != bytes_of(input->shape, input->ndim, input->dtype)) {
-      tell_broken("an input cannot be read", input->file);
-    }
-    tensors[i] = (DLTensor){.data = contents[i].data,
+  for (size_t i = 0; i < count; ++i) {
+    tensors[i] = (DLTensor){.data = (void*)contents[i],
                             .device = {kDLCPU, 0},
-                            .ndim = input->ndim,
-                            .dtype = input->dtype,
-                            .shape = (int64_t*)input->shape};
+                            .ndim = inputs[i].ndim,
+                            .dtype = inputs[i].dtype,
+                            .shape = (int64_t*)inputs[i].shape};
     args[i + 1] = a_tensor(&tensors[i]);
   }
   const TVMFFIAny set = member(program->machine, "set_input");
-  call(set, args, (int32_t)packed->input_count + 1);
-  // What they hold stays until the process ends: a machine on the host's processor looks at it where it lies.
+  const char* const entries[2] = {program->artifact->entry, program->artifact->host_entry};
+  for (int entry = 0; entry < 2; ++entry) {
+    args[0] = a_text(entries[entry]);
+    call(set, args, (int32_t)count + 1);
+  }
+  release(set);
+}
+
+double run(Program* program) {
+  const TVMFFIAny entry = a_text(program->artifact->entry);
+  const double began = now_s();
+  release(call(program->invoke, &entry, 1));
+  wait_for_device();
+  return 1e3 * (now_s() - began);
 }
 
 static double value_at(const void* data, DLDataType dtype, size_t index) {
   if (dtype.bits == 64) return ((const double*)data)[index];
   if (dtype.bits == 32) return (double)((const float*)data)[index];
-  return (double)((const _Float16*)data)[index];
+  const uint16_t half = ((const uint16_t*)data)[index];  // IEEE 754: a sign, 5 bits of exponent, 10 of fraction
+  const int exponent = half >> 10 & 31, fraction = half & 1023;
+  const double size = exponent == 31  ? (fraction ? NAN : INFINITY)
+                      : exponent == 0 ? ldexp(fraction, -24)
+                                      : ldexp(1024 + fraction, exponent - 25);
+  return half >> 15 ? -size : size;
 }
 
 static int near(const void* got, size_t size, const Tensor* answer) {
@@ -99,7 +142,6 @@ static int near(const void* got, size_t size, const Tensor* answer) {
 }
 
 static void add_output(Text* json, const DLTensor* tensor, const char* data, size_t size) {
-  static const char hex[] = "0123456789abcdef";
   text_add(json, json->size ? ", {\"dtype\": [" : "{\"dtype\": [");
   text_add_number(json, tensor->dtype.code);
   text_add(json, ", ");
@@ -110,21 +152,19 @@ static void add_output(Text* json, const DLTensor* tensor, const char* data, siz
     text_add_number(json, (uint64_t)tensor->shape[axis]);
   }
   text_add(json, "], \"hex\": \"");
-  for (size_t i = 0; i < size; ++i) {
-    const unsigned char byte = (unsigned char)data[i];
-    const char digits[2] = {hex[byte >> 4], hex[byte & 15]};
-    text_append(json, digits, 2);
-  }
+  add_hex(json, data, size);
   text_add(json, "\"}");
 }
 
 typedef struct {
   Text json;
   size_t count;
+  const Tensor* wanted;
+  size_t wanted_count;
   int right;
 } Answer;
 
-static void take_tensor(const Case* packed, const TVMFFIAny* value, Answer* into) {
+static void take_tensor(const TVMFFIAny* value, Answer* into) {
   const DLTensor* tensor = tensor_of(value);
   const size_t size = bytes_of(tensor->shape, tensor->ndim, tensor->dtype);
   char* data = (char*)malloc(size + 1);
@@ -133,7 +173,7 @@ static void take_tensor(const Case* packed, const TVMFFIAny* value, Answer* into
   const TVMFFIAny copy = global("runtime.TVMTensorCopyToBytes");
   call(copy, args, 3);
   release(copy);
-  const Tensor* answer = into->count < packed->answer_count ? &packed->answers[into->count] : NULL;
+  const Tensor* answer = into->count < into->wanted_count ? &into->wanted[into->count] : NULL;
   into->right &= answer != NULL && memcmp(&answer->dtype, &tensor->dtype, sizeof(DLDataType)) == 0 &&
                  near(data, size, answer);
   into->count += 1;
@@ -149,7 +189,7 @@ static void take_outputs(Program* program, TVMFFIAny* args, int32_t count, Answe
   if (arity == -1) {
     const TVMFFIAny get = member(program->machine, "get_output");
     const TVMFFIAny value = call(get, args, count);
-    take_tensor(program->packed, &value, into);
+    take_tensor(&value, into);
     release(value);
     release(get);
   }
@@ -159,25 +199,18 @@ static void take_outputs(Program* program, TVMFFIAny* args, int32_t count, Answe
   }
 }
 
-int run_once(Program* program) {
-  const Case* packed = program->packed;
-  give_inputs(program, packed->entry);
-  give_inputs(program, packed->host_entry);
-  TVMFFIAny args[MOST_AXES + 1] = {a_text(packed->entry)};
-  const double began = now_s();
-  release(call(program->invoke, args, 1));
-  wait_for_device();
-  tell_number("first_run_ms", 1e3 * (now_s() - began));
-  Answer answer = {.right = 1};
+int tell_outputs(Program* program, const char* name, const Tensor* answers, size_t answer_count) {
+  TVMFFIAny args[MOST_AXES + 1] = {a_text(program->artifact->entry)};
+  Answer answer = {.wanted = answers, .wanted_count = answer_count, .right = 1};
   take_outputs(program, args, 1, &answer);
   Text all = {0};
   text_add(&all, "[");
   text_append(&all, answer.json.data ? answer.json.data : "", answer.json.size);
   text_add(&all, "]");
-  tell_json("outputs", all.data, all.size);
+  tell_json(name, all.data, all.size);
   text_free(&all);
   text_free(&answer.json);
-  return answer.right && answer.count == packed->answer_count;
+  return answer.right && answer.count == answer_count;
 }
 
 void sample(Program* program, int by_device, size_t count, Numbers* into) {
@@ -195,7 +228,7 @@ void sample(Program* program, int by_device, size_t count, Numbers* into) {
                               an_int(0),
                               a_text("")};
   const TVMFFIAny evaluator = call(make, args, 12);
-  const TVMFFIAny entry = a_text(by_device ? program->packed->entry : program->packed->host_entry);
+  const TVMFFIAny entry = a_text(by_device ? program->artifact->entry : program->artifact->host_entry);
   const TVMFFIAny took = call(evaluator, &entry, 1);
   const TVMFFIByteArray times = content_of(&took);
   if (times.size != count * sizeof(double)) tell_broken("TVM's evaluator", "took another number of samples");

@@ -1,10 +1,20 @@
 #include "quote.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
+static const char hex[] = "0123456789abcdef";
+
+void add_hex(Text* text, const char* data, size_t size) {
+  for (size_t i = 0; i < size; ++i) {
+    const unsigned char byte = (unsigned char)data[i];
+    const char digits[2] = {hex[byte >> 4], hex[byte & 15]};
+    text_append(text, digits, 2);
+  }
+}
+
 void quote(Text* text, const char* value, size_t size) {
-  static const char hex[] = "0123456789abcdef";
   text_append(text, "\"", 1);
   for (size_t i = 0; i < size; ++i) {
     const unsigned char byte = (unsigned char)value[i];
@@ -39,4 +49,13 @@ Text read_file(const char* path, size_t newest) {
   content.size -= 1;
   if (got < 0 || content.failed) text_free(&content);
   return content;
+}
+
+int save_file(const char* path, const char* data, size_t size) {
+  char scratch[4096];
+  if (snprintf(scratch, sizeof(scratch), "%s.new", path) >= (int)sizeof(scratch)) return -1;
+  const int fd = open(scratch, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+  if (fd < 0) return -1;
+  const int failed = write_all(fd, data, size) | fsync(fd) | close(fd);
+  return failed ? -1 : rename(scratch, path);
 }

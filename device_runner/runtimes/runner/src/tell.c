@@ -35,6 +35,14 @@ void tell_text(const char* name, const char* value, size_t size) {
   send_line(&line);
 }
 
+void tell_bytes(const char* name, const char* data, size_t size) {
+  Text line = begun(name);
+  text_add(&line, "\"");
+  add_hex(&line, data, size);
+  text_add(&line, "\"");
+  send_line(&line);
+}
+
 void tell_doing(const char* doing) { tell_text("doing", doing, strlen(doing)); }
 
 static void add_number(Text* line, double value) {
@@ -42,6 +50,8 @@ static void add_number(Text* line, double value) {
   snprintf(digits, sizeof(digits), "%.17g", value);
   text_add(line, digits);
 }
+
+void tell_bool(const char* name, int value) { tell_json(name, value ? "true" : "false", value ? 4 : 5); }
 
 void tell_number(const char* name, double value) {
   Text line = begun(name);

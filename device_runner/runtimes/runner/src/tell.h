@@ -10,8 +10,11 @@ void tell_to(int fd);
 void tell_doing(const char* doing);
 void tell_number(const char* name, double value);
 void tell_numbers(const char* name, const double* values, size_t count);
+void tell_bool(const char* name, int value);
 /// A text as JSON. Its bytes are written as U+0000 to U+00FF: what drivers say need not be UTF-8.
 void tell_text(const char* name, const char* text, size_t size);
+/// Bytes in hexadecimal digits.
+void tell_bytes(const char* name, const char* data, size_t size);
 /// What is JSON already.
 void tell_json(const char* name, const char* json, size_t size);
 

@@ -30,6 +30,12 @@ TVMFFIAny a_pointer(void* value) {
   return any;
 }
 
+TVMFFIAny some_bytes(TVMFFIByteArray* value) {
+  TVMFFIAny any = none(kTVMFFIByteArrayPtr);
+  any.v_ptr = value;
+  return any;
+}
+
 TVMFFIAny a_tensor(DLTensor* value) {
   TVMFFIAny any = none(kTVMFFIDLTensorPtr);
   any.v_ptr = value;
@@ -62,13 +68,18 @@ TVMFFIAny call(TVMFFIAny function, const TVMFFIAny* args, int32_t count) {
   return result;
 }
 
-TVMFFIAny global(const char* name) {
+TVMFFIAny find_global(const char* name) {
   const TVMFFIByteArray named = {name, strlen(name)};
-  TVMFFIAny function = none(kTVMFFIFunction);
   TVMFFIObjectHandle handle = NULL;
   if (TVMFFIFunctionGetGlobal(&named, &handle) != 0) tell_raised();
-  if (handle == NULL) tell_broken("TVM's runtime has no function of this name", name);
+  TVMFFIAny function = none(handle == NULL ? kTVMFFINone : kTVMFFIFunction);
   function.v_obj = handle;
+  return function;
+}
+
+TVMFFIAny global(const char* name) {
+  const TVMFFIAny function = find_global(name);
+  if (function.type_index == kTVMFFINone) tell_broken("TVM's runtime has no function of this name", name);
   return function;
 }
 

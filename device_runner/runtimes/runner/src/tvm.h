@@ -11,11 +11,14 @@ enum { EXIST = 0, DEVICE_NAME = 5, DRIVER_VERSION = 12 };  // of attributes (dev
 TVMFFIAny an_int(int64_t value);
 TVMFFIAny a_text(const char* value);
 TVMFFIAny a_pointer(void* value);
+TVMFFIAny some_bytes(TVMFFIByteArray* value);
 TVMFFIAny a_tensor(DLTensor* value);
 TVMFFIAny a_device(int kind);
 
 /// Every function below that fails tells why (`tell_error`) and ends the process: a turn is over with its first error.
 TVMFFIAny global(const char* name);
+/// The same, of type `kTVMFFINone` if there is none.
+TVMFFIAny find_global(const char* name);
 TVMFFIAny member(TVMFFIAny module, const char* name);
 TVMFFIAny call(TVMFFIAny function, const TVMFFIAny* args, int32_t count);
 void release(TVMFFIAny value);

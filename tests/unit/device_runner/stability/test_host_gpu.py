@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,9 +10,18 @@ from typing import Any
 
 import pytest
 
-from device_runner.stability.gpu_drivers import AMD, INTEL, Card, GpuReading, Nvml
-from device_runner.stability.gpu_drivers import card_source as card_of
-from device_runner.stability.host_gpu import judge, pulses, source, steadily
+from device_runner.stability.gpu_drivers import (
+    AMD,
+    CARDS,
+    CARDS_SCRIPT,
+    INTEL,
+    Card,
+    GpuReading,
+    Nvml,
+    card_report,
+    card_source,
+)
+from device_runner.stability.host_gpu import judge, pulses, reading_in, source, steadily
 
 COOL = GpuReading(1980, 40.0, 200.0, (), 5.0, False)
 
@@ -120,10 +130,10 @@ def a_card(cards: Path, vendor: str, files: dict[str, str]) -> Path:
 def test_an_amd_card_is_read_from_its_sensors(tmp_path: Path) -> None:
     sensors = {"freq1_input": "2400000000", "temp1_input": "51000", "power1_average": "88000000"}
     cards = a_card(tmp_path, AMD, {f"device/hwmon/hwmon3/{name}": value for name, value in sensors.items()})
-    card = card_of(AMD, cards)
+    card = card_source(AMD, cards)
     assert isinstance(card, Card)
     assert card.read() == GpuReading(2400, 51.0, 88.0)
-    assert isinstance(card_of(INTEL, cards), str)
+    assert isinstance(card_source(INTEL, cards), str)
 
 
 def test_an_intel_card_tells_whether_heat_slows_it_down(tmp_path: Path) -> None:
@@ -132,6 +142,18 @@ def test_an_intel_card_tells_whether_heat_slows_it_down(tmp_path: Path) -> None:
         "gt/gt0/throttle_reason_thermal": "1",
         "gt/gt0/throttle_reason_pl1": "0",
     }
-    card = card_of(INTEL, a_card(tmp_path, INTEL, files))
+    card = card_source(INTEL, a_card(tmp_path, INTEL, files))
     assert isinstance(card, Card)
     assert card.read() == GpuReading(clock_mhz=1150, slowed=("heat",), capped=False)
+
+
+def test_what_a_bundles_look_printed_is_read_as_the_driver_itself(tmp_path: Path) -> None:
+    cards = a_card(tmp_path, AMD, {"device/hwmon/hwmon3/freq1_input": "2400000000"})
+    script = CARDS_SCRIPT.replace(str(CARDS), str(cards))
+    printed = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False).stdout
+    assert card_report(printed, AMD) == GpuReading(2400)
+    assert isinstance(card_report(printed, INTEL), str)
+    gpus = "gpu Other\nclock_mhz 1\ngpu NVIDIA H200\nclock_mhz 1980\npower_mw 121990\nreasons 4\nslowed_ns 0\n"
+    assert reading_in({"gpus": gpus}, "NVIDIA H200") == GpuReading(1980, None, 121.99, (), 0.0, True)
+    assert isinstance(reading_in({"gpus": ""}, "NVIDIA H200"), str)
+    assert reading_in({}, "Adreno(TM) 740") == ""

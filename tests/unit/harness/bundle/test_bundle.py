@@ -1,35 +1,29 @@
-"""Bundles: what is packed, what is run on a device of plain Python, and what of its results is taken in."""
+"""Bundles: what is packed, and what of the results that come back is taken in."""
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import io
 import json
-import os
 import random
 import tarfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_device import FakeDevice, FakeProgram, FakeSession, Things, a_plan, things
+from bundle_runner import END, device_line, line_of, right_turn, seen_line, write_lines
+from fake_device import ANSWER, Things, a_plan, things
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_runner.device import Identity, Loadable, Toggles
-from device_runner.failures import DeviceCrash, Hang, SetupMissing
-from device_runner.runtimes import probe
+from device_runner.device import Identity
+from device_runner.runtimes import probe, runner
 from harness.bundle import pack as packing
-from harness.bundle import target
 from harness.bundle.archive import unpack
-from harness.bundle.chain import TURNS, Broken, line_of, lines_of
-from harness.bundle.manifest import MANIFEST, id_of
+from harness.bundle.manifest import MANIFEST, PYTHON_RUNNER, Turn
 from harness.bundle.pack import KINDS, Packed, pack
-from harness.bundle.results import Results, read_results
-from harness.bundle.target import run_bundle
+from harness.bundle.results import LINES, Broken, Results, lines_of, read_results
 from harness.bundle.verdict import verdicts_of
 from harness.cases.plan import Plan
 from harness.cases.request import WORKED_AROUND, QuirkPolicy
@@ -37,6 +31,9 @@ from harness.failures import CompileFailure, UsageError
 from harness.judge.stats.pair import Rules
 from harness.judge.verdict import Verdict
 from harness.run.outcome import Outcome
+
+Says = Callable[[Turn], Mapping[str, Any]]
+"""What the runner says of a turn."""
 
 KIND = KINDS["linux-x86_64"]
 
@@ -58,10 +55,9 @@ class Asked:
 
 @dataclass
 class Rig:
-    """A folder in which bundles are packed and run."""
+    """A folder in which bundles are packed; what runs them is made up."""
 
     root: Path
-    device: FakeDevice = field(default_factory=FakeDevice)
 
     def built(self, plans: Sequence[Plan], change: Callable[[Things], None]) -> Things:
         made: Things = {}
@@ -85,12 +81,19 @@ class Rig:
         asked = Asked(self.root / "cache", models, artifact)
         return pack(asked, KIND, lambda plans: self.built(plans, change), self.root / name, **options)  # type: ignore[arg-type]
 
-    def run(self, packed: Packed, results: str = "results") -> Path:
-        folder = self.root / f"{packed.id[:8]}-there"
-        if not folder.exists():
-            unpack(packed.file, folder)
-        run_bundle(folder, self.root / results, lambda _: None)
-        return self.root / results
+    def run(
+        self,
+        packed: Packed,
+        results: str = "results",
+        says: Says = lambda _: right_turn(ANSWER),
+        turns: int | None = None,
+    ) -> Path:
+        """Run so many turns, or all."""
+        built = {(name, one.case): one for name, build in packed.manifest.builds.items() for one in build.cases}
+        asked = [(turn, {} if built[turn].artifact.failure else says(turn)) for turn in packed.manifest.turns[:turns]]
+        seen = [seen_line(turn, said, second % 60) for second, (turn, said) in enumerate(asked)]
+        lines = [device_line(), *seen, *(END if turns is None else [])]
+        return write_lines(self.root / results, packed.manifest.text(), lines)
 
     def read(self, results: Path, **options: Any) -> Results:
         return read_results(results, self.root / "cache", **options)
@@ -98,17 +101,14 @@ class Rig:
 
 @pytest.fixture
 def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
-    """No library is compiled, none is loaded, and the device is made of plain Python."""
-    made = Rig(tmp_path)
-    made.device.name = target.DEVICE
-    for name in ("libtvm_ffi.so", "adreno.probe.so"):
+    """No library is compiled, and none is loaded."""
+    for name in ("libtvm_ffi.so", "adreno.probe.so", "runner"):
         (tmp_path / name).write_bytes(name.encode())
     monkeypatch.setattr(packing, "_runtime", lambda kind, cache: packing.Runtime([tmp_path / "libtvm_ffi.so"]))
     monkeypatch.setattr(probe, "library", lambda cache, abi: tmp_path / "adreno.probe.so")
-    monkeypatch.setattr(packing, "write_runner", lambda file: file.write_bytes(b"runner"))
+    monkeypatch.setattr(runner, "program", lambda cache, abi: tmp_path / "runner")
     monkeypatch.setattr(packing, "made_here", lambda: {"tvm": "0.27.0", "ffi": "0.1.14", "harness": "0.1.0"})
-    monkeypatch.setattr(target, "_device", lambda folder, build, root: made.device)
-    return made
+    return Rig(tmp_path)
 
 
 def test_what_is_run_there_becomes_records_here(rig: Rig) -> None:
@@ -131,8 +131,7 @@ def test_the_same_bundle_has_the_same_bytes_in_every_kind_of_archive(rig: Rig, e
 
 def test_a_bundle_may_be_a_folder(rig: Rig) -> None:
     packed = rig.pack("folder")
-    run_bundle(packed.file, rig.root / "results", lambda _: None)
-    assert len(rig.read(rig.root / "results").records) == 1
+    assert len(rig.read(rig.run(packed), bundle=packed.file).records) == 1
 
 
 def test_a_case_that_was_not_built_has_its_outcome_all_the_same(rig: Rig) -> None:
@@ -145,87 +144,57 @@ def test_a_case_that_was_not_built_has_its_outcome_all_the_same(rig: Rig) -> Non
     assert (record.outcome, record.message, record.hint) == (Outcome.COMPILE_ERROR, "no schedule", "wait")
 
 
-@pytest.mark.parametrize("failure", [DeviceCrash("it died"), Hang("it never ends")])
-def test_what_crashes_or_hangs_takes_its_turn_and_no_other(rig: Rig, failure: Exception) -> None:
-    packed, ran = rig.pack(models=("tiny", "other")), rig.device.met
-
-    def once(step: str) -> None:
-        if step == "run":
-            rig.device.met = ran  # type: ignore[method-assign]
-            raise failure
-        ran(step)
-
-    rig.device.met = once  # type: ignore[method-assign]
-    outcomes = [record.outcome for record in rig.read(rig.run(packed)).records]
-    assert outcomes == [Outcome(failure.outcome), Outcome.OK]  # type: ignore[attr-defined]
-
-
-def test_a_run_that_was_cut_short_keeps_what_finished_and_goes_on_from_there(rig: Rig) -> None:
-    packed = rig.pack(models=("tiny", "other"))
-    file = rig.run(packed) / TURNS
-    first, second, *_ = file.read_bytes().splitlines(keepends=True)
-    file.write_bytes(first + second[: len(second) // 2])
-    with pytest.raises(UsageError, match="1 of 2 turns, first other"):
-        rig.read(file.parent)
-    cut = rig.read(file.parent, partial=True)
-    assert [turn.case for turn in cut.missing] == ["other-opencl-float32-untuned"]
-    whole = rig.read(rig.run(packed))
-    assert whole.records[0] == cut.records[0]
-    assert len(whole.records) == 2
-    assert whole.records[1].run == cut.records[0].run
-
-
-def test_a_full_disk_ends_the_run_and_keeps_what_finished(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    packed, written = rig.pack(models=("tiny", "other")), []
-
-    def sync(file: int) -> None:
-        written.append(file)
-        if len(written) > 1:
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", sync)
-    with pytest.raises(OSError, match="No space left"):
-        rig.run(packed)
-    assert len(rig.read(rig.root / "results", partial=True).records) == 1
-
-
-def test_without_opencl_the_runner_says_so(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("said", "outcome", "message"),
+    [
+        (
+            {"doing": "running", "signal": 9, "code": 0},
+            Outcome.DEVICE_CRASH,
+            "the process died of SIGKILL while running",
+        ),
+        ({"doing": "running", "hung": True}, Outcome.HANG, "running did not end within 600 s"),
+        ({"doing": "running", "error": "RuntimeError: no"}, Outcome.RUNTIME_ERROR, "running failed"),
+        (
+            {"doing": "loading", "broken": "no such file: x"},
+            Outcome.INFRA_ERROR,
+            "gave up while loading: no such file: x",
+        ),
+        (right_turn(2 * ANSWER, near=False), Outcome.WRONG_RESULT, "output 0 is off by"),
+    ],
+)
+def test_what_goes_wrong_in_a_turn_is_the_outcome_of_no_other(
+    rig: Rig, said: dict[str, Any], outcome: Outcome, message: str
 ) -> None:
-    class Without(FakeDevice):
-        @property
-        def identity(self) -> Identity:
-            raise SetupMissing("OpenCL does not work on bundle: there is none", hint="does it have a driver?")
-
-        @identity.setter
-        def identity(self, _: Identity) -> None:
-            """It has none."""
-
-    packed = rig.pack("folder")
-    monkeypatch.setattr(target, "_device", lambda folder, build, root: Without())
-    with pytest.raises(SystemExit) as ended:
-        target.main([str(rig.root / "results"), "--bundle", str(packed.file)])
-    assert ended.value.code == target.RIG_FAILURE
-    assert "OpenCL does not work on bundle: there is none: does it have a driver?" in capsys.readouterr().err
+    results = rig.run(
+        rig.pack(models=("tiny", "other")),
+        says=lambda turn: said if turn.case.startswith("tiny") else right_turn(ANSWER),
+    )
+    first, second = rig.read(results).records
+    assert first.outcome is outcome
+    assert message in first.message
+    assert not first.wall_ms
+    assert second.outcome is Outcome.OK
 
 
-def test_a_bundle_that_was_changed_is_not_run(rig: Rig) -> None:
-    packed = rig.pack("folder")
-    library = packed.file / "artifacts/head/tiny-opencl-float32-untuned.so"
-    library.write_bytes(b"other code")
-    with pytest.raises(UsageError, match=r"tiny-opencl-float32-untuned\.so is not what was packed"):
-        run_bundle(packed.file, rig.root / "results", lambda _: None)
-    library.unlink()
-    with pytest.raises(UsageError, match="is missing in the bundle"):
-        run_bundle(packed.file, rig.root / "results", lambda _: None)
+def test_a_run_that_was_cut_short_is_taken_as_far_as_it_came(rig: Rig) -> None:
+    results = rig.run(rig.pack(models=("tiny", "other")), turns=1)
+    with (results / LINES).open("ab") as file:
+        file.write(b"0123 half a line")
+    with pytest.raises(UsageError, match="1 of 2 turns, first other"):
+        rig.read(results)
+    cut = rig.read(results, partial=True)
+    assert [turn.case for turn in cut.missing] == ["other-opencl-float32-untuned"]
+    assert len(cut.records) == 1
 
 
-def test_a_bundle_of_another_version_is_not_run(rig: Rig) -> None:
-    packed = rig.pack("folder")
-    manifest = packed.file / MANIFEST
-    manifest.write_text(manifest.read_text().replace('"schema": 1', '"schema": 2'))
-    with pytest.raises(UsageError, match="version 2, and this adreno-bench knows version 1"):
-        run_bundle(packed.file, rig.root / "results", lambda _: None)
+def test_a_run_that_went_on_elsewhere_is_refused(rig: Rig) -> None:
+    packed = rig.pack(models=("tiny", "other"))
+    first, second = (seen_line(turn, right_turn(ANSWER)) for turn in packed.manifest.turns)
+    lines = [device_line(), first, device_line(node="another"), second, *END]
+    assert rig.read(write_lines(rig.root / "r", packed.manifest.text(), lines)).whole  # a host by another name
+    lines[2] = device_line(machine="aarch64")
+    with pytest.raises(UsageError, match="taken up again on another device"):
+        rig.read(write_lines(rig.root / "r", packed.manifest.text(), lines))
 
 
 @pytest.mark.parametrize("path", ["../../etc/x.so", "/etc/x.so", "a/../../x.so", "a\\..\\x.so"])
@@ -235,7 +204,15 @@ def test_a_manifest_that_leads_out_of_the_bundle_is_refused(rig: Rig, path: str)
     told["builds"]["head"]["libraries"] = [path]
     (packed.file / MANIFEST).write_text(json.dumps(told))
     with pytest.raises(UsageError, match="leads out of the bundle"):
-        run_bundle(packed.file, rig.root / "results", lambda _: None)
+        rig.pack("both", against=packed.file)
+
+
+def test_a_bundle_of_another_version_is_no_base(rig: Rig) -> None:
+    packed = rig.pack("folder")
+    manifest = packed.file / MANIFEST
+    manifest.write_text(manifest.read_text().replace('"schema": 1', '"schema": 2'))
+    with pytest.raises(UsageError, match="version 2, and this adreno-bench knows version 1"):
+        rig.pack("both", against=packed.file)
 
 
 def test_a_truncated_archive_is_refused(rig: Rig) -> None:
@@ -255,7 +232,7 @@ def test_nothing_is_unpacked_outside_of_the_folder(rig: Rig, name: str) -> None:
 
 
 def a_byte_changed(lines: list[bytes]) -> list[bytes]:
-    return [lines[0].replace(b'"wall_ms": [2.0', b'"wall_ms": [1.0'), *lines[1:]]
+    return [lines[0], lines[1].replace(b'"wall_ms": [2.0', b'"wall_ms": [1.0'), *lines[2:]]
 
 
 def one_missing(lines: list[bytes]) -> list[bytes]:
@@ -272,7 +249,7 @@ def in_another_order(lines: list[bytes]) -> list[bytes]:
 
 @pytest.mark.parametrize("change", [a_byte_changed, one_missing, one_twice, in_another_order])
 def test_results_that_were_changed_are_refused(rig: Rig, change: Callable[[list[bytes]], list[bytes]]) -> None:
-    file = rig.run(rig.pack(models=("tiny", "other"))) / TURNS
+    file = rig.run(rig.pack(models=("tiny", "other"))) / LINES
     lines = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(b"".join(change(lines)))
     with pytest.raises(UsageError, match="is not what was written"):
@@ -291,21 +268,52 @@ def test_results_of_another_bundle_are_refused(rig: Rig) -> None:
     with pytest.raises(UsageError, match=r"not of .*other"):
         rig.read(results, bundle=other.file)
     assert rig.read(results, bundle=mine.file).whole
-    with pytest.raises(UsageError, match="is of another bundle"):
-        rig.run(other, "results")
 
 
-def forged(results: Path, **fields: Any) -> Path:
-    """The results with other words in the first record, in lines that fit each other."""
-    link, lines = id_of((results / MANIFEST).read_bytes()), []
-    for number, line in enumerate((results / TURNS).read_bytes().splitlines()):
-        told = json.loads(line[65:])
-        if number == 0:
-            told["record"].update(fields)
-        new, link = line_of(told, link)
-        lines.append(new)
-    (results / TURNS).write_bytes(b"".join(lines))
-    return results
+def test_answers_that_were_changed_here_judge_nothing(rig: Rig) -> None:
+    packed = rig.pack("folder")
+    answers = next(packed.file.glob("answers/*/outputs.npz"))
+    answers.write_bytes(answers.read_bytes()[:-1] + b"x")
+    with pytest.raises(UsageError, match=r"outputs\.npz is not what was packed"):
+        rig.read(rig.run(packed), bundle=packed.file)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        right_turn(ANSWER, wall_ms=["fast"]),
+        right_turn(ANSWER, wall_ms=[-1.0]),
+        right_turn(ANSWER, outputs=[{"dtype": [2, 32], "shape": [9, 9], "hex": "00"}]),
+    ],
+)
+def test_a_turn_that_makes_no_sense_is_refused(rig: Rig, said: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="the results are no"):
+        rig.read(rig.run(rig.pack(), says=lambda _: said))
+
+
+def test_turns_in_another_order_are_refused(rig: Rig) -> None:
+    packed = rig.pack(models=("tiny", "other"))
+    turns = [seen_line(turn, right_turn(ANSWER)) for turn in reversed(packed.manifest.turns)]
+    with pytest.raises(UsageError, match="turn 1 is of other"):
+        rig.read(write_lines(rig.root / "r", packed.manifest.text(), [device_line(), *turns, *END]))
+
+
+def of_python(rig: Rig, packed: Packed, **fields: Any) -> tuple[Path, Path]:
+    """Results as the first bundles for Linux wrote them, with whole records, and their bundle's manifest."""
+    record = json.loads(rig.read(rig.run(packed)).records[0].model_dump_json()) | fields
+    manifest = replace(packed.manifest, files={**packed.manifest.files, PYTHON_RUNNER: "0" * 64}).text()
+    file = rig.root / "old.json"
+    file.write_bytes(manifest)
+    turn = {"kind": "turn", "turn": list(packed.manifest.turns[0]), "record": record}
+    lines = [turn, {"kind": "peaks", "peaks": {"copy_bytes_s": 1e9}}, {"kind": "end"}]
+    return write_lines(rig.root / "old", manifest, lines), file
+
+
+def test_results_of_the_first_bundles_are_taken_in(rig: Rig) -> None:
+    results, manifest = of_python(rig, rig.pack())
+    read = rig.read(results, bundle=manifest)
+    assert read.records[0].wall_ms == [2.0] * 10
+    assert (read.whole, read.peaks) == (True, {"copy_bytes_s": 1e9})
 
 
 @pytest.mark.parametrize(
@@ -313,13 +321,15 @@ def forged(results: Path, **fields: Any) -> Path:
     [{"artifact": "another"}, {"case": "a-opencl-float32-untuned"}, {"tvm": "0.1"}, {"quirks": []}, {"device": "x"}],
 )
 def test_a_record_of_something_else_is_foreign(rig: Rig, fields: dict[str, Any]) -> None:
+    results, manifest = of_python(rig, rig.pack(), **fields)
     with pytest.raises(UsageError, match="is not of what was packed"):
-        rig.read(forged(rig.run(rig.pack()), **fields))
+        rig.read(results, bundle=manifest)
 
 
 def test_what_is_no_record_is_refused(rig: Rig) -> None:
+    results, manifest = of_python(rig, rig.pack(), wall_ms="fast")
     with pytest.raises(UsageError, match="the results are not what the runner wrote"):
-        rig.read(forged(rig.run(rig.pack()), wall_ms="fast"))
+        rig.read(results, bundle=manifest)
 
 
 def archive(file: Path, members: dict[str, bytes]) -> Path:
@@ -333,7 +343,7 @@ def archive(file: Path, members: dict[str, bytes]) -> Path:
 
 def test_results_may_come_as_an_archive(rig: Rig) -> None:
     results = rig.run(rig.pack())
-    content = {f"results/{name}": (results / name).read_bytes() for name in (MANIFEST, TURNS)}
+    content = {f"results/{name}": (results / name).read_bytes() for name in (MANIFEST, LINES)}
     assert rig.read(archive(rig.root / "r.tar", {**content, "results/work/head/x": b"ignored"})).whole
 
 
@@ -349,51 +359,30 @@ def test_results_may_come_as_an_archive(rig: Rig) -> None:
 )
 def test_an_archive_with_more_than_results_is_refused(rig: Rig, name: str, why: str) -> None:
     results = rig.run(rig.pack())
-    content = {f"results/{one}": (results / one).read_bytes() for one in (MANIFEST, TURNS)}
+    content = {f"results/{one}": (results / one).read_bytes() for one in (MANIFEST, LINES)}
     with pytest.raises(UsageError, match=why):
         rig.read(archive(rig.root / "r.tar", {**content, name: b"x"}))
 
 
-@dataclass
-class Paced(FakeDevice):
-    """Every session takes another time, within half a percent of what is said."""
-
-    ms: float = 2.0
-    chance: random.Random = field(default_factory=lambda: random.Random(1))
-
-    @contextlib.contextmanager
-    def session(self, toggles: Toggles, *, timeout_s: float) -> Iterator[FakeSession]:
-        with super().session(toggles, timeout_s=timeout_s) as session:
-            each, program = self.ms * self.chance.uniform(0.995, 1.005), FakeProgram(self)
-
-            def samples(repeat: int, *, timeout_s: float) -> list[float]:
-                return [each * self.chance.uniform(0.995, 1.005) for _ in range(repeat)]
-
-            def loaded(loadable: Loadable, *, timeout_s: float) -> FakeProgram:
-                return program
-
-            program.wall_ms = program.device_ms = samples  # type: ignore[method-assign]
-            session.load = loaded  # type: ignore[method-assign]
-            yield session
-
-
-def two_builds(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch, head_ms: float, sessions: int = 8, error: float = 0.0
-) -> Results:
-    """A bundle whose base takes 2 ms, run."""
+def two_builds(rig: Rig, head_ms: float, error: float = 0.0) -> Results:
+    """A bundle whose base takes 2 ms, run; each session takes another time, within half a percent of what is said."""
     base = rig.pack("base.tar.gz")
     both = rig.pack("both.tar.gz", artifact="c-other", against=base.file, sessions=8)
-    name = target.DEVICE
-    devices = {"c-tiny": Paced(name=name), "c-other": Paced(name=name, ms=head_ms, error=error)}
-    monkeypatch.setattr(target, "_device", lambda folder, build, root: devices[build.cases[0].artifact.key])
-    return rig.read(rig.run(both))
+    chance = random.Random(1)
+
+    def says(turn: Turn) -> Mapping[str, Any]:
+        head = turn.build == "head"
+        each = (head_ms if head else 2.0) * chance.uniform(0.995, 1.005)
+        right = not (head and error)
+        answer = ANSWER if right else ANSWER + ANSWER.dtype.type(error)
+        return right_turn(answer, [each * chance.uniform(0.995, 1.005) for _ in range(10)], near=right)
+
+    return rig.read(rig.run(both, says=says))
 
 
 @pytest.mark.parametrize(("head_ms", "verdict"), [(2.0, Verdict.SAME), (2.3, Verdict.SLOWER), (1.7, Verdict.FASTER)])
-def test_two_builds_run_in_turns_are_judged_as_a_gate_judges(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch, head_ms: float, verdict: Verdict
-) -> None:
-    read = two_builds(rig, monkeypatch, head_ms)
+def test_two_builds_run_in_turns_are_judged_as_a_gate_judges(rig: Rig, head_ms: float, verdict: Verdict) -> None:
+    read = two_builds(rig, head_ms)
     (found,) = verdicts_of(read, Rules()).cases
     assert found.verdict is verdict
     arms = [turn.build for turn, _ in read.taken]
@@ -401,8 +390,8 @@ def test_two_builds_run_in_turns_are_judged_as_a_gate_judges(
     assert {record.artifact for record in read.records if record.compiled_with} == {"c-tiny"}
 
 
-def test_a_wrong_head_is_wrong(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    (found,) = verdicts_of(two_builds(rig, monkeypatch, 2.0, error=1.0), Rules()).cases
+def test_a_wrong_head_is_wrong(rig: Rig) -> None:
+    (found,) = verdicts_of(two_builds(rig, 2.0, error=1.0), Rules()).cases
     assert found.verdict is Verdict.WRONG
 
 
@@ -420,7 +409,7 @@ def test_no_byte_of_the_lines_can_be_another(told: list[dict[str, Any]], seed: i
     for one in told:
         line, link = line_of(one, link)
         lines += line
-    assert [one for one, _ in lines_of(lines, str(seed))] == told
+    assert list(lines_of(lines, str(seed))) == told
     if lines:
         place = data.draw(st.integers(0, len(lines) - 2))
         other = bytes([lines[place] ^ data.draw(st.integers(1, 255))])

@@ -9,8 +9,8 @@ import pytest
 from places import FIXTURES
 from typer.testing import CliRunner
 
-from harness.bundle.chain import TURNS
 from harness.bundle.manifest import MANIFEST
+from harness.bundle.results import LINES
 from harness.cli import app
 from harness.failures import UsageError
 from harness.run.outcome import ExitCode, Outcome
@@ -43,10 +43,10 @@ def test_they_become_records_like_any_other_and_only_once(tmp_path: Path) -> Non
 def test_with_a_byte_changed_they_are_refused(tmp_path: Path) -> None:
     changed = tmp_path / "results"
     shutil.copytree(RESULTS, changed)
-    lines = bytearray((changed / TURNS).read_bytes())
+    lines = bytearray((changed / LINES).read_bytes())
     at = lines.index(b'"wall_ms": [') + len(b'"wall_ms": [')
     lines[at] ^= 1
-    (changed / TURNS).write_bytes(lines)
+    (changed / LINES).write_bytes(lines)
     with pytest.raises(UsageError, match=r"line 1 of turns\.jsonl is not what was written"):
         taken_in(changed, tmp_path / "records.jsonl")
     assert not (tmp_path / "records.jsonl").exists()

@@ -1,5 +1,5 @@
 #!/system/bin/sh
-# Runs every turn of this bundle on this machine, with nothing but a shell and toybox's tools:
+# Runs every turn of this bundle on this machine, with nothing but a shell and tools that toybox has:
 #
 #     sh run.sh [RESULTS]
 #
@@ -26,13 +26,16 @@ stop() {
 }
 trap stop INT TERM HUP
 cd "$here" || exit 4
+opencl=
+searched() { echo "$here/lib/$1${opencl:+:$opencl}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"; } # BUILD
 
 for tool in cat chmod cmp cp date head mkdir mv printf sed sha256sum sync uname; do
   command -v "$tool" >/dev/null || end 4 "this machine has no $tool"
 done
 sha256sum -c files.sha256 >/dev/null 2>"$work/log" || end 2 "a file is missing or is not what was packed: copy the bundle again"
+[ -e link.sh ] && opencl=$(sh link.sh "$work/opencl")
 chmod 755 runner && ./runner quote turns >/dev/null 2>"$work/log" ||
-  LD_LIBRARY_PATH=$here/lib/head ./runner quote turns >/dev/null 2>"$work/log" ||
+  LD_LIBRARY_PATH=$(searched head) ./runner quote turns >/dev/null 2>"$work/log" ||
   end 4 "programs do not run here: unpack the bundle where they do (/data/local/tmp): $(cat "$work/log")"
 if [ -e "$results/manifest.json" ]; then
   cmp -s manifest.json "$results/manifest.json" || end 2 "$results is of another bundle: name another folder"
@@ -41,8 +44,8 @@ else
 fi
 
 # What the runner says of a turn's file, to $work/said. In the background, so that a signal is heard at once.
-run() { # BUILD WHAT FILE
-  LD_LIBRARY_PATH=$here/lib/$1 ./runner "$2" "$3" "$work/log" >"$work/said" </dev/null &
+run() { # BUILD WHAT FILE [KEPT]
+  LD_LIBRARY_PATH=$(searched "$1") ./runner "$2" "$3" "$work/log" ${4:+"$4"} >"$work/said" </dev/null &
   runner=$!
   wait "$runner" || {
     mv "$work/said" "$work/half"
@@ -52,7 +55,9 @@ run() { # BUILD WHAT FILE
   runner=
 }
 
-quote() { LD_LIBRARY_PATH=$here/lib/head ./runner quote "$1"; }
+quote() { LD_LIBRARY_PATH=$(searched head) ./runner quote "$1"; }
+
+gpus() { LD_LIBRARY_PATH=$(searched head) ./runner gpus; }
 
 section() { # NAME COMMAND...
   name=$1
@@ -61,6 +66,12 @@ section() { # NAME COMMAND...
   "$@" 2>/dev/null
   echo "
 @adreno-bench 0"
+}
+
+# What the device says of its heat and pace. Called in a subshell: a signal's words must not go where its complaints go.
+look() {
+  sh look.sh
+  section gpus gpus
 }
 
 # Adds $work/body as a line: its link first, which binds it to the line before. Nothing is half written: a file is moved.
@@ -99,6 +110,9 @@ files=$(sed -n 's/.*\\u0022files\\u0022: \[\\u0022\([^]]*\)\\u0022\].*/\1/p' "$w
 {
   section properties getprop
   section machine uname -m
+  section node uname -n
+  section system uname -sr
+  section processor uname -p
   section chip eval 'cd /sys/devices/soc0 && cat machine family soc_id revision'
   section board cat /sys/firmware/devicetree/base/model
   [ -n "$files" ] && section sums sha256sum $files
@@ -120,9 +134,10 @@ while read -r build case <&3; do
   : >"$work/before"
   : >"$work/after"
   if [ -e "cases/$build/$case.txt" ]; then
-    sh look.sh >"$work/before" 2>/dev/null </dev/null
-    run "$build" turn "cases/$build/$case.txt"
-    sh look.sh >"$work/after" 2>/dev/null </dev/null
+    mkdir -p "$work/kept/$build" || lost
+    (look) >"$work/before" 2>/dev/null </dev/null
+    run "$build" turn "cases/$build/$case.txt" "$work/kept/$build"
+    (look) >"$work/after" 2>/dev/null </dev/null
   fi
   {
     echo -n "{\"kind\": \"seen\", \"turn\": [\"$build\", \"$case\"], \"at\": \"$at\", \"before\": "

@@ -1,8 +1,9 @@
-"""What else a bundle has for a machine without Python: each turn as lines that a program of C reads, and a script.
+"""What runs a bundle there: a script, a program of C, and each turn as lines that the program reads.
 
-run.sh          `phone.sh`: runs every turn, and writes the results folder
+run.sh          runs every turn, and writes the results folder
 runner          runs one turn (`device_runner.runtimes.runner`)
-look.sh         prints what a phone says of its heat and pace
+look.sh         prints what the device says of its heat and pace
+link.sh         leads TVM's runtime to OpenCL where Linux has it under another name
 turns           a build and a case in each line
 files.sha256    of every other file but the manifest
 cases/          a file for each case of each build, and one for the device; inputs and answers as plain bytes
@@ -19,19 +20,25 @@ from typing import TYPE_CHECKING
 
 from device_runner.device import Loadable
 from device_runner.runtimes import runner
+from device_runner.runtimes.phone.opencl_link import LINK_SCRIPT, SEARCHED
+from device_runner.stability.gpu_drivers import CARDS_SCRIPT
 from device_runner.stability.sources import LOOK_SCRIPT
-from harness.build.artifact import INPUTS, OUTPUTS
+from device_runner.transport.batch import MARK
+from harness.build.artifact import INPUTS, LABELLED, OUTPUTS
 from harness.build.oracle import load_arrays
-from harness.bundle.manifest import Build, PackedCase, Turn
+from harness.build.reference_kernel import CRC
+from harness.bundle.manifest import Build, PackedCase, PackedLibrary, Turn
+from harness.cases.case import Case
 from harness.cases.plan import Budget
-from harness.probes import batches, latency
+from harness.probes import batches, latency, reference
 from harness.run.correctness import tolerance_of
 
 if TYPE_CHECKING:
     from device_runner.device import Array
 
-SCRIPT = Path(__file__).parent / "phone.sh"
+SCRIPT = Path(__file__).parent / "run.sh"
 SUMS = "files.sha256"
+ANDROID = "arm64-v8a"
 PLAIN = "plain"
 """Folder beside a case's answers with the same arrays as plain bytes."""
 
@@ -52,17 +59,28 @@ RULES = {
     "batch_repeat": batches.REPEAT,
     "smallest_batch": batches.SMALLEST,
     "largest_batch": batches.LARGEST,
+    "reference_timeout_s": reference.TIMEOUT_S,
+    "reference_seconds": Budget().seconds,
+    "first_turns": reference.TURNS,
+    "growth": reference.GROWTH,
+    "grown": reference.GROWN,
+    "long_ms": reference.LONG_MS,
+    "ticks": reference.TICKS,
+    "too_long_ms": reference.TOO_LONG_MS,
 }
-"""The numbers of the timing protocol, which the runner is told with every turn."""
+"""The numbers of the protocol, by their names in a turn's file: the runner has no others."""
 DEVICE_TIMEOUT_S = 120.0
 """For who the device is, and for what it does at best."""
 
 
 def lay_out(folder: Path, builds: dict[str, Build], turns: Sequence[Turn], cache: Path, abi: str) -> None:
-    """Add to a bundle's folder what a machine without Python needs. Raises SetupMissing, RigFailure."""
+    """Add to a bundle's folder what runs it. Raises SetupMissing, RigFailure."""
     shutil.copyfile(runner.program(cache, abi), folder / "runner")
     shutil.copyfile(SCRIPT, folder / "run.sh")
-    (folder / "look.sh").write_text(LOOK_SCRIPT, encoding="utf-8")
+    cards = "" if abi == ANDROID else f'echo "{MARK} cards"{CARDS_SCRIPT}echo "\n{MARK} 0"\n'
+    (folder / "look.sh").write_text(LOOK_SCRIPT + cards, encoding="utf-8")
+    if abi != ANDROID:
+        (folder / "link.sh").write_text(f'set -- "$1" {" ".join(SEARCHED)}\n{LINK_SCRIPT}', encoding="utf-8")
     (folder / "turns").write_text("".join(f"{turn.build} {turn.case}\n" for turn in turns), encoding="utf-8")
     for name, build in builds.items():
         cases = folder / "cases" / name
@@ -82,6 +100,8 @@ def _write(file: Path, lines: Sequence[str] | Iterator[str]) -> None:
 
 def _runtime(build: Build) -> Iterator[str]:
     yield from (f"load {library}" for library in build.libraries)
+    if build.loader:
+        yield f"loader {build.loader}"
     if build.probe:
         yield f"probe {build.probe}"
 
@@ -92,12 +112,38 @@ def _case(folder: Path, packed: PackedCase) -> Iterator[str]:
     yield f"host_entry {Loadable.host_entry}"
     yield f"vdevices {packed.artifact.compiled['vdevices']}"
     yield from protocol_of(Budget(**packed.budget))
+    yield from _tuning(packed)
+    yield from _reference(packed.reference)
     answers = folder / "answers" / packed.answers
-    for index, array in enumerate(load_arrays(answers / INPUTS)):
+    inputs = load_arrays(answers / INPUTS)
+    for index, array in enumerate(inputs):
         yield f"input {_described(array)} {_plain(folder, answers, f'input{index}', array)}"
     for index, array in enumerate(load_arrays(answers / OUTPUTS)):
         tolerance = tolerance_of(array, packed.relative_tolerance)
         yield f"answer {_described(array)} {tolerance:.17g} {_plain(folder, answers, f'answer{index}', array)}"
+    if (answers / LABELLED).exists():
+        rows, batch = load_arrays(answers / LABELLED)[0], len(inputs[0])
+        file = _plain(folder, answers, "labelled", rows)
+        yield f"labelled {len(rows) // batch} {_described(rows[:batch])} {file}"
+
+
+def _tuning(packed: PackedCase) -> Iterator[str]:
+    """Where a tuned case keeps what its tuning session makes."""
+    case = Case.parse(packed.case)
+    if case.tuning.cached:
+        kind = "tuning_cache" if case.path == "clml" else "binaries"
+        yield f"{kind} {kind}-{packed.artifact.key}"
+
+
+def _reference(packed: PackedLibrary | None) -> Iterator[str]:
+    """The reference kernel, and where its binaries and the number of its turns are kept."""
+    if packed is None or CRC not in packed.compiled["facts"]:
+        return
+    yield f"reference {packed.library}"
+    yield f"reference_binaries reference-{packed.key}"
+    yield f"reference_turns turns-{packed.compiled['facts'][CRC]:08x}"
+    yield from (f"try {share:.17g} {reference.SAMPLES}" for share in reference.TRIED)
+    yield from (f"play {share:.17g} {samples}" for share, samples in reference.ORDER)
 
 
 def protocol_of(budget: Budget) -> Iterator[str]:

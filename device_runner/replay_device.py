@@ -1,0 +1,138 @@
+"""A device that could not be reached: what a bundle brought back stands for it, one device for each turn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from device_runner.adb_device import ABI_PROPERTY, phone_identity, properties_in
+from device_runner.device import Identity, Pulse, Pushed, Rung, Steadiness, T, ThermalLimits, Toggles
+from device_runner.failures import RigFailure
+from device_runner.hardware import one_line
+from device_runner.runtimes.probe import BadAnswer, answer_of, peaks_of
+from device_runner.session.identification import described
+from device_runner.session.replay import BadReport, ProcessReport, ReplaySession, text_of
+from device_runner.stability import host_gpu
+from device_runner.stability.cooling import require_charge, too_busy, too_hot
+from device_runner.stability.gpu_drivers import GpuReading
+from device_runner.stability.judge import judge
+from device_runner.stability.reading import reading
+from device_runner.stability.sources import said_in
+
+UNHELD = "not held: a bundle changes no setting of a device"
+UNBOUND = "not bound: a bundle's runner runs on any core"
+TUNE, REFERENCE, TURNS = PREPARATIONS = "tune", "reference", "turns"
+"""Sessions before the measured one, in their order: they tune, compile the reference kernel, find its turns."""
+
+
+def identity_of(line: Mapping[str, Any], name: str, runtime: str) -> Identity:
+    """Who a device is, from what the script asked of it. Raises BadReport."""
+    said, machine = line["said"], said_in(text_of(line["machine"]))
+    try:
+        answer = answer_of(text_of(said["describe"]).encode()) if "describe" in said else None
+    except BadAnswer as bad:
+        raise BadReport(f"what the probe said of the device makes no sense: {bad}") from None
+    names = text_of(said["name"]), text_of(said["driver_version"])
+    fields = described(names, answer, lambda _: machine.get("sums", "")).fields
+    fields |= {name: one_line(machine.get(name, "")) for name in ("chip", "board")}
+    if not (known := properties_in(machine.get("properties", ""))):
+        return _host_identity(machine, text_of(said.get("libc", "")), name, runtime=runtime, **fields)
+    abi = known.get(ABI_PROPERTY) or machine.get("machine", "")
+    return phone_identity("phone", name, known, abi, runtime=runtime, **fields)
+
+
+def _host_identity(machine: Mapping[str, str], libc: str, name: str, **fields: Any) -> Identity:
+    """As `local.LocalDevice` has it: Python's `platform` asks the same of `uname` and of the C library."""
+    abi, processor = machine.get("machine", ""), machine.get("processor", "").replace("unknown", "")
+    words = [machine.get("system", ""), abi, "" if processor == abi else processor, libc and f"with-glibc{libc}"]
+    rom = re.sub(r"[ /\\:;\"()]", "-", "-".join(filter(None, words)))
+    serial = machine.get("node") or name
+    return Identity(kind="local", serial=serial, soc=processor or abi, rom=rom, abi=abi, **fields)
+
+
+def peaks_in(line: Mapping[str, Any]) -> dict[str, float]:
+    """What the device does at best; empty if that could not be measured. Raises BadReport."""
+    try:
+        return peaks_of(text_of(line["said"]["peaks"]).encode()) if "peaks" in line["said"] else {}
+    except BadAnswer as bad:
+        raise BadReport(f"what was measured of the device makes no sense: {bad}") from None
+
+
+@dataclass(frozen=True)
+class TurnReport:
+    """What came back of one turn."""
+
+    preparations: Mapping[str, ProcessReport]
+    """By name, those that the turn began with."""
+    measured: ProcessReport | None
+    """None if it did not come to that."""
+    before: Mapping[str, str]
+    """What the device said of its heat and pace, by source."""
+    after: Mapping[str, str]
+
+    @classmethod
+    def of(cls, line: Mapping[str, Any]) -> TurnReport:
+        """From a line. Raises BadReport, or what comes of a line of another form."""
+        said = dict(line["said"])
+        preparations = {name: ProcessReport.of(said.pop(name)) for name in PREPARATIONS if name in said}
+        before, after = (said_in(text_of(line[moment])) for moment in ("before", "after"))
+        return cls(preparations, ProcessReport.of(said) if said else None, before, after)
+
+    @property
+    def sessions(self) -> list[ProcessReport]:
+        """Those that a run asks for which knows what the preparations made: the failed ones, and the measured one."""
+        failed = [one for one in self.preparations.values() if not one.done]
+        return [*failed, *([self.measured] if self.measured else [])]
+
+
+class ReplayDevice:
+    """Implements `device.Device` for one turn: its sessions follow each other as they did there."""
+
+    rungs: Sequence[Rung] = ()
+
+    def __init__(self, name: str, identity: Identity, turn: TurnReport) -> None:
+        self.name, self.identity, self._turn = name, identity, turn
+        self._sessions = iter(turn.sessions)
+
+    @contextmanager
+    def session(self, toggles: Toggles, *, timeout_s: float) -> Iterator[ReplaySession]:
+        """The next one. Raises RigFailure if there was none."""
+        if (report := next(self._sessions, None)) is None:
+            raise RigFailure("the bundle's runner held no such session")
+        yield ReplaySession(report, toggles)
+
+    def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
+        """It was in the bundle, or made there."""
+        return Pushed(file.name, 0)
+
+    def prune(self, older_than_s: float) -> int:
+        """Nothing is there."""
+        return 0
+
+    @contextmanager
+    def scratch(self, name: str) -> Iterator[str]:
+        """Where a tuning session wrote."""
+        yield name
+
+    def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
+        """What the device said of its heat and pace around the turn. Nothing was waited for, and no knob was set."""
+        gpu = [host_gpu.reading_in(said, self.identity.gpu) for said in (self._turn.before, self._turn.after)]
+        if isinstance(gpu[0], GpuReading) and isinstance(gpu[1], GpuReading):
+            return work(), host_gpu.judge(gpu[0], gpu[1])
+        before, after = reading(self._turn.before), reading(self._turn.after)
+        if self.identity.kind != "phone" and not before.known:
+            return work(), Steadiness(facts={"unavailable": [gpu[0]]} if gpu[0] else {})
+        require_charge(before, limits)
+        result = work()
+        verdict = judge(before, after, tolerated_status=limits.thermal_status)
+        started = {"hot_start": too_hot(before, limits), "busy_start": too_busy(before, limits)}
+        facts = {**verdict.facts, **{name: why for name, why in started.items() if why}}
+        return result, replace(verdict, facts={**facts, "held": UNHELD, "cores": UNBOUND})
+
+    def pulses(self, limits: ThermalLimits) -> Callable[[], Pulse]:
+        """Sustained runs are not packed."""
+        raise RigFailure("a session that is over cannot be looked at")

@@ -1,0 +1,244 @@
+"""A session that is over: it answers with what a bundle's runner wrote down.
+
+So a turn on a machine that could not be reached becomes a record by the same loop as any other: the host judges the
+answer, and says whose fault a failure is. Nothing that comes from there is trusted to make sense; what does not raises
+`BadReport`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from device_runner.device import Launch, Loadable, Pushed, Toggles
+from device_runner.failures import DeviceCrash, Failure, Hang, RigFailure
+from device_runner.runtimes.probe import batches_of, launches_of
+from device_runner.session.tvm_errors import failure_of, how_ended
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from device_runner.device import Array
+
+LARGEST_OUTPUT_BYTES = 256 << 20
+CLML_INFO = "adreno_bench.clml_info"
+_KINDS = {0: "int", 1: "uint", 2: "float", 6: "bool"}
+
+
+class BadReport(ValueError):
+    """A report does not make sense: it is not what the runner writes."""
+
+
+def text_of(value: Any) -> str:
+    """A text of the runner, which writes each byte as one character."""
+    return str(value).encode("latin-1", errors="replace").decode(errors="replace")
+
+
+@dataclass(frozen=True)
+class Times:
+    """Samples of a case, in the order taken, in ms."""
+
+    wall_ms: list[float]
+    device_ms: list[float]
+    warm_up_ms: list[float]
+    warmed_up: bool
+    inferences: int
+
+
+@dataclass(frozen=True)
+class ProcessReport:
+    """What the runner wrote of one process."""
+
+    said: Mapping[str, Any]
+    runs: Sequence[list[Array]] = ()
+    """The outputs of each run: of the case's inputs first, then of the labelled ones."""
+    times: Times | None = None
+    """Only of an answer that the runner found near enough."""
+    reference_ms: Sequence[float] = ()
+    """Samples of the reference kernel, in the order taken; empty if it was not timed."""
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> ProcessReport:
+        """From an object of the runner. Raises BadReport, or what comes of an object of another form."""
+        labelled = (f"labelled{index}" for index in range(len(said)))
+        outputs = (said[name] for name in ("outputs", *labelled) if name in said)
+        runs = [[_array(one) for one in each] for each in outputs]
+        return cls(said, runs, _times_in(said), _times(said, "reference_ms"))
+
+    @property
+    def done(self) -> bool:
+        """Whether it came to its end."""
+        return bool(self.said.get("done"))
+
+    @property
+    def log(self) -> str:
+        """The newest of what the process printed."""
+        return self.text("log")
+
+    def text(self, name: str) -> str:
+        """A text of the report, empty if it has none of this name."""
+        return text_of(self.said.get(name, ""))
+
+    def failure(self, timeout_s: float) -> Failure | None:
+        """How the process failed, and whose fault it is; None if it came to its end."""
+        doing, evidence = self.text("doing") or "starting", self.log
+        if "broken" in self.said:
+            return RigFailure(f"the bundle's runner gave up while {doing}: {self.text('broken')}", evidence=evidence)
+        if "error" in self.said:
+            return failure_of(self.text("error"), doing)
+        if self.said.get("hung"):
+            return Hang(f"{doing} did not end within {timeout_s:g} s", evidence=evidence)
+        if self.done:
+            return None
+        number = int(self.said.get("signal", 0))
+        ending = how_ended(128 + number if number else int(self.said.get("code", 0)))
+        return DeviceCrash(f"the process {ending} while {doing}", evidence=evidence)
+
+
+@dataclass
+class ReplaySession:
+    """Implements `device.Session`: the case is loaded first, the reference kernel second."""
+
+    report: ProcessReport
+    toggles: Toggles = field(default_factory=dict)
+    _loaded: int = 0
+
+    def load(self, loadable: Loadable, *, timeout_s: float) -> ReplayProgram:
+        """The program that was loaded there. Raises the process's failure if it was not."""
+        self._loaded += 1
+        if self._loaded > 1:
+            if not self.report.reference_ms:
+                raise self.report.failure(timeout_s) or RigFailure("the reference kernel was not timed")
+            return ReplayProgram(self.report, timeout_s, repeat([]), iter(self.report.reference_ms))
+        program = ReplayProgram(self.report, timeout_s, iter(self.report.runs), iter(()))
+        if "init_ms" not in self.report.said:
+            program.fail()
+        return program
+
+    def call(self, function: str, *, timeout_s: float) -> Any:
+        """What our model of CLML said of itself; None of any other function, which was not called."""
+        return (self.report.text("clml_info") or None) if function == CLML_INFO else None
+
+    def program_counts(self, *, timeout_s: float) -> Mapping[str, int]:
+        """The probe's counts."""
+        counts = self.report.text("programs")
+        return {str(name): int(count) for name, count in json.loads(counts).items()} if counts else {}
+
+    def opencl_peaks(self, *, timeout_s: float) -> Mapping[str, float]:
+        """Empty: they are measured once for all turns."""
+        return {}
+
+    def download(self, path: str, *, timeout_s: float) -> bytes:
+        """Nothing is there any more."""
+        raise RigFailure(f"{path} was not brought along")
+
+    def log(self) -> str:
+        """The newest of what the process printed."""
+        return self.report.log
+
+
+@dataclass
+class ReplayProgram:
+    """Implements `device.Program`."""
+
+    report: ProcessReport
+    _timeout_s: float
+    _runs: Iterator[list[Array]]
+    _device_ms: Iterator[float]
+    pushed = Pushed("", 0)
+
+    def fail(self) -> NoReturn:
+        """Raise the process's failure; BadReport if it came to its end without what it should have written."""
+        raise self.report.failure(self._timeout_s) or BadReport(
+            "a turn ends without what the runner should have written"
+        )
+
+    @property
+    def init_ms(self) -> float:
+        """Loading and initialising."""
+        return float(self.report.said["init_ms"])
+
+    def run(self, inputs: Sequence[Array], *, timeout_s: float) -> tuple[list[Array], float]:
+        """The outputs of the next run, and the first run's ms; of the reference kernel neither was kept."""
+        if (outputs := next(self._runs, None)) is None:
+            self.fail()
+        return outputs, float(self.report.said["first_run_ms"])
+
+    @property
+    def times(self) -> Times:
+        """The samples that the runner took. Raises the process's failure if it did not come to that."""
+        if self.report.said.get("near") is False:
+            raise RigFailure("the runner did not time an answer that is right", hint="report it with the record")
+        if self.report.times is None:
+            self.fail()
+        return self.report.times
+
+    def wall_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
+        """Nothing can be sampled any more: `times` has the runner's samples."""
+        raise RigFailure("the session is over")
+
+    def device_ms(self, repeat: int, *, timeout_s: float) -> list[float]:
+        """The next samples of the reference kernel; of a case `times` has them."""
+        if len(samples := [ms for _, ms in zip(range(repeat), self._device_ms, strict=False)]) < repeat:
+            raise RigFailure("the session is over")
+        return samples
+
+    def batches(self, size: int, repeat: int, *, timeout_s: float) -> tuple[list[float], list[float]]:
+        """The batches that were timed there. Raises RigFailure if they were others, or none."""
+        if "batches" not in self.report.said:
+            raise self.report.failure(self._timeout_s) or RigFailure("no batches were timed")
+        if int(self.report.said["batch"]) != size:
+            raise RigFailure("batches of another size were timed")
+        return batches_of(self.report.text("batches").encode(), repeat)
+
+    def launches(self, repeat: int, *, timeout_s: float) -> list[list[Launch]]:
+        """The launches of one inference."""
+        if not (answer := self.report.text("launches")):
+            raise self.report.failure(self._timeout_s) or RigFailure("launches were not watched")
+        launches, dropped = launches_of(answer.encode())
+        if dropped:
+            raise RigFailure(f"there was no room for {dropped} launches")
+        return [launches]
+
+    def binaries(self, *, timeout_s: float) -> bytes:
+        """They stayed on the device. Raises the process's failure."""
+        raise self.report.failure(self._timeout_s) or RigFailure("the session is over")
+
+    def use_binaries(self, blob: bytes, *, timeout_s: float) -> None:
+        """The runner did so."""
+
+
+def _times_in(said: Mapping[str, Any]) -> Times | None:
+    """The samples of a case, if it was timed. Raises BadReport."""
+    if "inferences" not in said:
+        return None
+    if not (wall_ms := _times(said, "wall_ms")):
+        raise BadReport("a turn was timed without a sample")
+    warmed_up, inferences = bool(said.get("warmed_up")), int(said["inferences"])
+    return Times(wall_ms, _times(said, "device_ms"), _times(said, "warm_up_ms"), warmed_up, inferences)
+
+
+def _times(said: Mapping[str, Any], name: str) -> list[float]:
+    times = [float(value) for value in said.get(name, ())]
+    least = 0 if name == "device_ms" else sys.float_info.min  # a driver's timer may not tick
+    if not all(math.isfinite(value) and value >= least for value in times):
+        raise BadReport(f"{name} contains an invalid time")
+    return times
+
+
+def _array(said: Mapping[str, Any]) -> npt.NDArray[np.generic]:
+    import numpy as np
+
+    code, bits = map(int, said["dtype"])
+    content = bytes.fromhex(said["hex"])
+    if len(content) > LARGEST_OUTPUT_BYTES:
+        raise BadReport("an output is larger than any of ours")
+    kind = _KINDS[code]
+    shape = tuple(int(size) for size in said["shape"])
+    return np.frombuffer(content, kind if kind == "bool" else f"{kind}{bits}").reshape(shape)
