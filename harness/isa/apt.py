@@ -1,7 +1,8 @@
 """Debian packages, downloaded and unpacked into a folder of ours by the user's own apt; the system is not touched.
 
-apt gets a configuration of its own: our suites at the user's mirror, its state in our folder, no package installed. It
-accepts nothing that the archive's key, which Debian's keyring package brings, has not signed.
+apt gets a root of its own: our suites at the user's mirror, its state in our folder, no package installed. It accepts
+nothing that the archive's key, which Debian's keyring package brings, has not signed. docs/isa.md says why mmdebstrap
+does not do this.
 """
 
 from __future__ import annotations
@@ -17,6 +18,13 @@ from device_runner.disk import disk_full
 from harness.isa.failures import NoToolchain
 
 DEADLINE_S = 600.0
+_FOLDERS = (
+    "var/cache/apt/archives/partial",
+    "var/lib/apt/lists/partial",
+    "etc/apt/apt.conf.d",
+    "etc/apt/preferences.d",
+)
+"""That apt expects in its root."""
 _CONNECTION = re.compile(r'Acquire::(?:https?(?:::[\w.:-]+)*|Retries|ForceIPv[46]|Check-Valid-Until|Check-Date) ".*";')
 """What of the user's configuration decides how the archive is reached, by which proxy, and when it is out of date."""
 _LAST_ERRORS = 3
@@ -28,8 +36,8 @@ def mirror() -> str:
     for tool in ("apt-get", "dpkg-deb"):
         if shutil.which(tool) is None:
             raise NoToolchain(f"there is no {tool} here, which downloads the compiler", hint="use Debian or Ubuntu")
-    told = _run(["apt-get", "indextargets", "--format", "$(ORIGIN) $(REPO_URI)", "Created-By: Packages"])
-    found = [line.split(" ", 1) for line in told.splitlines() if " " in line]
+    printed = _run(["apt-get", "indextargets", "--format", "$(ORIGIN) $(REPO_URI)", "Created-By: Packages"])
+    found = [line.split(" ", 1) for line in printed.splitlines() if " " in line]
     archives = [uri.rstrip("/") for origin, uri in found if origin in ("Debian", "") and "security" not in uri]
     named = next((uri for uri in archives if uri.endswith("/debian")), "")
     if not named:
@@ -53,7 +61,7 @@ def unpack(
     if not Path(keyring).exists():
         raise NoToolchain(f"{keyring} is missing", hint="sudo apt-get install debian-archive-keyring")
     apt, root = folder / "apt", folder / "root"
-    for needed in (root, apt / "lists/partial", apt / "archives/partial"):
+    for needed in (root, *(apt / name for name in _FOLDERS)):
         needed.mkdir(parents=True)
     environment = {**os.environ, "APT_CONFIG": str(_configuration(apt, suites, keyring, address)), "LC_ALL": "C.UTF-8"}
     say("reading the archive's index")
@@ -62,30 +70,23 @@ def unpack(
     pinned = [f"{name}={version}" for name, version in wanted.items()]
     _apt(["install", "--yes", "--download-only", *pinned], environment)
     say("unpacking 440 MB")
-    versions = dict(_unpack_one(package, root) for package in sorted((apt / "archives").glob("*.deb")))
+    versions = dict(_unpack_one(package, root) for package in sorted(apt.glob("var/cache/apt/archives/*.deb")))
     shutil.rmtree(apt)
     return versions
 
 
 def _configuration(apt: Path, suites: Sequence[str], keyring: str, address: str) -> Path:
-    sources, status = apt / "sources.list", apt / "status"
-    sources.write_text("".join(f"deb [arch=amd64 signed-by={keyring}] {address} {suite} main\n" for suite in suites))
-    status.write_text("")
+    wanted = (f"deb [arch=amd64 signed-by={keyring}] {address} {suite} main\n" for suite in suites)
+    (apt / "etc/apt/sources.list").write_text("".join(wanted))
+    (apt / "status").touch()
     lines = [line for line in _run(["apt-config", "dump"]).splitlines() if _CONNECTION.fullmatch(line)]
     ours = {
-        "Dir::Etc::parts": "/dev/null",
-        "Dir::Etc::main": "/dev/null",
-        "Dir::Etc::sourcelist": sources,
-        "Dir::Etc::sourceparts": "/dev/null",
-        "Dir::Etc::preferences": "/dev/null",
-        "Dir::Etc::preferencesparts": "/dev/null",
-        "Dir::State": apt,
-        "Dir::State::lists": apt / "lists",
-        "Dir::State::status": status,
-        "Dir::Cache": apt,
-        "Dir::Cache::archives": apt / "archives",
+        "Dir": apt,
+        "Dir::State::status": apt / "status",
         "Dir::Cache::pkgcache": "",
         "Dir::Cache::srcpkgcache": "",
+        "Dir::Etc::netrc": "/etc/apt/auth.conf",
+        "Dir::Etc::netrcparts": "/etc/apt/auth.conf.d",
         "APT::Architecture": "amd64",
         "APT::Install-Recommends": "false",
         "APT::Sandbox::User": "",
@@ -133,10 +134,10 @@ def _run(command: Sequence[str], environment: Mapping[str, str] | None = None) -
         raise NoToolchain(f"{command[0]} did not end within {DEADLINE_S:.0f} s", hint="try again") from None
     if done.returncode == 0:
         return done.stdout
-    said = f"{done.stdout}\n{done.stderr}".strip()
-    complaints = [line for line in said.splitlines() if line.startswith(("E:", "dpkg"))][:_LAST_ERRORS]
-    raise disk_full(said) or NoToolchain(
+    complaint = f"{done.stdout}\n{done.stderr}".strip()
+    complaints = [line for line in complaint.splitlines() if line.startswith(("E:", "dpkg"))][:_LAST_ERRORS]
+    raise disk_full(complaint) or NoToolchain(
         f"{command[0]} failed: {' '.join(complaints) or f'exit code {done.returncode}'}",
         hint="`adreno-bench isa setup` tries again",
-        evidence=said,
+        evidence=complaint,
     )
