@@ -19,12 +19,11 @@ from harness.failures import UsageError
 from harness.judge.confirm import MOST_SESSIONS
 from harness.judge.stats.engine import Plan
 from harness.judge.stats.pair import Rules
-from harness.revisions.bisect.bisection import MORE_INSPECTIONS, WRONG_RATE
+from harness.revisions.bisect.bisection import MORE_INSPECTIONS, WRONG_RATE, find_first_bad
 from harness.revisions.bisect.judging import Inspection, Judge, Reason, RevisionRunner
 from harness.revisions.bisect.question import BisectionStore
 from harness.revisions.bisect.search import Search
-from harness.revisions.bisect.search_loop import find_first_bad
-from harness.revisions.toolchain import Build
+from harness.revisions.toolchain import CaseBuild
 from harness.run.outcome import Outcome
 from harness.run.record import Record, RecordFile
 from harness.tables import table
@@ -86,9 +85,9 @@ class _Commit:
     device: Device
     name: str
 
-    def build(self, cases: Sequence[str]) -> dict[str, Build]:
+    def build(self, cases: Sequence[str]) -> dict[str, CaseBuild]:
         identity = self.device.example.identity_key
-        return {case: Build(case, identity, self.name, self.name, Outcome.OK, "") for case in cases}
+        return {case: CaseBuild(case, identity, self.name, self.name, Outcome.OK, "") for case in cases}
 
     def run(self, _: Sequence[str]) -> list[Record]:
         return [self.device.session(self.name)]

@@ -126,7 +126,7 @@ def _reason(text: str) -> Reason | None:
 
 def _text(answer: BisectionResult, case: str, line: Sequence[Revision]) -> str:
     """Every revision that was judged, the answer, what that revision is, and the beginning of the difference."""
-    from harness.revisions.bisect.kernels import bounded
+    from harness.revisions.bisect.bisection import bounded
     from harness.revisions.sources import describe
     from harness.tables import table
 

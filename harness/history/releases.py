@@ -26,7 +26,7 @@ from harness.compiler.releases import RELEASES
 from harness.failures import UsageError
 from harness.history import asv_plugin
 from harness.revisions.git import call, git
-from harness.revisions.release_repository import PINS, commit, init
+from harness.revisions.sources import PINS, commit, init
 
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 PIP_TIMEOUT_S = 600.0

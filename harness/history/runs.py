@@ -23,8 +23,8 @@ from harness.history import asv_process
 from harness.history.code_results import ENDING
 from harness.history.results import latest, record_files, state_of_quirks
 from harness.process import Listener, bound, end_family
-from harness.revisions.asv_config import configuration
-from harness.revisions.building import build_variables
+from harness.revisions.environment import build_variables
+from harness.revisions.sources import configuration
 from harness.run.progress import STILL, Silence
 from harness.run.record import Record, RecordFile
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.failures import RigFailure
-from harness.revisions.command_line import CommandLine
 from harness.revisions.sources import revision
+from harness.revisions.toolchain import CommandLine
 
 LONGEST_S = 8 * 3600.0
 """For all the cells of a release. What is done is kept, so a run that was ended goes on."""

@@ -6,13 +6,15 @@
 <cache>/toolchains/.building/        checkout and objects of the commit that is being built, one at a time
 
 Every commit is built in that one folder, because what ccache kept is found again for the same paths only: a precompiled
-header holds the absolute paths of what is in it.
+header holds the absolute paths of what is in it. What a build is told by environment variables, whether asv is started
+by us or in a process of ours, leaves what the person has set as it is.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -22,13 +24,11 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from device_runner.disk import disk_full, nearly_full
-from device_runner.failures import RigFailure
+from device_runner.disk import ELSEWHERE, disk_full, nearly_full
+from device_runner.failures import DiskFull, RigFailure
 from device_runner.store import Store, keep, key_of
 from harness.process import bound, end_family
-from harness.revisions.asv_config import configuration
-from harness.revisions.building import require_room
-from harness.revisions.sources import Revision
+from harness.revisions.sources import Revision, configuration
 
 KIND = "toolchains"
 MADE = "made.json"
@@ -142,3 +142,43 @@ def _complaint(log: Path) -> str:
 
 def _tail(log: Path) -> str:
     return log.read_bytes()[-LOG_TAIL_BYTES:].decode(errors="replace")
+
+
+UNUSED_SUBMODULES = ("3rdparty/cutlass", "3rdparty/cutlass_fpA_intB_gemm", "3rdparty/libflash_attn")
+"""TVM's for CUDA, 0.3 GB: a build for Adreno never reads them."""
+ROOM_BYTES = 4 << 30
+"""A commit of TVM takes less: its checkout, 600 object files, the wheel, and the environment it is installed in."""
+
+
+def build_variables(root: Path) -> dict[str, str]:
+    """For building below `root`: ccache finds what was compiled in another folder there, git leaves out what is unused.
+
+    A compiler's command names the folder of the checkout, which is another one for each environment; `CCACHE_BASEDIR`
+    makes such paths relative before they are compared. Source: ccache's manual, "Compiling in different directories".
+    """
+    wanted = {
+        "CCACHE_BASEDIR": str(root),
+        "CCACHE_NOHASHDIR": "1",
+        "CCACHE_SLOPPINESS": "include_file_ctime,include_file_mtime,pch_defines,time_macros",
+        **_git({f"submodule.{name}.update": "none" for name in UNUSED_SUBMODULES}),
+    }
+    return {name: value for name, value in wanted.items() if name == "GIT_CONFIG_COUNT" or name not in os.environ}
+
+
+def require_room(folder: Path) -> None:
+    """Raise DiskFull if there is no room for a build."""
+    free = shutil.disk_usage(folder).free
+    if free < ROOM_BYTES:
+        need = f"{ROOM_BYTES / 1e9:.1f} GB for a commit of TVM, and {free / 1e9:.1f} GB free in {folder}"
+        raise DiskFull(f"too little room to build: up to {need}", hint=f"`adreno-bench cache --prune`, {ELSEWHERE}")
+
+
+def _git(settings: dict[str, str]) -> dict[str, str]:
+    """Settings as git takes them from the environment, after those that are there."""
+    first = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
+    pairs = {
+        f"GIT_CONFIG_{part}_{first + index}": text
+        for index, setting in enumerate(settings.items())
+        for part, text in zip(("KEY", "VALUE"), setting, strict=True)
+    }
+    return {"GIT_CONFIG_COUNT": str(first + len(settings)), **pairs}

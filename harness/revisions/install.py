@@ -15,8 +15,7 @@ from typing import NoReturn
 
 from device_runner.files import write_whole
 from harness.compiler.installed import REVISION_MARK
-from harness.revisions.building import build_variables
-from harness.revisions.environment import BUILDING, MADE
+from harness.revisions.environment import BUILDING, MADE, build_variables
 
 _IMPORT = "import tvm, tvm.relax, tvm.s_tir"
 _IMPORTED = "imported"

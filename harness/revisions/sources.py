@@ -1,7 +1,7 @@
 """What a revision of the compiler is.
 
 Releases and commits are one thing: commits of a repository that an asv configuration tells how to install. The
-repository of the releases (`harness.revisions.release_repository`) is made in the cache; its commits are the same on
+repository of the releases (`harness.revisions.sources`) is made in the cache; its commits are the same on
 every machine.
 """
 
@@ -11,15 +11,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from device_runner.failures import SetupMissing
 from device_runner.names import suggestion
 from device_runner.store import Store, keep, key_of
 from harness.compiler.installed import HARNESS, harness_version
 from harness.compiler.releases import RELEASES
 from harness.failures import UsageError
-from harness.revisions.asv_config import configuration
 from harness.revisions.git import GitFailure, git
-from harness.revisions.release_repository import PINS, repository
 
 CONFIG = "asv.conf.json"
 REPOSITORY_TIMEOUT_S = 120.0
@@ -169,3 +169,42 @@ def _requirements() -> list[str]:
         except PackageNotFoundError:  # newer than what is installed here: as good as we run ourselves
             continue
     return sorted(found)
+
+
+PINS = "requirements.txt"
+"""The file that a commit holds."""
+
+
+def repository(repo: Path) -> None:
+    """Make a repository of every release that is known, whether or not this Python could install it."""
+    init(repo)
+    for release in RELEASES:
+        commit(repo, release)
+
+
+def init(repo: Path) -> None:
+    """Make an empty repository unless there is one."""
+    repo.mkdir(parents=True, exist_ok=True)
+    if not (repo / ".git").exists():
+        git(repo, "init", "--quiet", "--initial-branch=main")
+
+
+def commit(repo: Path, release: str) -> None:
+    """Add a known release. The commit is the same on every machine."""
+    (repo / PINS).write_text("\n".join(RELEASES[release].pins) + "\n", encoding="utf-8")
+    git(repo, "add", PINS)
+    git(repo, "commit", "--quiet", "--message", f"apache-tvm {release}", date=RELEASES[release].released_at)
+    git(repo, "tag", release)
+
+
+def configuration(config: Path) -> Any:
+    """What asv reads of its configuration. Raises SetupMissing without asv, UsageError for a file that is not one."""
+    try:
+        from asv.config import Config
+        from asv.util import UserError
+    except ImportError:
+        raise SetupMissing("asv is not installed", hint="pip install 'adreno-bench[history]'") from None
+    try:
+        return Config.load(str(config))
+    except (UserError, OSError, ValueError, TypeError, AttributeError) as error:
+        raise UsageError(f"{config} cannot be used: {error}", hint="pass --config FILE") from error

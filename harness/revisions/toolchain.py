@@ -1,11 +1,17 @@
-"""Build and run cases with one revision of the compiler: the command line of its own environment, each time afresh.
+"""Build and run cases with one revision: our command line in its environment, each time a fresh process.
 
-So every session is a fresh process, server and connection, whichever revision's turn it is.
+So every session is a fresh process, server and connection, whichever revision's turn it is. What runs there is a copy
+of this harness as it is now: an edit meanwhile changes no measurement.
 """
 
 from __future__ import annotations
 
+import functools
 import json
+import os
+import re
+import shutil
+import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,14 +19,124 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.failures import RigFailure
-from device_runner.store import Store
+from device_runner.store import Store, keep, key_of, sha256_of
 from harness.build.artifact import KERNELS
 from harness.cases.request import WORKED_AROUND, QuirkPolicy
 from harness.cases.suite import load_suite
-from harness.revisions.command_line import OPENING_S, CommandLine
+from harness.compiler.installed import HARNESS, harness_version
+from harness.failures import UsageError
+from harness.process import Listener, bound, end
+from harness.revisions.environment import environment
 from harness.revisions.sources import Revision
-from harness.run.outcome import Outcome
+from harness.run.outcome import ExitCode, Outcome
+from harness.run.progress import STILL
 from harness.run.record import Record, RecordFile
+
+PACKAGES = ("harness", "device_runner")
+COPY_TIMEOUT_S = 120.0
+
+
+@functools.cache
+def snapshot(cache: Path) -> Path:
+    """A folder that, on an interpreter's path, makes this very harness importable there.
+
+    Made once for its content, and looked at once in a process: all that it starts run the same.
+    """
+    root = Path(__file__).resolve().parents[2]
+    files = [
+        file
+        for package in PACKAGES
+        for file in sorted((root / package).rglob("*"))
+        if file.is_file() and "__pycache__" not in file.parts
+    ]
+    key = key_of({str(file.relative_to(root)): sha256_of(file) for file in files})
+
+    def make(scratch: Path) -> None:
+        for file in files:
+            copy = scratch / file.relative_to(root)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(file, copy)
+        _describe(scratch)
+
+    folder = Store(cache, "harness").obtain(key, make, COPY_TIMEOUT_S)
+    keep(folder)
+    return folder
+
+
+def _describe(folder: Path) -> None:
+    """What `importlib.metadata` needs to know of it: records name the harness's version."""
+    about = folder / f"{HARNESS.replace('-', '_')}-{harness_version()}.dist-info"
+    about.mkdir()
+    text = f"Metadata-Version: 2.1\nName: {HARNESS}\nVersion: {harness_version()}\n"
+    (about / "METADATA").write_text(text, encoding="utf-8")
+
+
+OPENING_S = 900.0
+"""For opening a device: the first time with a release of TVM, this compiles the runtimes that its wheel lacks."""
+LISTEN_S = 5.0
+"""For the end of an error stream that something may still hold open."""
+_CODE = "from harness.cli import main; main()"
+_CLOCK = re.compile(r"^\[ *[\d.]+ s\] ")
+_NOT_PASSED_ON = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """`adreno-bench`, with one revision."""
+
+    revision: Revision
+    python: Path
+    harness: Path
+    """Snapshot of this harness."""
+    cache: Path
+    say: Callable[[str], None] = lambda _: None
+
+    @classmethod
+    def of(cls, revision: Revision, cache: Path, say: Callable[[str], None]) -> CommandLine:
+        """Install the revision if it is not there. Raises NotInstallable."""
+        copied = snapshot(cache)  # it may refuse, which installing takes minutes to come to
+        return cls(revision, environment(revision, cache, say), copied, cache, say)
+
+    def call(self, words: Sequence[str], deadline_s: float) -> tuple[int, str, str]:
+        """Exit code, standard output, and the last line of the error stream.
+
+        Raises UsageError for what is ours, RigFailure at the deadline.
+        """
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
+            process = subprocess.Popen(
+                [str(self.python), *bound(_CODE), *words],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.PIPE,
+                env=self._environment(),
+                start_new_session=True,
+                text=True,
+            )
+            assert process.stderr
+            heard = Listener(process.stderr, self._report)
+            try:
+                code = process.wait(deadline_s)
+            except subprocess.TimeoutExpired:
+                why = f"{self.revision} did not end within {deadline_s:.0f} s"
+                raise RigFailure(why, hint="run it again", evidence=heard.last) from None
+            finally:
+                end(process)
+                heard.join(LISTEN_S)
+            output.seek(0)
+            if code == ExitCode.USAGE:
+                raise UsageError(heard.last.removeprefix("adreno-bench: "))
+            return code, output.read(), heard.last
+
+    def _report(self, line: str) -> None:
+        """What it says of itself, less its own clock and what it says each time."""
+        text = _CLOCK.sub("", line.strip()).removeprefix(STILL)
+        if text and not text.startswith("opening "):
+            self.say(f"{self.revision}: {text}")
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED_ON}
+        return {**kept, "PYTHONPATH": str(self.harness), "ADRENO_BENCH_CACHE": str(self.cache)}
+
 
 ATTEMPTS = 3
 """Sessions that a case may take until the device or the rig is not to blame for what came of it."""
@@ -52,7 +168,7 @@ class RunOptions:
 
 
 @dataclass(frozen=True)
-class Build:
+class CaseBuild:
     """What a revision made of a case."""
 
     case: str
@@ -69,24 +185,18 @@ class Build:
 class Toolchain:
     """One revision, ready to be used."""
 
-    revision: Revision
-    python: Path
-    harness: Path
-    """Snapshot of this harness."""
-    cache: Path
+    commands: CommandLine
     options: RunOptions
-    say: Callable[[str], None] = lambda _: None
 
     @classmethod
     def of(cls, revision: Revision, cache: Path, options: RunOptions, say: Callable[[str], None]) -> Toolchain:
         """Install the revision if it is not there. Raises NotInstallable."""
-        line = CommandLine.of(revision, cache, say)
-        return cls(revision, line.python, line.harness, cache, options, say)
+        return cls(CommandLine.of(revision, cache, say), options)
 
-    def build(self, cases: Sequence[str]) -> dict[str, Build]:
+    def build(self, cases: Sequence[str]) -> dict[str, CaseBuild]:
         """Compile cases; run nothing. Raises UsageError, RigFailure."""
-        told = self._tell(["build", "--json"], cases)
-        return {case: _build(told["identity"], found) for found in told["cases"] for case in [found["case"]]}
+        facts = self._ask(["build", "--json"], cases)
+        return {case: _build(facts["identity"], found) for found in facts["cases"] for case in [found["case"]]}
 
     def run(self, cases: Sequence[str]) -> list[Record]:
         """Run each case in a fresh session, and again, if the device or the rig is to blame for what came of it.
@@ -102,7 +212,9 @@ class Toolchain:
             if not pending:
                 break
         if lost := [case for case in cases if case not in records]:
-            raise RigFailure(f"{self.revision} left no record of {', '.join(lost)}: {said}", hint="run it again")
+            raise RigFailure(
+                f"{self.commands.revision} left no record of {', '.join(lost)}: {said}", hint="run it again"
+            )
         return [records[case] for case in cases]
 
     def _session(self, cases: Sequence[str]) -> tuple[list[Record], str]:
@@ -111,22 +223,21 @@ class Toolchain:
             _, _, said = self._call(["run", "--records", str(file)], cases)
             return RecordFile(file).load().records, said
 
-    def _tell(self, command: Sequence[str], cases: Sequence[str]) -> dict[str, Any]:
+    def _ask(self, command: Sequence[str], cases: Sequence[str]) -> dict[str, Any]:
         for _ in range(ATTEMPTS):
             code, text, said = self._call(command, cases)
             try:
-                told: dict[str, Any] = json.loads(text)
-                return told
+                facts: dict[str, Any] = json.loads(text)
+                return facts
             except ValueError:
                 continue
-        raise RigFailure(f"{self.revision} ended with code {code}: {said}", hint="run it again")
+        raise RigFailure(f"{self.commands.revision} ended with code {code}: {said}", hint="run it again")
 
     def _call(self, command: Sequence[str], cases: Sequence[str]) -> tuple[int, str, str]:
         """Exit code, standard output, and the last line of the error stream. Raises UsageError for what is ours."""
         globs = [part for case in cases for part in ("--case", case)]
         deadline_s = OPENING_S + len(cases) * load_suite(self.options.suite).longest_case_s
-        line = CommandLine(self.revision, self.python, self.harness, self.cache, self.say)
-        return line.call([*command, *self.options.words, *globs], deadline_s)
+        return self.commands.call([*command, *self.options.words, *globs], deadline_s)
 
 
 def kernels(cache: Path, artifact: str) -> str:
@@ -136,8 +247,8 @@ def kernels(cache: Path, artifact: str) -> str:
     return file.read_text(encoding="utf-8") if file and file.exists() else ""
 
 
-def _build(identity: str, found: dict[str, Any]) -> Build:
-    return Build(
+def _build(identity: str, found: dict[str, Any]) -> CaseBuild:
+    return CaseBuild(
         case=found["case"],
         identity=identity,
         artifact=found["artifact"],

@@ -14,7 +14,7 @@ from device_runner.virtual.faults import FAULTS_VARIABLE
 from harness.build.pool import load_artifact
 from harness.compiler.releases import RELEASES
 from harness.revisions.git import git
-from harness.revisions.release_repository import PINS
+from harness.revisions.sources import PINS
 from harness.run.outcome import ExitCode
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.timeout(3600)]

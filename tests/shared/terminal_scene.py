@@ -27,10 +27,9 @@ from harness.cli.run import _Results
 from harness.doctor.finding import Condition, Finding
 from harness.failures import CompileFailure
 from harness.quirks import Presence, ProbeAnswer
-from harness.revisions.bisect.bisection import BisectionResult
+from harness.revisions.bisect.bisection import BisectionResult, SearchResult
 from harness.revisions.bisect.judging import Inspection, Reason
 from harness.revisions.bisect.search import RevisionState
-from harness.revisions.bisect.search_loop import SearchResult
 from harness.revisions.sources import Revision, Source
 from harness.run.outcome import Outcome
 from harness.run.record import Record

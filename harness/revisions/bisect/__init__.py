@@ -1,9 +1,7 @@
 """Which revision of the compiler did it?
 
-bisection.py    the whole of it: what is asked, found out and answered
-search_loop.py  from the two ends to the first bad revision
+bisection.py    the whole of it: from the two ends to the first bad revision, and what changed in its kernels
 search.py       which revision to inspect next; pure
 judging.py      what a revision is: good, bad, or not to be judged
 question.py     what was asked, and what is known so far: kept in a file, so that a killed bisection goes on
-kernels.py      what the compiler makes of the case on both sides of it
 """

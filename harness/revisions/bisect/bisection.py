@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import structs
 
 from device_runner.store import sha256_of
 from harness.build.planner import model_digest
 from harness.cases.case import Case
 from harness.cases.suite import load_suite
 from harness.failures import UsageError
+from harness.judge.decisions import Decision, End, today
 from harness.judge.stats.engine import Plan
 from harness.judge.stats.pair import Rules
+from harness.judge.verdict import Verdict
 from harness.revisions.bisect.judging import (
     NOT_FITTING,
     NOT_INSTALLABLE,
     Inspection,
     Judge,
-    Open,
+    Opener,
     Reason,
     RevisionRunner,
     reason_of,
     state_of,
 )
-from harness.revisions.bisect.kernels import kernels_diff
 from harness.revisions.bisect.question import DIFF, RECORDS, BisectionStore, bisection_store
-from harness.revisions.bisect.search import Search
-from harness.revisions.bisect.search_loop import SearchResult, find_first_bad
+from harness.revisions.bisect.search import RevisionState, Search
 from harness.revisions.sources import Revision
 from harness.revisions.toolchain import RunOptions, Toolchain, kernels
 from harness.run.outcome import Outcome
@@ -88,7 +91,7 @@ class Bisection:
             found = find_first_bad(names, judge, known, say)
             return BisectionResult(found, known.folder, self._diff(found, known.folder))
 
-    def _open(self, say: Callable[[str], None]) -> Open:
+    def _open(self, say: Callable[[str], None]) -> Opener:
         revisions = {revision.name: revision for revision in self.line}
 
         @functools.cache
@@ -97,7 +100,7 @@ class Bisection:
 
         return opened
 
-    def _judge(self, known: BisectionStore, open_: Open, inspections: int) -> Judge:
+    def _judge(self, known: BisectionStore, open_: Opener, inspections: int) -> Judge:
         records = RecordFile(known.folder / RECORDS)
         alpha = min(self.rules.alpha, WRONG_RATE / inspections)
         plan = Plan(dataclasses.replace(self.rules, alpha=alpha), self.most_sessions)
@@ -138,3 +141,89 @@ def _inferred(judge: Judge, bad: str, known: BisectionStore) -> Reason:
 
 def _as(inspection: Inspection, reason: Reason, outcome: Outcome) -> Inspection:
     return dataclasses.replace(inspection, state=state_of(reason, outcome))
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a bisection came to."""
+
+    reason: Reason
+    good: str
+    """The last revision that is known to be good."""
+    candidates: list[str]
+    """The first bad revision; or those that it may be, because some could not be judged. The last one is bad."""
+    inspections: list[Inspection]
+    """In the order of the line."""
+
+    @property
+    def bad(self) -> str:
+        """The first revision that is known to be bad."""
+        return self.candidates[-1]
+
+    def confirmed(self, case: str, *, as_shipped: bool) -> list[Decision]:
+        """The step that it found in turns, for the history; none if it is one of several, or no matter of latency."""
+        looked = {one.name: one for one in self.inspections}
+        bad = looked.get(self.bad)
+        if self.reason is not Reason.SLOWER or len(self.candidates) > 1 or not bad:
+            return []
+        base, head = (End(looked[name].artifact if name in looked else "", name) for name in (self.good, self.bad))
+        found = Decision(bad.identity, case, as_shipped, Verdict.SLOWER, base, head, bad.relative)
+        return [structs.replace(found, sessions=bad.sessions, by="bisect", day=today())]
+
+
+def find_first_bad(line: Sequence[str], judge: Judge, kept: BisectionStore, say: Callable[[str], None]) -> SearchResult:
+    """Verify both ends, then inspect revisions in between. Raises UsageError if an end is not what it should be."""
+
+    def inspect(name: str, told: str) -> Inspection:
+        if name not in kept.inspections:
+            say(f"looking at {name} ({told})")
+            found = judge.inspect(name, list(kept.inspections.values()))
+            say(f"{name} is {_said(found)}")
+            if name in (line[0], line[-1]) and found.state is RevisionState.SKIP:
+                return found  # it ends the search; what was in the way may be gone when the same is asked again
+            kept.add(found)
+        return kept.inspections[name]
+
+    _require(inspect(line[0], "it should be good"), RevisionState.GOOD, judge.reason)
+    _require(inspect(line[-1], "it should be bad"), RevisionState.BAD, judge.reason)
+    search = Search(line)
+    while name := search.next:
+        found = inspect(name, f"about {search.inspections_left} to go, {len(search.candidates)} candidates")
+        search = Search(line, {**search.known, name: found.state})
+    inspections = [kept.inspections[name] for name in line if name in kept.inspections]
+    return SearchResult(judge.reason, search.good, search.candidates, inspections)
+
+
+def _require(inspection: Inspection, state: RevisionState, reason: Reason) -> None:
+    if inspection.state is not state:
+        other = "an earlier" if state is RevisionState.GOOD else "a later"
+        wanted = f"{state.value} ({reason.value} is what is looked for)"
+        raise UsageError(
+            f"--{state.value} {inspection.name} is not {wanted}: {_said(inspection)}",
+            hint=f"name {other} revision, or another --reason",
+        )
+
+
+def _said(inspection: Inspection) -> str:
+    if inspection.state is RevisionState.SKIP:
+        return f"not judged: {inspection.outcome}: {inspection.why}"
+    return ": ".join(part for part in (inspection.state.value, inspection.outcome, inspection.why) if part)
+
+
+def kernels_diff(old: str, new: str, names: tuple[str, str]) -> list[str]:
+    """The unified difference of two OpenCL sources, without line ends; empty if they are the same.
+
+    Declarations are left out: each stands again where the kernel begins.
+    """
+    was, now = (f"{name}.cl" for name in names)
+    return list(difflib.unified_diff(_kernels(old), _kernels(new), was, now, lineterm=""))
+
+
+def _kernels(source: str) -> list[str]:
+    return [line for line in source.splitlines() if not (line.startswith("__kernel") and line.endswith(";"))]
+
+
+def bounded(lines: list[str], most: int, width: int) -> list[str]:
+    """As much as a screen takes; the last line says how much was left out."""
+    short = [line if len(line) <= width else f"{line[: width - 1]}…" for line in lines[:most]]
+    return [*short, f"... and {len(lines) - most} more lines"] if len(lines) > most else short

@@ -20,7 +20,7 @@ from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
 from harness.revisions.bisect.search import RevisionState
 from harness.revisions.environment import NotInstallable
-from harness.revisions.toolchain import ATTEMPTS, Build
+from harness.revisions.toolchain import ATTEMPTS, CaseBuild
 from harness.run.outcome import Outcome
 from harness.run.record import Record
 
@@ -40,14 +40,14 @@ class Reason(str, Enum):
 class RevisionRunner(Protocol):
     """One revision, ready to be used: a `harness.revisions.toolchain.Toolchain`, or a fake of the tests."""
 
-    def build(self, cases: Sequence[str]) -> dict[str, Build]:
+    def build(self, cases: Sequence[str]) -> dict[str, CaseBuild]:
         """Compile cases."""
 
     def run(self, cases: Sequence[str]) -> list[Record]:
         """Run each case in a fresh session."""
 
 
-Open = Callable[[str], RevisionRunner]
+Opener = Callable[[str], RevisionRunner]
 """Makes a revision ready. Raises NotInstallable."""
 
 
@@ -81,7 +81,7 @@ class Judge:
     reason: Reason
     good: str
     """The good end, which latencies are compared with."""
-    open: Open
+    open: Opener
     plan: Plan
     """For the bad end; what lies between is asked an easier question (`_asked`)."""
     keep: Callable[[Record], None] = lambda _: None
@@ -105,7 +105,7 @@ class Judge:
             *(name, RevisionState.SKIP, build.outcome.value, build.message, build.identity),
             *(build.artifact, build.library, key_of({"source": source}) if source else ""),
         )
-        if same := self._told_already(seen, earlier):
+        if same := self._judged_before(seen, earlier):
             return same
         if build.outcome is not Outcome.OK:
             return replace(seen, state=state_of(self.reason, build.outcome))
@@ -113,17 +113,17 @@ class Judge:
             return self._in_turns(seen, runner, self._asked(earlier))
         return self._once(seen, runner)
 
-    def _told_already(self, seen: Inspection, earlier: Sequence[Inspection]) -> Inspection | None:
+    def _judged_before(self, seen: Inspection, earlier: Sequence[Inspection]) -> Inspection | None:
         """What it is if it made the same library as one that was judged, or kernels that tell; None otherwise."""
         if same := next((one for one in earlier if one.library and one.library == seen.library), None):
             why = f"made the same library as {same.name}"
-        elif same := self._told_by_kernels(seen, earlier):
+        elif same := self._by_kernels(seen, earlier):
             why = f"made the same kernels as {same.name}; nothing was run"
         else:
             return None
         return replace(seen, state=same.state, outcome=same.outcome, why=why)
 
-    def _told_by_kernels(self, seen: Inspection, earlier: Sequence[Inspection]) -> Inspection | None:
+    def _by_kernels(self, seen: Inspection, earlier: Sequence[Inspection]) -> Inspection | None:
         """One that was judged and made the same kernels, if kernels tell a wrong revision from a right one.
 
         Where a good and a bad one share their kernels, the fault is in the host's code, and kernels tell nothing.
@@ -181,11 +181,11 @@ class Judge:
             outcome=taken[Arm.HEAD][-1].outcome.value if taken[Arm.HEAD] else seen.outcome,
             why="; ".join(found.reasons),
             sessions=sum(map(len, taken.values())),
-            wall_ms=_known(found.change.head_ms if found.change else math.nan),
-            relative=_known(found.change.relative if found.change else math.nan),
+            wall_ms=_finite(found.change.head_ms if found.change else math.nan),
+            relative=_finite(found.change.relative if found.change else math.nan),
         )
 
-    def _built(self, runner: RevisionRunner) -> Build:
+    def _built(self, runner: RevisionRunner) -> CaseBuild:
         """What it makes of the case; after so many attempts an outcome that is not the case's own is the commit's."""
         for _ in range(ATTEMPTS):
             build = runner.build([self.case])[self.case]
@@ -240,5 +240,5 @@ def _require_same(identity: str, earlier: Sequence[str]) -> None:
         )
 
 
-def _known(number: float) -> float | None:
+def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None

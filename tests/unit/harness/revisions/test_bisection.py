@@ -20,15 +20,13 @@ from harness.failures import UsageError
 from harness.judge.stats.engine import Plan
 from harness.judge.stats.pair import Rules
 from harness.models.sources import model_source
-from harness.revisions.bisect.bisection import Bisection
+from harness.revisions.bisect.bisection import Bisection, SearchResult, bounded, find_first_bad, kernels_diff
 from harness.revisions.bisect.judging import Judge, Reason, RevisionRunner, reason_of, state_of
-from harness.revisions.bisect.kernels import bounded, kernels_diff
 from harness.revisions.bisect.question import STATE, BisectionStore, bisection_store
 from harness.revisions.bisect.search import RevisionState
-from harness.revisions.bisect.search_loop import SearchResult, find_first_bad
 from harness.revisions.environment import NotInstallable
 from harness.revisions.sources import Revision, Source
-from harness.revisions.toolchain import Build, RunOptions
+from harness.revisions.toolchain import CaseBuild, RunOptions
 from harness.run.outcome import Outcome
 from harness.run.record import Record
 
@@ -79,14 +77,14 @@ class _Runner:
     world: World
     name: str
 
-    def build(self, cases: Sequence[str]) -> dict[str, Build]:
+    def build(self, cases: Sequence[str]) -> dict[str, CaseBuild]:
         compiler = self.world.compilers[self.name]
         broken = compiler.outcome is Outcome.COMPILE_ERROR
         unfit = compiler.outcome is Outcome.INFRA_ERROR
         outcome = compiler.outcome if broken or unfit else Outcome.OK
         library = "" if broken else compiler.library or f"library of {self.name}"
         return {
-            CASE: Build(
+            CASE: CaseBuild(
                 CASE, self.world.identity, f"artifact of {self.name}", library, outcome, "no such operator" * broken
             )
         }

@@ -30,9 +30,8 @@ from harness.judge.verdict import Verdict
 from harness.revisions import environment as environments
 from harness.revisions.compare import RevisionPair
 from harness.revisions.environment import BUILDING, KIND, MADE, NotInstallable, environment
-from harness.revisions.snapshot import snapshot
 from harness.revisions.sources import Revision, Source
-from harness.revisions.toolchain import ATTEMPTS, Build, RunOptions, Toolchain
+from harness.revisions.toolchain import ATTEMPTS, CaseBuild, CommandLine, RunOptions, Toolchain, snapshot
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record
 
@@ -192,7 +191,8 @@ def toolchain(tmp_path: Path, body: str, device: str = "virtual", quirks: QuirkP
     )
     script.chmod(0o755)
     revision = Revision("r1", "c" * 40, Source(tmp_path / "asv.conf.json", tmp_path, released=False))
-    return Toolchain(revision, script, tmp_path / "snapshot", tmp_path / "cache", RunOptions(suite, device, quirks))
+    commands = CommandLine(revision, script, tmp_path / "snapshot", tmp_path / "cache")
+    return Toolchain(commands, RunOptions(suite, device, quirks))
 
 
 def calls(tmp_path: Path) -> list[list[Any]]:
@@ -284,9 +284,9 @@ class Fake:
     options: RunOptions = field(default_factory=lambda: RunOptions(Path("suite.toml"), "virtual"))
     ran: list[str] = field(default_factory=list)
 
-    def build(self, cases: Sequence[str]) -> dict[str, Build]:
+    def build(self, cases: Sequence[str]) -> dict[str, CaseBuild]:
         return {
-            case: Build(case, "phone", f"a-{library}", library, Outcome.OK if library else Outcome.COMPILE_ERROR)
+            case: CaseBuild(case, "phone", f"a-{library}", library, Outcome.OK if library else Outcome.COMPILE_ERROR)
             for case, library in self.builds.items()
             if case in cases
         }

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from device_runner.failures import DiskFull
-from harness.revisions import building
-from harness.revisions.building import UNUSED_SUBMODULES, build_variables, require_room
+from harness.revisions import environment
+from harness.revisions.environment import UNUSED_SUBMODULES, build_variables, require_room
 from harness.revisions.git import git
 from harness.revisions.install import complaint, require_importable
 
@@ -53,7 +53,7 @@ def test_what_the_person_set_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_disk_without_room_is_told_before_anything_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_room(tmp_path)
-    monkeypatch.setattr(building, "ROOM_BYTES", 1 << 60)
+    monkeypatch.setattr(environment, "ROOM_BYTES", 1 << 60)
     with pytest.raises(DiskFull, match=r"too little room to build: up to .* GB for a commit of TVM"):
         require_room(tmp_path)
 
