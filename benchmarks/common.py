@@ -11,8 +11,7 @@ from typing import Any
 from device_runner.device import Device, Session
 from device_runner.registry import open_device
 from device_runner.store import cache_root
-from harness.build.artifact import INPUTS, Answers, Artifact
-from harness.build.oracle import load_arrays
+from harness.build.artifact import INPUTS, Answers, Artifact, load_arrays
 from harness.build.planner import plan_case
 from harness.build.pool import Builder
 from harness.cases.case import Case

@@ -21,8 +21,7 @@ from onnx import numpy_helper, version_converter
 from onnx.reference import ReferenceEvaluator
 
 from device_runner.store import cache_root
-from harness.build.artifact import INPUTS, OUTPUTS, Answers
-from harness.build.oracle import load_arrays
+from harness.build.artifact import INPUTS, OUTPUTS, Answers, load_arrays
 from harness.cases.case import Precision
 from harness.cases.suite import Limits, Suite, choose
 from harness.run.loop import run_case

@@ -12,8 +12,7 @@ from pathlib import Path
 from statistics import median
 
 from benchmarks.common import LONG_S
-from harness.build.artifact import INPUTS, Answers, Artifact
-from harness.build.oracle import load_arrays
+from harness.build.artifact import INPUTS, Answers, Artifact, load_arrays
 from harness.profile.profile import ms_of
 from harness.run.progress import Silent
 from harness.workbench import Request, open_workbench

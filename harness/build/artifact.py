@@ -6,12 +6,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from device_runner.device import Loadable
 from device_runner.failures import Failure
 from device_runner.files import write_whole
 from device_runner.store import Store
+
+if TYPE_CHECKING:
+    from device_runner.device import Array
 
 LIBRARY = "lib.so"
 MANIFEST = "manifest.json"
@@ -106,3 +109,19 @@ def kernel_files(root: Path, artifact: str) -> list[Path] | None:
 def _says(file: Path, text: str) -> bool:
     """Whether the file is there as this version writes it."""
     return file.exists() and file.read_text(encoding="utf-8") == text
+
+
+def load_arrays(file: Path) -> list[Array]:
+    """Arrays in the order saved. Never unpickles."""
+    import numpy as np
+
+    with np.load(file, allow_pickle=False) as arrays:
+        return [arrays[name] for name in sorted(arrays.files)]
+
+
+def save_arrays(file: Path, arrays: list[Array]) -> None:
+    """Keep arrays in their order."""
+    import numpy as np
+
+    savez: Any = np.savez  # its stub takes no unpacked mapping
+    savez(file, **{f"{index:03d}": array for index, array in enumerate(arrays)})

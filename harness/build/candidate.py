@@ -14,9 +14,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from harness.build.artifact import INPUTS, KERNELS, LIBRARY, OUTPUTS, Compiled
+from harness.build.artifact import INPUTS, KERNELS, LIBRARY, OUTPUTS, Compiled, save_arrays
 from harness.build.compile import export, imported, stepping, target_of
-from harness.build.oracle import save_arrays
 from harness.build.values import inputs_of
 from harness.cases.request import CompileRequest
 from harness.compiler.compat import (

@@ -29,7 +29,7 @@ def answer(request: dict[str, Any], seed: int, given: str | dict[str, str], labe
     import tvm
     from tvm import relax
 
-    from harness.build.artifact import INPUTS, LABELLED, OTHER_OUTPUTS, OUTPUTS
+    from harness.build.artifact import INPUTS, LABELLED, OTHER_OUTPUTS, OUTPUTS, save_arrays
     from harness.build.compile import compile_model
     from harness.cases.request import CompileRequest
     from harness.models.input_files import load_labelled
@@ -106,19 +106,3 @@ def _classes(scores: Array, batch: int) -> Array:
         )
     classes: Array = scores.reshape(batch, -1).argmax(axis=1)
     return classes
-
-
-def load_arrays(file: Path) -> list[Array]:
-    """Arrays in the order saved. Never unpickles."""
-    import numpy as np
-
-    with np.load(file, allow_pickle=False) as arrays:
-        return [arrays[name] for name in sorted(arrays.files)]
-
-
-def save_arrays(file: Path, arrays: list[Array]) -> None:
-    """Keep arrays in their order."""
-    import numpy as np
-
-    savez: Any = np.savez  # its stub takes no unpacked mapping
-    savez(file, **{f"{index:03d}": array for index, array in enumerate(arrays)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -39,3 +40,30 @@ class CompileRequest:
     schedules: str = ""
     """File of tuned schedules that its tasks may take; empty for TVM's own."""
     schedules_sha256: str = ""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What is to be built and run, whatever the revision."""
+
+    suite: Path
+    device: str
+    """The name of one."""
+    quirks: QuirkPolicy = WORKED_AROUND
+    schedules: Path | None = None
+    """File of schedules in place of the one that the suite names."""
+
+    @property
+    def schedules_file(self) -> Path | None:
+        """The file of schedules that holds. Raises UsageError."""
+        from harness.cases.suite import load_suite
+
+        return self.schedules or load_suite(self.suite).schedules
+
+    @property
+    def words(self) -> list[str]:
+        """As the command line takes it."""
+        shipped = ["--as-shipped"] if self.quirks.as_shipped else []
+        quirks = [part for quirk in self.quirks.with_quirks for part in ("--with-quirk", quirk)]
+        schedules = ["--schedules", str(self.schedules.absolute())] if self.schedules else []
+        return ["--suite", str(self.suite.absolute()), "--device", self.device, *schedules, *shipped, *quirks]

@@ -15,9 +15,8 @@ from harness import option_texts as texts
 from harness.cli import completion
 
 if TYPE_CHECKING:
-    from harness.cases.request import QuirkPolicy
+    from harness.cases.request import QuirkPolicy, RunOptions
     from harness.judge.stats.pair import Rules
-    from harness.revisions.toolchain import RunOptions
     from harness.workbench import Request
 
 DEFAULT_DEVICE = "virtual"
@@ -180,7 +179,7 @@ class CaseOptions(SuiteOptions):
 
     def on_each_revision(self, device: str) -> RunOptions:
         """What every revision of a compiler is to build and run on a device."""
-        from harness.revisions.toolchain import RunOptions
+        from harness.cases.request import RunOptions
 
         return RunOptions(self.suite, device, self.quirks, self.schedules)
 

@@ -16,8 +16,7 @@ from device_runner import store
 from device_runner.failures import DeviceLost
 from device_runner.files import write_whole
 from device_runner.store import Store, key_of, sha256_of
-from harness.build.artifact import INPUTS, OUTPUTS, Answers
-from harness.build.oracle import load_arrays
+from harness.build.artifact import INPUTS, OUTPUTS, Answers, load_arrays
 from harness.build.planner import plan_case, plan_oracle
 from harness.cases.model import OnnxModel
 from harness.cases.request import QuirkPolicy

@@ -21,7 +21,7 @@ from typing import Any
 from device_runner.failures import RigFailure
 from device_runner.store import Store, keep, key_of, sha256_of
 from harness.build.artifact import KERNELS
-from harness.cases.request import WORKED_AROUND, QuirkPolicy
+from harness.cases.request import RunOptions
 from harness.cases.suite import load_suite
 from harness.compiler.installed import HARNESS, harness_version
 from harness.failures import UsageError
@@ -140,31 +140,6 @@ class CommandLine:
 
 ATTEMPTS = 3
 """Sessions that a case may take until the device or the rig is not to blame for what came of it."""
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """What is to be built and run, whatever the revision."""
-
-    suite: Path
-    device: str
-    """The name of one."""
-    quirks: QuirkPolicy = WORKED_AROUND
-    schedules: Path | None = None
-    """File of schedules in place of the one that the suite names."""
-
-    @property
-    def schedules_file(self) -> Path | None:
-        """The file of schedules that holds. Raises UsageError."""
-        return self.schedules or load_suite(self.suite).schedules
-
-    @property
-    def words(self) -> list[str]:
-        """As the command line takes it."""
-        shipped = ["--as-shipped"] if self.quirks.as_shipped else []
-        quirks = [part for quirk in self.quirks.with_quirks for part in ("--with-quirk", quirk)]
-        schedules = ["--schedules", str(self.schedules.absolute())] if self.schedules else []
-        return ["--suite", str(self.suite.absolute()), "--device", self.device, *schedules, *shipped, *quirks]
 
 
 @dataclass(frozen=True)

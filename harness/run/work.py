@@ -14,8 +14,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from device_runner.failures import Failure, Unsupported
-from harness.build.artifact import INPUTS, KERNELS, LABELLED, OTHER_OUTPUTS, OUTPUTS, RANGE, Answers, Artifact, Built
-from harness.build.oracle import load_arrays
+from harness.build.artifact import (
+    INPUTS,
+    KERNELS,
+    LABELLED,
+    OTHER_OUTPUTS,
+    OUTPUTS,
+    RANGE,
+    Answers,
+    Artifact,
+    Built,
+    load_arrays,
+)
 from harness.build.values import beyond_half
 from harness.cases.plan import Plan, no_half
 from harness.paths.kernels import kernels

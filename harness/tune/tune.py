@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from device_runner.failures import Failure, Unsupported
 from device_runner.workers import SILENCE_S
-from harness.build.artifact import INPUTS, OUTPUTS, Answers, Artifact
-from harness.build.oracle import load_arrays
+from harness.build.artifact import INPUTS, OUTPUTS, Answers, Artifact, load_arrays
 from harness.compiler.installed import tvm_version
 from harness.failures import UsageError
 from harness.run.correctness import Truth

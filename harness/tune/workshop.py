@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from device_runner.failures import Failure
 from device_runner.store import key_of
-from harness.build.artifact import INPUTS, OUTPUTS, Answers, Artifact
+from harness.build.artifact import INPUTS, OUTPUTS, Answers, Artifact, load_arrays
 from harness.build.candidate import FUNCTIONS, TRACE, load_tasks
 from harness.build.keys import candidate_job, seeds_digest, task_answer_job, tasks_job
-from harness.build.oracle import load_arrays
 from harness.build.pool import Builder
 from harness.cases.suite import Limits
 from harness.compiler.installed import versions

@@ -14,8 +14,7 @@ import numpy as np
 from waiting import LONG_S
 
 from device_runner.device import Identity, Loadable
-from harness.build.artifact import INPUTS, LABELLED, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, Compiled
-from harness.build.oracle import save_arrays
+from harness.build.artifact import INPUTS, LABELLED, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, Compiled, save_arrays
 from harness.bundle.archive import unpack
 from harness.bundle.pack import KINDS, Kind, Packed, pack
 from harness.cases.case import Case, Precision, Tuning

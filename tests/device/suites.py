@@ -11,8 +11,7 @@ import numpy as np
 
 from device_runner.device import Loadable, ThermalLimits
 from device_runner.failures import Failure
-from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, Built, Compiled
-from harness.build.oracle import save_arrays
+from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, Built, Compiled, save_arrays
 from harness.build.pool import Builder
 from harness.cases.case import Case, Precision
 from harness.cases.plan import Budget, Job, Plan

@@ -26,9 +26,9 @@ from device_runner.runtimes.phone import RuntimeStore, examine
 from device_runner.runtimes.phone.check import host_interface
 from device_runner.transport.adb_transport import AdbTransport
 from device_runner.virtual import VirtualPhone, virtual_phone
-from harness.build.artifact import INPUTS, OUTPUTS
+from harness.build.artifact import INPUTS, OUTPUTS, load_arrays
 from harness.build.compile import compile_model
-from harness.build.oracle import answer, load_arrays
+from harness.build.oracle import answer
 from harness.build.planner import host_triple
 from harness.bundle.pack import KINDS
 from harness.bundle.results import read_results

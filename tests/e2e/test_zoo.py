@@ -12,8 +12,8 @@ import pytest
 from compile_requests import request_for
 from onnx.reference import ReferenceEvaluator
 
-from harness.build.artifact import INPUTS, OUTPUTS
-from harness.build.oracle import answer, load_arrays
+from harness.build.artifact import INPUTS, OUTPUTS, load_arrays
+from harness.build.oracle import answer
 from harness.models.zoo import ZOO
 
 WISHED = os.environ.get("ADRENO_BENCH_TEST_ZOO", "")

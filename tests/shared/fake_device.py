@@ -12,8 +12,7 @@ import numpy as np
 
 from device_runner.device import Identity, Launch, Loadable, Pulse, Pushed, Rung, Steadiness, T, ThermalLimits, Toggles
 from device_runner.failures import Failure
-from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, Compiled
-from harness.build.oracle import save_arrays
+from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, Compiled, save_arrays
 from harness.cases.case import Case, Precision
 from harness.cases.plan import Budget, Job, Plan
 

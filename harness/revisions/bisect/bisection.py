@@ -14,6 +14,7 @@ from msgspec import structs
 from device_runner.store import sha256_of
 from harness.build.planner import model_digest
 from harness.cases.case import Case
+from harness.cases.request import RunOptions
 from harness.cases.suite import load_suite
 from harness.failures import UsageError
 from harness.judge.decisions import Decision, End, today
@@ -34,7 +35,7 @@ from harness.revisions.bisect.judging import (
 from harness.revisions.bisect.question import DIFF, RECORDS, BisectionStore, bisection_store
 from harness.revisions.bisect.search import RevisionState, Search
 from harness.revisions.sources import Revision
-from harness.revisions.toolchain import RunOptions, Toolchain, kernels
+from harness.revisions.toolchain import Toolchain, kernels
 from harness.run.outcome import Outcome
 from harness.run.record import RecordFile
 

@@ -11,8 +11,8 @@ import pytest
 from compile_requests import request_for
 from onnx import TensorProto, helper, numpy_helper
 
-from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS
-from harness.build.oracle import answer, load_arrays
+from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, load_arrays
+from harness.build.oracle import answer
 from harness.build.values import named_origin
 from harness.failures import OracleNotFinite
 

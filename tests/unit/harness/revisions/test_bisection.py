@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from device_runner.failures import RigFailure
 from device_runner.store import key_of
+from harness.cases.request import RunOptions
 from harness.failures import UsageError
 from harness.judge.stats.engine import Plan
 from harness.judge.stats.pair import Rules
@@ -26,7 +27,7 @@ from harness.revisions.bisect.question import STATE, BisectionStore, bisection_s
 from harness.revisions.bisect.search import RevisionState
 from harness.revisions.environment import NotInstallable
 from harness.revisions.sources import Revision, Source
-from harness.revisions.toolchain import CaseBuild, RunOptions
+from harness.revisions.toolchain import CaseBuild
 from harness.run.outcome import Outcome
 from harness.run.record import Record
 

@@ -21,7 +21,7 @@ from filelock import FileLock
 from places import ROOT, SHARED
 
 from device_runner.failures import RigFailure
-from harness.cases.request import WORKED_AROUND, QuirkPolicy
+from harness.cases.request import WORKED_AROUND, QuirkPolicy, RunOptions
 from harness.failures import UsageError
 from harness.judge.compare import exit_code
 from harness.judge.stats.pair import Rules
@@ -31,7 +31,7 @@ from harness.revisions import environment as environments
 from harness.revisions.compare import RevisionPair
 from harness.revisions.environment import BUILDING, KIND, MADE, NotInstallable, environment
 from harness.revisions.sources import Revision, Source
-from harness.revisions.toolchain import ATTEMPTS, CaseBuild, CommandLine, RunOptions, Toolchain, snapshot
+from harness.revisions.toolchain import ATTEMPTS, CaseBuild, CommandLine, Toolchain, snapshot
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record
 

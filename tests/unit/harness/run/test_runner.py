@@ -29,8 +29,7 @@ from device_runner.failures import (
     ProgramFailure,
     RigFailure,
 )
-from harness.build.artifact import LABELLED, OTHER_OUTPUTS, RANGE, Answers, Artifact, Built
-from harness.build.oracle import save_arrays
+from harness.build.artifact import LABELLED, OTHER_OUTPUTS, RANGE, Answers, Artifact, Built, save_arrays
 from harness.build.pool import Builder
 from harness.cases.case import Case, Precision
 from harness.cases.plan import Job, Plan, unsupported
