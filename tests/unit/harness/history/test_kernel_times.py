@@ -19,7 +19,7 @@ from page_figures import figures_of, trace_of
 from device_runner.failures import DeviceLost, RigFailure
 from harness.build.artifact import KERNELS
 from harness.cases.plan import Budget
-from harness.compiler.work import Work
+from harness.compiler.tir import Work
 from harness.history import kernel_times
 from harness.history.events import events
 from harness.history.kernel_times import load_kernels

@@ -10,7 +10,7 @@ from page_figures import figures_of, trace_of
 
 from device_runner.device import Launch
 from device_runner.runtimes.probe import BadAnswer, launches_of, peaks_of
-from harness.compiler.work import Work
+from harness.compiler.tir import Work
 from harness.failures import UsageError
 from harness.profile.operators import groups_of, in_words, kind_of, label_of
 from harness.profile.peaks import FOLDER, keep_peaks, keep_told_peaks, points_of, roof_gflop_s
