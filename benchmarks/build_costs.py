@@ -16,7 +16,7 @@ from unittest import mock
 
 from harness.build.compile import import_model
 from harness.cases.case import Precision
-from harness.compiler import running
+from harness.compiler import pass_runner
 from harness.models.sources import model_source
 from harness.paths import PATHS
 from harness.paths.base import ImageLimits, edit_model
@@ -51,13 +51,13 @@ def main(name: str = "resnet50", path_name: str = "opencl") -> None:
 @contextmanager
 def _passes_timed(costs: dict[str, float]) -> Iterator[None]:
     """Time each of TVM's passes."""
-    run = running.run_step
+    run = pass_runner.run_step
 
     def timed(name: str, step: Callable[[Any], Any], mod: Any) -> Any:
         with _timed(name, costs):
             return run(name, step, mod)
 
-    with mock.patch.object(running, "run_step", timed):
+    with mock.patch.object(pass_runner, "run_step", timed):
         yield
 
 

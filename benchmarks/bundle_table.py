@@ -20,7 +20,7 @@ from pathlib import Path
 from device_runner.store import cache_root
 from harness.bundle.manifest import PackedCase
 from harness.bundle.results import Results, read_results
-from harness.compiler.work import Work
+from harness.compiler.tir import Work
 from harness.probes.batches import launch_us
 from harness.run.record import Record
 from harness.tables import markdown_table

@@ -61,8 +61,7 @@ class Request:
         in place of the one that it names. Raises UsageError, SetupMissing.
         """
         from harness.build.planner import check
-        from harness.compiler.installed import harness_version, versions
-        from harness.compiler.releases import require_working_pair
+        from harness.compiler.installed import harness_version, require_working_pair, versions
 
         harness_version()  # in every record: without it the run would fail when everything is built
         require_working_pair(versions())

@@ -57,9 +57,9 @@ class Compiled:
     launches: dict[str, dict[str, Any]] | None = None
     """By kernel (`harness.paths.lowered.Launch`); None in what was built before this was noted."""
     work: list[dict[str, Any]] | None = None
-    """By compiled function (`harness.compiler.work.Work`); None likewise."""
+    """By compiled function (`harness.compiler.tir.Work`); None likewise."""
     schedules: dict[str, Any] | None = None
-    """Of a build with tuned schedules, what became of its tasks (`harness.schedules.apply.Applied`)."""
+    """Of a build with tuned schedules, what became of its tasks (`harness.schedules.apply.ScheduleApplier`)."""
 
 
 @dataclass(frozen=True)

@@ -29,17 +29,23 @@ from harness.compiler.compat import (
     virtual_device,
     without_attributes,
 )
-from harness.compiler.running import StepFailed
+from harness.compiler.pass_runner import StepFailed
 from harness.failures import CompileFailure
 from harness.models.spec import InputSpec
 from harness.paths import PATHS
 from harness.paths.base import BuiltModule, ImageLimits
 from harness.paths.lowered import add_host_entry, vdevices
 from harness.quirks import quirks_of
-from harness.schedules.apply import marked
 from harness.schedules.drawing import ThreadLimits
 from harness.schedules.spaces import schedule_of, space_of
-from harness.schedules.tasks import Before, FromSchedules, shapes_of, task_of, unscheduled
+from harness.schedules.tasks import (
+    BeforeSchedules,
+    FromSchedules,
+    mark_scheduled,
+    shapes_of,
+    task_of,
+    unscheduled_functions,
+)
 from harness.schedules.trace import check, plain
 
 TASKS, FUNCTIONS = "tasks.json", "functions.json"
@@ -68,11 +74,11 @@ def find_tasks(request: CompileRequest, out: Path) -> None:
 
     with stepping("lower"):
         try:
-            path.lower(mod, target_of(request), [*quirks, Before("SeeTasks", look)])
+            path.lower(mod, target_of(request), [*quirks, BeforeSchedules("SeeTasks", look)])
         except StepFailed:
             if not seen:
                 raise
-    calls, functions = _calls(seen[0]), unscheduled(seen[0])
+    calls, functions = _calls(seen[0]), unscheduled_functions(seen[0])
     found = {name: function for name, function in functions.items() if name in calls}
     target = target_of(request)
     told = [
@@ -185,7 +191,7 @@ def _with_schedule(function: Any, target: Any, seed: int | None, limits: ThreadL
     schedule = schedule_of(space, seed) if space else None
     if schedule is None:
         raise CompileFailure("no device could run the schedules of this seed")
-    return marked(schedule.mod["main"], function), check(plain(schedule.trace.as_json()))
+    return mark_scheduled(schedule.mod["main"], function), check(plain(schedule.trace.as_json()))
 
 
 def _function(functions: Path, name: str) -> Any:

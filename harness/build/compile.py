@@ -19,10 +19,9 @@ from harness.build.artifact import KERNELS, LIBRARY, Compiled
 from harness.cases.case import Precision
 from harness.cases.request import CompileRequest
 from harness.compiler.compat import opencl_source
-from harness.compiler.importer import onnx_operators
-from harness.compiler.installed import tvm_version
-from harness.compiler.running import LOG, StepFailed
-from harness.compiler.work import work_of
+from harness.compiler.installed import onnx_operators, tvm_version
+from harness.compiler.pass_runner import LOG, StepFailed
+from harness.compiler.tir import work_of
 from harness.failures import CompileFailure
 from harness.models.onnx_inputs import input_specs
 from harness.models.onnx_read import load
@@ -33,9 +32,8 @@ from harness.paths.base import BuiltModule, ImageLimits, edit_model
 from harness.paths.clml.offload import offload_of
 from harness.paths.lowered import add_host_entry, launches, outputs, vdevices
 from harness.quirks import quirks_of
-from harness.schedules.apply import Applied, Recorded
+from harness.schedules.apply import PortableSchedules, RecordedSchedules, ScheduleApplier
 from harness.schedules.database import read_as
-from harness.schedules.portable import Portable
 
 _COMPILERS = ("g++", "gcc", "clang++", "clang", "c++", "cc")
 """Where TVM looks, in this order."""
@@ -71,7 +69,7 @@ def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
         launches={name: asdict(launch) for mod in tir for name, launch in launches(lowered, mod).items()},
         work=[asdict(one) for one in work_of(lowered)],
         compile_s=time.perf_counter() - started,
-        schedules=next((applied.told for applied in schedules), None),
+        schedules=next((applied.report for applied in schedules), None),
     )
 
 
@@ -88,15 +86,15 @@ def imported(request: CompileRequest) -> tuple[Any, tuple[InputSpec, ...]]:
         return _with_precision(edit_model(mod, quirks_of(request.quirks)), Precision(request.precision)), inputs
 
 
-def _schedules(request: CompileRequest) -> list[Applied]:
+def _schedules(request: CompileRequest) -> list[ScheduleApplier]:
     """What gives the network's tasks the schedules that the request names; nothing if it names none."""
     if not request.schedules:
         return []
     found = read_as(Path(request.schedules), request.schedules_sha256)
     records, here = found.of(request.path), tvm_version()
     if found.origin.tvm == here:
-        return [Applied(Recorded(records))]
-    return [Applied(Portable(records.values(), target_of(request)), ported_from=found.origin.tvm)]
+        return [ScheduleApplier(RecordedSchedules(records))]
+    return [ScheduleApplier(PortableSchedules(records.values(), target_of(request)), ported_from=found.origin.tvm)]
 
 
 def import_model(file: Path) -> tuple[Any, tuple[InputSpec, ...]]:

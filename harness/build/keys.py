@@ -92,7 +92,7 @@ def reference_job(request: CompileRequest) -> Job:
 def seeds_digest() -> str:
     """Hash of our sources that decide which schedule belongs to a seed."""
     folder = ROOT / "harness" / "schedules"
-    return digest(ROOT, [folder / name for name in ("drawing.py", "rules.py", "spaces.py", "texel_conv.py")])
+    return digest(ROOT, [folder / name for name in ("drawing.py", "spaces.py")])
 
 
 @functools.cache

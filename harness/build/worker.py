@@ -18,7 +18,7 @@ from typing import Any
 
 from device_runner.lifetime import die_with_parent
 from harness.build.artifact import RESULT, STEP
-from harness.compiler.running import LOG
+from harness.compiler.pass_runner import LOG
 
 
 def main(job_file: Path, parent: int | None = None) -> int:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from harness.cases.request import QuirkPolicy
 from harness.cli.screen import Screen, out, out_json
-from harness.divergence.compiled import compiled_kernels
 from harness.divergence.locate import locate
-from harness.divergence.report import Report
+from harness.divergence.report import Report, compiled_kernels
 from harness.divergence.trial import Trials, keep, scratch
 from harness.failures import UsageError
 from harness.run.outcome import without_findings

@@ -14,7 +14,7 @@ from harness.run.outcome import ExitCode, Outcome, exit_code, without_findings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from harness.history.runs import Made
+    from harness.history.runs import RunResult
 
 DEFAULT_CONFIG = Path("asv.conf.json")
 DEFAULT_FOLDER = Path(".asv/releases")
@@ -157,7 +157,7 @@ def _name_skipped(skipped: Sequence[str]) -> None:
         raise typer.Exit(ExitCode.RIG_FAILURE)
 
 
-def _summary(made: Made, machine: str, config: Path) -> str:
+def _summary(made: RunResult, machine: str, config: Path) -> str:
     lines = [f"could not be built or installed: {commit}; its output above says why" for commit in made.not_installed]
     if not made.records and not lines:
         return f"nothing was new: built, pushed and measured nothing on {machine}"

@@ -75,7 +75,7 @@ def _add(read: Results, file: RecordFile) -> None:
 def _keep_peaks(read: Results) -> None:
     """Keep what the device does at best, for `adreno-bench profile`."""
     from device_runner.store import cache_root
-    from harness.profile.peaks import keep_told_peaks
+    from harness.profile.peaks import save_reported_peaks
 
     if read.peaks and read.records:
-        keep_told_peaks(cache_root(), read.records[0].identity_key, read.peaks)
+        save_reported_peaks(cache_root(), read.records[0].identity_key, read.peaks)

@@ -42,7 +42,7 @@ def inspect(
     """
     from harness.cases.model import shapes_given
     from harness.cli.screen import out, out_json
-    from harness.compiler.importer import onnx_operators
+    from harness.compiler.installed import onnx_operators
     from harness.models.outline import unknown
     from harness.models.sources import look
     from harness.models.summary import summarize
@@ -59,7 +59,7 @@ def inspect(
 
 def _rows(summary: Summary) -> list[dict[str, Any]]:
     """A row for each kind of operator, the most costly first."""
-    from harness.compiler.importer import onnx_operators
+    from harness.compiler.installed import onnx_operators
     from harness.paths.predict import destination_of
 
     kinds: dict[str, list[Node]] = {}

@@ -53,7 +53,7 @@ class Source:
 
 def check(against: str) -> None:
     """Raise UsageError for what cannot be compared with, before anything is built."""
-    from harness.compiler.releases import RELEASES
+    from harness.compiler.installed import RELEASES
 
     if Path(against).suffix == ".jsonl" and not Path(against).is_file():
         raise UsageError(f"there is no {against}", hint=f"`adreno-bench isa --records {against}` makes it")
@@ -124,7 +124,7 @@ def _of_revision(word: str, cases: Sequence[str], source: Source) -> list[Compil
     from device_runner.store import cache_root
     from harness.build.pool import load_artifact
     from harness.cases.case import Case
-    from harness.compiler.releases import RELEASES
+    from harness.compiler.installed import RELEASES
     from harness.failures import CompileFailure, CompilerCrash, CompileTimeout
     from harness.revisions.sources import revision
     from harness.revisions.toolchain import Toolchain

@@ -146,7 +146,7 @@ def _of_releases(asked: _Asked, releases: Sequence[str], config: Path) -> list[d
     from device_runner.store import cache_root
     from harness.cli.screen import Screen
     from harness.compiler.installed import versions
-    from harness.ops.release import cells_of
+    from harness.ops.cells import cells_of
 
     cells = []
     for release in releases:
@@ -163,8 +163,7 @@ def _run(asked: _Asked) -> list[dict[str, Any]]:
     from device_runner.fleet.select import select_one
     from device_runner.store import cache_root
     from harness.cli.screen import Screen
-    from harness.compiler.installed import versions
-    from harness.compiler.releases import require_working_pair
+    from harness.compiler.installed import require_working_pair, versions
     from harness.ops.run import operators
 
     require_working_pair(versions())

@@ -45,12 +45,12 @@ def show_sustained(records: Sequence[Record], plot: Path | None, as_json: bool) 
 
         plot_sustained(records, plot)
     if as_json:
-        out_json([_told(record) for record in records])
+        out_json([_with_figures(record) for record in records])
     else:
         out("\n".join([sustained_table(records), *([f"drawn in {plot}"] if plot else [])]))
 
 
-def _told(record: Record) -> dict[str, object]:
+def _with_figures(record: Record) -> dict[str, object]:
     """The record's line, with the figures beside what they are made of."""
     import json
 

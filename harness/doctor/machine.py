@@ -40,8 +40,7 @@ def _harness(_: Path) -> Iterator[Finding]:
 
 def _tvm(_: Path) -> Iterator[Finding]:
     from device_runner import installed_tvm
-    from harness.compiler.installed import versions
-    from harness.compiler.releases import RELEASES, require_working_pair
+    from harness.compiler.installed import RELEASES, require_working_pair, versions
 
     installed = versions()
     seen = f"TVM {installed['tvm']} with tvm-ffi {installed['ffi']}, from {installed_tvm.package_folder('tvm')}"

@@ -14,7 +14,7 @@ from harness.history.results import latest, state_of_quirks
 from harness.run.record import RecordFile
 
 
-class Said(dict[str, str]):
+class Reasons(dict[str, str]):
     """The same text for every benchmark: that of a case is measured once, whatever asv reads of it.
 
     It is read when it is asked for. asv publishes without asking, and there are as many files as commits.
@@ -32,10 +32,10 @@ class Said(dict[str, str]):
 
     @functools.cached_property
     def _text(self) -> str:
-        return said_of(self._file)
+        return reasons_of(self._file)
 
 
-def said_of(results_file: Path) -> str:
+def reasons_of(results_file: Path) -> str:
     """A line for each case that has no numbers in a results file of asv; empty if all have."""
     records = latest(RecordFile(results_file.with_suffix(".jsonl")).load().records)
     return "\n".join(
@@ -53,7 +53,7 @@ def setup() -> None:
 
     def load_with_reasons(cls: Any, path: str, machine_name: str | None = None) -> Any:
         results = load(cls, path, machine_name)
-        results._stderr = Said(Path(path))
+        results._stderr = Reasons(Path(path))
         return results
 
     Results.load = classmethod(load_with_reasons)

@@ -103,11 +103,11 @@ def _measured(request: Request) -> Record:
     name = os.environ.get(DEVICE) or "virtual"
     try:
         _require_support(request)
-        with open_workbench(request, name, _told(request, name)) as bench:
+        with open_workbench(request, name, _progress(request, name)) as bench:
             _require_expected(bench.device)
             watcher = Watcher()
             run = replace(bench.run, probes=watcher.probes)
-            (record,) = run_suite(bench.plans, run, bench.builder, progress=_told(request, bench.device.name))
+            (record,) = run_suite(bench.plans, run, bench.builder, progress=_progress(request, bench.device.name))
             profile = watcher.profile(record, run.origin, request.cache)
     except Failure as failure:
         record, profile = _without_device(request, name, failure), None
@@ -125,7 +125,7 @@ def _require_support(request: Request) -> None:
         raise Unsupported(why)
 
 
-def _told(request: Request, device: str) -> Progress:
+def _progress(request: Request, device: str) -> Progress:
     """asv swallows what is said here, so whoever looks at the device is told: `history run` does, in a silence."""
     return ProgressTee(Silent(), lambda case, step: tell(device, request.cache, case, step))
 

@@ -118,7 +118,7 @@ def _decided(event: Event, confirmed: Sequence[Decision]) -> Decision | None:
     return fit[-1] if fit and event.step else None
 
 
-def recent(event: Event, history: History) -> bool:
+def is_news(event: Event, history: History) -> bool:
     """Whether it is news: what happened at the newest commit, or a step in the last ones, as it takes some to show.
 
     A step that sessions in turns did not bear out is none.
@@ -201,14 +201,14 @@ def _rebuilt_near(timed: Sequence[Point], index: int) -> int | None:
     return min(rebuilt, key=lambda at: abs(at - index), default=None)
 
 
-def too_short(history: History) -> list[Series]:
+def short_series(history: History) -> list[Series]:
     """Series with too few latencies to tell a step by; two will do where the noise of their machine is known."""
     known = noise(history)
     counts = ((series, len(_timed(series))) for series in history.series)
     return [series for series, count in counts if 0 < count < (2 if series.machine in known else FEWEST)]
 
 
-def vanished(history: History) -> list[Series]:
+def vanished_series(history: History) -> list[Series]:
     """Series that were right once and of which the newest commit of their machine says nothing."""
     return [
         series

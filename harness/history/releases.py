@@ -22,7 +22,7 @@ from pathlib import Path
 from device_runner.failures import RigFailure
 from device_runner.names import suggestion
 from device_runner.store import key_of, sha256_of
-from harness.compiler.releases import RELEASES
+from harness.compiler.installed import RELEASES
 from harness.failures import UsageError
 from harness.history import asv_plugin
 from harness.revisions.git import call, git

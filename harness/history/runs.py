@@ -106,7 +106,7 @@ class HistoryRequest:
 
 
 @dataclass(frozen=True)
-class Made:
+class RunResult:
     """What one run added to a history."""
 
     records: list[Record]
@@ -114,7 +114,7 @@ class Made:
     """The first digits of commits that could not be built or installed."""
 
 
-def run(project: Project, request: HistoryRequest, identity: Identity) -> Made:
+def run(project: Project, request: HistoryRequest, identity: Identity) -> RunResult:
     """Let asv measure. Raises DeviceBusy, RigFailure, UsageError.
 
     Cases of earlier runs for which there was no device are taken up first, whatever commits are asked for.
@@ -126,17 +126,17 @@ def run(project: Project, request: HistoryRequest, identity: Identity) -> Made:
         before = {file: file.stat().st_size for file in record_files(folder)}
         without = set(_without_records(folder))
         variables = _variables(request, identity, folder)
-        if open_ones := reopened(folder, request.everywhere):
+        if open_ones := reopen_commits(folder, request.everywhere):
             with _hash_file(open_ones) as commits:
                 _asv(project, _arguments(machine, request, commits), variables)
         code = _asv(project, _arguments(machine, request, request.commits), variables)
-        made = added(folder, before)
+        made = new_records(folder, before)
     if code == ASV_SOME_FAILED and not made:
         raise RigFailure("asv measured nothing: a commit could not be installed", hint="its output above says why")
-    return Made(made, [name for name in _without_records(folder) if name not in without])
+    return RunResult(made, [name for name in _without_records(folder) if name not in without])
 
 
-def added(folder: Path, before: Mapping[Path, int]) -> list[Record]:
+def new_records(folder: Path, before: Mapping[Path, int]) -> list[Record]:
     """The newest record of each case at each commit, of those that came after the first `before` bytes of a file.
 
     A commit is a file: what is right at one commit says nothing of another.
@@ -151,8 +151,8 @@ def _without_records(folder: Path) -> list[str]:
     return [file.name.split("-", 1)[0] for file in files]
 
 
-def reopened(folder: Path, everywhere: Collection[str] = ()) -> list[str]:
-    """Commits of a machine some of whose cases met no device or have no record, made ready to be taken up again.
+def reopen_commits(folder: Path, everywhere: Collection[str] = ()) -> list[str]:
+    """Make commits ready to be taken up again some of whose cases met no device or have no record; return them.
 
     asv skips what it has results of, failed ones too; so its file of such a commit goes, and our records stay: what
     they settle is not measured again.

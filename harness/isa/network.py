@@ -13,7 +13,7 @@ from typing import Any
 from device_runner.store import Store, cache_root
 from harness.build.artifact import KERNELS
 from harness.build.pool import load_artifact
-from harness.compiler.work import Work
+from harness.compiler.tir import Work
 from harness.failures import UsageError
 from harness.isa.code import KernelCode, MachineCode
 from harness.isa.kernels import CompiledKernel, compile_kernels

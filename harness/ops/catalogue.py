@@ -21,11 +21,11 @@ from device_runner.failures import RigFailure
 from device_runner.names import suggestion
 from device_runner.store import Store, key_of, sha256_of
 from harness.failures import UsageError
-from harness.ops import onnx_tests, sweep
+from harness.ops.networks import OperatorNetwork, half_sweep, node_tests, sweep
 
 if TYPE_CHECKING:
     from device_runner.device import Array
-    from harness.ops.network import OperatorNetwork
+    from harness.ops.networks import OperatorNetwork
 
 KIND = "operators"
 MODEL, INPUTS, OUTPUTS, INDEX = "model.onnx", "inputs.npz", "outputs.npz", "index.json"
@@ -35,7 +35,7 @@ LIBRARIES = ("onnx", "numpy")
 
 Source = Callable[[dict[str, int]], "Iterator[OperatorNetwork]"]
 """Generates a set, and counts by reason what it leaves out."""
-SETS: dict[str, Source] = {"sweep": sweep.networks, "sweep-float16": sweep.half_networks, "onnx": onnx_tests.networks}
+SETS: dict[str, Source] = {"sweep": sweep, "sweep-float16": half_sweep, "onnx": node_tests}
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def _key(name: str) -> str:
     return key_of({"set": name, "sources": sources, **{library: version(library) for library in LIBRARIES}})
 
 
-_DECIDING = ("catalogue", "network", "onnx_tests", "sweep", "sweep_table")
+_DECIDING = ("catalogue", "networks", "sweep_table")
 
 
 def _generate(name: str, folder: Path) -> None:

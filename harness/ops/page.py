@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from device_runner.failures import SetupMissing
-from harness.ops.plan import MODES
-from harness.ops.result import Verdict
+from harness.ops.cells import MODES, Verdict
 from harness.tables import table
 
 Plain = Mapping[str, Any]

@@ -19,8 +19,7 @@ from harness.build.artifact import Answers, Artifact, Built
 from harness.build.pool import Builder
 from harness.cases.suite import Limits
 from harness.ops.catalogue import INPUTS, OUTPUTS, Catalogue, catalogue, choose
-from harness.ops.plan import Cell, cells
-from harness.ops.result import Result, Results, Verdict
+from harness.ops.cells import Cell, Result, Results, Verdict, cells
 from harness.probes.facts import Facts
 from harness.run.correctness import Accuracy, Truth
 from harness.run.decide import decide

@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from harness.compiler.compat import call_packed, name_of, return_type, tensor_type, tuple_fields, type_of
-from harness.compiler.statements import walk
+from harness.compiler.tir import walk
 from harness.failures import CompileFailure
 from harness.paths.base import BuiltModule, PathFacts
 from harness.paths.kernels import kernels

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
+from harness.compiler.pass_runner import run_passes, run_step
 from harness.compiler.passes import adreno_relax_passes, adreno_tir_passes, tir_pipeline
-from harness.compiler.running import run_passes, run_step
-from harness.compiler.work import with_work
+from harness.compiler.tir import with_work
 from harness.paths.base import (
     BuiltModule,
     ImageLimits,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.compiler.work import Work
+from harness.compiler.tir import Work
 from harness.isa.code import KernelCode, MachineCode
 from harness.profile.operators import Kind, kind_of, label_of
 from harness.profile.profile import Profile, function_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.build.artifact import KERNELS, Artifact
 from harness.compiler.installed import tvm_version
-from harness.compiler.work import Work
+from harness.compiler.tir import Work
 from harness.failures import UsageError
 from harness.probes.batches import Batches, enqueue
 from harness.probes.kernels import Launches

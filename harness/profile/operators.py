@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from harness.compiler.work import Work, size_of
+from harness.compiler.tir import Work, size_of
 from harness.profile.profile import Operator, Profile
 
 _NUMBER = re.compile(r"^(.*?[A-Za-z])\d*$")

@@ -23,26 +23,26 @@ _UNITS |= {"float32_flop_s": "float32_gflop_s", "float16_flop_s": "float16_gflop
 
 def peaks_of(device: Device, cache: Path, say: Callable[[str], None]) -> Peaks:
     """The peaks of a device that we hold. Raises what a session raises."""
-    if known := known_peaks(cache, device.identity.key):
+    if known := load_peaks(cache, device.identity.key):
         return known
     say("measuring what this device can do at best, once")
-    return keep_peaks(cache, device.identity.key, measured(device))
+    return save_peaks(cache, device.identity.key, measure_peaks(device))
 
 
-def known_peaks(cache: Path, identity_key: str) -> Peaks | None:
+def load_peaks(cache: Path, identity_key: str) -> Peaks | None:
     """What was measured of an identity before; None if nothing was."""
     with suppress(OSError, ValueError):
         return Peaks.model_validate_json(_file(cache, identity_key).read_bytes())
     return None
 
 
-def measured(device: Device) -> Mapping[str, float]:
+def measure_peaks(device: Device) -> Mapping[str, float]:
     """Measure them, in a session of their own: bytes and operations per second, as the probe names them."""
     with device.session({}, timeout_s=TIMEOUT_S) as session:
         return session.opencl_peaks(timeout_s=TIMEOUT_S)
 
 
-def keep_peaks(cache: Path, identity_key: str, rates: Mapping[str, float]) -> Peaks:
+def save_peaks(cache: Path, identity_key: str, rates: Mapping[str, float]) -> Peaks:
     """Keep what was measured on a device. Raises DiskFull."""
     peaks = peaks_in_units(rates)
     with writing(cache):
@@ -50,10 +50,10 @@ def keep_peaks(cache: Path, identity_key: str, rates: Mapping[str, float]) -> Pe
     return peaks
 
 
-def keep_told_peaks(cache: Path, identity_key: str, rates: Mapping[str, float]) -> None:
+def save_reported_peaks(cache: Path, identity_key: str, rates: Mapping[str, float]) -> None:
     """Keep what was measured elsewhere, unless there is something that was measured from here. Raises DiskFull."""
     if not _file(cache, identity_key).exists():
-        keep_peaks(cache, identity_key, rates)
+        save_peaks(cache, identity_key, rates)
 
 
 def _file(cache: Path, identity_key: str) -> Path:

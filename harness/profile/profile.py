@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from harness.compiler.work import Work
+from harness.compiler.tir import Work
 from harness.failures import UsageError
 from harness.paths.kernels import kernels as kernels_of
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from device_runner.failures import Failure
 from harness.probes.facts import Facts, Latency
 from harness.profile.measure import profile_of
-from harness.profile.peaks import known_peaks
+from harness.profile.peaks import load_peaks
 from harness.profile.profile import Peaks, Profile
 from harness.run.standard_probes import standard_probes
 
@@ -71,7 +71,7 @@ class Watcher:
         seen = self.seen
         if seen is None or seen.plan.case.id != record.case or not record.comparable_ms:
             return None
-        peaks = known_peaks(cache, origin.identity.key) or Peaks()
+        peaks = load_peaks(cache, origin.identity.key) or Peaks()
         with suppress(Failure, ValueError):  # launches are what the device tells
             return profile_of(seen.plan, seen.artifact, origin, seen.inferences, median(record.wall_ms), peaks)
         return None

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from harness.compiler.passes import Passes, insert_before
-from harness.compiler.statements import is_block, map_children, new_block, statement_pass, with_block, with_body
+from harness.compiler.tir import is_block, map_children, new_block, statement_pass, with_block, with_body
 from harness.paths.base import Edits, Workaround
 from harness.paths.kernels import kernels
 from harness.quirks.base import Presence, ProbeAnswer, Quirk

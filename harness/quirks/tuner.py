@@ -158,7 +158,7 @@ QUIRKS: tuple[Quirk, ...] = (
         "MetaSchedule's rules store single numbers into images: each such candidate is wrong, and kept if it is fast",
         upstream="src/s_tir/meta_schedule/schedule_rule/schedule_rule.cc, DefaultCUDA, which OpenCL targets get as "
         "well",
-        workaround="convolutions in NCHW4c have a schedule of ours (harness/schedules/texel_conv.py), and what else "
+        workaround="convolutions in NCHW4c have a schedule of ours (harness/schedules/spaces.py), and what else "
         "writes an image has no candidates; each candidate is judged against LLVM before it is timed",
         probe=_stores,
     ),

@@ -16,7 +16,7 @@ Resize = Callable[[int, int], int]
 
 
 @dataclass(frozen=True)
-class Reduced:
+class SmallNetwork:
     """A network, as the bytes of its file, and what it is run on."""
 
     model: bytes
@@ -46,7 +46,7 @@ class Reduced:
         return onnx.load_model_from_string(self.model)
 
 
-def rebuilt(model: Any, inputs: Mapping[str, Array]) -> Reduced | None:
+def rebuild(model: Any, inputs: Mapping[str, Array]) -> SmallNetwork | None:
     """A changed model as a network: with the shapes that follow from its inputs, and without what nobody reads.
 
     None if it is none any more.
@@ -80,7 +80,7 @@ def rebuilt(model: Any, inputs: Mapping[str, Array]) -> Reduced | None:
         return None
     if any(dim.dim_value <= 0 for value in graph.output for dim in value.type.tensor_type.shape.dim):
         return None
-    return Reduced(model.SerializeToString(deterministic=True), kept)
+    return SmallNetwork(model.SerializeToString(deterministic=True), kept)
 
 
 def cut(array: Array, resize: Resize) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -9,16 +10,34 @@ from typing import TYPE_CHECKING
 from harness.divergence.locate import locate
 from harness.failures import UsageError
 from harness.models.pieces import with_shapes
-from harness.reduce.failure import FailureKind
-from harness.reduce.network import Reduced
-from harness.reduce.search import Budget, minimal_subset, shrunk
-from harness.run.outcome import without_findings
+from harness.reduce.network import SmallNetwork
+from harness.reduce.search import Budget, minimal_subset, shrink
+from harness.run.outcome import Outcome, without_findings
 
 if TYPE_CHECKING:
     from device_runner.device import Array
     from harness.divergence.trial import Trials
     from harness.models.pieces import Operator, Piece
     from harness.run.record import Record
+
+
+_DIFFERS = re.compile(r"0x[0-9a-f]+|\d+|'[^']*'|\"[^\"]*\"|\bon [^:]+(?=:)")
+"""What says where, and not what: numbers, quoted names, the kernel that the compiler was at."""
+
+
+@dataclass(frozen=True)
+class FailureKind:
+    """What is looked for while a network shrinks."""
+
+    outcome: Outcome
+    pattern: str
+    """The message without what differs from network to network; empty for a wrong answer, of which any is as good."""
+
+    @classmethod
+    def of(cls, record: Record) -> FailureKind:
+        """Of a run."""
+        wrong = record.outcome is Outcome.WRONG_RESULT
+        return cls(record.outcome, "" if wrong else " ".join(_DIFFERS.sub("", record.message).split()))
 
 
 @dataclass(frozen=True)
@@ -29,7 +48,7 @@ class Reduction:
     """Of the network as it was."""
     operators: int
     """That it has."""
-    network: Reduced
+    network: SmallNetwork
     record: Record
     """Of the smallest network that fails in the same way."""
     expected: Sequence[Array]
@@ -60,7 +79,7 @@ def reduce_case(trials: Trials, say: Callable[[str], None], budget: Budget) -> R
     say(f"{len(operators)} of {len(trials.network.operators)} operators fail in the same way; leaving out some of them")
     fewest = minimal_subset(operators, attempts.fails_with, budget)
     say(f"{len(fewest)} operators are left: {', '.join(map(str, fewest))}; making them smaller")
-    network = shrunk(attempts.network(trials.network.only(fewest)), attempts.fails, say, budget)
+    network = shrink(attempts.network(trials.network.only(fewest)), attempts.fails, say, budget)
     record = attempts.run(network)
     return Reduction(
         whole=whole,
@@ -85,23 +104,23 @@ class _Attempts:
         """Whether these operators alone fail in the same way."""
         return self.fails(self.network(self._trials.network.only(operators)))
 
-    def fails(self, network: Reduced) -> bool:
+    def fails(self, network: SmallNetwork) -> bool:
         """Whether a network fails in the same way. One that the harness itself refuses does not."""
         try:
             return FailureKind.of(self.run(network)) == self.kind
         except UsageError:
             return False
 
-    def network(self, piece: Piece) -> Reduced:
+    def network(self, piece: Piece) -> SmallNetwork:
         """A piece on the oracle's inputs."""
         values = self._trials.inputs_of(piece, self._name())
-        return Reduced(with_shapes(piece, values), values)
+        return SmallNetwork(with_shapes(piece, values), values)
 
-    def run(self, network: Reduced, *, as_shipped: bool = False) -> Record:
+    def run(self, network: SmallNetwork, *, as_shipped: bool = False) -> Record:
         """The record of a network."""
         return self._trials.judged(network.model, network.inputs, self._name(), as_shipped=as_shipped)
 
-    def expected(self, network: Reduced) -> list[Array]:
+    def expected(self, network: SmallNetwork) -> list[Array]:
         """The oracle's answers to a network."""
         return self._trials.answers(network.model, network.inputs, self._name())
 

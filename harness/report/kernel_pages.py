@@ -60,7 +60,7 @@ class Comparison:
         return self.before.artifact != self.now.artifact
 
     @property
-    def told(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """In words: how much longer its kernels take, and which make a step. What is none is mostly noise."""
         before, now = self.profiles
         lines = list(in_words(_called(now, self.now), _called(before, self.before)))
@@ -69,7 +69,7 @@ class Comparison:
     @property
     def leading(self) -> str:
         """The operator that makes most of a step, in words; empty if there is none."""
-        return next(iter(self.told[1:]), "")
+        return next(iter(self.sentences[1:]), "")
 
     @property
     def rows(self) -> list[Row]:

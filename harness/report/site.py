@@ -16,7 +16,17 @@ from device_runner.failures import RigFailure
 from harness.failures import UsageError
 from harness.history.asv_process import WITH_WORKAROUNDS
 from harness.history.code_results import Codes, CodeState, load_codes
-from harness.history.events import WORST_FIRST, CaseState, Event, change, events, recent, state_of, too_short, vanished
+from harness.history.events import (
+    WORST_FIRST,
+    CaseState,
+    Event,
+    change,
+    events,
+    is_news,
+    short_series,
+    state_of,
+    vanished_series,
+)
 from harness.history.kernel_times import key_of, load_kernels
 from harness.history.results import BENCHMARKS_FILE, LATENCY, History, Point, Series, load
 from harness.history.runs import Project, asv
@@ -160,8 +170,8 @@ def write_site(
         "tables": (tables := _tables(history, moved)),
         "states": _states(tables),
         "events": {verdict: [event for event in moved if event.verdict is verdict] for verdict in WORST_FIRST},
-        "vanished": vanished(history),
-        "too_short": words.too_short_text(too_short(history)),
+        "vanished": vanished_series(history),
+        "too_short": words.too_short_text(short_series(history)),
         "installed": list(_installed(history)),
         "charts": _charts(history, moved),
         "commits": commit_names(history),
@@ -208,7 +218,7 @@ def _states(tables: Iterable[Table]) -> dict[CaseState, int]:
 
 
 def _tables(history: History, moved: Sequence[Event]) -> list[Table]:
-    verdicts = {id(event.series): event.verdict for event in reversed(moved) if recent(event, history)}
+    verdicts = {id(event.series): event.verdict for event in reversed(moved) if is_news(event, history)}
     tables = []
     for machine, commits in sorted(history.commits.items()):
         here = [one for one in history.series if one.machine == machine and one.newest.commit == commits[-1]]

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from harness.history.code_results import Codes, CodeState
-from harness.history.events import WORST_FIRST, Event, change, events, recent, state_of, too_short, vanished
+from harness.history.events import WORST_FIRST, Event, change, events, is_news, short_series, state_of, vanished_series
 from harness.history.kernel_times import Kernels, key_of
 from harness.history.results import History, Series
 from harness.report import words
@@ -56,8 +56,8 @@ def facts(history: History, codes: Codes = MappingProxyType({})) -> dict[str, An
                 "commit": history.commits[machine][-1],
                 "cases": [_case(one) for one in _at_newest(history, machine)],
                 "moved": [_event(event) for event in _moved(history, machine)],
-                "vanished": [_named(one) for one in vanished(history) if one.machine == machine],
-                "too_short": [_named(one) for one in too_short(history) if one.machine == machine],
+                "vanished": [_named(one) for one in vanished_series(history) if one.machine == machine],
+                "too_short": [_named(one) for one in short_series(history) if one.machine == machine],
             }
             for machine in sorted(history.commits)
         ],
@@ -72,7 +72,7 @@ def _at_newest(history: History, machine: str) -> list[Series]:
 
 
 def _moved(history: History, machine: str) -> list[Event]:
-    return [e for e in events(history) if e.series.machine == machine and recent(e, history)]
+    return [e for e in events(history) if e.series.machine == machine and is_news(e, history)]
 
 
 def _code(machine: str, state: CodeState) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def _machine(history: History, machine: str, markdown: bool, kernels: Kernels) -
     yield ""
     yield ", ".join(f"{count} {name}" for name, count in counts.items()) + "."
     moved = _moved(history, machine)
-    gone = [one for one in vanished(history) if one.machine == machine]
+    gone = [one for one in vanished_series(history) if one.machine == machine]
     for verdict in WORST_FIRST:
         for event in (e for e in moved if e.verdict is verdict):
             before, after = words.numbers(event)
@@ -134,7 +134,7 @@ def _machine(history: History, machine: str, markdown: bool, kernels: Kernels) -
                 yield f"  confirm it: {command}"
     for one in gone:
         yield f"- {_bold('vanished', markdown)} {_name(one)}: last seen at {_last_seen(one)}"
-    if told := words.too_short_text([one for one in too_short(history) if one.machine == machine]):
+    if told := words.too_short_text([one for one in short_series(history) if one.machine == machine]):
         yield f"- {told}"
     yield ""
     rows = [

@@ -131,7 +131,7 @@ class Schedules:
 
 def read(file: Path) -> Schedules:
     """Read a file of schedules. Raises UsageError with the line that is at fault."""
-    return _parsed(file, _content(file))
+    return _parse(file, _content(file))
 
 
 def read_as(file: Path, sha256: str) -> Schedules:
@@ -155,7 +155,7 @@ def _content(file: Path) -> bytes:
         raise UsageError(f"cannot read {file}: {error.strerror}") from error
 
 
-def _parsed(file: Path, content: bytes) -> Schedules:
+def _parse(file: Path, content: bytes) -> Schedules:
     lines = [(number, line) for number, line in enumerate(content.splitlines(), 1) if line.strip()]
     if not lines:
         raise UsageError(f"{file} is empty, and so no file of schedules", hint=_HINT)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from harness.compiler.compat import dtype_of, memory_scope, structural_hash, without_attributes
+from harness.compiler.compat import copied, dtype_of, memory_scope, structural_hash, without_attributes
 from harness.compiler.passes import Passes, insert_before_first, passes_from_first
-from harness.compiler.work import SCHEDULE
+from harness.compiler.tir import SCHEDULE
 from harness.paths.base import Edits
 
 _IRRELEVANT = ("global_symbol", "target")
@@ -17,7 +17,7 @@ make the same pool another task on each machine."""
 
 
 @dataclass(frozen=True)
-class Before:
+class BeforeSchedules:
     """Something done to a module just before the first schedule, as a path takes it."""
 
     id: str
@@ -53,7 +53,7 @@ def task_of(function: Any) -> str:
     return f"{structural_hash(without_attributes(function, _IRRELEVANT)) & (2**64 - 1):016x}"
 
 
-def unscheduled(mod: Any) -> dict[str, Any]:
+def unscheduled_functions(mod: Any) -> dict[str, Any]:
     """The functions of a module that have no schedule yet, by name."""
     from tvm import tirx
 
@@ -80,3 +80,22 @@ def shapes_of(function: Any) -> list[str]:
         return f"{dtype_of(buffer)}[{','.join(str(int(extent)) for extent in buffer.shape)}] {scope}".strip()
 
     return [text(parameter) for parameter in function.params]
+
+
+def module_of(function: Any) -> Any:
+    """A module of a copy of this function, called `main`, as traces call it.
+
+    TVM's schedules edit what they are given in place, a function that others hold as well.
+    """
+    import tvm
+
+    return tvm.IRModule({"main": copied(function).with_attr("global_symbol", "main")})
+
+
+def mark_scheduled(made: Any, function: Any) -> Any:
+    """A function that was scheduled in a module of its own, as it stands in the network again."""
+    if not (function.attrs and "global_symbol" in function.attrs):
+        made = made.without_attr("global_symbol")
+    for mark in MARKS:
+        made = made.with_attr(mark, True)
+    return made

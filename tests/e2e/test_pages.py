@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.browser import NAMES, PROGRAM, Page, browser
 from benchmarks.synthetic_history import history
-from harness.compiler.work import Work
+from harness.compiler.tir import Work
 from harness.history.results import load
 from harness.profile.profile import Operator, Peaks, Profile
 from harness.profile.profile_file import append, file_for

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 from harness.compiler.compat import clml_symbols, root_operator
+from harness.compiler.pass_runner import run_passes
 from harness.compiler.passes import Passes, adreno_relax_passes, clml_offload_passes, insert_before, passes_before
-from harness.compiler.running import run_passes
-from harness.compiler.work import with_work
+from harness.compiler.tir import with_work
 from harness.failures import InvalidKernel
 from harness.paths.base import BuiltModule, PathFacts, Workaround, edit_relax
 from harness.paths.clml.codegen import register

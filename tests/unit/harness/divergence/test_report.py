@@ -6,9 +6,8 @@ import pytest
 from fake_records import a_record
 from onnx import TensorProto, helper
 
-from harness.divergence.compiled import CompiledKernel, begin_alike
 from harness.divergence.locate import Divergence
-from harness.divergence.report import Report
+from harness.divergence.report import CompiledKernel, Report, begin_alike
 from harness.divergence.trial import Trial
 from harness.models.pieces import Network
 from harness.paths.kernels import kernels

@@ -19,13 +19,13 @@ from page_figures import figures_of, trace_of
 from device_runner.failures import DeviceLost, RigFailure
 from harness.build.artifact import KERNELS
 from harness.cases.plan import Budget
-from harness.compiler.work import Work
+from harness.compiler.tir import Work
 from harness.history import kernel_times
 from harness.history.events import events
 from harness.history.kernel_times import load_kernels
 from harness.history.results import load
 from harness.profile import profile_file
-from harness.profile.peaks import bound_of, keep_peaks
+from harness.profile.peaks import bound_of, save_peaks
 from harness.profile.profile import Operator, Peaks, Profile, hash_of, hashes_of
 from harness.profile.watcher import FEWEST, MOST, Watcher, inferences_to_watch
 from harness.report.kernel_pages import SHOWN, comparisons, pages_of, rows_between, rows_of
@@ -255,7 +255,7 @@ def test_the_last_change_of_the_build_is_taken_apart_though_it_is_no_step(folder
     (page,) = pages_of(load_kernels(folder.path, load(folder.path), []))
     newest, changed = comparisons(page, [])
     assert [newest.now.commit, changed.now.commit] == [folder.commits[3], folder.commits[1]]
-    assert [one.told for one in (newest, changed)] == [
+    assert [one.sentences for one in (newest, changed)] == [
         ["TVM 0.27.0 (00000003): 1.1 ms in 1 kernels, 0 ms shorter than TVM 0.27.0 (00000002) (1.1 ms in 1)."],
         ["TVM 0.27.0 (00000001): 1.1 ms in 1 kernels, 0.1 ms longer than TVM 0.27.0 (00000000) (1 ms in 1)."],
     ]
@@ -293,7 +293,7 @@ def measured(device: FakeDevice, things: Things, **budget: Any) -> tuple[Watcher
 def test_a_case_is_watched_after_its_samples_and_in_their_session(tmp_path: Path) -> None:
     built, device = things(tmp_path), FakeDevice()
     (tmp_path / KERNELS).write_text("__kernel void fused_conv2d_kernel(__global float* p) {\n  p[0] = 1;\n}\n")
-    keep_peaks(tmp_path, device.identity.key, {"copy_bytes_s": 1e9})
+    save_peaks(tmp_path, device.identity.key, {"copy_bytes_s": 1e9})
     watcher, record, run = measured(device, built)
     assert device.steps[-2:] == ["launches", "closed"]
     profile = watcher.profile(record, run.origin, tmp_path)

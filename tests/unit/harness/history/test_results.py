@@ -16,10 +16,10 @@ from places import ROOT
 from harness.cases.case import Case
 from harness.history import asv_plugin
 from harness.history.codes import CODES, code_of, outcome_of
-from harness.history.events import CaseState, change, events, state_of, vanished
+from harness.history.events import CaseState, change, events, state_of, vanished_series
 from harness.history.record_view import RecordView, load_views
 from harness.history.results import History, Point, Series, load
-from harness.history.runs import reopened
+from harness.history.runs import reopen_commits
 from harness.judge.verdict import Verdict
 from harness.run.outcome import Outcome
 from harness.run.record import RecordFile
@@ -158,7 +158,7 @@ def test_a_lost_device_is_no_event_and_hides_none(folder: Folder) -> None:
 def test_coverage_that_vanished(folder: Folder) -> None:
     folder.commit({**both(CASE, 10.0, 10.0), **both("gone-opencl-float32-untuned", 5.0, 5.0)})
     folder.commit(both(CASE, 10.0, Outcome.DEVICE_LOST))
-    found = {(one.case.model, one.quirks) for one in vanished(load(folder.path))}
+    found = {(one.case.model, one.quirks) for one in vanished_series(load(folder.path))}
     assert found == {("gone", "worked-round"), ("gone", "as-shipped"), ("tiny", "as-shipped")}
 
 
@@ -183,18 +183,18 @@ def test_what_met_no_device_is_taken_up_again_and_nothing_else(folder: Folder) -
     settled = folder.commit(both(CASE, 10.0, Outcome.WRONG_RESULT))
     lost = folder.commit(both(CASE, 10.0, Outcome.DEVICE_LOST))
     machine = folder.path / IDENTITY.key
-    assert reopened(machine) == [folder.commits[1][:8]]
+    assert reopen_commits(machine) == [folder.commits[1][:8]]
     assert settled.exists()
     assert not lost.exists()
     RecordFile(lost.with_suffix(".jsonl")).append(a_record(CASE, "as-shipped", 10.0))
-    assert reopened(machine) == []
+    assert reopen_commits(machine) == []
 
 
 def test_a_case_that_is_new_in_the_suite_opens_the_commits_that_lack_it(folder: Folder) -> None:
     folder.commit(both(CASE, 10.0, 11.0))
     machine = folder.path / folder.machine
-    assert reopened(machine, [CASE]) == []
-    assert reopened(machine, [CASE, "resnet18-opencl-float32-untuned"]) == [folder.commits[0][:8]]
+    assert reopen_commits(machine, [CASE]) == []
+    assert reopen_commits(machine, [CASE, "resnet18-opencl-float32-untuned"]) == [folder.commits[0][:8]]
     assert not list(machine.glob("00000000-*.json"))
     assert list(machine.glob("00000000-*.jsonl"))
 

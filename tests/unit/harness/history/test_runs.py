@@ -242,7 +242,7 @@ def test_what_is_right_at_an_older_commit_does_not_settle_what_is_wrong_at_a_new
     case = "tiny-texture-float32-untuned"
     files = [folder.commit(both(case, 1.0, shipped)) for shipped in (Outcome.OK, Outcome.WRONG_RESULT, Outcome.OK)]
     oldest = files[0].with_suffix(".jsonl")
-    outcomes = [record.outcome for record in runs.added(oldest.parent, {oldest: oldest.stat().st_size})]
+    outcomes = [record.outcome for record in runs.new_records(oldest.parent, {oldest: oldest.stat().st_size})]
     assert outcomes == [Outcome.OK, Outcome.WRONG_RESULT, Outcome.OK, Outcome.OK]
 
 

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from benchmarks.simulated_gate import gated
 from harness.cli import app
-from harness.history.events import events, too_short
+from harness.history.events import events, short_series
 from harness.history.results import load
 from harness.judge.compare import Comparison
 from harness.judge.verdict import Verdict
@@ -158,13 +158,13 @@ def history_of(tmp_path: Path, latencies: Sequence[float], *, records: bool = Tr
 def test_a_history_of_few_commits_says_that_it_is_too_short(tmp_path: Path) -> None:
     history = load(history_of(tmp_path, [20.0, 20.1, 26.0], records=False).path)
     assert not events(history)
-    assert len(too_short(history)) == 2
+    assert len(short_series(history)) == 2
     assert any("2 series: fewer than 6 commits with a latency" in line for line in lines(history, markdown=False))
     assert len(facts(history)["machines"][0]["too_short"]) == 2
 
 
 def test_where_the_machines_noise_is_known_a_short_history_is_judged(tmp_path: Path) -> None:
-    assert not too_short(load(history_of(tmp_path, [20.0, 20.1, 26.0]).path))
+    assert not short_series(load(history_of(tmp_path, [20.0, 20.1, 26.0]).path))
 
 
 @pytest.mark.parametrize("records", [True, False])

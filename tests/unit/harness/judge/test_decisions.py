@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from history_results import IDENTITY, Folder, both
 
-from harness.history.events import Event, events, recent
+from harness.history.events import Event, events, is_news
 from harness.history.results import load
 from harness.judge.compare import Comparison
 from harness.judge.decisions import Decision, End, decisions_of, keep
@@ -90,8 +90,8 @@ def test_a_step_that_was_not_borne_out_is_no_news_and_the_last_decision_counts(f
     refuted = confirmed(*ends, Verdict.SAME)
     event = step(folder, confirmed(*ends), refuted)
     assert "not borne out in turns, same" in step_text(event)
-    assert not recent(event, load(folder.path))
-    assert recent(step(folder, refuted, confirmed(*ends)), load(folder.path))
+    assert not is_news(event, load(folder.path))
+    assert is_news(step(folder, refuted, confirmed(*ends)), load(folder.path))
     (tmp_path / "site").mkdir()
     write_site(replace(load(folder.path), confirmed=[refuted]), tmp_path / "site", "graphs.html")
     moved = (tmp_path / "site" / "moved.html").read_text(encoding="utf-8")

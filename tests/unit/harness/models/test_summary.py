@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from typer.testing import CliRunner
 
 from harness.cli import app
-from harness.compiler.importer import onnx_operators
+from harness.compiler.installed import onnx_operators
 from harness.models.summary import summarize
 from harness.paths.predict import destination_of
 from harness.run.outcome import ExitCode

@@ -24,12 +24,11 @@ from harness.cases.plan import Job
 from harness.cli import app
 from harness.failures import CompileFailure, CompilerCrash, UsageError
 from harness.models.cleanup import NEVER_FOLDED
-from harness.ops import onnx_tests, release, sweep
+from harness.ops import cells, networks
 from harness.ops.catalogue import INPUTS, MODEL, OUTPUTS, Catalogue, OperatorCase, catalogue, choose
-from harness.ops.network import OperatorNetwork
+from harness.ops.cells import Cell, Results, Verdict
+from harness.ops.networks import OperatorNetwork
 from harness.ops.page import Coverage
-from harness.ops.plan import Cell
-from harness.ops.result import Results, Verdict
 from harness.ops.run import CellResult, Operators
 from harness.ops.sweep_table import ENTRIES
 from harness.revisions.sources import Revision
@@ -39,7 +38,7 @@ from harness.run.outcome import Outcome
 @pytest.fixture
 def small_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalogue:
     wanted = [entry for entry in ENTRIES if entry.name in ("maxpool_2x2", "log", "split_channels")]
-    monkeypatch.setattr(sweep, "ENTRIES", wanted)
+    monkeypatch.setattr(networks, "ENTRIES", wanted)
     return catalogue("sweep", tmp_path)
 
 
@@ -62,7 +61,7 @@ def test_in_half_precision_every_tensor_is_rounded_and_the_sums_are_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = ("conv_large", "argmax_channels", "resize_nearest")
-    monkeypatch.setattr(sweep, "ENTRIES", [entry for entry in ENTRIES if entry.name in wanted])
+    monkeypatch.setattr(networks, "ENTRIES", [entry for entry in ENTRIES if entry.name in wanted])
     half = catalogue("sweep-float16", tmp_path)
     names = [case.name for case in half.cases if case.dtype == "float16"]
     assert sorted(names) == sorted([*wanted, "conv_large_after_conv", "resize_nearest_after_conv"])
@@ -78,13 +77,13 @@ def test_in_half_precision_every_tensor_is_rounded_and_the_sums_are_not(
 
 
 def test_a_set_is_generated_once(small_sweep: Catalogue, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep, "ENTRIES", [])
+    monkeypatch.setattr(networks, "ENTRIES", [])
     assert catalogue("sweep", tmp_path) == small_sweep
 
 
 def test_no_expected_output_leans_on_batch_norms_of_old_operator_sets() -> None:
     # onnx 1.23 mixes the batch's own statistics into those of operator sets 9 to 13.
-    assert sweep.OPSET >= 14
+    assert networks.OPSET >= 14
     assert "BatchNormalization" in NEVER_FOLDED
 
 
@@ -119,7 +118,7 @@ def taken(monkeypatch: pytest.MonkeyPatch, *tests: Any) -> tuple[list[OperatorNe
 
     monkeypatch.setattr(loader, "load_model_tests", lambda kind: list(tests))
     left_out: dict[str, int] = {}
-    return list(onnx_tests.networks(left_out)), left_out
+    return list(networks.node_tests(left_out)), left_out
 
 
 def test_what_decides_the_result_of_a_node_test_becomes_a_weight(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,8 +345,8 @@ def test_another_release_is_asked_the_same_in_its_own_environment(
             heard.append(words)
             return 3, self.said, "the last line"
 
-    monkeypatch.setattr(release, "CommandLine", Line)
-    monkeypatch.setattr("harness.ops.release.revision", lambda word, *_: SimpleNamespace(name=word))
+    monkeypatch.setattr(cells, "CommandLine", Line)
+    monkeypatch.setattr("harness.ops.cells.revision", lambda word, *_: SimpleNamespace(name=word))
     monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path))
     asked = ["--op", "conv*", "--path", "clml", "--mode", "as-shipped", "--device", "local"]
     done = CliRunner().invoke(app, ["ops", "--release", "0.26.0", *asked, "--json"])
@@ -357,4 +356,4 @@ def test_another_release_is_asked_the_same_in_its_own_environment(
     assert {*asked} <= {*words}
     Line.said = ""
     with pytest.raises(RigFailure, match=r"0\.26\.0 ended with code 3: the last line"):
-        release.cells_of("0.26.0", [], tmp_path, tmp_path, lambda _: None)
+        cells.cells_of("0.26.0", [], tmp_path, tmp_path, lambda _: None)

@@ -18,8 +18,8 @@ from device_runner.store import sha256_of
 from harness.build.compile import stepping
 from harness.cases.case import Precision
 from harness.compiler.compat import clml_symbols, tensor_type, without_attributes
+from harness.compiler.pass_runner import run_passes
 from harness.compiler.passes import adreno_relax_passes
-from harness.compiler.running import run_passes
 from harness.failures import CompileFailure
 from harness.paths import PATHS
 from harness.paths.base import ImageLimits

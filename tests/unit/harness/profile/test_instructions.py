@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.compiler.work import Work
+from harness.compiler.tir import Work
 from harness.isa.code import KernelCode, MachineCode
 from harness.profile.instructions import Build, in_words
 from harness.profile.profile import Operator, Profile

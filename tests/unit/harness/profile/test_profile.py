@@ -10,10 +10,10 @@ from page_figures import figures_of, trace_of
 
 from device_runner.device import Launch
 from device_runner.runtimes.probe import BadAnswer, launches_of, peaks_of
-from harness.compiler.work import Work
+from harness.compiler.tir import Work
 from harness.failures import UsageError
 from harness.profile.operators import groups_of, in_words, kind_of, label_of
-from harness.profile.peaks import FOLDER, keep_peaks, keep_told_peaks, points_of, roof_gflop_s
+from harness.profile.peaks import FOLDER, points_of, roof_gflop_s, save_peaks, save_reported_peaks
 from harness.profile.profile import Operator, Peaks, Profile, operators_of
 from harness.profile.profile import trace_of as launch_trace_of
 from harness.profile.report import pages
@@ -170,9 +170,9 @@ def test_peaks_that_were_not_measured_are_left_out() -> None:
 
 
 def test_what_was_measured_elsewhere_does_not_replace_what_was_measured_from_here(tmp_path: Path) -> None:
-    keep_told_peaks(tmp_path, "phone", {"copy_bytes_s": 1e9})
-    keep_peaks(tmp_path, "phone", {"copy_bytes_s": 2e9})
-    keep_told_peaks(tmp_path, "phone", {"copy_bytes_s": 9e9})
+    save_reported_peaks(tmp_path, "phone", {"copy_bytes_s": 1e9})
+    save_peaks(tmp_path, "phone", {"copy_bytes_s": 2e9})
+    save_reported_peaks(tmp_path, "phone", {"copy_bytes_s": 9e9})
     assert Peaks.model_validate_json((tmp_path / FOLDER / "phone.json").read_bytes()).copy_gb_s == 2
 
 

@@ -15,12 +15,10 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from harness.models.graph_layers import ImageGraph
-from harness.reduce.failure import FailureKind
 from harness.reduce.folder import write_folder
-from harness.reduce.network import Reduced
-from harness.reduce.reduction import Reduction
-from harness.reduce.search import Budget, minimal_subset, shrunk
-from harness.reduce.steps import steps
+from harness.reduce.network import SmallNetwork
+from harness.reduce.reduction import FailureKind, Reduction
+from harness.reduce.search import Budget, minimal_subset, shrink, steps
 from harness.run.outcome import Outcome
 
 PLENTY_S = 1500.0
@@ -41,20 +39,20 @@ def test_without_time_the_smallest_so_far_is_the_answer() -> None:
     assert minimal_subset([1, 2, 3], lambda _: pytest.fail("must not be tried"), Budget(0.0)) == [1, 2, 3]
 
 
-def depthwise() -> Reduced:
+def depthwise() -> SmallNetwork:
     net = ImageGraph("net", (1, 16, 14, 14))
     conv = net.conv(net.input, 16, 3, stride=2, pad=1, groups=16)
     model = net.finish((net.relu(conv), (1, 16, 7, 7))).to_bytes()
     x = np.ones((1, 16, 14, 14), np.float32)
-    return Reduced(model, {onnx.load_model_from_string(model).graph.input[0].name: x})
+    return SmallNetwork(model, {onnx.load_model_from_string(model).graph.input[0].name: x})
 
 
-def attribute(network: Reduced, name: str) -> int:
+def attribute(network: SmallNetwork, name: str) -> int:
     return next((one.i for node in network.proto().graph.node for one in node.attribute if one.name == name), 1)
 
 
 def test_a_network_shrinks_in_its_shapes_weights_and_attributes_as_long_as_it_fails() -> None:
-    found = shrunk(depthwise(), lambda network: attribute(network, "group") > 1, quietly, Budget(PLENTY_S))
+    found = shrink(depthwise(), lambda network: attribute(network, "group") > 1, quietly, Budget(PLENTY_S))
     (x,) = found.inputs.values()
     (weight,) = found.proto().graph.initializer
     assert (x.shape, list(weight.dims), attribute(found, "group")) == ((1, 2, 1, 1), [2, 1, 1, 1], 2)
@@ -65,12 +63,14 @@ def test_an_operator_in_the_middle_is_bypassed_and_a_branch_that_nobody_reads_go
     trunk = net.relu(net.input)
     both = net.concat(net.relu(net.conv(trunk, 8, 1)), net.conv(trunk, 8, 1))
     model = net.finish((net.max_pool(both, 2, stride=2), (1, 16, 2, 2))).to_bytes()
-    start = Reduced(model, {onnx.load_model_from_string(model).graph.input[0].name: np.ones((1, 8, 4, 4), np.float32)})
+    start = SmallNetwork(
+        model, {onnx.load_model_from_string(model).graph.input[0].name: np.ones((1, 8, 4, 4), np.float32)}
+    )
 
-    def kinds(network: Reduced) -> list[str]:
+    def kinds(network: SmallNetwork) -> list[str]:
         return [node.op_type for node in network.proto().graph.node]
 
-    found = shrunk(
+    found = shrink(
         start, lambda network: "MaxPool" in kinds(network) and "Conv" in kinds(network), quietly, Budget(PLENTY_S)
     )
     assert kinds(found) == ["Conv", "MaxPool"]
@@ -94,7 +94,7 @@ def test_sizes_among_the_operands_shrink_with_the_tensors() -> None:
     ends += [helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 8, 9))]
     graph = helper.make_graph([helper.make_node("Reshape", ["x", "shape"], ["y"])], "g", ends[:1], ends[1:], [shape])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    start = Reduced(model.SerializeToString(), {"x": np.zeros((1, 8, 3, 3), np.float32)})
+    start = SmallNetwork(model.SerializeToString(), {"x": np.zeros((1, 8, 3, 3), np.float32)})
     assert (1, 1, 3, 3) in {step.network.inputs["x"].shape for step in steps(start)}
 
 

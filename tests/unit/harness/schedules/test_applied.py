@@ -18,10 +18,9 @@ from harness.compiler.compat import tir_function
 from harness.paths import PATHS
 from harness.paths.base import ImageLimits
 from harness.quirks import quirks_for
-from harness.schedules.apply import Applied, Recorded, scheduled
+from harness.schedules.apply import PortableSchedules, RecordedSchedules, ScheduleApplier, apply_trace, decisions_of
 from harness.schedules.database import Schedule
 from harness.schedules.drawing import ThreadLimits
-from harness.schedules.portable import Portable, decisions_of
 from harness.schedules.spaces import schedule_of, space_of
 from harness.schedules.tasks import is_scheduled, shapes_of, task_of
 from harness.schedules.trace import check, plain
@@ -83,7 +82,7 @@ def test_a_seed_always_gives_the_same_schedule_and_leaves_the_function_as_it_was
     assert space
     made = [space.sample(3) for _ in range(2)]
     assert trace_of(made[0]) == trace_of(made[1])
-    again = scheduled(one, trace_of(made[0]))
+    again = apply_trace(one, trace_of(made[0]))
     assert is_scheduled(again)
     assert "blockIdx.x" in again.script()
     assert one.script() == before
@@ -122,9 +121,9 @@ def test_what_a_trace_decides_gives_the_same_schedule_again_by_the_releases_own_
     space = space_of(one, target(), ThreadLimits())
     assert space
     made = some_schedule(one)
-    again = space.decided(decisions_of(trace_of(made)))
+    again = space.with_decisions(decisions_of(trace_of(made)))
     assert task_of(again.mod["main"]) == task_of(made.mod["main"])
-    assert space.decided([1, 2, 3]) is None
+    assert space.with_decisions([1, 2, 3]) is None
 
 
 @pytest.mark.parametrize("source", [CONV, MATMUL], ids=["texels", "rules"])
@@ -167,12 +166,12 @@ def test_a_function_takes_what_was_decided_for_its_like_under_another_release() 
     one = tir_function(MATMUL)
     record = a_record("0" * 16, trace_of(some_schedule(one)))
     record = record.model_copy(update={"name": "fused_matmul3_relu2", "shapes": tuple(shapes_of(one))})
-    portable = Portable([record], target())
-    assert portable.made("fused_matmul_add", one) is None
-    assert is_scheduled(portable.made("fused_matmul12_relu", one))
+    portable = PortableSchedules([record], target())
+    assert portable.schedule("fused_matmul_add", one) is None
+    assert is_scheduled(portable.schedule("fused_matmul12_relu", one))
     misfit = record.model_copy(update={"trace": trace_of(some_schedule(function()))})
     with pytest.raises(LookupError, match="fits none"):
-        Portable([misfit], target()).made("fused_matmul_relu", one)
+        PortableSchedules([misfit], target()).schedule("fused_matmul_relu", one)
 
 
 def test_what_writes_an_image_has_no_candidates_of_rules_that_store_single_numbers() -> None:
@@ -188,7 +187,7 @@ def test_each_task_takes_its_own_record_and_one_that_does_not_fit_is_told() -> N
     trace = trace_of(space.sample(0))
     broken = [[["GetSBlock", [], ["no such block", "main"], ["b0"]]], []]
     records = {task_of(one): a_record(task_of(one), trace), task_of(other): a_record(task_of(other), broken)}
-    applied = Applied(Recorded(records))
+    applied = ScheduleApplier(RecordedSchedules(records))
     mod = tvm.IRModule({"add": one, "other": other, "third": third})
     (act,) = applied.edits.relax([_Anchor()])[:1]  # type: ignore[misc]
     made = act(mod)

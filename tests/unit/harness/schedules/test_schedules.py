@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from device_runner.failures import DiskFull
 from harness.failures import UsageError
 from harness.schedules import database
+from harness.schedules.apply import decisions_of, place_of
 from harness.schedules.database import Limits, Schedules
-from harness.schedules.portable import decisions_of, place_of
 from harness.schedules.trace import BadTrace, check
 from harness.tune.tune import open_schedules
 

@@ -11,8 +11,7 @@ import pytest
 from compile_requests import request_for
 
 from harness.build.compile import compile_model
-from harness.compiler.culprit import culprit
-from harness.compiler.running import StepFailed, run_passes, run_step
+from harness.compiler.pass_runner import StepFailed, culprit, run_passes, run_step
 from harness.failures import CompileFailure
 from harness.models.graph_layers import ImageGraph
 from harness.quirks.sample import concat, conv, lower, sum_of_stack
@@ -73,7 +72,7 @@ def test_each_step_is_told_before_it_runs(caplog: pytest.LogCaptureFixture) -> N
     from tvm import relax
 
     passes = [relax.transform.Normalize(), relax.transform.FoldConstant()]
-    with caplog.at_level(logging.INFO, "harness.compiler.running"):
+    with caplog.at_level(logging.INFO, "harness.compiler.pass_runner"):
         run_passes(passes, conv())
     assert caplog.messages == [str(one.info.name) for one in passes]
 

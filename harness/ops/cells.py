@@ -1,0 +1,185 @@
+"""The cells of the table: one operator case on one path, and what it came to, kept so that nothing is run twice.
+
+Each case is built as shipped and with the known defects worked around. Cells of another release of TVM come from this
+command, in the environment that holds that release.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from device_runner.device import Identity
+from device_runner.failures import RigFailure
+from device_runner.store import Store, key_of
+from harness.build.keys import compile_job
+from harness.build.planner import device_request
+from harness.cases.case import Precision
+from harness.cases.plan import Job
+from harness.cases.suite import RELATIVE_TOLERANCE
+from harness.ops.catalogue import MODEL, Catalogue, OperatorCase
+from harness.quirks import quirks_for
+from harness.revisions.sources import revision
+from harness.revisions.toolchain import CommandLine
+from harness.run.outcome import Outcome
+
+MODES = {False: "worked round", True: "as shipped"}
+"""What the table calls it, by `as_shipped`."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One operator case on one path, in one mode."""
+
+    case: OperatorCase
+    path: str
+    precision: Precision
+    as_shipped: bool
+    compile: Job
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return f"{self.case.name} on {self.path}, {MODES[self.as_shipped]}"
+
+    @property
+    def dtype(self) -> str:
+        """That it is computed in."""
+        return self.case.dtype if self.precision is Precision.FLOAT32 else self.precision.value
+
+    @property
+    def relative_tolerance(self) -> float:
+        """Of the expected output's peak."""
+        return RELATIVE_TOLERANCE["float16" if self.case.dtype == "float16" else self.precision.value]
+
+
+def cells(
+    catalogue: Catalogue,
+    cases: Sequence[OperatorCase],
+    paths: Sequence[str],
+    identity: Identity,
+    *,
+    precision: Precision,
+    modes: Sequence[bool],
+) -> Iterator[Cell]:
+    """All that is to be known of the cases; the cells of one case stand together."""
+    base = device_request(identity)
+    for case in cases:
+        for path in paths:
+            for as_shipped in modes:
+                quirks, file = list(_quirks(path, precision, as_shipped)), str(catalogue.file(case, MODEL))
+                request = replace(base, model_file=file, path=path, precision=precision.value, quirks=quirks)
+                title = f"{case.name} on {path}, {MODES[as_shipped]}"
+                yield Cell(case, path, precision, as_shipped, compile_job(request, case.model_sha256, title))
+
+
+@functools.cache
+def _quirks(path: str, precision: Precision, as_shipped: bool) -> tuple[str, ...]:
+    return tuple(quirk.id for quirk in quirks_for(path, precision, as_shipped=as_shipped))
+
+
+KIND = "operator_results"
+RESULT = "result.json"
+LOCK_WAIT_S = 60.0
+
+
+class Verdict(str, Enum):
+    """The word in the table; the best first."""
+
+    RIGHT = "right"
+    NOT_OFFLOADED = "not offloaded"
+    """Right, but by the code of path `opencl`: nothing of it is in an image, or was given to CLML."""
+    UNSUPPORTED = "unsupported"
+    """It builds, and this device cannot run it."""
+    WRONG = "wrong"
+    NOT_BUILT = "does not build"
+    CRASH = "crashes"
+    """The compiler or the process on the device died, or did not end."""
+    NOT_RUN = "not run"
+    """The device or the rig failed: nothing is known."""
+
+
+VERDICTS = {
+    Outcome.OK: Verdict.RIGHT,
+    Outcome.WRONG_RESULT: Verdict.WRONG,
+    Outcome.COMPILE_ERROR: Verdict.NOT_BUILT,
+    Outcome.KERNEL_BUILD_ERROR: Verdict.NOT_BUILT,
+    Outcome.RUNTIME_ERROR: Verdict.CRASH,
+    Outcome.COMPILER_CRASH: Verdict.CRASH,
+    Outcome.COMPILE_TIMEOUT: Verdict.CRASH,
+    Outcome.DEVICE_CRASH: Verdict.CRASH,
+    Outcome.HANG: Verdict.CRASH,
+    Outcome.UNSUPPORTED: Verdict.UNSUPPORTED,
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of one operator case on one path."""
+
+    outcome: Outcome
+    message: str = ""
+    """One line; empty if it is right."""
+    max_rel_err: float | None = None
+    """Largest error over the peak of the expected output, where it ran."""
+
+    def verdict(self, *, own: bool) -> Verdict:
+        """The word for it; `own` is whether the path did anything of its own."""
+        if self.outcome is Outcome.OK and not own:
+            return Verdict.NOT_OFFLOADED
+        return VERDICTS.get(self.outcome, Verdict.NOT_RUN)
+
+
+class Results:
+    """Results under what they depend on.
+
+    Those that blame a device or a rig are not kept, nor is a deadline that passed, which may be a busy machine's fault.
+    """
+
+    def __init__(self, cache: Path) -> None:
+        self._store = Store(cache, KIND)
+
+    def find(self, facts: dict[str, Any]) -> Result | None:
+        """The result that is kept for these facts."""
+        folder = self._store.find(key_of(facts))
+        try:
+            said = json.loads((folder / RESULT).read_text(encoding="utf-8")) if folder else None
+            return Result(**{**said, "outcome": Outcome(said["outcome"])}) if said else None
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def keep(self, facts: dict[str, Any], result: Result, title: str) -> Result:
+        """Keep a result, and hand it on."""
+        if result.outcome.conclusive and result.outcome is not Outcome.HANG:
+            with self._store.making(key_of(facts), LOCK_WAIT_S) as scratch:
+                (scratch / RESULT).write_text(json.dumps(dataclasses.asdict(result)), encoding="utf-8")
+                (scratch / "title").write_text(f"{title}\n", encoding="utf-8")
+        return result
+
+
+LONGEST_S = 8 * 3600.0
+"""For all the cells of a release. What is done is kept, so a run that was ended goes on."""
+
+
+def cells_of(
+    release: str, words: Sequence[str], config: Path, cache: Path, say: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """The cells that `adreno-bench ops WORDS` finds with a release or commit of TVM, installed if it is not there.
+
+    Raises UsageError for what is none, NotInstallable, RigFailure.
+    """
+    line = CommandLine.of(revision(release, config, cache), cache, say)
+    code, text, said = line.call(["ops", "--json", *words], LONGEST_S)
+    try:
+        cells: list[dict[str, Any]] = json.loads(text)
+    except ValueError:
+        raise RigFailure(
+            f"{release} ended with code {code}: {said}", hint="run it again: what is done is kept"
+        ) from None
+    return cells
