@@ -39,6 +39,10 @@ _BEGINNING = re.compile(r"^// Function: (\w+)$", re.MULTILINE)
 """Before each kernel. TVM's runtime, too, cuts the source after it, and hands the device one piece at a time."""
 
 
+CRC = "source_crc32"
+"""Among the facts of a reference kernel: of its source, by which sessions know whether they timed the same one."""
+
+
 @dataclass(frozen=True)
 class Compiled:
     """What came of a request, as plain JSON values."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.build.values import count, first_not_finite, inputs_of, origin, tensors
-from harness.failures import ModelError, OracleNotFinite
+from harness.failures import OracleNotFinite
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -32,7 +32,7 @@ def answer(request: dict[str, Any], seed: int, given: str | dict[str, str], labe
     from harness.build.artifact import INPUTS, LABELLED, OTHER_OUTPUTS, OUTPUTS, save_arrays
     from harness.build.compile import compile_model
     from harness.cases.request import CompileRequest
-    from harness.models.input_files import load_labelled
+    from harness.models.input_files import load_labelled, top_classes
     from harness.models.spec import InputSpec
 
     compiled = compile_model(CompileRequest(**request), out)
@@ -86,23 +86,3 @@ def _require_finite(answers: Sequence[Array], model: Path, inputs: Mapping[str, 
         else 'correct the model, or give it inputs that it is made for: `inputs = "FILE.npz"` (docs/suite.md)',
         evidence=evidence,
     )
-
-
-def top_classes(ask: Callable[[Array], Sequence[Array]], inputs: Array, batch: int) -> Array:
-    """The class of each of the inputs, which `ask` answers in batches of so many; int64, one for each row.
-
-    Raises ModelError if the first output has not one row of scores for each input.
-    """
-    import numpy as np
-
-    return np.concatenate([_classes(ask(inputs[at : at + batch])[0], batch) for at in range(0, len(inputs), batch)])
-
-
-def _classes(scores: Array, batch: int) -> Array:
-    if scores.ndim < 2 or scores.shape[0] != batch:
-        raise ModelError(
-            f"the first output has the shape {list(scores.shape)}, and labelled data need {batch} rows of scores",
-            hint="leave `labelled` out, or let the model's first output be its scores",
-        )
-    classes: Array = scores.reshape(batch, -1).argmax(axis=1)
-    return classes

@@ -13,11 +13,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from harness.build.artifact import LIBRARY, Compiled
+from harness.build.artifact import CRC, LIBRARY, Compiled
 
 THREADS = 512
-CRC = "source_crc32"
-"""Name of the fact that tells one release's code of this kernel from another's."""
 
 _SOURCE = f"""
 @T.prim_func(private=True)

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     Values = Mapping[str, Array]
 
-LARGEST_HALF = 65_504.0
-"""The largest finite number of float16 (IEEE 754)."""
 _REAL = (1, 10, 11)
 """`TensorProto.FLOAT`, `FLOAT16`, `DOUBLE`."""
 
@@ -163,14 +161,3 @@ def largest(values: Mapping[str, Array]) -> dict[str, Any]:
             most = float(magnitudes.max(initial=0.0, where=np.isfinite(magnitudes)))
             found, at = (most, name) if most > found else (found, at)
     return {"largest": found, "at": at}
-
-
-def beyond_half(file: Path) -> str:
-    """One line for a person if the numbers that `measure_range` wrote about leave float16's range; else empty."""
-    told = json.loads(file.read_text(encoding="utf-8"))
-    if told["largest"] <= LARGEST_HALF:
-        return ""
-    return (
-        f"the network leaves float16's range: {told['at']} reaches {told['largest']:.4g} in single precision, and the "
-        f"largest float16 is {LARGEST_HALF:.0f}"
-    )

@@ -21,8 +21,7 @@ from pydantic import ValidationError
 from device_runner.device import Identity, Program
 from device_runner.replay_device import REFERENCE, TUNE, TURNS, ReplayDevice, TurnReport, identity_of, peaks_in
 from device_runner.session.replay import BadReport, ReplayProgram
-from harness.build.artifact import Artifact, Built
-from harness.build.reference_kernel import CRC
+from harness.build.artifact import CRC, Artifact, Built
 from harness.bundle.archive import read_members, unpack
 from harness.bundle.manifest import (
     ANSWERS,

@@ -24,8 +24,7 @@ from device_runner.runtimes.phone.opencl_link import LINK_SCRIPT, SEARCHED
 from device_runner.stability.gpu_drivers import CARDS_SCRIPT
 from device_runner.stability.sources import LOOK_SCRIPT
 from device_runner.transport.batch import MARK
-from harness.build.artifact import INPUTS, LABELLED, OUTPUTS, load_arrays
-from harness.build.reference_kernel import CRC
+from harness.build.artifact import CRC, INPUTS, LABELLED, OUTPUTS, load_arrays
 from harness.bundle.manifest import Build, PackedCase, PackedLibrary, Turn
 from harness.cases.case import Case
 from harness.cases.plan import Budget

@@ -10,7 +10,7 @@ the model's own shape and number format, so a file that lies about its size cost
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,3 +143,23 @@ def _count(file: Path) -> int:
         with archive.open(LABELS + SUFFIX) as stream:
             shape, _, _ = read_header(file, stream, LABELS)
     return shape[0] if len(shape) == 1 else 0
+
+
+def top_classes(ask: Callable[[Array], Sequence[Array]], inputs: Array, batch: int) -> Array:
+    """The class of each of the inputs, which `ask` answers in batches of so many; int64, one for each row.
+
+    Raises ModelError if the first output has not one row of scores for each input.
+    """
+    import numpy as np
+
+    return np.concatenate([_classes(ask(inputs[at : at + batch])[0], batch) for at in range(0, len(inputs), batch)])
+
+
+def _classes(scores: Array, batch: int) -> Array:
+    if scores.ndim < 2 or scores.shape[0] != batch:
+        raise ModelError(
+            f"the first output has the shape {list(scores.shape)}, and labelled data need {batch} rows of scores",
+            hint="leave `labelled` out, or let the model's first output be its scores",
+        )
+    classes: Array = scores.reshape(batch, -1).argmax(axis=1)
+    return classes

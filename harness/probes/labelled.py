@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.build.oracle import top_classes
+from harness.models.input_files import top_classes
 
 if TYPE_CHECKING:
     from device_runner.device import Array, Program

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from device_runner.failures import Failure, RigFailure
-from harness.build.artifact import Artifact
-from harness.build.reference_kernel import CRC
+from harness.build.artifact import CRC, Artifact
 from harness.cases.plan import Budget
 from harness.probes.latency import warm_up
 

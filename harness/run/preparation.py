@@ -11,8 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from device_runner.failures import Failure
-from harness.build.artifact import Artifact, Built
-from harness.build.reference_kernel import CRC
+from harness.build.artifact import CRC, Artifact, Built
 from harness.cases.plan import Plan
 from harness.probes.probe import Step, no_step
 from harness.probes.reference import TIMEOUT_S, TURNS, ReferenceKernel, find_turns, input_of, turns_in

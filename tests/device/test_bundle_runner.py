@@ -23,8 +23,8 @@ from device_runner.device import Loadable
 from device_runner.registry import open_device
 from device_runner.runtimes import clml
 from device_runner.virtual import userland
-from harness.build.artifact import Artifact
-from harness.build.reference_kernel import CRC, compile_reference
+from harness.build.artifact import CRC, Artifact
+from harness.build.reference_kernel import compile_reference
 from harness.bundle import pack as packing
 from harness.bundle.results import LINES, Results, read_results
 from harness.cases.case import Tuning

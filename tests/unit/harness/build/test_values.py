@@ -10,7 +10,8 @@ from compile_requests import request_for
 from onnx import TensorProto, helper, numpy_helper
 
 from harness.build.artifact import RANGE
-from harness.build.values import beyond_half, largest, measure_range
+from harness.build.values import largest, measure_range
+from harness.run.work import beyond_half
 
 
 def told(file: Path, number: float) -> Path:

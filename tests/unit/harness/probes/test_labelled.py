@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.build.oracle import top_classes
 from harness.failures import ModelError
-from harness.models.input_files import load_labelled
+from harness.models.input_files import load_labelled, top_classes
 from harness.models.spec import InputSpec
 from harness.models.zoo import ZOO
 from harness.probes.labelled import least_right, top_one

@@ -11,8 +11,7 @@ import pytest
 from fake_device import FakeDevice, Things, a_plan, things
 
 from device_runner.failures import DeviceLost, KernelBuildFailure
-from harness.build.artifact import Artifact
-from harness.build.reference_kernel import CRC
+from harness.build.artifact import CRC, Artifact
 from harness.cases.plan import Job
 from harness.probes.reference import FACTOR, GROWN, GROWTH, SAMPLES, TURNS, long_enough
 from harness.run.context import Run
