@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.build.artifact import INPUTS, KERNELS, LIBRARY, OUTPUTS, Compiled
-from harness.build.compile import export, imported, stepping, target_of
+from harness.build.compile import export, import_request, stepping, target_of
 from harness.build.oracle import save_arrays
 from harness.build.values import inputs_of
 from harness.cases.request import CompileRequest
@@ -67,7 +67,7 @@ def find_tasks(request: CompileRequest, out: Path) -> None:
     import tvm
 
     path, quirks, seen = PATHS[request.path], quirks_of(request.quirks), []
-    mod, _ = imported(request)
+    mod, _ = import_request(request)
 
     def look(module: Any) -> Any:
         seen.append(module.clone())

@@ -44,7 +44,7 @@ class Ready:
     task: str
     seed: int
     built: Artifact | Failure
-    given: Truth | Failure
+    truth: Truth | Failure
     best_ms: float | None
     """Of its task so far."""
 
@@ -105,7 +105,7 @@ class Dispatcher:
         self._running.add(built)
         (task, seed), made = built, self._builds.pop(built).result()
         best = self._search.standings[task.task].best
-        return Ready(task.task, seed, made, self._workshop.given(task), best.ms if best else None)
+        return Ready(task.task, seed, made, self._workshop.truth(task), best.ms if best else None)
 
     @property
     def _free(self) -> int:

@@ -81,15 +81,15 @@ class SearchWorker:
         """
         began = time.monotonic()
         with CandidateRunner(self._run.device) as runner:
-            while self._too_hot < MOST_HOT and self._another():
-                self._recovering(runner)
+            while self._too_hot < MOST_HOT and self._fetch_next():
+                self._run_with_recovery(runner)
             if self._too_hot >= MOST_HOT:
                 self._channel.say(
                     f"stopped: heat slowed the device down {MOST_HOT} times in a row; let it cool, then go on"
                 )
             return TimeUse(self._tried, time.monotonic() - began, runner.busy_s, self._waited_s)
 
-    def _another(self) -> bool:
+    def _fetch_next(self) -> bool:
         """Whether there is a candidate for the device; waits for one."""
         if self._now is None:
             began = time.monotonic()
@@ -98,13 +98,13 @@ class SearchWorker:
             self._waited_s += time.monotonic() - began
         return self._now is not None
 
-    def _recovering(self, runner: CandidateRunner) -> None:
+    def _run_with_recovery(self, runner: CandidateRunner) -> None:
         """Run what comes for a while; the device is brought back if it is lost meanwhile."""
 
         def attempt() -> tuple[None, Failure | None]:
             try:
                 self._run.recovery.admit(self._run.rungs)
-                self._steadily(runner)
+                self._run_steadily(runner)
             except (DeviceLost, LinkFailure) as lost:
                 runner.renew()
                 return None, lost
@@ -118,7 +118,7 @@ class SearchWorker:
                 f"the device was lost: {quarantine.why}", hint="what was tried is kept: the same command goes on"
             )
 
-    def _steadily(self, runner: CandidateRunner) -> None:
+    def _run_steadily(self, runner: CandidateRunner) -> None:
         """Run what comes for a while within the thermal limits, and keep each trial as soon as it is done.
 
         Times of a device that heat slowed down are taken back: they would make later ones look fast.
@@ -127,7 +127,7 @@ class SearchWorker:
         until = time.monotonic() + STEADY_S
 
         def work() -> None:
-            while self._another():
+            while self._fetch_next():
                 assert self._now
                 trial = try_candidate(self._now, runner, self._run.device.name)
                 self._now = None
@@ -151,9 +151,9 @@ def try_candidate(ready: Ready, runner: CandidateRunner, device: str) -> Trial:
     try:
         if isinstance(ready.built, Failure):
             raise ready.built
-        if isinstance(ready.given, Failure):
-            raise ready.given
-        timed = runner.time(ready.built, ready.given, ready.best_ms)
+        if isinstance(ready.truth, Failure):
+            raise ready.truth
+        timed = runner.time(ready.built, ready.truth, ready.best_ms)
     except (CompileFailure, PathFailure) as failure:
         return ready.trial(failure.outcome, failure.message, device)
     return ready.trial("ok", "", device).model_copy(update={"ms": timed.ms, "max_rel_err": timed.max_rel_err})
