@@ -8,8 +8,8 @@ FP16 := $(VENV)/.fp16
 
 .PHONY: demo test test-stock test-arm64 test-long test-light test-zoo test-isa benchmarks lint format lock phones fp16 system browser userland clean
 
-demo: $(INSTALLED) system userland ## a first look: the default suite on the virtual device, few samples of each case
-	$(BIN)/adreno-bench run --quick --findings-are-fine
+demo: $(INSTALLED) system userland ## a first look: one network of the default suite on the virtual device, on every path
+	$(BIN)/adreno-bench run --quick --findings-are-fine --case 'squeezenet1_1-*'
 
 test: $(INSTALLED) phones system browser userland ## run all tests but the long ones, three files at a time: half of their time is waiting
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder

@@ -14,8 +14,7 @@ import tempfile
 from pathlib import Path
 
 from device_runner.runtimes import probe
-from device_runner.runtimes.opencl import opencl_status, sidecar
-from device_runner.runtimes.opencl.library import OPENCL, SHIM
+from device_runner.runtimes.opencl import OPENCL, SHIM, opencl_status, sidecar
 from device_runner.runtimes.recipe import CppToolchain
 
 CACHE = Path(__file__).parents[1] / ".cache"

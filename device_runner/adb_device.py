@@ -14,11 +14,11 @@ from device_runner.device import Identity, Pulse, Rung, Steadiness, T, ThermalLi
 from device_runner.hardware import chip_and_board
 from device_runner.recovery.rungs import adb_rungs
 from device_runner.rpc_device import RpcDevice
-from device_runner.session.aftermath import explained
+from device_runner.session.diagnosis import explained
 from device_runner.session.identification import ProbedSession
 from device_runner.stability import Keeper
 from device_runner.stability.cores import Binding, bound_to_big_cores
-from device_runner.stability.pulse import pulses
+from device_runner.stability.judge import pulses
 from device_runner.transport import adb_server
 from device_runner.transport.adb_transport import AdbTransport
 from device_runner.transport.base import Transport

@@ -303,11 +303,13 @@ def serve(pipe: Connection, name: str, access: Access, work: Work, opener: Opene
 @contextlib.contextmanager
 def _open(name: str, access: Access, say: Callable[[str], None]) -> Iterator[tuple[Device, Show]]:
     from device_runner.fleet.remote import open_remote
-    from device_runner.fleet.select import key_of, remember_identity
+    from device_runner.fleet.select import remember_identity, tracker_key
     from device_runner.registry import WAIT_FOR_DEVICE_S, open_device, tell
 
     if access.tracker:
-        with open_remote(key_of(name), access.tracker, access.cache, timeout_s=WAIT_FOR_DEVICE_S, say=say) as remote:
+        with open_remote(
+            tracker_key(name), access.tracker, access.cache, timeout_s=WAIT_FOR_DEVICE_S, say=say
+        ) as remote:
             yield remote
         return
     with open_device(name, access.cache, say=say) as device:

@@ -87,7 +87,7 @@ class Entry:
 
 
 @dataclass
-class Pruned:
+class PruneResult:
     """What came of pruning."""
 
     removed: list[Entry] = field(default_factory=list)
@@ -103,14 +103,14 @@ def entries(root: Path) -> list[Entry]:
     return sorted(found, key=lambda entry: (order.index(entry.kind), -entry.used_at))
 
 
-def prune(root: Path, unused_for_s: float = 0.0, *, everything: bool = False) -> Pruned:
+def prune(root: Path, unused_for_s: float = 0.0, *, everything: bool = False) -> PruneResult:
     """Remove what was not used for that long, unless it is in use; `everything` also removes what is none of ours.
 
     What is none of ours stays in a folder that is, or holds, the home or the working directory: that is no mere cache.
     """
-    now, held_since = time.time(), _held_since(root)
+    now, held_since = time.time(), _first_hold(root)
     spared = {ADDED.name} if everything and not _is_more_than_a_cache(root) else {ADDED.name, UNKNOWN.name}
-    pruned = Pruned()
+    pruned = PruneResult()
     for entry in entries(root):
         if entry.kind in spared or max(0.0, now - entry.used_at) < unused_for_s:  # a clock may have been set back
             continue
@@ -138,7 +138,7 @@ def _sweep(root: Path) -> None:
             folder.rmdir()
 
 
-def _held_since(root: Path) -> float:
+def _first_hold(root: Path) -> float:
     """When the first of those who hold a device now took it, in seconds since the epoch; infinite if nobody does."""
     holders = registry.in_use(root).values()
     return min((datetime.fromisoformat(holder.since).timestamp() for holder in holders), default=float("inf"))

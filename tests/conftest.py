@@ -33,8 +33,10 @@ FAULT_COLUMNS = ("fault", "outcome", "noticed after s", "brought back by")
 def pytest_configure() -> None:
     """Hear Ctrl-C: started in the background we would be deaf to it, and so would all that tests start.
 
-    Environments that tests make get bytecode of what they import only, which is half of the work.
+    Environments that tests make get bytecode of what they import only, which is half of the work. PoCL derives limits
+    from memory, which a virtual machine is given and loses while it runs: it is told an amount.
     """
+    os.environ.setdefault("POCL_MEMORY_LIMIT", "8")
     os.environ.setdefault("PIP_NO_COMPILE", "0")  # pip takes a false value here for "no compile"
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -52,12 +52,14 @@ def select(wanted: Sequence[str], cache: Path, say: Say = lambda _: None) -> lis
     opened is opened to learn its labels. Raises `UnknownDevice` if one of `wanted` matches nothing, `AmbiguousDevice`
     for devices that cannot be used together.
     """
-    names = _found(wanted, cache, say)
-    _require_apart(names)
+    names = _resolve(wanted, cache, say)
+    _require_own_cores(names)
     return names
 
 
-def members(wanted: Sequence[str], cache: Path, tracker: Address | None = None, say: Say = lambda _: None) -> list[str]:
+def worker_names(
+    wanted: Sequence[str], cache: Path, tracker: Address | None = None, say: Say = lambda _: None
+) -> list[str]:
     """Names for the workers of all devices that are meant (`device_runner.workers`).
 
     At a tracker such a name holds the key that is asked for: which of its devices it gives out is not known before.
@@ -70,14 +72,14 @@ def members(wanted: Sequence[str], cache: Path, tracker: Address | None = None, 
     return [f"{offer.key} #{number}" for number, offer in enumerate(select_offers(wanted, offers(tracker), say), 1)]
 
 
-def key_of(member: str) -> str:
+def tracker_key(member: str) -> str:
     """The key in the name of a worker at a tracker."""
     return member.rpartition(" #")[0]
 
 
 def select_one(wanted: str, cache: Path, say: Say = lambda _: None) -> str:
     """The one device that is meant. Raises `AmbiguousDevice` naming all if there are several."""
-    names = _found([wanted], cache, say)
+    names = _resolve([wanted], cache, say)
     if len(names) > 1:
         message = f"{wanted!r} matches {len(names)} devices where one is needed: {', '.join(names)}"
         raise AmbiguousDevice(message, hint="name one of them")
@@ -124,13 +126,13 @@ def matches(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
     return all(fnmatchcase(labels.get(label, "").lower(), value.lower()) for label, value in wanted.items())
 
 
-def _found(wanted: Sequence[str], cache: Path, say: Say) -> list[str]:
+def _resolve(wanted: Sequence[str], cache: Path, say: Say) -> list[str]:
     entries = [] if all(is_built_in(text) for text in wanted) else list_devices(cache)
-    found = (name for text in wanted for name in _meant(text, entries, _asker(cache, say), say))
+    found = (name for text in wanted for name in _match(text, entries, _asker(cache, say), say))
     return list(dict.fromkeys(found))
 
 
-def _require_apart(names: Sequence[str]) -> None:
+def _require_own_cores(names: Sequence[str]) -> None:
     """Raise `AmbiguousDevice` for devices that would disturb each other's times, which no record would show."""
     here = [name for name in names if is_built_in(name)]
     if len(here) > 1 and {VIRTUAL, LOCAL} & set(here):
@@ -138,7 +140,7 @@ def _require_apart(names: Sequence[str]) -> None:
         raise AmbiguousDevice(message, hint=f"run one after the other, or try a fleet with {VIRTUAL}:{len(here)}")
 
 
-def _meant(text: str, entries: Sequence[DeviceEntry], ask: Ask, say: Say) -> list[str]:
+def _match(text: str, entries: Sequence[DeviceEntry], ask: Ask, say: Say) -> list[str]:
     if text in {entry.name for entry in entries} or is_built_in(text):
         return [text]
     if text == ALL:
@@ -150,7 +152,7 @@ def _meant(text: str, entries: Sequence[DeviceEntry], ask: Ask, say: Say) -> lis
         raise unknown(text, [entry.name for entry in entries])
     found = [entry.name for entry in entries if _fits(entry, labels, ask, say)]
     if not found:
-        raise UnknownDevice(f"no device that is ready matches {text!r}", hint=_there_are(entries, ask))
+        raise UnknownDevice(f"no device that is ready matches {text!r}", hint=_list(entries, ask))
     return found
 
 
@@ -203,11 +205,11 @@ def _asker(cache: Path, say: Say) -> Ask:
     return ask
 
 
-def _there_are(entries: Sequence[DeviceEntry], ask: Ask) -> str:
-    return "there are: " + "; ".join(_described(entry, ask) for entry in entries)
+def _list(entries: Sequence[DeviceEntry], ask: Ask) -> str:
+    return "there are: " + "; ".join(_describe(entry, ask) for entry in entries)
 
 
-def _described(entry: DeviceEntry, ask: Ask) -> str:
+def _describe(entry: DeviceEntry, ask: Ask) -> str:
     if entry.state != "ready":
         return f"{entry.name} ({entry.state})"
     labels = labels_of(entry, ask(entry))

@@ -194,7 +194,7 @@ class _Lending:
                 if not self._admits(connection):
                     return
                 service = _request(connection)
-                sock = self._opened(connection, service)
+                sock = self._open_service(connection, service)
             except (OSError, ValueError, handshake.Unwelcome) as error:
                 log.warning("%s: a stream was refused: %s", self._offer.name, error)
                 return
@@ -210,7 +210,7 @@ class _Lending:
         handshake.welcome(connection, self._offer.key)
         return True
 
-    def _opened(self, connection: socket.socket, service: str) -> socket.socket | None:
+    def _open_service(self, connection: socket.socket, service: str) -> socket.socket | None:
         """The service's stream, after the client was told OKAY; None if it was told FAIL."""
         try:
             if not service.startswith(SERVICES):

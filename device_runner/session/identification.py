@@ -107,11 +107,11 @@ def describe(machine: Machine, timeout_s: float) -> Described:
 
 
 def _asked(machine: Machine, timeout_s: float) -> Described:
-    deadline = Deadline(timeout_s)
     with machine.session({}, timeout_s=timeout_s) as session:
-        names = session.opencl_names(timeout_s=deadline.remaining_s)
-        answer = session.probe.describe(deadline)
-        session.probe.count(deadline)  # what would do harm in a measured session does it here
+        names = session.opencl_names(timeout_s=timeout_s)
+        # The probe has a time of its own: a busy host that is slow to start the session is not the probe's fault.
+        answer = session.probe.describe(Deadline(timeout_s))
+        session.probe.count(Deadline(timeout_s))  # what would do harm in a measured session does it here
     if names is None:
         why = f" ({answer.problem})" if answer and answer.problem else ""
         raise SetupMissing(f"OpenCL does not work on {machine.name}: TVM's runtime finds no device{why}", hint=HINT)

@@ -32,9 +32,9 @@ from device_runner.failures import (
 from device_runner.interrupt import raise_if_interrupted
 from device_runner.rpc_server.server import END_TIMEOUT_S, KILLED, Server, start_server
 from device_runner.runtimes.probe import BadAnswer, Probe
+from device_runner.session.diagnosis import failure_of, how_ended
 from device_runner.session.probing import SessionProbe
 from device_runner.session.relay import Relay
-from device_runner.session.tvm_errors import failure_of, how_ended
 from device_runner.transport.boot import boot_of
 
 if TYPE_CHECKING:

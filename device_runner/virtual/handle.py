@@ -41,6 +41,9 @@ HOST_SHELL = "shell"
 SIMULATED = "inference time"
 """What is not real either while inferences wait instead of computing, or follow a clock that heat slows down."""
 
+MEMORY_VARIABLE, MEMORY_GIB = "POCL_MEMORY_LIMIT", "8"
+"""At most so much memory does its OpenCL device have. With it, PoCL's images end at 8192 x 8192 on every host."""
+
 _OURS = Path(device_runner.__file__).parent
 _INSTALLED = ("numpy", "tvm", "tvm_ffi")
 """The packages installed here that run on the phone."""
@@ -182,6 +185,9 @@ def _environment(root: Path, stock: bool, runtimes: Sequence[Path], driver_keeps
         # A phone's OpenCL driver keeps no compiled kernels between processes (the reason for apache/tvm #13868), so
         # PoCL must not either: a first run would be cold once and warm ever after.
         "POCL_KERNEL_CACHE": str(int(driver_keeps_programs)),
+        # PoCL derives the limits of images from the host's memory, and a virtual machine's memory comes and goes: an
+        # artifact for one limit would not be found again under the other.
+        MEMORY_VARIABLE: os.environ.get(MEMORY_VARIABLE, MEMORY_GIB),
         # The clang inside PoCL looks here for the linker, which is not in a phone's PATH.
         "COMPILER_PATH": userland.HOST_PATH,
         processes.PHONE_ID: secrets.token_hex(8),

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.build.artifact import INPUTS, KERNELS, LIBRARY, OUTPUTS, Compiled, save_arrays
-from harness.build.compile import export, imported, stepping, target_of
-from harness.build.values import inputs_of
+from harness.build.compile import export, import_request, stepping, target_of
+from harness.build.values import cpu_machine, inputs_of
 from harness.cases.request import CompileRequest
 from harness.compiler.compat import (
     dtype_of,
@@ -33,7 +33,7 @@ from harness.compiler.pass_runner import StepFailed
 from harness.failures import CompileFailure
 from harness.models.spec import InputSpec
 from harness.paths import PATHS
-from harness.paths.base import BuiltModule, ImageLimits
+from harness.paths.base import BuiltModule
 from harness.paths.lowered import add_host_entry, vdevices
 from harness.quirks import quirks_of
 from harness.schedules.drawing import ThreadLimits
@@ -66,7 +66,7 @@ def find_tasks(request: CompileRequest, out: Path) -> None:
     import tvm
 
     path, quirks, seen = PATHS[request.path], quirks_of(request.quirks), []
-    mod, _ = imported(request)
+    mod, _ = import_request(request)
 
     def look(module: Any) -> Any:
         seen.append(module.clone())
@@ -119,16 +119,10 @@ def answer_task(functions: Path, name: str, out: Path) -> None:
     """LLVM's answer for one task, to inputs that are drawn, and these inputs. Worker only."""
     import numpy as np
     import tvm
-    from tvm import relax
 
     function = _in_buffers(_function(functions, name))
-    path = PATHS["cpu"]
-    target = path.target(ImageLimits(), None)
     with stepping("build"):
-        mod = _network(function, {})
-        executable = path.build(path.lower(mod, target, ()), target, ())
-        executable.export_library(str(out / LIBRARY))
-    machine = relax.VirtualMachine(tvm.runtime.load_module(str(out / LIBRARY)), tvm.cpu())
+        machine = cpu_machine(_network(function, {}))
     specs = [InputSpec(f"p{index}", shape, dtype) for index, (shape, dtype, _) in enumerate(_tensors(function)[:-1])]
     for drawn in ({}, {spec.name: "uniform(0.5, 1.5)" for spec in specs if spec.dtype.startswith("float")}):
         inputs = list(inputs_of(drawn, specs, SEED).values())
@@ -137,7 +131,6 @@ def answer_task(functions: Path, name: str, out: Path) -> None:
             break
     else:
         raise CompileFailure(f"LLVM's answer for {name} is not finite, so nothing can be compared with it")
-    (out / LIBRARY).unlink()
     save_arrays(out / INPUTS, inputs)
     save_arrays(out / OUTPUTS, [answer])
 

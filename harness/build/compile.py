@@ -44,7 +44,7 @@ def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
     """Compile a model and write its library into `out_dir`. Raises `ModelError`, `CompileFailure`, `RigFailure`."""
     started = time.perf_counter()
     path, quirks, target = PATHS[request.path], quirks_of(request.quirks), target_of(request)
-    mod, inputs = imported(request)
+    mod, inputs = import_request(request)
     schedules = _schedules(request)
     with stepping("lower"):
         lowered = path.lower(mod, target, [*quirks, *schedules])
@@ -79,7 +79,7 @@ def target_of(request: CompileRequest) -> Any:
     return PATHS[request.path].target(limits, request.host_triple)
 
 
-def imported(request: CompileRequest) -> tuple[Any, tuple[InputSpec, ...]]:
+def import_request(request: CompileRequest) -> tuple[Any, tuple[InputSpec, ...]]:
     """The model of a request in TVM, with the workarounds and in its precision, and its inputs."""
     with stepping("import"):
         mod, inputs = import_model(Path(request.model_file))

@@ -34,7 +34,7 @@ LOOK_EVERY_S = 1.0
 """At the compiler's step."""
 
 
-KEPT = (failures.CompileFailure.outcome, failures.OracleNotFinite.outcome)
+REPEATABLE = (failures.CompileFailure.outcome, failures.OracleNotFinite.outcome)
 """Failures that the same input gives again."""
 
 WITHOUT_LIBRARY = ("oracle", "range", "tasks", "task-answer")
@@ -206,7 +206,7 @@ def _keep(job: Job, scratch: Path, evidence: str, seconds: float) -> None:
         raise _death("the compiler's process ended without a result", evidence, scratch) from None
     if failure := result.get("failure"):
         failure["evidence"] = f"{evidence}\n{failure['evidence']}".strip()
-        if failure["outcome"] not in KEPT:
+        if failure["outcome"] not in REPEATABLE:
             raise revived(failure)
         (scratch / LIBRARY).unlink(missing_ok=True)
         (scratch / FAILURE).write_text(json.dumps(failure), encoding="utf-8")

@@ -91,11 +91,7 @@ def values_of(model: Any, inputs: Values) -> dict[str, Array]:
     """What every operator of the network makes of the inputs, where it is a tensor of real numbers."""
     import onnx
     import tvm
-    from tvm import relax
     from tvm.relax.frontend.onnx import from_onnx
-
-    from harness.paths import PATHS
-    from harness.paths.base import ImageLimits
 
     names = [node.output[0] for node in model.graph.node if node.op_type != "Constant"]
     kinds = _kinds(model)
@@ -107,11 +103,21 @@ def values_of(model: Any, inputs: Values) -> dict[str, Array]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         mod = from_onnx(whole, shape_dict={name: list(array.shape) for name, array in inputs.items()})
+    made = cpu_machine(mod)["main"](*(tvm.runtime.tensor(array) for array in inputs.values()))
+    return dict(zip(wanted, (tensor.numpy() for tensor in tensors(made)), strict=True))
+
+
+def cpu_machine(mod: Any) -> Any:
+    """TVM's virtual machine with a module compiled for this CPU."""
+    import tvm
+    from tvm import relax
+
+    from harness.paths import PATHS
+    from harness.paths.base import ImageLimits
+
     cpu = PATHS["cpu"]
     target = cpu.target(ImageLimits(), None)
-    machine = relax.VirtualMachine(cpu.build(cpu.lower(mod, target, []), target, []), tvm.cpu())
-    made = machine["main"](*(tvm.runtime.tensor(array) for array in inputs.values()))
-    return dict(zip(wanted, (tensor.numpy() for tensor in tensors(made)), strict=True))
+    return relax.VirtualMachine(cpu.build(cpu.lower(mod, target, []), target, []), tvm.cpu())
 
 
 def tensors(answer: Any) -> list[Any]:

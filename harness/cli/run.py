@@ -87,7 +87,7 @@ def run(
     in the records file, whatever happens to it.
     """
     from device_runner.device import Permission
-    from device_runner.fleet.select import ALL, members
+    from device_runner.fleet.select import ALL, worker_names
     from device_runner.rpc_server.tracker import address_of
     from harness.cli.screen import Screen, out, out_whole
     from harness.run.record import RecordFile
@@ -102,7 +102,7 @@ def run(
         request = what.request(quick=quick, sustain_s=sustain or 0.0)
         at = address_of(tracker) if tracker else None
         wanted = device or (kept.devices if kept and not at else None) or [ALL if at else DEFAULT_DEVICE]
-        names = members(wanted, request.cache, at, screen.say)
+        names = worker_names(wanted, request.cache, at, screen.say)
         for skipped in kept.skipped if kept else ():
             screen.say(f"skipped {skipped}")
         given = {Permission.USB_POWER: allow_usb_power, Permission.REBOOT: allow_reboot}

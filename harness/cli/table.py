@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -38,6 +37,8 @@ SPARE = ("library", "n", "error / tolerance", "device ms", "± % within")
 """What a narrow terminal gets along without, the first first."""
 
 
+HALF, HALF_DOCS = "cl_khr_fp16", "docs/float16.md"
+"""What a device lacks that cannot compute in half precision, and what tells of one that can."""
 OF_ANOTHER_KIND = "*"
 CLML_DEVICE_MS = (
     "of clml the device's time is that of whole recordings, with a wait at every subgraph: not to be compared with "
@@ -57,7 +58,16 @@ def json_array(records: Sequence[Record]) -> str:
 
 
 def results_table(records: Sequence[Record]) -> str:
-    """The final table of a run, followed by a line for whatever is not plainly `ok`."""
+    """The final table of a run, followed by a line for whatever is not plainly `ok`.
+
+    Cases that a device does not support have no row: one line counts them and says why.
+    """
+    supported = [record for record in records if record.outcome is not Outcome.UNSUPPORTED]
+    lines = [_table(supported), *_footnotes(supported), *complaints(records)] if supported else complaints(records)[1:]
+    return "\n".join(lines)
+
+
+def _table(records: Sequence[Record]) -> str:
     several = len({record.device for record in records}) > 1
     rows = [(record.device, *_row(record)) if several else _row(record) for record in records]
     headers = ("device", *COLUMNS) if several else COLUMNS
@@ -68,8 +78,7 @@ def results_table(records: Sequence[Record]) -> str:
     if any(record.top_one for record in records):
         rows = [(*row, _top_one(record)) for row, record in zip(rows, records, strict=True)]
         headers = (*headers, TOP_ONE)
-    text = table(rows, headers, right=(*NUMBERS, TIMES, TOP_ONE), alike=ALIKE, spare=SPARE)
-    return "\n".join([text, *_footnotes(records), *complaints(records)])
+    return table(rows, headers, right=(*NUMBERS, TIMES, TOP_ONE), alike=ALIKE, spare=SPARE)
 
 
 def by_default(records: Sequence[Record]) -> dict[int, str]:
@@ -147,14 +156,25 @@ def _footnotes(records: Sequence[Record]) -> list[str]:
 
 def complaints(records: Sequence[Record]) -> list[str]:
     """The lines below a table: why a case is not `ok`, and what is remarked on those that are."""
-    lacking = Counter(r.message for r in records if r.outcome is Outcome.UNSUPPORTED)
-    lines, said = [], set[str]()
+    lines = []
     for r in records:
-        alike = lacking[r.message] if r.outcome is Outcome.UNSUPPORTED else 1
-        if r.outcome is not Outcome.OK and r.message not in said:
-            cases = r.case if alike == 1 else f"{r.case} and {alike - 1} more"
-            lines.append(f"  {cases}: {r.outcome.value} (owner: {r.outcome.owner.value}): {r.message}")
+        if r.outcome not in (Outcome.OK, Outcome.UNSUPPORTED):
+            lines.append(f"  {r.case}: {r.outcome.value} (owner: {r.outcome.owner.value}): {r.message}")
             lines += [f"    {r.hint}"] if r.hint else []
-            said |= {r.message} if alike > 1 else set()  # a device lacks the same for many cases
         lines += [f"  {r.case}: {remark.word}: {remark.why}" for remark in remarks(r)]
+    lines += _unsupported(records)
     return ["", *lines] if lines else []
+
+
+def _unsupported(records: Sequence[Record]) -> list[str]:
+    """A line for each reason for which a device does not support cases."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for record in records:
+        if record.outcome is Outcome.UNSUPPORTED:
+            alike.setdefault((record.message, record.hint), []).append(record.case)
+    lines = []
+    for (message, hint), cases in alike.items():
+        named = f"{cases[0]} is" if len(cases) == 1 else f"{len(cases)} of {len(records)} cases are"
+        more = hint or (f"see {HALF_DOCS}" if HALF in message else "")
+        lines.append(f"  {named} unsupported on this device: {message}" + (f"; {more}" if more else ""))
+    return lines

@@ -39,7 +39,7 @@ def tune(
     was tried is kept: the same command goes on from there, also after Ctrl-C. Several devices of one identity share the
     candidates of each case.
     """
-    from device_runner.fleet.select import ALL, members
+    from device_runner.fleet.select import ALL, worker_names
     from device_runner.rpc_server.tracker import address_of
     from harness.cli.screen import Screen, out_json
     from harness.cli.screen import out as print_out
@@ -56,7 +56,7 @@ def tune(
     request = _tunable(what.request())
     with Screen() as screen:
         at = address_of(tracker) if tracker else None
-        names = members(device or [ALL if at else DEFAULT_DEVICE], request.cache, at, screen.say)
+        names = worker_names(device or [ALL if at else DEFAULT_DEVICE], request.cache, at, screen.say)
         with open_devices(request, names, screen, at) as (builder, devices):
             found = look(Bench(request, builder, devices, screen), SearchBudget(trials, minutes), out)
             lost = dict(devices.lost)

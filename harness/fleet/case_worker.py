@@ -86,7 +86,7 @@ def _next(run: Run, channel: Channel) -> CaseOrder:
     """The next order. As long as there is none it looks after the device, and says when it goes and comes."""
     away = run.recovery.quarantine is not None
     while not channel.has_order(LOOK_EVERY_S):
-        why = _missed(run)
+        why = _why_silent(run)
         if bool(why) is not away:
             away = not away
             channel.show("", AWAY if away else "")
@@ -97,7 +97,7 @@ def _next(run: Run, channel: Channel) -> CaseOrder:
     return order
 
 
-def _missed(run: Run) -> str:
+def _why_silent(run: Run) -> str:
     """Why the device does not answer; empty if it does. It is only looked at: bringing it back is for the next case."""
     try:
         if run.recovery.quarantine:

@@ -13,7 +13,7 @@ from device_runner.workers import SILENCE_S, Arrival, Loss, WorkerPool
 from harness.build.pool import Builder
 from harness.cases.plan import Plan
 from harness.fleet.case_worker import Absence, CaseOrder, CaseResult, Return, Settings, StepChange
-from harness.fleet.task_queue import Task, TaskQueue
+from harness.fleet.work_queue import WorkItem, WorkQueue
 from harness.run.context import Origin
 from harness.run.progress import Progress, on_device
 from harness.run.record import Record, RecordFile
@@ -95,10 +95,10 @@ class FleetRun:
         self._records = records
         self._progress = progress
         self._say = say
-        self._queue: TaskQueue[Plan] = TaskQueue()
+        self._queue: WorkQueue[Plan] = WorkQueue()
         self._seen: dict[str, tuple[str, Identity]] = {}
         """By identity, the device that was last opened."""
-        self._lost: dict[Task[Plan], Record] = {}
+        self._lost: dict[WorkItem[Plan], Record] = {}
         """Of a case whose device was lost: the record that it gets if no other device takes it."""
         self._away: dict[str, Failure] = {}
         """Of devices that do not answer at the moment, by worker."""
@@ -134,7 +134,7 @@ class FleetRun:
             if task := self._queue.running(name):
                 self._progress.step(on_device(task.work.case.id, shown), message.step)
         elif isinstance(message, CaseResult):
-            yield from self._case_done(name, message)
+            yield from self._end_case(name, message)
         elif isinstance(message, Absence):
             if self._queue.running(name):
                 return  # an order crossed it, and what that comes to says more
@@ -147,7 +147,7 @@ class FleetRun:
             self._away.pop(name, None)
             self._join(name, self._workers.identities[name], prefetcher)
         elif isinstance(message, Loss):
-            yield from self._gone(name, message.failure)
+            yield from self._handle_loss(name, message.failure)
 
     def _join(self, name: str, identity: Identity, prefetcher: Prefetcher) -> None:
         def plans() -> Sequence[Plan]:
@@ -158,7 +158,7 @@ class FleetRun:
 
         self._queue.join(name, identity.key, plans)
 
-    def _case_done(self, name: str, message: CaseResult) -> Iterator[Record]:
+    def _end_case(self, name: str, message: CaseResult) -> Iterator[Record]:
         task = self._queue.running(name)
         if task is None:
             return
@@ -175,7 +175,7 @@ class FleetRun:
         else:
             self._lost[task] = message.record
 
-    def _gone(self, name: str, failure: Failure) -> Iterator[Record]:
+    def _handle_loss(self, name: str, failure: Failure) -> Iterator[Record]:
         self._away.pop(name, None)
         if task := self._queue.running(name):
             self._lost[task] = self._record_of_loss(task, failure)
@@ -190,7 +190,7 @@ class FleetRun:
             )
             yield self._lost.get(task) or self._record_of_loss(task, self.failures.get(name, nobody))
 
-    def _record_of_loss(self, task: Task[Plan], failure: Failure) -> Record:
+    def _record_of_loss(self, task: WorkItem[Plan], failure: Failure) -> Record:
         """The record of a case whose device died in a way that left it none."""
         name, identity = self._seen[task.identity]
         origin = Origin(name, identity, self._settings.as_shipped, self._settings.run)

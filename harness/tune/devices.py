@@ -1,7 +1,6 @@
-"""The devices of a search: one that this process holds, or a group of one identity with a process each.
+"""The devices of a search: one, or several of one identity, each held by a process of its own.
 
-The search, its log and what builds for it stay in this process; what those of a group do is in
-`harness.tune.search_worker`.
+The search, its log and what builds for it stay in this process; what the others do is in `harness.tune.search_worker`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from device_runner.device import Identity, ThermalLimits
 from device_runner.failures import DeviceFailure, DeviceLost, Failure, LinkFailure
@@ -24,17 +23,15 @@ from harness.tune.search_worker import (
     ActResult,
     CandidateRequest,
     SearchOrder,
-    SearchWorker,
     T,
     TimeUse,
     TrialResult,
     obey,
 )
-from harness.workbench import make_ready, open_workbench
+from harness.workbench import make_ready
 
 if TYPE_CHECKING:
     from harness.build.pool import Builder
-    from harness.run.context import Run
     from harness.run.progress import Progress
     from harness.workbench import Request
 
@@ -49,60 +46,8 @@ OF_EACH = ("serial", "memory_bytes", "opencl_told_by", "runtime")
 """What of an identity may differ between devices that share the trials of one search."""
 
 
-class Devices(Protocol):
-    """What a search needs of its devices."""
-
-    @property
-    def identity(self) -> Identity:
-        """Of the first; the others differ in nothing that counts."""
-
-    @property
-    def count(self) -> int:
-        """How many there still are."""
-
-    @property
-    def lost(self) -> Mapping[str, Failure]:
-        """Those that were lost, and why."""
-
-    def on_one(self, act: Act[T], patience_s: float) -> T:
-        """Do this on one device, from beginning to end; with another one from the beginning if it is lost.
-
-        Whoever says nothing for `patience_s` hangs. Raises what `act` raises, and DeviceLost if no device is left.
-        """
-
-    def search(self, limits: ThermalLimits, dispatcher: Dispatcher) -> dict[str, TimeUse]:
-        """Try what is handed out, on whichever device is free; where the time of each went, by its name.
-
-        A device that is lost costs the trial that it was at. Raises DeviceLost if none is left.
-        """
-
-
-class OneDevice:
-    """A device that this process holds. It is `Devices`."""
-
-    lost: Mapping[str, Failure] = {}
-    count = 1
-
-    def __init__(self, run: Run, say: Say) -> None:
-        self._run = run
-        self._say = say
-
-    @property
-    def identity(self) -> Identity:
-        """As `Devices` says."""
-        return self._run.device.identity
-
-    def on_one(self, act: Act[T], patience_s: float) -> T:
-        """As `Devices` says; the deadlines of the device's own calls are all there is."""
-        return act(self._run, self._say)
-
-    def search(self, limits: ThermalLimits, dispatcher: Dispatcher) -> dict[str, TimeUse]:
-        """As `Devices` says; what was tried before the device was lost is kept, and the candidate comes again."""
-        return {self._run.device.name: SearchWorker(self._run, limits, dispatcher, self._say).search()}
-
-
-class DeviceGroup:
-    """Devices of one identity that share the trials of a search, each with a worker. They are `Devices`."""
+class Devices:
+    """Devices of one identity that share the trials of a search, each with a worker."""
 
     def __init__(self, pool: WorkerPool, say: Say) -> None:
         """Waits for the devices. Raises UsageError if they differ, and the failure of the last if none can be had."""
@@ -110,26 +55,30 @@ class DeviceGroup:
         self._say = say
         while pool.opening:
             pool.hear(OTHERWISE_S)
-        self.require_any()
+        if not pool.identities:
+            raise [*pool.lost.values()][-1]
         self._require_alike()
 
     @property
     def identity(self) -> Identity:
-        """As `Devices` says."""
+        """Of the first; the others differ in nothing that counts."""
         return next(iter(self.pool.identities.values()))
 
     @property
     def count(self) -> int:
-        """As `Devices` says."""
+        """How many there still are."""
         return len(self.pool.identities)
 
     @property
     def lost(self) -> Mapping[str, Failure]:
-        """As `Devices` says."""
+        """Those that were lost, and why."""
         return {self.pool.shown(name): failure for name, failure in self.pool.lost.items()}
 
     def on_one(self, act: Act[T], patience_s: float) -> T:
-        """As `Devices` says."""
+        """Do this on one device, from beginning to end; with another one from the beginning if it is lost.
+
+        Whoever says nothing for `patience_s` hangs. Raises what `act` raises, and DeviceLost if no device is left.
+        """
         while True:
             name = next(iter(self.pool.identities))
             try:
@@ -153,8 +102,12 @@ class DeviceGroup:
                     return result
 
     def search(self, limits: ThermalLimits, dispatcher: Dispatcher) -> dict[str, TimeUse]:
-        """As `Devices` says."""
-        return _GroupSearch(self, limits, dispatcher).run()
+        """Try what is handed out, on any idle device; where the time of each went, by its name.
+
+        A device that is lost costs the trial that it was at; the last one does not, as the search will go on with it.
+        Raises DeviceLost if none is left.
+        """
+        return _SharedSearch(self, limits, dispatcher).run()
 
     def take_back(self, name: str) -> bool:
         """Whether a device that was lost, and is open again, may search with the others."""
@@ -178,12 +131,12 @@ class DeviceGroup:
         require_alike({self.pool.shown(name): identity for name, identity in identities})
 
 
-class _GroupSearch:
+class _SharedSearch:
     """One search: who waits for a candidate, and who has which."""
 
-    def __init__(self, group: DeviceGroup, limits: ThermalLimits, dispatcher: Dispatcher) -> None:
-        self._group = group
-        self._pool = group.pool
+    def __init__(self, devices: Devices, limits: ThermalLimits, dispatcher: Dispatcher) -> None:
+        self._devices = devices
+        self._pool = devices.pool
         self._dispatcher = dispatcher
         self._limits = limits
         self._searching: set[str] = set()
@@ -204,7 +157,7 @@ class _GroupSearch:
             self._reopen()
         for name in self._pool.opening:
             self._pool.give_up(name, self._pool.lost[name])
-        self._group.require_any()
+        self._devices.require_any()
         return self._spent
 
     def _begin(self, name: str) -> None:
@@ -230,7 +183,7 @@ class _GroupSearch:
             self._lose(name, message.failure)
         elif isinstance(message, Arrival):
             del self._reopen_at[name]
-            if self._group.take_back(name):
+            if self._devices.take_back(name):
                 self._begin(name)
 
     def _lose(self, name: str, failure: Failure) -> None:
@@ -239,7 +192,8 @@ class _GroupSearch:
         self._searching.discard(name)
         if name in self._waiting:
             self._waiting.remove(name)
-        if ready := self._running.pop(name, None):
+        ready = self._running.pop(name, None)
+        if ready and self._pool.identities:
             self._dispatcher.keep(ready.trial(failure.outcome, failure.message, self._pool.shown(name)))
 
     def _reopen(self) -> None:
@@ -251,9 +205,8 @@ class _GroupSearch:
 
     def _hand_out(self) -> None:
         for name in list(self._waiting):
-            over = self._dispatcher.over
-            ready = None if over else self._dispatcher.next(0)
-            if over or ready:
+            ready = self._dispatcher.next()
+            if ready or self._dispatcher.over:
                 self._waiting.remove(name)
                 self._order(name, ready)
             if ready:
@@ -268,15 +221,11 @@ def open_devices(
 
     Raises what opening a device raises, UsageError.
     """
-    if len(names) == 1 and not tracker:
-        with open_workbench(request, names[0], progress) as bench:
-            yield bench.builder, OneDevice(bench.run, progress.say)
-        return
     progress.say(f"opening {', '.join(names)} (the first time, this compiles the runtimes that TVM's wheel lacks)")
     make_ready(request.paths, request.cache)
     processes = Processes(Access(request.cache, tracker), partial(obey, request.cache, request.quirks.as_shipped))
     with request.builder(progress) as builder, WorkerPool(names, processes, progress.say) as pool:
-        yield builder, DeviceGroup(pool, progress.say)
+        yield builder, Devices(pool, progress.say)
 
 
 def require_alike(identities: Mapping[str, Identity]) -> None:

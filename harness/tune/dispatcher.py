@@ -1,13 +1,13 @@
-"""The host's side of a search: hands candidates out to one device or several, and takes what they came to."""
+"""The host's side of a search: hands candidates out to devices, and takes what they came to."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from device_runner.failures import Failure
 from harness.process import cores
@@ -44,7 +44,7 @@ class Ready:
     task: str
     seed: int
     built: Artifact | Failure
-    given: Truth | Failure
+    truth: Truth | Failure
     best_ms: float | None
     """Of its task so far."""
 
@@ -53,81 +53,11 @@ class Ready:
         return Trial(task=self.task, seed=self.seed, outcome=outcome, message=message[:200], device=device)
 
 
-class Supply(Protocol):
-    """Where a device has its candidates from, and brings what they came to."""
-
-    @property
-    def waited_s(self) -> float:
-        """In which none was ready, so far."""
-
-    def next(self) -> Ready | None:
-        """The next candidate; waits for one. None if there are no more."""
-
-    def keep(self, trial: Trial) -> None:
-        """Take what a candidate came to; another of the same candidate replaces it."""
-
-
-class Prefetch:
-    """Candidates that are built while devices run others: one for each core, and one for each device.
-
-    A context manager: leaving it begins no more.
-    """
-
-    def __init__(self, search: Search, workshop: Workshop, left: Callable[[], int], devices: int = 1) -> None:
-        """`left` says how many more candidates may come, those included that are begun or with a device."""
-        self._search = search
-        self._workshop = workshop
-        self._left = left
-        self._most = cores() + 1 + devices
-        self._builds: dict[Candidate, Future[Any]] = {}
-        self._running: set[Candidate] = set()
-        self.waited_s = 0.0
-        """In which none was ready."""
-
-    def __enter__(self) -> Prefetch:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for future in self._builds.values():
-            future.cancel()
-
-    @property
-    def over(self) -> bool:
-        """Whether no more may come, or there are none."""
-        self._begin()
-        return not self._builds or self._free <= 0
-
-    def next(self, timeout_s: float | None = None) -> tuple[Candidate, Artifact | Failure] | None:
-        """A candidate for a device, which has it until `done`; waits for one. None if none comes, or not in time."""
-        if self.over:
-            return None
-        began = time.monotonic()
-        ready, _ = wait(self._builds.values(), timeout_s, return_when=FIRST_COMPLETED)
-        self.waited_s += time.monotonic() - began
-        if not ready:
-            return None
-        candidate = next(one for one, future in self._builds.items() if future in ready)
-        self._running.add(candidate)
-        return candidate, self._builds.pop(candidate).result()
-
-    def done(self, candidate: Candidate) -> None:
-        """A device is done with a candidate; what it came to counts from now on."""
-        self._running.discard(candidate)
-
-    @property
-    def _free(self) -> int:
-        return self._left() - len(self._running)
-
-    def _begin(self) -> None:
-        count = min(self._most, self._free) - len(self._builds)
-        for candidate in self._search.next(max(0, count), [*self._builds, *self._running]):
-            self._builds[candidate] = self._workshop.begin(candidate)
-
-
 class Dispatcher:
-    """Spends a budget. A context manager: leaving it drops what was begun and no device took. It is a `Supply`."""
+    """Spends a budget. Candidates are built while devices run others: one for each core, and one for each device.
+
+    A context manager: leaving it drops what was begun and no device took.
+    """
 
     def __init__(
         self,
@@ -140,14 +70,17 @@ class Dispatcher:
         devices: int = 1,
     ) -> None:
         """`kernels_ms` is what all kernels of an inference of the untuned network take."""
-        began, before = time.monotonic(), search.tried
         self._search = search
         self._workshop = workshop
         self._log = log
+        self._budget = budget
         self._kernels_ms = kernels_ms
         self._say = say
         self._names_devices = devices > 1
-        self._prefetch = Prefetch(search, workshop, lambda: budget.left(search.tried - before, began), devices)
+        self._most = cores() + 1 + devices
+        self._began, self._tried_before = time.monotonic(), search.tried
+        self._builds: dict[Candidate, Future[Any]] = {}
+        self._running: set[Candidate] = set()
 
     def __enter__(self) -> Dispatcher:
         return self
@@ -155,32 +88,43 @@ class Dispatcher:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._prefetch.__exit__(kind, error, trace)
-
-    @property
-    def waited_s(self) -> float:
-        """As `Supply` says."""
-        return self._prefetch.waited_s
+        for future in self._builds.values():
+            future.cancel()
 
     @property
     def over(self) -> bool:
         """Whether no more candidates come."""
-        return self._prefetch.over
+        self._begin()
+        return not self._builds or self._free <= 0
 
-    def next(self, timeout_s: float | None = None) -> Ready | None:
-        """As `Supply` says; None also if none was ready in time."""
-        found = self._prefetch.next(timeout_s)
-        if found is None:
+    def next(self) -> Ready | None:
+        """A candidate for a device, which has it until `keep`; None if none is built at the moment."""
+        built = None if self.over else next((one for one, build in self._builds.items() if build.done()), None)
+        if built is None:
             return None
-        (task, seed), built = found
+        self._running.add(built)
+        (task, seed), made = built, self._builds.pop(built).result()
         best = self._search.standings[task.task].best
-        return Ready(task.task, seed, built, self._workshop.given(task), best.ms if best else None)
+        return Ready(task.task, seed, made, self._workshop.truth(task), best.ms if best else None)
+
+    @property
+    def _free(self) -> int:
+        """How many more candidates may come, those included that are being built."""
+        return self._budget.left(self._search.tried - self._tried_before, self._began) - len(self._running)
+
+    def _begin(self) -> None:
+        count = min(self._most, self._free) - len(self._builds)
+        for candidate in self._search.next(max(0, count), [*self._builds, *self._running]):
+            self._builds[candidate] = self._workshop.begin(candidate)
 
     def keep(self, trial: Trial) -> None:
-        """As `Supply` says: it is kept before anything else happens, and told to whoever watches."""
+        """Take what a candidate came to; another of the same candidate replaces it.
+
+        It is kept before anything else happens, and told to whoever watches.
+        """
         self._log.append(trial)
         self._search.add(trial)
-        self._prefetch.done((self._search.standings[trial.task].task, trial.seed))
+        self._running.discard((self._search.standings[trial.task].task, trial.seed))
         if trial.outcome != THROTTLED:
             where = f" on {trial.device}" if self._names_devices else ""
             self._say(describe(self._search, trial, self._kernels_ms, where))

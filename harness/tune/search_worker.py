@@ -1,7 +1,4 @@
-"""The device's side of a search: what is done on one device, which this process holds.
-
-That is the process of the search itself if there is one device, else one of a pool (`device_runner.workers`).
-"""
+"""The device's side of a search: what the process that holds a device does with it (`device_runner.workers`)."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from harness.run.correctness import Truth
 from harness.run.loop import measure
 from harness.run.tuning import TuningStore
 from harness.tune.candidate_runner import CandidateRunner
-from harness.tune.dispatcher import Ready, Supply
+from harness.tune.dispatcher import Ready
 from harness.tune.search import THROTTLED, Task, Trial
 
 if TYPE_CHECKING:
@@ -64,16 +61,16 @@ class TimeUse:
 
 
 class SearchWorker:
-    """Tries what it is supplied with on one device."""
+    """Tries candidates on one device, which it has from the other end of the channel."""
 
-    def __init__(self, run: Run, thermal_limits: ThermalLimits, supply: Supply, say: Say) -> None:
+    def __init__(self, run: Run, thermal_limits: ThermalLimits, channel: Channel) -> None:
         self._run = run
         self._limits = thermal_limits
-        self._supply = supply
-        self._say = say
+        self._channel = channel
         self._now: Ready | None = None
         """What runs, or is to run again if the device was lost."""
         self._tried = 0
+        self._waited_s = 0.0
         self._too_hot = 0
         """How many times in a row heat slowed the device down."""
 
@@ -82,38 +79,46 @@ class SearchWorker:
 
         Returns where the time went. Raises DeviceLost if the device is not brought back.
         """
-        began, waited_s = time.monotonic(), self._supply.waited_s
+        began = time.monotonic()
         with CandidateRunner(self._run.device) as runner:
-            while self._too_hot < MOST_HOT and self._another():
-                self._recovering(runner)
+            while self._too_hot < MOST_HOT and self._fetch_next():
+                self._run_with_recovery(runner)
             if self._too_hot >= MOST_HOT:
-                self._say(f"stopped: heat slowed the device down {MOST_HOT} times in a row; let it cool, then go on")
-            return TimeUse(self._tried, time.monotonic() - began, runner.busy_s, self._supply.waited_s - waited_s)
+                self._channel.say(
+                    f"stopped: heat slowed the device down {MOST_HOT} times in a row; let it cool, then go on"
+                )
+            return TimeUse(self._tried, time.monotonic() - began, runner.busy_s, self._waited_s)
 
-    def _another(self) -> bool:
+    def _fetch_next(self) -> bool:
         """Whether there is a candidate for the device; waits for one."""
-        self._now = self._now or self._supply.next()
+        if self._now is None:
+            began = time.monotonic()
+            self._channel.send(CandidateRequest())
+            self._now = self._channel.receive()
+            self._waited_s += time.monotonic() - began
         return self._now is not None
 
-    def _recovering(self, runner: CandidateRunner) -> None:
+    def _run_with_recovery(self, runner: CandidateRunner) -> None:
         """Run what comes for a while; the device is brought back if it is lost meanwhile."""
 
         def attempt() -> tuple[None, Failure | None]:
             try:
                 self._run.recovery.admit(self._run.rungs)
-                self._steadily(runner)
+                self._run_steadily(runner)
             except (DeviceLost, LinkFailure) as lost:
                 runner.renew()
                 return None, lost
             return None, None
 
-        self._run.recovery.retry(attempt, self._run.rungs, lambda rung: self._say(f"the device was lost: {rung}"))
+        self._run.recovery.retry(
+            attempt, self._run.rungs, lambda rung: self._channel.say(f"the device was lost: {rung}")
+        )
         if quarantine := self._run.recovery.quarantine:
             raise DeviceLost(
                 f"the device was lost: {quarantine.why}", hint="what was tried is kept: the same command goes on"
             )
 
-    def _steadily(self, runner: CandidateRunner) -> None:
+    def _run_steadily(self, runner: CandidateRunner) -> None:
         """Run what comes for a while within the thermal limits, and keep each trial as soon as it is done.
 
         Times of a device that heat slowed down are taken back: they would make later ones look fast.
@@ -122,23 +127,23 @@ class SearchWorker:
         until = time.monotonic() + STEADY_S
 
         def work() -> None:
-            while self._another():
+            while self._fetch_next():
                 assert self._now
                 trial = try_candidate(self._now, runner, self._run.device.name)
                 self._now = None
                 self._tried += 1
                 done.append(trial)
-                self._supply.keep(trial)
+                self._channel.send(TrialResult(trial))
                 if time.monotonic() >= until:
                     break
 
         _, steadiness = self._run.device.steadily(work, self._limits)
         self._too_hot = self._too_hot + 1 if steadiness.throttled else 0
         if steadiness.throttled:
-            self._say(f"times taken back: {steadiness.why}")
+            self._channel.say(f"times taken back: {steadiness.why}")
             back = {"outcome": THROTTLED, "message": steadiness.why[:200], "ms": None, "max_rel_err": None}
             for trial in filter(lambda one: one.right, done):
-                self._supply.keep(trial.model_copy(update=back))
+                self._channel.send(TrialResult(trial.model_copy(update=back)))
 
 
 def try_candidate(ready: Ready, runner: CandidateRunner, device: str) -> Trial:
@@ -146,9 +151,9 @@ def try_candidate(ready: Ready, runner: CandidateRunner, device: str) -> Trial:
     try:
         if isinstance(ready.built, Failure):
             raise ready.built
-        if isinstance(ready.given, Failure):
-            raise ready.given
-        timed = runner.time(ready.built, ready.given, ready.best_ms)
+        if isinstance(ready.truth, Failure):
+            raise ready.truth
+        timed = runner.time(ready.built, ready.truth, ready.best_ms)
     except (CompileFailure, PathFailure) as failure:
         return ready.trial(failure.outcome, failure.message, device)
     return ready.trial("ok", "", device).model_copy(update={"ms": timed.ms, "max_rel_err": timed.max_rel_err})
@@ -219,33 +224,8 @@ def obey(cache: Path, as_shipped: bool, device: Device, channel: Channel) -> Non
         order: SearchOrder | Act[Any] = channel.receive()
         try:
             if isinstance(order, SearchOrder):
-                channel.send(ActResult(SearchWorker(run, order.limits, Wire(channel), channel.say).search()))
+                channel.send(ActResult(SearchWorker(run, order.limits, channel).search()))
             else:
                 channel.send(ActResult(order(run, channel.say)))
         except Failure as failure:
             channel.send(ActFailure(failure))
-
-
-class Wire:
-    """The supply of a worker: the search is at the other end of its channel."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-        self._waited_s = 0.0
-
-    @property
-    def waited_s(self) -> float:
-        """As `Supply` says."""
-        return self._waited_s
-
-    def next(self) -> Ready | None:
-        """As `Supply` says."""
-        began = time.monotonic()
-        self._channel.send(CandidateRequest())
-        ready: Ready | None = self._channel.receive()
-        self._waited_s += time.monotonic() - began
-        return ready
-
-    def keep(self, trial: Trial) -> None:
-        """As `Supply` says."""
-        self._channel.send(TrialResult(trial))

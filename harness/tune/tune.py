@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from device_runner.failures import Failure, Unsupported
+from device_runner.failures import Unsupported
 from device_runner.workers import SILENCE_S
-from harness.build.artifact import INPUTS, OUTPUTS, Answers, Artifact, load_arrays
 from harness.compiler.installed import tvm_version
 from harness.failures import UsageError
 from harness.run.correctness import Truth
+from harness.run.work import open_work
 from harness.schedules import database
 from harness.schedules.database import Schedules
 from harness.schedules.drawing import ThreadLimits
@@ -152,15 +152,9 @@ def _tune(plan: Plan, bench: Bench, budget: SearchBudget, out: Path) -> CaseTuni
 
 def _profile(plan: Plan, bench: Bench) -> list[Operator]:
     """The operators of the untuned network. Raises what building and running it raise."""
-    built = bench.builder.build([plan.compile, plan.oracle])
-    artifact, answers = built[plan.compile.key], built[plan.oracle.key]
-    for made in (artifact, answers):
-        if isinstance(made, Failure):
-            raise made
-    assert isinstance(artifact, Artifact)
-    assert isinstance(answers, Answers)
-    inputs, expected = (load_arrays(answers.folder / name) for name in (INPUTS, OUTPUTS))
-    act = partial(profile_network, plan, artifact, Truth(inputs, expected, plan.relative_tolerance))
+    work = open_work(plan, bench.builder.build([plan.compile, plan.oracle]))
+    truth = Truth(work.inputs, work.expected, plan.relative_tolerance)
+    act = partial(profile_network, plan, work.artifact, truth)
     return bench.devices.on_one(act, SILENCE_S + 4 * plan.budget.timeout_s)
 
 

@@ -40,7 +40,7 @@ class Contest:
     """A task's best candidates, after TVM's own schedule, which is the first. Plain values: it crosses to a worker."""
 
     made: Sequence[Artifact]
-    given: Truth
+    truth: Truth
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,11 @@ def confirm_best(path: str, search: Search, workshop: Workshop, devices: Devices
     called = {task: _contest(standing, workshop) for task, standing in search.standings.items()}
     contests = {task: contest for task, contest in called.items() if isinstance(contest, Contest)}
     patience_s = SESSIONS * (1 + len(contests)) * (2 + CONTENDERS) * 2 * MOST_S
-    times = devices.on_one(partial(in_fresh_sessions, contests), patience_s)
+    times = devices.on_one(partial(measure_in_fresh_sessions, contests), patience_s)
     return [_winner(path, search.standings[task], contest, times.get(task, ())) for task, contest in called.items()]
 
 
-def in_fresh_sessions(contests: Mapping[str, Contest], run: Run, say: Say) -> dict[str, Sequence[Times] | str]:
+def measure_in_fresh_sessions(contests: Mapping[str, Contest], run: Run, say: Say) -> dict[str, Sequence[Times] | str]:
     """By task, what the sessions had, or why one had nothing: an answer that is wrong, or a crash."""
     found: dict[str, list[Times]] = {task: [] for task in contests}
     why_not: dict[str, str] = {}
@@ -74,17 +74,17 @@ def in_fresh_sessions(contests: Mapping[str, Contest], run: Run, say: Say) -> di
         with CandidateRunner(run.device) as runner:
             for task in [one for one in found if one not in why_not]:
                 try:
-                    found[task].append(_session(contests[task], runner))
+                    found[task].append(_measure_session(contests[task], runner))
                 except PathFailure as failure:
                     why_not[task] = f"not right again: {failure.message}"
     return {**found, **why_not}
 
 
-def _session(contest: Contest, runner: CandidateRunner) -> Times:
+def _measure_session(contest: Contest, runner: CandidateRunner) -> Times:
     runner.reserve(len(contest.made))
-    loaded = [runner.load(artifact, contest.given) for artifact in contest.made]
+    loaded = [runner.load(artifact, contest.truth) for artifact in contest.made]
     counts = [repeats(kernels_ms(program, 1)) for program, _ in loaded]
-    return _in_turns([program for program, _ in loaded], counts), [error for _, error in loaded]
+    return _measure_in_turns([program for program, _ in loaded], counts), [error for _, error in loaded]
 
 
 def _contest(standing: Standing, workshop: Workshop) -> Contest | str:
@@ -93,12 +93,12 @@ def _contest(standing: Standing, workshop: Workshop) -> Contest | str:
         return why_not
     task = standing.task
     seeds = [trial.seed for trial in standing.contenders]
-    given, made = workshop.given(task), workshop.build([(task, seed) for seed in (UNTUNED, *seeds)])
-    for one in (given, *made):
+    truth, made = workshop.truth(task), workshop.build([(task, seed) for seed in (UNTUNED, *seeds)])
+    for one in (truth, *made):
         if isinstance(one, Failure):
             return f"it could not be made again: {one.message}"
-    assert not isinstance(given, Failure)
-    return Contest([one for one in made if isinstance(one, Artifact)], given)
+    assert not isinstance(truth, Failure)
+    return Contest([one for one in made if isinstance(one, Artifact)], truth)
 
 
 def _winner(path: str, standing: Standing, contest: Contest | str, times: Sequence[Times] | str) -> Winner:
@@ -134,7 +134,7 @@ def _why_not_worth(standing: Standing) -> str:
     return "" if standing.gain >= LEAST_GAIN else "nothing faster was found"
 
 
-def _in_turns(programs: Sequence[Program], counts: Sequence[int]) -> list[float]:
+def _measure_in_turns(programs: Sequence[Program], counts: Sequence[int]) -> list[float]:
     """The time of each in ms: the median of what it took in its turns."""
     times: list[list[float]] = [[] for _ in programs]
     for turn in range(TURNS):

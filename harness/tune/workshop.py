@@ -45,7 +45,7 @@ class Workshop:
         self._tasks = tasks_job(plan.compile)
         self._stack = ExitStack()
         self._answers: dict[str, Future[Any]] = {}
-        self._given: dict[str, Truth | Failure] = {}
+        self._truths: dict[str, Truth | Failure] = {}
         self._functions = Path()
 
     def __enter__(self) -> Workshop:
@@ -74,11 +74,11 @@ class Workshop:
             {**facts, **versions(), "tasks": known, "threads": asdict(self._threads), "seeds": seeds_digest()}
         )
 
-    def given(self, task: Task) -> Truth | Failure:
+    def truth(self, task: Task) -> Truth | Failure:
         """What a task is run on, and LLVM's answer; or why there is none."""
-        if task.task not in self._given:
-            self._given[task.task] = self._read(self._answer(task).result())
-        return self._given[task.task]
+        if task.task not in self._truths:
+            self._truths[task.task] = self._read(self._answer(task).result())
+        return self._truths[task.task]
 
     def _answer(self, task: Task) -> Future[Any]:
         if task.task not in self._answers:

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from device_runner.runtimes.opencl.library import OPENCL
+from device_runner.runtimes.opencl import OPENCL
 from device_runner.runtimes.recipe import CppToolchain, obtain
 from device_runner.store import Store
 from device_runner.virtual import userland

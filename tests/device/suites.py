@@ -16,7 +16,7 @@ from harness.build.pool import Builder
 from harness.cases.case import Case, Precision
 from harness.cases.plan import Budget, Job, Plan
 
-TIMEOUT_S = 3.0
+TIMEOUT_S = 6.0
 """Deadline of one call to the device. It has to reach for opening a session on a busy host."""
 
 

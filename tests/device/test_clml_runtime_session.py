@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from compile_once import zoo_compiled
+from waiting import FENCE_S
 
 from device_runner.device import Device, Loadable, Toggles
 from device_runner.failures import Unsupported
@@ -42,16 +43,16 @@ def compiled(common: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def expected(device: Device, compiled: dict[str, Any]) -> Any:
-    with device.session({}, timeout_s=30) as session:
-        (output,), _ = session.load(compiled["cpu"], timeout_s=20).run(compiled["inputs"], timeout_s=20)
+    with device.session({}, timeout_s=FENCE_S) as session:
+        (output,), _ = session.load(compiled["cpu"], timeout_s=FENCE_S).run(compiled["inputs"], timeout_s=FENCE_S)
     return output
 
 
 def told(device: Device, compiled: dict[str, Any], toggles: Toggles) -> tuple[Any, dict[str, Any], str]:
     """The answer of a session, what the model says of it, and the server's log."""
-    with device.session(toggles, timeout_s=30) as session:
-        (output,), _ = session.load(compiled["clml"], timeout_s=20).run(compiled["inputs"], timeout_s=20)
-        return output, json.loads(session.call("adreno_bench.clml_info", timeout_s=10)), session.log()
+    with device.session(toggles, timeout_s=FENCE_S) as session:
+        (output,), _ = session.load(compiled["clml"], timeout_s=FENCE_S).run(compiled["inputs"], timeout_s=FENCE_S)
+        return output, json.loads(session.call("adreno_bench.clml_info", timeout_s=FENCE_S)), session.log()
 
 
 def test_a_tuning_session_serves_the_next(device: Device, compiled: dict[str, Any], expected: Any) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from waiting import FENCE_S
 
 from device_runner.adb_device import AdbDevice
 from device_runner.deadline import Deadline
@@ -35,7 +36,7 @@ from device_runner.transport.adb import Adb, Refused
 pytestmark = pytest.mark.device
 
 LOOPBACK = "127.0.0.1"
-NEVER_S = 60.0
+NEVER_S = FENCE_S
 
 
 @pytest.fixture(scope="module")
@@ -87,11 +88,11 @@ def test_a_remote_device_is_pushed_to_loaded_and_run(
         assert remote.name == f"virtual@{socket.gethostname()}"
         assert remote.identity.key == the_offer(tracker, free=False).identity.key
         tell("tiny-opencl-float32-untuned", "sampling")
-        with remote.session({"GREETING": "hello"}, timeout_s=30) as session:
-            program = session.load(cpu_program, timeout_s=30)
-            (output,), _ = program.run([np.full((4, 8), 3.0, np.float32)], timeout_s=30)
+        with remote.session({"GREETING": "hello"}, timeout_s=FENCE_S) as session:
+            program = session.load(cpu_program, timeout_s=FENCE_S)
+            (output,), _ = program.run([np.full((4, 8), 3.0, np.float32)], timeout_s=FENCE_S)
             assert (output == 6.0).all()
-        assert remote.transport.shell(["cat", f"{remote.transport.root}/nothing"], timeout_s=10).code != 0
+        assert remote.transport.shell(["cat", f"{remote.transport.root}/nothing"], timeout_s=FENCE_S).code != 0
         owner = holder_of("virtual", offered / "leases")
         assert owner
         assert (owner.case, owner.step) == ("tiny-opencl-float32-untuned", "sampling")
@@ -123,11 +124,11 @@ def test_a_user_that_is_gone_frees_the_device_and_its_streams_end(
     holding = open_remote(the_offer(tracker).key, tracker, tmp_path, timeout_s=NEVER_S)
     device, _ = holding.__enter__()
     transport = device.transport
-    job = transport.spawn(["sleep", "60"], timeout_s=10)
+    job = transport.spawn(["sleep", "60"], timeout_s=FENCE_S)
     holding.__exit__(None, None, None)
-    assert job.wait(20)
+    assert job.wait(FENCE_S)
     with got(tracker, tmp_path) as again:
-        assert again.transport.shell(["echo", "hi"], timeout_s=10).stdout == "hi\n"
+        assert again.transport.shell(["echo", "hi"], timeout_s=FENCE_S).stdout == "hi\n"
         with pytest.raises(DeviceLost):
             transport.shell(["true"], timeout_s=5)
 
@@ -137,7 +138,7 @@ def test_only_what_a_session_needs_is_passed_on(offered: Path, tracker: Address,
     with got(tracker, tmp_path) as device:
         assert isinstance(device.transport, RemoteTransport)
         with pytest.raises(Refused, match="offers no"):
-            device.transport.open(service, Deadline(10))
+            device.transport.open(service, Deadline(FENCE_S))
 
 
 def test_whoever_does_not_name_the_key_is_shown_out(offered: Path, tracker: Address, tmp_path: Path) -> None:
@@ -150,7 +151,7 @@ def test_whoever_does_not_name_the_key_is_shown_out(offered: Path, tracker: Addr
         for noise in (b"", b"GET / HTTP/1.1\r\n\r\n", struct.pack("<ii", 0xFF271, 1 << 30)):
             with socket.create_connection(transport.address, 5) as connection:
                 connection.sendall(noise)
-        assert transport.shell(["echo", "still here"], timeout_s=10).stdout == "still here\n"
+        assert transport.shell(["echo", "still here"], timeout_s=FENCE_S).stdout == "still here\n"
 
 
 @contextmanager
@@ -196,7 +197,7 @@ def test_a_stream_may_be_silent_for_longer_than_a_greeting(
 ) -> None:
     monkeypatch.setattr(handshake, "DEADLINE_S", 0.3)
     with offered_here(device, []) as tracker, got(tracker, tmp_path) as remote:
-        said = remote.transport.shell(["sh", "-c", "sleep 1; echo awake"], timeout_s=20)
+        said = remote.transport.shell(["sh", "-c", "sleep 1; echo awake"], timeout_s=FENCE_S)
     assert said.stdout == "awake\n"
 
 

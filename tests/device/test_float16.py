@@ -8,6 +8,7 @@ import onnx
 import pytest
 from compile_requests import request_for
 from onnx.reference import ReferenceEvaluator
+from waiting import FENCE_S
 
 from device_runner.device import Loadable
 from device_runner.registry import open_device
@@ -41,8 +42,8 @@ def test_a_network_in_half_precision_is_right_to_half_precision(
     monkeypatch.setenv(DEVICE_VARIABLE, "Intel")
     with open_device("local", sidecar_cache) as device:
         assert device.identity.fp16
-        with device.session({}, timeout_s=60) as session:
-            (got,), _ = session.load(program, timeout_s=30).run([x], timeout_s=60)
+        with device.session({}, timeout_s=FENCE_S) as session:
+            (got,), _ = session.load(program, timeout_s=FENCE_S).run([x], timeout_s=FENCE_S)
     (right,) = ReferenceEvaluator(onnx.load(model)).run(None, {"input": x})
     off = np.abs(got - right).max() / np.abs(right).max()
     assert made.facts["half_kernels"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from waiting import FENCE_S
 
 from device_runner.device import Loadable
 from device_runner.failures import DeviceCrash, ProgramFailure, RigFailure, SetupMissing
@@ -27,10 +28,10 @@ def test_a_program_answers_right_on_this_hosts_opencl(
     with open_device("local", sidecar_cache) as device:
         assert device.identity.kind == "local"
         assert device.identity.gpu
-        with device.session({}, timeout_s=30) as session:
-            program = session.load(opencl_program, timeout_s=20)
-            (y,), _ = program.run([x], timeout_s=20)
-            assert len(program.wall_ms(2, timeout_s=20)) == 2
+        with device.session({}, timeout_s=FENCE_S) as session:
+            program = session.load(opencl_program, timeout_s=FENCE_S)
+            (y,), _ = program.run([x], timeout_s=FENCE_S)
+            assert len(program.wall_ms(2, timeout_s=FENCE_S)) == 2
     np.testing.assert_array_equal(y, 2 * np.maximum(x, 0))
     assert program.pushed.sent_bytes == 0
     assert precious.exists()
@@ -45,10 +46,10 @@ def test_a_machine_without_opencl_is_missing_a_setup(
 
 
 def test_a_program_that_dies_here_is_a_crash_too(sidecar_cache: Path, misbehaving: Loadable) -> None:
-    with open_device("local", sidecar_cache) as device, device.session({}, timeout_s=30) as session:
-        program = session.load(misbehaving, timeout_s=20)
+    with open_device("local", sidecar_cache) as device, device.session({}, timeout_s=FENCE_S) as session:
+        program = session.load(misbehaving, timeout_s=FENCE_S)
         with pytest.raises(DeviceCrash, match="SIGSEGV"):
-            program.run([np.array([0, 11, 0], "int32")], timeout_s=20)
+            program.run([np.array([0, 11, 0], "int32")], timeout_s=FENCE_S)
 
 
 @pytest.mark.parametrize("manners", ["connection.close()", "connection.sendall(b'HTTP/1.1 400\\r\\n')", "pass"])

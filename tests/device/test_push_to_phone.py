@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from waiting import FENCE_S
 
 from device_runner.adb_device import AdbDevice
 from device_runner.device import Pushed
@@ -28,7 +29,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def push(device: AdbDevice, file: Path) -> Pushed:
-    return device.push(file, hashlib.sha256(file.read_bytes()).hexdigest(), timeout_s=20)
+    return device.push(file, hashlib.sha256(file.read_bytes()).hexdigest(), timeout_s=FENCE_S)
 
 
 def names(phone: VirtualPhone) -> list[str]:
@@ -70,7 +71,7 @@ def test_a_runtime_folder_is_brought_once_and_serves(device: AdbDevice, tmp_path
     assert isinstance(device.transport, AdbTransport)
     program = install(device.transport, tmp_path)
     phone = AdbDevice("phone", device.transport, program)
-    with phone.session({}, timeout_s=30) as session:
+    with phone.session({}, timeout_s=FENCE_S) as session:
         assert f"\nfrom {device.transport.root}/runtime/" in session.log()
     assert install(device.transport, tmp_path) == program
 

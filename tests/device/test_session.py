@@ -17,6 +17,7 @@ import psutil
 import pytest
 from interruptible import ended_by
 from programs import LONG_NAP, NO_NAP
+from waiting import FENCE_S
 
 from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable
@@ -28,8 +29,7 @@ from device_runner.virtual import VirtualPhone, virtual_phone
 
 pytestmark = pytest.mark.device
 
-OPEN_S = 30.0
-CALL_S = 20.0
+OPEN_S = CALL_S = FENCE_S
 
 
 def matrix(seed: int = 0) -> npt.NDArray[np.float32]:
@@ -224,6 +224,9 @@ def test_the_identity_names_gpu_driver_and_what_is_emulated(device: AdbDevice) -
     assert "gpu" in identity.emulated
     assert list(identity.extensions) == sorted(identity.extensions)
     assert identity.image2d_max_width >= 2048
+    if "PoCL" in identity.driver:
+        limits = (identity.image2d_max_width, identity.image2d_max_height, identity.memory_bytes <= 8 << 30)
+        assert limits == (8192, 8192, True), "whatever memory this host has at the moment"
     assert device.identity is identity
 
 

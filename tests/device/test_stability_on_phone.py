@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from waiting import FENCE_S
 
 from device_runner.adb_device import AdbDevice
 from device_runner.deadline import Deadline
@@ -114,7 +115,7 @@ def test_a_phone_that_goes_away_in_the_middle_is_put_back_by_the_next_who_holds_
 ) -> None:
     def unplugged() -> None:
         phone.fault(offline=True)
-        for _ in Deadline(20).attempts(0.01):
+        for _ in Deadline(FENCE_S).attempts(0.01):
             device.transport.shell(["true"], timeout_s=2)
 
     with pytest.raises(DeviceLost):
@@ -123,7 +124,7 @@ def test_a_phone_that_goes_away_in_the_middle_is_put_back_by_the_next_who_holds_
     assert properties(phone.home) != {}
     phone.fault(offline=False)
     again = AdbDevice("virtual", AdbTransport(phone.serial, phone.adb_port, phone.root), [], kind="virtual")
-    for _ in Deadline(20).attempts(0.1):  # until adb has found the phone again
+    for _ in Deadline(FENCE_S).attempts(0.1):  # until adb has found the phone again
         with suppress(DeviceLost):
             again.keeper.put_back()
             break
@@ -184,6 +185,6 @@ def test_a_run_that_was_killed_is_undone_by_devices_restore(cache: Path) -> None
         run.send_signal(signal.SIGKILL)
         run.wait(10)
     assert properties(home)["virtual.connectivity.airplane_mode"] == "enabled"
-    assert put_back("virtual", cache, timeout_s=10)["airplane-mode"] == "disabled"
+    assert put_back("virtual", cache, timeout_s=FENCE_S)["airplane-mode"] == "disabled"
     assert properties(home) == {}
     assert put_back("virtual", cache) == {}

@@ -13,13 +13,14 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from waiting import FENCE_S
 
 from device_runner.deadline import Deadline
 from device_runner.transport.adb import Adb, Refused
 from device_runner.virtual import sandbox, virtual_phone
 
 pytestmark = [pytest.mark.device, pytest.mark.skipif(bool(sandbox.why_not()), reason="no sandbox here")]
-ANSWER_DEADLINE_S = 20.0
+ANSWER_DEADLINE_S = FENCE_S
 few = settings(max_examples=40)
 
 ROOT = b"/data/local/tmp/fuzz"

@@ -28,8 +28,8 @@ from device_runner.transport.adb import Adb
 from device_runner.virtual import virtual_phone
 with virtual_phone(Path(sys.argv[1]), sandboxed=json.loads(sys.argv[2])) as phone:
     adb = Adb(phone.serial, phone.adb_port)
-    adb.shell(["sh", "-c", "nohup setsid sleep 600 >/dev/null 2>&1 </dev/null &"], timeout_s=20)
-    job = adb.spawn(["tvm_rpc", "server", "--port=20000", "--port-end=32000"], timeout_s=20)
+    adb.shell(["sh", "-c", "nohup setsid sleep 600 >/dev/null 2>&1 </dev/null &"], timeout_s=300)
+    job = adb.spawn(["tvm_rpc", "server", "--port=20000", "--port-end=32000"], timeout_s=300)
     while "Bind to" not in job.output():
         time.sleep(0.02)
     print("ready", flush=True)
@@ -121,6 +121,13 @@ def test_the_environment_reaches_every_process(tmp_path: Path) -> None:
         adb = backend_of(running)
         assert adb.shell("echo $GREETING; cat $ADRENO_BENCH_OPENCL_RUNTIME") == "hello world\na library"
         assert adb.shell("echo ${PYTHONPATH-none} ${POCL_CACHE_DIR-none}") == "none none\n"
+
+
+def test_the_memory_of_the_host_is_not_the_phones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It changes while a virtual machine runs, and with it the images of PoCL, for which artifacts are built."""
+    monkeypatch.delenv("POCL_MEMORY_LIMIT", raising=False)
+    with virtual_phone(tmp_path) as running:
+        assert backend_of(running).shell("echo $POCL_MEMORY_LIMIT") == "8\n"
 
 
 @pytest.mark.skipif(bool(sandbox.why_not()), reason="no sandbox here")

@@ -4,29 +4,34 @@ from __future__ import annotations
 
 import contextlib
 import json
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from fake_device import ANSWER, FakeDevice, FakeProgram, FakeSession, a_plan
 from fake_schedules import TRACE
 
 from device_runner.device import Launch, Loadable, Steadiness, Toggles
-from device_runner.failures import Failure
+from device_runner.failures import Failure, RigFailure
+from device_runner.workers import Access, Loss, Processes, WorkerPool, serve
 from harness.build.artifact import Artifact, Compiled
 from harness.build.candidate import TRACE as TRACE_FILE
-from harness.run.context import Run
 from harness.run.correctness import Truth
-from harness.run.tuning import TuningStore
-from harness.tune.devices import Devices, OneDevice
+from harness.tune.devices import Devices
 from harness.tune.dispatcher import Dispatcher, SearchBudget
 from harness.tune.log import TrialLog
 from harness.tune.search import UNTUNED, Search, Task
+from harness.tune.search_worker import obey
 from harness.tune.winners import Winner, confirm_best
 
+WAIT_S = 20
 CHEAP, DEAR = (Task(letter * 16, f"conv_{letter}", 1, (), cost) for letter, cost in (("a", 10.0), ("b", 90.0)))
 GIVEN = Truth([np.zeros((1, 3), np.float32)], [ANSWER], 1e-3)
 
@@ -81,6 +86,63 @@ class Device(FakeDevice):
         self.met("session")
         yield Session(self, toggles, self.behaviours)
 
+    def dropped(self) -> None:
+        """Nobody has anything to do with it any more."""
+
+    def reopened(self) -> None:
+        """It is opened once more after it was lost."""
+
+
+class Threads:
+    """`Processes`, with threads."""
+
+    def __init__(self, devices: Sequence[Device], folder: Path) -> None:
+        self._devices = {device.name: device for device in devices}
+        self._folder = folder
+        self._pipes: dict[str, Connection] = {}
+        self._threads: dict[str, threading.Thread] = {}
+
+    def start(self, name: str) -> bool:
+        device = self._devices[name]
+        if name in self._threads:
+            if self._threads[name].is_alive():
+                return False
+            device.reopened()
+        self._pipes[name], theirs = Pipe()
+        self._threads[name] = threading.Thread(target=self._live, args=(theirs, device), daemon=True)
+        self._threads[name].start()
+        return True
+
+    def _live(self, theirs: Connection, device: Device) -> None:
+        work = partial(obey, self._folder, False)
+        with theirs as pipe:
+            serve(pipe, device.name, Access(self._folder), work, lambda *_: contextlib.nullcontext((device, print)))
+
+    def send(self, name: str, order: Any) -> None:
+        with contextlib.suppress(OSError):
+            self._pipes[name].send(order)
+
+    def receive(self, timeout_s: float) -> Iterator[tuple[str, Any]]:
+        ready = wait(self._pipes.values(), min(timeout_s, 0.05))
+        for name, pipe in list(self._pipes.items()):
+            if pipe in ready:
+                try:
+                    yield name, pipe.recv()
+                except EOFError:
+                    yield name, Loss(RigFailure(f"the process that works on {name} died"))
+
+    def drop(self, name: str) -> None:
+        if pipe := self._pipes.pop(name, None):
+            pipe.close()
+        self._devices[name].dropped()
+
+    def end(self, *, at_once: bool) -> None:
+        for name in list(self._pipes):
+            self.drop(name)
+        for thread in self._threads.values():
+            thread.join(WAIT_S)
+            assert not thread.is_alive()
+
 
 @dataclass
 class Shop:
@@ -90,7 +152,7 @@ class Shop:
     fails: dict[str, Failure] = field(default_factory=dict)
     asked: list[tuple[str, int]] = field(default_factory=list)
 
-    def given(self, task: Task) -> Truth:
+    def truth(self, task: Task) -> Truth:
         return GIVEN
 
     def begin(self, candidate: tuple[Task, int]) -> Future[Artifact | Failure]:
@@ -126,7 +188,10 @@ class Bench:
         self.device = Device(behaviours=self.behaviours, steadiness=self.steadiness)
         self.shop = Shop(self.folder, self.fails)
         self.said: list[str] = []
-        self.devices: Devices = OneDevice(Run(self.device, TuningStore(self.folder)), self.said.append)
+        processes = cast(Processes, Threads([self.device], self.folder))
+        self.devices = Devices(
+            WorkerPool([self.device.name], processes, self.said.append).__enter__(), self.said.append
+        )
         self.log = TrialLog(self.folder, "tasks", "identity", "tiny on G")
 
     def search(self, trials: int, tasks: Sequence[Task] = (DEAR,)) -> Search:

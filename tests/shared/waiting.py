@@ -5,6 +5,8 @@ from collections.abc import Callable
 
 LONG_S = 1500.0
 """More than anything takes that tests wait for, on a busy machine, too. Only what is broken takes as long."""
+FENCE_S = 300.0
+"""For one call to a device that answers at once, however busy the machine is. Only what is broken takes as long."""
 POLL_S = 0.02
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from device_runner import installed_tvm
 from device_runner.failures import RigFailure
 from device_runner.runtimes import recipe
-from device_runner.runtimes.opencl.library import SHIM
+from device_runner.runtimes.opencl import SHIM
 from device_runner.runtimes.recipe import Recipe
 from device_runner.store import Store
 

@@ -11,16 +11,18 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from device_runner import installed_tvm
 from device_runner.failures import RigFailure, SetupMissing
+from device_runner.runtimes import recipe
 from device_runner.runtimes.opencl.driver import DEVICE_VARIABLE, chosen, packaged_driver
-from device_runner.runtimes.opencl.library import NAME, is_built, sidecar
 from device_runner.runtimes.probe import OpenCLDevice, answer_of, plain
-from device_runner.runtimes.recipe import APT_HINT
+from device_runner.runtimes.recipe import APT_HINT, Recipe
+from device_runner.store import Store
 
 __all__ = [
     "DEVICE_VARIABLE",
@@ -35,9 +37,30 @@ __all__ = [
     "sidecar",
 ]
 
+NAME = "libtvm_runtime_opencl.so"
+FOLDER = "opencl_runtime"
+SOURCES = Path(__file__).parent / "src"
+SHIM = SOURCES / "shim"
+OPENCL = Recipe(NAME, "TVM's OpenCL runtime", SOURCES, links=("-lOpenCL",), missing_headers=SHIM)
+
+
+def sidecar(cache_dir: Path, *, extra_flags: Sequence[str] = ()) -> Path:
+    """The library for the TVM of this interpreter, built at the first call; later calls only look it up.
+
+    Processes that ask at the same time build it once. Raises SetupMissing without compiler or OpenCL development
+    files, RigFailure if it does not compile.
+    """
+    return recipe.obtain(OPENCL, Store(cache_dir, FOLDER), extra_flags=extra_flags)
+
+
+def is_built(cache_dir: Path) -> bool:
+    """Whether `sidecar` only has to look it up. Raises SetupMissing without a C++ compiler."""
+    return recipe.is_built(OPENCL, Store(cache_dir, FOLDER))
+
+
 RUNTIME = "libtvm_runtime.so"
 STATUS_DEADLINE_S = 60
-OPENCL = 4
+DEVICE_KIND = 4
 """TVM's number of the kind of device (dlpack.h, kDLOpenCL)."""
 EXIST, DEVICE_NAME, DRIVER_VERSION = 0, 5, 12
 """TVM's numbers of attributes (device_api.h, DeviceAttrKind)."""
@@ -128,8 +151,8 @@ def _tell_status(library: str, prober: str) -> None:
         _open(Path(library))
         told["answer"] = bytes(tvm_ffi.load_module(prober)["describe"]()).decode(errors="replace")
         attribute = tvm_ffi.get_global_func("runtime.GetDeviceAttr")
-        if attribute(OPENCL, 0, EXIST):
-            told["chosen"] = attribute(OPENCL, 0, DEVICE_NAME), attribute(OPENCL, 0, DRIVER_VERSION)
+        if attribute(DEVICE_KIND, 0, EXIST):
+            told["chosen"] = attribute(DEVICE_KIND, 0, DEVICE_NAME), attribute(DEVICE_KIND, 0, DRIVER_VERSION)
     except Exception as error:
         told["problem"] = str(error)
     sys.stdout.write(json.dumps(told) + "\n")

@@ -4,10 +4,17 @@ It is C against tvm-ffi's C interface alone, so one source serves this host, pho
 TVM has there. It is pushed and loaded like any artifact, and registers nothing.
 """
 
-from device_runner.runtimes.probe.answer import Answer, BadAnswer, OpenCLDevice, answer_of, plain
-from device_runner.runtimes.probe.launches import batches_of, launches_of, peaks_of
-from device_runner.runtimes.probe.library import ENDING, library
-from device_runner.runtimes.probe.source import Probe
+from device_runner.runtimes.probe.answers import (
+    Answer,
+    BadAnswer,
+    OpenCLDevice,
+    answer_of,
+    batches_of,
+    launches_of,
+    peaks_of,
+    plain,
+)
+from device_runner.runtimes.probe.library import ENDING, Probe, library
 
 __all__ = [
     "ENDING",

@@ -1,12 +1,14 @@
-"""The probe's library: compiled once for each kind of device."""
+"""The probe's library, compiled once for each kind of device; and whether a device's probe may be used."""
 
 from __future__ import annotations
 
+import hashlib
 import platform
+from collections.abc import Callable
 from pathlib import Path
 
 from device_runner import installed_tvm
-from device_runner.failures import SetupMissing
+from device_runner.failures import Failure, SetupMissing
 from device_runner.runtimes.cross import NDK_VARIABLE, TRIPLES, Linker, linker
 from device_runner.runtimes.recipe import LOCK_DEADLINE_S, CppToolchain, one_source, run_compiler
 from device_runner.store import Store, digest_of
@@ -69,3 +71,23 @@ def _headers() -> list[Path]:
 
 def _includes() -> list[str]:
     return [f"-isystem{folder}" for folder in _headers()]
+
+
+class Probe:
+    """The probe for one device: built when it is first needed, and not used again once it did harm."""
+
+    def __init__(self, make: Callable[[], Path] | None) -> None:
+        self._make = make
+        self._made: tuple[Path, str] | None = None
+        self.lacking = "" if make else "there is none for this device"
+        """Why it is not used, in one line; empty if it is."""
+
+    def ready(self) -> tuple[Path, str] | None:
+        """The library and its sha256; None if it is lacking. A failure to build it is no reason to do without a run."""
+        if self._make and self._made is None and not self.lacking:
+            try:
+                file = self._make()
+                self._made = file, hashlib.sha256(file.read_bytes()).hexdigest()
+            except (Failure, OSError) as failure:
+                self.lacking = f"it could not be built: {failure}"
+        return None if self.lacking else self._made

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from device_runner.stability.knobs.base import Knob, PhoneAccess
-from device_runner.stability.knobs.keep import Report, complains, hold, restore
+from device_runner.stability.knobs.base import Knob, PhoneAccess, probe
+from device_runner.stability.knobs.keep import KNOBS, Report, complains, hold, restore
 from device_runner.stability.knobs.kgsl import RANGES
-from device_runner.stability.knobs.listed import KNOBS
-from device_runner.stability.knobs.probe import probe
 
 __all__ = ["KNOBS", "RANGES", "Knob", "PhoneAccess", "Report", "complains", "hold", "probe", "restore"]

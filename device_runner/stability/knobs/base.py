@@ -1,9 +1,11 @@
-"""What a knob is: one thing on a phone that can be set so that measurements repeat."""
+"""What a knob is: one thing on a phone that can be set so that measurements repeat. And what knobs know of a phone."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from device_runner.transport.batch import run_batch
 
 if TYPE_CHECKING:
     from device_runner.transport.base import Transport
@@ -57,3 +59,37 @@ class Knob(Protocol):
 
     def write(self, phone: PhoneAccess, value: str) -> str:
         """Shell text that sets it and fails if it could not."""
+
+
+_TLS_SERVICE = "._adb-tls-connect."
+ROOT_SHELLS = {
+    "adbd": ("sh", "-c"),
+    "su": ("su", "-c"),
+    "su-root": ("su", "root", "sh", "-c"),
+}
+"""`adb root`; Magisk; userdebug builds."""
+
+
+def over_network(serial: str) -> bool:
+    """Whether adb reaches the device of this serial by TCP (`HOST:PORT`, or a service that was found by mDNS).
+
+    A loopback address counts: what listens there may be a tunnel to a phone on Wi-Fi.
+    """
+    host, colon, port = serial.rpartition(":")
+    return _TLS_SERVICE in serial or bool(colon and host and port.isdigit())
+
+
+def probe(transport: Transport, *, system: str = "", wired: bool | None = None) -> PhoneAccess:
+    """Ask a phone. `wired` overrides what its serial says of how adb reaches it. Raises `DeviceFailure`."""
+    said = run_batch(
+        transport,
+        {
+            "adbd": "id -u",
+            "su": "su -c 'id -u'",
+            "su-root": "su root id -u",
+            "product": "getprop ro.product.device",
+        },
+    )
+    root = next((shell for name, shell in ROOT_SHELLS.items() if said[name].text.strip() == "0"), ())
+    network = over_network(transport.name) if wired is None else not wired
+    return PhoneAccess(transport, root, network, said["product"].text.strip(), system)

@@ -1,4 +1,4 @@
-"""Set the knobs of a phone, and put them back whatever happens.
+"""The list of knobs; and how they are set, and put back whatever happens. A new knob is a class, and a line here.
 
 What there was is saved in a file on the phone before the first of them is changed, so that it can be put back by
 whoever comes next if we are killed: `hold` does that first, and `adreno-bench devices --restore` does nothing else.
@@ -12,9 +12,29 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from device_runner.failures import DeviceFull
+from device_runner.stability.knobs.android import (
+    ANIMATIONS,
+    BRIGHTNESS,
+    STAY_AWAKE,
+    AirplaneMode,
+    FixedPerformance,
+    Wakefulness,
+)
 from device_runner.stability.knobs.base import Knob, PhoneAccess
-from device_runner.stability.knobs.listed import KNOBS
+from device_runner.stability.knobs.kgsl import GPU_KNOBS
 from device_runner.transport.batch import BatchAnswer, run_batch
+
+KNOBS: tuple[Knob, ...] = (
+    STAY_AWAKE,
+    Wakefulness(),
+    *BRIGHTNESS,
+    *ANIMATIONS,
+    AirplaneMode(),
+    FixedPerformance(),
+    *GPU_KNOBS,
+)
+"""In the order in which they are set; they are restored in the opposite one."""
+
 
 Report = dict[str, str]
 """What came of each knob, by its name: the value that was read back, or why it is not what we want."""

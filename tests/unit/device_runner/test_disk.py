@@ -26,7 +26,7 @@ from device_runner.store import Store
 from harness import cli
 from harness.build import compile as compiling
 from harness.build import worker
-from harness.build.pool import KEPT, Builder
+from harness.build.pool import REPEATABLE, Builder
 from harness.cases.case import Case
 from harness.cases.plan import Job
 from harness.cases.suite import Limits
@@ -158,7 +158,7 @@ def test_tvm_is_not_blamed_and_the_failure_is_not_kept(tmp_path: Path) -> None:
         raise RuntimeError("LLVM ERROR: IO failure on output stream: No space left on device")
     told = worker._describe(caught.value, tmp_path / "out")
     assert told["message"].startswith("the disk is full: ")
-    assert told["outcome"] not in KEPT
+    assert told["outcome"] not in REPEATABLE
 
 
 def test_a_library_that_cannot_be_linked_for_want_of_room(tmp_path: Path) -> None:

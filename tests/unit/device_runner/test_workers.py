@@ -20,7 +20,7 @@ from fake_device import FakeDevice
 from device_runner import workers
 from device_runner.device import Device
 from device_runner.failures import DeviceBusy, Failure
-from device_runner.fleet.select import key_of
+from device_runner.fleet.select import tracker_key
 from device_runner.workers import Access, Channel, Loss, Processes, WorkerPool, serve
 
 WAIT_S = 20
@@ -146,7 +146,7 @@ def ask(workers: WorkerPool) -> int:
 
 
 def test_what_a_worker_is_called_at_a_tracker_holds_the_key() -> None:
-    assert key_of("adreno-bench/phone-Adreno #1-abc #12") == "adreno-bench/phone-Adreno #1-abc"
+    assert tracker_key("adreno-bench/phone-Adreno #1-abc #12") == "adreno-bench/phone-Adreno #1-abc"
 
 
 def _kinds(kind: type[Failure]) -> Iterator[type[Failure]]:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from device_runner.failures import RigFailure, SetupMissing
-from device_runner.runtimes import host, recipe
-from device_runner.runtimes.opencl import library, sidecar
+from device_runner.runtimes import host, opencl, recipe
+from device_runner.runtimes.opencl import sidecar
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_other_flags_compilers_and_sources_are_other_builds(
     sources = tmp_path / "src"
     sources.mkdir()
     (sources / "one.cc").write_text("int one;")
-    monkeypatch.setattr(library, "OPENCL", replace(library.OPENCL, sources=sources))
+    monkeypatch.setattr(opencl, "OPENCL", replace(opencl.OPENCL, sources=sources))
     built.add(sidecar(tmp_path))
     assert len(built) == 4
 

@@ -16,8 +16,8 @@ import pytest
 
 from device_runner import installed_tvm
 from device_runner.installed_tvm import package_folder
-from device_runner.runtimes.runner.library import SHARED, SOURCES
-from device_runner.runtimes.runner.library import program as runner
+from device_runner.runtimes.runner import SHARED, SOURCES
+from device_runner.runtimes.runner import program as runner
 from harness.bundle.turn_files import protocol_of
 from harness.cases.plan import Budget
 from harness.probes import batches, latency

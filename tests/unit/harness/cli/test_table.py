@@ -70,11 +70,21 @@ def test_the_readme_shows_the_columns_that_there_are() -> None:
     assert [column.strip() for column in header.split("  ") if column.strip()] == [*COLUMNS]
 
 
-def test_what_a_device_lacks_for_many_cases_is_said_once() -> None:
-    lacking = {"outcome": Outcome.UNSUPPORTED, "message": "no cl_khr_fp16"}
-    halves = [a_record(f"tiny-{path}-float16-untuned", **lacking) for path in ("opencl", "texture", "clml")]
+HALVES = [f"tiny-{path}-float16-untuned" for path in ("opencl", "texture", "clml")]
+
+
+def test_what_a_device_lacks_for_many_cases_is_one_line_below_the_table() -> None:
+    halves = [a_record(case, outcome=Outcome.UNSUPPORTED, message="no half (no cl_khr_fp16)") for case in HALVES]
     wrong = [a_record(case, outcome=Outcome.WRONG_RESULT, message="off") for case in ("a-b-float32-untuned",) * 2]
     told = results_table([*halves, *wrong])
-    assert "tiny-opencl-float16-untuned and 2 more: unsupported (owner: nobody): no cl_khr_fp16" in told
+    assert "3 of 5 cases are unsupported on this device: no half (no cl_khr_fp16); see docs/float16.md" in told
     assert told.count("no cl_khr_fp16") == 1
+    assert "float16 " not in told, "they have no rows"
     assert told.count("wrong-result (owner: path): off") == 2
+
+
+def test_a_case_that_alone_is_unsupported_is_named_with_what_to_do() -> None:
+    one = a_record(HALVES[0], outcome=Outcome.UNSUPPORTED, message="the model takes 9 GB", hint="try a smaller batch")
+    line = f"{HALVES[0]} is unsupported on this device: the model takes 9 GB; try a smaller batch"
+    assert results_table([one]).strip() == line, "there is no table without a row"
+    assert line in results_table([a_record(), one])

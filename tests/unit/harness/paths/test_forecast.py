@@ -10,7 +10,7 @@ from typing import Any
 import onnx
 import pytest
 
-from harness.build.compile import imported, target_of
+from harness.build.compile import import_request, target_of
 from harness.cases.case import Precision
 from harness.cases.request import CompileRequest
 from harness.compiler.installed import onnx_operators
@@ -56,7 +56,7 @@ def made(file: Path) -> dict[str, int]:
 
 def _in_images(file: Path) -> int:
     request = _request(file, "texture")
-    (mod, _), target = imported(request), target_of(request)
+    (mod, _), target = import_request(request), target_of(request)
     passes = edit_relax(adreno_relax_passes(target), quirks_of(request.quirks))
     after = passes_from_first(passes, "ConvertLayout")[1:]
     with target:
@@ -73,7 +73,7 @@ def _calls(mod: Any) -> Iterator[Any]:
 
 def _offloaded(file: Path) -> dict[str, int]:
     request = _request(file, "clml")
-    mod, _ = imported(request)
+    mod, _ = import_request(request)
     report = offload_of(partitioned(mod, target_of(request), quirks_of(request.quirks)))
     assert report is not None
     counts: Counter[str] = Counter()

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from fake_device import FakeDevice, FakeSession
-from fake_tuning import DEAR, Behaviour, Bench, Device, candidates
+from fake_tuning import DEAR, Behaviour, Bench, Device, Threads, candidates
 
 from device_runner.device import Identity, Toggles
-from device_runner.failures import DeviceLost, Failure, RigFailure
-from device_runner.workers import Access, Loss, Processes, WorkerPool, serve
+from device_runner.failures import DeviceLost, Failure
+from device_runner.workers import Processes, WorkerPool
 from harness.failures import UsageError
 from harness.tune import devices
-from harness.tune.devices import DeviceGroup, kind_key, require_alike
-from harness.tune.search_worker import obey
+from harness.tune.devices import Devices, kind_key, require_alike
 
 WAIT_S = 20
 PHONE = Identity("phone", "A1", soc="SM8650", gpu="Adreno 750", driver="OpenCL 3.0 V@0800", work_group_items=1024)
@@ -55,57 +51,12 @@ class Shared(Device):
         if step == "session" and self.unplugged:
             raise DeviceLost(f"{self.name} was unplugged")
 
+    def dropped(self) -> None:
+        if not self.unplugged:
+            self.again.set()
 
-class Threads:
-    """`Processes`, with threads."""
-
-    def __init__(self, devices: Sequence[Shared], folder: Path) -> None:
-        self._devices = {device.name: device for device in devices}
-        self._folder = folder
-        self._pipes: dict[str, Connection] = {}
-        self._threads: dict[str, threading.Thread] = {}
-
-    def start(self, name: str) -> bool:
-        device = self._devices[name]
-        if name in self._threads:
-            if self._threads[name].is_alive():
-                return False
-            device.unplugged, device.identity = False, device.returns_as or device.identity
-        self._pipes[name], theirs = Pipe()
-        self._threads[name] = threading.Thread(target=self._live, args=(theirs, device))
-        self._threads[name].start()
-        return True
-
-    def _live(self, theirs: Connection, device: Shared) -> None:
-        work = partial(obey, self._folder, False)
-        with theirs as pipe:
-            serve(pipe, device.name, Access(self._folder), work, lambda *_: contextlib.nullcontext((device, print)))
-
-    def send(self, name: str, order: Any) -> None:
-        with contextlib.suppress(OSError):
-            self._pipes[name].send(order)
-
-    def receive(self, timeout_s: float) -> Iterator[tuple[str, Any]]:
-        ready = wait(self._pipes.values(), min(timeout_s, 0.05))
-        for name, pipe in list(self._pipes.items()):
-            if pipe in ready:
-                try:
-                    yield name, pipe.recv()
-                except EOFError:
-                    yield name, Loss(RigFailure(f"the process that works on {name} died"))
-
-    def drop(self, name: str) -> None:
-        if pipe := self._pipes.pop(name, None):
-            pipe.close()
-        if not self._devices[name].unplugged:
-            self._devices[name].again.set()
-
-    def end(self, *, at_once: bool) -> None:
-        for name in list(self._pipes):
-            self.drop(name)
-        for thread in self._threads.values():
-            thread.join(WAIT_S)
-            assert not thread.is_alive()
+    def reopened(self) -> None:
+        self.unplugged, self.identity = False, self.returns_as or self.identity
 
 
 @contextlib.contextmanager
@@ -118,7 +69,7 @@ def shared(folder: Path, behaviours: dict[str, Behaviour], *lost: str, back: Ide
     if back:
         both[1].back, both[0].returns_as = both[0], back
     with WorkerPool(["one", "two"], cast(Processes, Threads(both, folder)), bench.said.append) as pool:
-        bench.devices = DeviceGroup(pool, bench.said.append)
+        bench.devices = Devices(pool, bench.said.append)
         yield bench
 
 

@@ -7,17 +7,17 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.fleet.task_queue import MOST_LOSSES, TaskQueue
+from harness.fleet.work_queue import MOST_LOSSES, WorkQueue
 
 
-def a_queue(**identities: str) -> TaskQueue[str]:
-    queue: TaskQueue[str] = TaskQueue()
+def a_queue(**identities: str) -> WorkQueue[str]:
+    queue: WorkQueue[str] = WorkQueue()
     for device, identity in identities.items():
         queue.join(device, identity, lambda: ["x", "y", "z"])
     return queue
 
 
-def assigned(queue: TaskQueue[str], device: str) -> str | None:
+def assigned(queue: WorkQueue[str], device: str) -> str | None:
     task = queue.assign(device, lambda _: True)
     return task.work if task else None
 

@@ -9,7 +9,7 @@ import pytest
 
 from device_runner.failures import DeviceFull
 from device_runner.local import LocalTransport
-from device_runner.runtimes.phone.opencl_link import linked_opencl
+from device_runner.runtimes.phone.install import linked_opencl
 
 
 @pytest.fixture

@@ -19,24 +19,24 @@ MOST_LOSSES = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Task(Generic[T]):
-    """One piece of work on one identity. A task is equal to itself alone."""
+class WorkItem(Generic[T]):
+    """One piece of work on one identity. A work item is equal to itself alone."""
 
     work: T
     identity: str
 
 
-class TaskQueue(Generic[T]):
+class WorkQueue(Generic[T]):
     """Hands out tasks to devices that have joined, and takes back those of devices that are lost.
 
     Every task ends once: by `finish`, by a `lose` that returns it, or by `strand`.
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[str, deque[Task[T]]] = {}
+        self._waiting: dict[str, deque[WorkItem[T]]] = {}
         self._identity: dict[str, str] = {}
-        self._running: dict[str, Task[T]] = {}
-        self._losses: dict[Task[T], int] = {}
+        self._running: dict[str, WorkItem[T]] = {}
+        self._losses: dict[WorkItem[T], int] = {}
 
     @property
     def done(self) -> bool:
@@ -46,10 +46,10 @@ class TaskQueue(Generic[T]):
     def join(self, device: str, identity: str, work: Callable[[], Sequence[T]]) -> None:
         """A device is there to take tasks. `work` is asked what there is to do if it is the first of its identity."""
         if identity not in self._waiting:
-            self._waiting[identity] = deque(Task(one, identity) for one in work())
+            self._waiting[identity] = deque(WorkItem(one, identity) for one in work())
         self._identity[device] = identity
 
-    def running(self, device: str) -> Task[T] | None:
+    def running(self, device: str) -> WorkItem[T] | None:
         """What a device is at."""
         return self._running.get(device)
 
@@ -63,7 +63,7 @@ class TaskQueue(Generic[T]):
         """Devices that have no task."""
         return [device for device in self._identity if device not in self._running]
 
-    def assign(self, device: str, ready: Callable[[T], bool]) -> Task[T] | None:
+    def assign(self, device: str, ready: Callable[[T], bool]) -> WorkItem[T] | None:
         """The next task for an idle device, of those that are `ready`; None if there is none yet or any more."""
         waiting = self._waiting[self._identity[device]]
         task = next((task for task in waiting if ready(task.work)), None)
@@ -72,11 +72,11 @@ class TaskQueue(Generic[T]):
             self._running[device] = task
         return task
 
-    def finish(self, device: str) -> Task[T]:
+    def finish(self, device: str) -> WorkItem[T]:
         """The device's task has its record."""
         return self._running.pop(device)
 
-    def lose(self, device: str) -> Task[T] | None:
+    def lose(self, device: str) -> WorkItem[T] | None:
         """The device takes no more tasks. Its own goes to another of its identity, unless it has lost too many.
 
         Returns the task if that ended it.
@@ -91,7 +91,7 @@ class TaskQueue(Generic[T]):
         self._waiting[task.identity].appendleft(task)
         return None
 
-    def strand(self) -> Iterator[Task[T]]:
+    def strand(self) -> Iterator[WorkItem[T]]:
         """End and yield the tasks that wait for an identity none of whose devices is left."""
         left = set(self._identity.values())
         for identity, waiting in self._waiting.items():
