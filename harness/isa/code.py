@@ -75,7 +75,7 @@ class MachineCode:
         return [kernel for kernel in self.kernels if kernel.message]
 
 
-def matching(codes: Sequence[MachineCode], wanted: MachineCode) -> MachineCode | None:
+def find_matching(codes: Sequence[MachineCode], wanted: MachineCode) -> MachineCode | None:
     """The one that may be compared: for the same GPU, by the same version of the compiler."""
     return next((code for code in codes if code.series == wanted.series), None)
 

@@ -19,7 +19,7 @@ from pydantic import Field as field
 
 from harness.judge.checked_file import CheckedFile, rounded
 from harness.judge.sides import QUICK_LOOK, SeriesKey, Side, histogram_of, latest_build, side_of
-from harness.judge.stats.controls import Probed
+from harness.judge.stats.controls import ReferenceSamples
 from harness.judge.stats.session import check_each, is_time
 from harness.run.outcome import Outcome
 from harness.run.record import Record
@@ -94,7 +94,9 @@ class Baseline(CheckedFile):
             tvm=self.tvm,
             runtime=self.sessions[-1].runtime if self.sessions else "",
             emulated=self.emulated,
-            probes=tuple(Probed(s.reference, s.reference_ms, s.slowed_ms) for s in self.sessions if s.reference),
+            probes=tuple(
+                ReferenceSamples(s.reference, s.reference_ms, s.slowed_ms) for s in self.sessions if s.reference
+            ),
             clocks=tuple(s.clock_histogram for s in self.sessions if s.clock_histogram),
         )
 

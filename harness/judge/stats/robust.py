@@ -66,7 +66,7 @@ MOST_PAIRS = 1 << 18
 """So many pairs of samples are looked at together: a few megabytes."""
 
 
-def alike(sessions: Sequence[Sequence[float]]) -> Iterator[tuple[list[int], Rows]]:
+def rows_of_one_length(sessions: Sequence[Sequence[float]]) -> Iterator[tuple[list[int], Rows]]:
     """The places of sessions that have as many samples as each other, and their rows; none of those without any."""
     places: dict[int, list[int]] = {}
     for place, samples in enumerate(sessions):

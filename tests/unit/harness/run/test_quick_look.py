@@ -16,7 +16,7 @@ from harness.cases.plan import Budget, Plan
 from harness.cases.suite import Suite
 from harness.failures import UsageError
 from harness.judge.baseline import bless
-from harness.judge.calibrate import unfinished
+from harness.judge.calibrate import interrupted_sessions
 from harness.judge.compare import compare_sides
 from harness.judge.noise import NoiseProfile, profile_of
 from harness.judge.path_ranking import rank_paths
@@ -69,10 +69,10 @@ def test_it_settles_a_quick_look_and_nothing_else(tmp_path: Path) -> None:
     with index_of(tmp_path, [glance]) as quickly:
         assert settled_by([plan], run.origin, quickly) == []
         assert settled_by([quick(plan)], run.origin, quickly) == [glance]
-        assert unfinished([plan], run, quickly, 5) == {plan.case.id: []}
+        assert interrupted_sessions([plan], run, quickly, 5) == {plan.case.id: []}
     with index_of(tmp_path, [full]) as fully:
         assert settled_by([plan], run.origin, fully) == settled_by([quick(plan)], run.origin, fully) == [full]
-        assert unfinished([plan], run, fully, 5) == {plan.case.id: [full]}
+        assert interrupted_sessions([plan], run, fully, 5) == {plan.case.id: [full]}
 
 
 @pytest.mark.parametrize("identity", [IDENTITY, Identity("local", "here", gpu="a GPU", emulated=("clml",))])
