@@ -55,9 +55,7 @@ class MachineCode:
 
     def per_inference(self, field: str) -> int | None:
         """The sum of a count over all kernels; None if it is not known of one of them."""
-        counts = [getattr(kernel, f"{field}_per_inference") for kernel in self.kernels]
-        known = [count for count in counts if count is not None]
-        return sum(known) if len(known) == len(counts) else None
+        return total([getattr(kernel, f"{field}_per_inference") for kernel in self.kernels])
 
     @property
     def fewest_waves(self) -> int | None:
@@ -73,6 +71,12 @@ class MachineCode:
     def refused(self) -> list[KernelCode]:
         """Kernels of which the compiler made no code."""
         return [kernel for kernel in self.kernels if kernel.message]
+
+
+def total(counts: Sequence[int | None]) -> int | None:
+    """The sum of counts; None if one of them is not known."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def find_matching(codes: Sequence[MachineCode], wanted: MachineCode) -> MachineCode | None:
