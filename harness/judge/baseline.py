@@ -8,7 +8,6 @@ emulation asks for its times. A checksum tells a file that was edited by hand fr
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,20 +112,11 @@ class Blessing:
     """`ok` if it was blessed, otherwise the outcome that prevented it."""
 
 
-def bless(records: Iterable[Record], *, emulated: bool = False) -> list[Blessing]:
-    """Judge whether the latest build of each case is fit to be a baseline. Records as shipped are left out.
+def bless_build(series: Sequence[Record], *, emulated: bool = False) -> Blessing:
+    """Judge whether the latest build of a series is fit to be a baseline, by all its records.
 
     With `emulated` the latencies of emulated devices are kept, too: good for nothing but that very emulation.
     """
-    groups: dict[SeriesKey, list[Record]] = defaultdict(list)
-    for record in records:
-        if not record.as_shipped:
-            groups[SeriesKey(record.identity_key, record.case)].append(record)
-    return [bless_build(group, emulated=emulated) for group in groups.values()]
-
-
-def bless_build(series: Sequence[Record], *, emulated: bool = False) -> Blessing:
-    """Judge whether the latest build of a series is fit to be a baseline, by all its records."""
     group = latest_build(series)
     side = side_of(group)
     key = side.key

@@ -15,7 +15,7 @@ from harness.cases.case import Case
 from harness.cases.plan import Budget, Plan
 from harness.cases.suite import Suite
 from harness.failures import UsageError
-from harness.judge.baseline import bless
+from harness.judge.baseline import bless_build
 from harness.judge.calibrate import interrupted_sessions
 from harness.judge.compare import compare_sides
 from harness.judge.noise import NoiseProfile, profile_of
@@ -104,11 +104,11 @@ def test_sessions_beside_it_still_count() -> None:
 
 def test_of_it_only_the_correctness_is_blessed() -> None:
     facts: dict[str, Any] = {"identity": EMULATED, "quick": True}
-    (blessing,) = bless(sessions(10, 2, **facts), emulated=True)
+    blessing = bless_build(sessions(10, 2, **facts), emulated=True)
     assert blessing.baseline
     assert (blessing.baseline.kind, blessing.baseline.sessions) == ("correctness", [])
     assert "a quick look's samples are too few" in blessing.notes[0]
-    (blessing,) = bless([*sessions(10, 2, identity=EMULATED), *sessions(10, 2, seed=1, **facts)], emulated=True)
+    blessing = bless_build([*sessions(10, 2, identity=EMULATED), *sessions(10, 2, seed=1, **facts)], emulated=True)
     assert blessing.baseline
     assert len(blessing.baseline.sessions) == 2
     assert "left out: a quick look's samples are too few" in blessing.notes
