@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.judge.stats.history import resemblance, segment
-from harness.judge.stats.step import in_common
+from harness.judge.stats.step import common_resemblance
 from harness.tables import table
 
 BEFORE, AFTER = 45, 12
@@ -60,7 +60,7 @@ def main() -> None:
 
 def _study(noise: Noise, trials: int, seed: int) -> tuple[str, str, str]:
     rigs = _rigs(noise, trials, seed)
-    shared = in_common([resemblance(values.tolist()) for values in rigs[0]])
+    shared = common_resemblance([resemblance(values.tolist()) for values in rigs[0]])
     return *_rates(rigs, _ours), f"{shared.alike:.2f} ({shared.points:.0f})"
 
 
@@ -93,7 +93,7 @@ def _looks(rig: Sequence[Array], detector: Detector, counts: Callable[[int], boo
 
 
 def _ours(rig: Sequence[list[float]]) -> list[list[int]]:
-    others = in_common([resemblance(values) for values in rig])
+    others = common_resemblance([resemblance(values) for values in rig])
     return [[step.index for step in segment(values, others=others).steps] for values in rig]
 
 

@@ -67,12 +67,12 @@ def bisect(
     from harness.cli.screen import Screen, out, out_json
     from harness.cli.verdicts import keep_for_history
     from harness.revisions.bisect.bisection import Bisection
-    from harness.revisions.sources import between, revision
+    from harness.revisions.sources import revision, revisions_between
 
     case_id, quirks, cache = _the_case(what), what.quirks, cache_root()
     ends = (revision(good, config, cache, repo), revision(bad, config, cache, repo))
     paths = tuple(only or ())
-    line = between(*ends, paths=paths)
+    line = revisions_between(*ends, paths=paths)
     with Screen() as screen:
         options = what.on_each_revision(select_one(device, cache, screen.say))
         bisection = Bisection(
@@ -126,7 +126,7 @@ def _reason(text: str) -> Reason | None:
 
 def _text(answer: BisectionResult, case: str, line: Sequence[Revision]) -> str:
     """Every revision that was judged, the answer, what that revision is, and the beginning of the difference."""
-    from harness.revisions.bisect.bisection import bounded
+    from harness.revisions.bisect.bisection import shorten
     from harness.revisions.sources import describe
     from harness.tables import table
 
@@ -146,7 +146,7 @@ def _text(answer: BisectionResult, case: str, line: Sequence[Revision]) -> str:
     if answer.diff:
         where = f"all {len(answer.diff)} lines are in {answer.folder}/kernels.diff"
         parts.append(f"kernels of {case}, {found.good} to {found.bad}; {where}")
-        parts.append("\n".join(bounded(answer.diff, SHOWN_LINES, SHOWN_COLUMNS)))
+        parts.append("\n".join(shorten(answer.diff, SHOWN_LINES, SHOWN_COLUMNS)))
     else:
         parts.append("the kernels are the same on both sides, or one side has none")
     return "\n\n".join(parts)

@@ -20,7 +20,7 @@ from harness.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from harness.judge.calibrate import Calibrated
+    from harness.judge.calibrate import CalibrationResult
     from harness.judge.stats.pair import Rules
     from harness.run.record import Record
 
@@ -94,14 +94,14 @@ def _sessions(
             return take_sessions(plans, bench.run, bench.builder, file, screen, sessions, screen.say)
 
 
-def _save(one: Calibrated, baselines: Path) -> bool:
+def _save(one: CalibrationResult, baselines: Path) -> bool:
     """Write its noise profile, if it has one; whether the file changed."""
     from harness.judge.noise import PROFILES
 
     return bool(one.profile and one.profile.save(baselines / PROFILES))
 
 
-def _table(done: Sequence[Calibrated], written: Mapping[str, bool]) -> str:
+def _table(done: Sequence[CalibrationResult], written: Mapping[str, bool]) -> str:
     from harness.judge.noise import SESSIONS_A_SIDE
     from harness.tables import table
 
@@ -111,7 +111,7 @@ def _table(done: Sequence[Calibrated], written: Mapping[str, bool]) -> str:
     return table([_row(one, written[one.case]) for one in done], headers, spare=spare)
 
 
-def _row(done: Calibrated, written: bool) -> tuple[str, ...]:
+def _row(done: CalibrationResult, written: bool) -> tuple[str, ...]:
     found = done.profile
     if found is None:
         return done.case, "inconclusive"
@@ -122,7 +122,7 @@ def _row(done: Calibrated, written: bool) -> tuple[str, ...]:
     return done.case, state, str(found.sessions), f"{found.location_ms:.4g}", noise, alarms, *shown
 
 
-def _in_words(done: Sequence[Calibrated], rules: Rules) -> str:
+def _in_words(done: Sequence[CalibrationResult], rules: Rules) -> str:
     lines = [f"{one.case}: {_sentence(one, rules)}" for one in done]
     lines += [f"{one.case}: {reason}" for one in done if one.profile for reason in one.reasons]
     emulated = dict.fromkeys(part for one in done if one.profile for part in one.profile.emulated)
@@ -131,7 +131,7 @@ def _in_words(done: Sequence[Calibrated], rules: Rules) -> str:
     return "\n".join(lines)
 
 
-def _sentence(one: Calibrated, rules: Rules) -> str:
+def _sentence(one: CalibrationResult, rules: Rules) -> str:
     """What a person wants to know of a case."""
     if one.profile is None:
         return f"inconclusive: {'; '.join(one.reasons)}"
@@ -147,7 +147,7 @@ def _percent(change: float) -> str:
     return f"{change:.1%}" if change < MUCH else f"> {MUCH:.0%}"
 
 
-def _plain(one: Calibrated, rules: Rules, written: bool) -> dict[str, Any]:
+def _plain(one: CalibrationResult, rules: Rules, written: bool) -> dict[str, Any]:
     found = one.profile
     return {
         "case": one.case,

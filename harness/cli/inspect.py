@@ -43,13 +43,13 @@ def inspect(
     from harness.cases.model import shapes_given
     from harness.cli.screen import out, out_json
     from harness.compiler.installed import onnx_operators
-    from harness.models.outline import unknown
-    from harness.models.sources import look
+    from harness.models.outline import unknown_operators
+    from harness.models.sources import open_model
     from harness.models.summary import summarize
 
-    seen, changes = look(model, shapes_given(shape or ()), trust=trust)
+    seen, changes = open_model(model, shapes_given(shape or ()), trust=trust)
     summary, known = summarize(seen), onnx_operators()
-    lacking = unknown(seen, known)
+    lacking = unknown_operators(seen, known)
     if as_json:
         out_json(_plain(model, summary, changes, lacking))
     else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cli.screen import out
 from harness.failures import UsageError
-from harness.isa.code import Change, KernelCode, KernelDiff, MachineCode, compare, matching
+from harness.isa.code import Change, KernelCode, KernelDiff, MachineCode, compare, find_matching
 from harness.isa.network import Network, work_of
 from harness.judge.code_gate import CodeVerdict, judge_code, percent
 from harness.profile.instructions import Build, in_words
@@ -44,7 +44,7 @@ class Side:
     @property
     def before(self) -> MachineCode | None:
         """The base's numbers, if they may be compared."""
-        return matching(self.bases, self.code)
+        return find_matching(self.bases, self.code)
 
 
 def plain(

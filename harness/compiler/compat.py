@@ -84,7 +84,7 @@ def structural_hash(function: Any) -> int:
     return int(tvm_ffi.structural_hash(function))
 
 
-def copied(function: Any) -> Any:
+def copy_function(function: Any) -> Any:
     """A TIR function that shares no loop and no variable with the one that it is a copy of."""
     from tvm import s_tir
 

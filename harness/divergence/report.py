@@ -121,14 +121,14 @@ class Report:
         yield ""
         yield self._table()
         yield ""
-        yield from self._first()
-        yield from self._around()
+        yield from self._first_lines()
+        yield from self._around_lines()
         if self.kept:
             yield f"A network of its own that shows it: {self.kept}/{MODEL}, on the inputs in {VALUES} beside it."
         if self.kernels:
             yield f"Its kernels are in {self.kernels[0].file.parent}:"
             yield ""
-            rows = [(kernel.file.name, _in_the_whole(kernel)) for kernel in self.kernels]
+            rows = [(kernel.file.name, _format_match(kernel)) for kernel in self.kernels]
             yield table(rows, ("kernel", "in the whole network"), prose=("in the whole network",))
 
     def _table(self) -> str:
@@ -149,7 +149,7 @@ class Report:
             record.outcome.value,
         )
 
-    def _first(self) -> Iterator[str]:
+    def _first_lines(self) -> Iterator[str]:
         """Which operator it is, and what it reads."""
         wrong = self.found.outcome is Outcome.WRONG_RESULT
         what = "whose output is off" if wrong else f"with which it is {self.found.outcome.value}"
@@ -162,7 +162,7 @@ class Report:
         reads = ", ".join(f"{tensor} {self._shape(tensor)}" for tensor in first.reads)
         yield f"{first} reads {reads}."
 
-    def _around(self) -> Iterator[str]:
+    def _around_lines(self) -> Iterator[str]:
         """Whether it is off by itself. A cut that hides the defect is said."""
         alone, smallest, outcome = self.found.around[0], self.found.smallest, self.found.outcome.value
         if smallest is alone:
@@ -186,7 +186,7 @@ class Report:
         return "x".join(map(str, shape)) or "scalar" if shape is not None else "-"
 
 
-def _in_the_whole(kernel: CompiledKernel) -> str:
+def _format_match(kernel: CompiledKernel) -> str:
     if kernel.same:
         return f"{kernel.same} has the same code"
     if len(kernel.alike) > MOST_NAMES:

@@ -13,7 +13,7 @@ from harness.history.results import History, Point, Series, state_of_quirks
 from harness.judge.decisions import Decision, End
 from harness.judge.stats.history import FEWEST, Step, resemblance, segment
 from harness.judge.stats.session import Noise
-from harness.judge.stats.step import Resemblance, in_common
+from harness.judge.stats.step import Resemblance, common_resemblance
 from harness.judge.verdict import Verdict
 from harness.run.outcome import Outcome, Owner
 
@@ -161,7 +161,7 @@ def _resemblances(history: History) -> dict[str, Resemblance]:
     found: dict[str, list[Resemblance]] = {series.machine: [] for series in history.series}
     for series in history.series:
         found[series.machine].append(resemblance([point.wall_ms for point in _timed(series) if point.wall_ms]))
-    return {machine: in_common(known) for machine, known in found.items()}
+    return {machine: common_resemblance(known) for machine, known in found.items()}
 
 
 def _events(series: Series, known: Noise | None, others: Resemblance) -> Iterator[Event]:

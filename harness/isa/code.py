@@ -55,9 +55,7 @@ class MachineCode:
 
     def per_inference(self, field: str) -> int | None:
         """The sum of a count over all kernels; None if it is not known of one of them."""
-        counts = [getattr(kernel, f"{field}_per_inference") for kernel in self.kernels]
-        known = [count for count in counts if count is not None]
-        return sum(known) if len(known) == len(counts) else None
+        return total([getattr(kernel, f"{field}_per_inference") for kernel in self.kernels])
 
     @property
     def fewest_waves(self) -> int | None:
@@ -75,7 +73,13 @@ class MachineCode:
         return [kernel for kernel in self.kernels if kernel.message]
 
 
-def matching(codes: Sequence[MachineCode], wanted: MachineCode) -> MachineCode | None:
+def total(counts: Sequence[int | None]) -> int | None:
+    """The sum of counts; None if one of them is not known."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def find_matching(codes: Sequence[MachineCode], wanted: MachineCode) -> MachineCode | None:
     """The one that may be compared: for the same GPU, by the same version of the compiler."""
     return next((code for code in codes if code.series == wanted.series), None)
 

@@ -15,7 +15,7 @@ from harness.build.artifact import KERNELS
 from harness.build.pool import load_artifact
 from harness.compiler.tir import Work
 from harness.failures import UsageError
-from harness.isa.code import KernelCode, MachineCode
+from harness.isa.code import KernelCode, MachineCode, total
 from harness.isa.kernels import CompiledKernel, compile_kernels
 from harness.isa.runner import sources
 from harness.isa.statistics import Statistics
@@ -70,9 +70,7 @@ class Network:
 
     def per_inference(self, field: str) -> int | None:
         """The sum over all kernels; None if one of them is not known."""
-        counts = [kernel.per_inference(field) for kernel in self.kernels]
-        known = [count for count in counts if count is not None]
-        return sum(known) if len(known) == len(counts) else None
+        return total([kernel.per_inference(field) for kernel in self.kernels])
 
     @property
     def intensity(self) -> float | None:
@@ -81,23 +79,9 @@ class Network:
         return flops / moved if flops is not None and moved else None
 
     @property
-    def fewest_waves(self) -> int | None:
-        """Of all kernels that are launched."""
-        return min((k.statistics.waves for k in self._launched if k.statistics), default=None)
-
-    @property
-    def spilling(self) -> list[NetworkKernel]:
-        """Kernels that are launched and keep values in memory because registers do not suffice."""
-        return [kernel for kernel in self._launched if kernel.statistics and kernel.statistics.spills]
-
-    @property
     def refused(self) -> list[NetworkKernel]:
         """Kernels of which the compiler made no code."""
         return [kernel for kernel in self.kernels if kernel.compiled.failure]
-
-    @property
-    def _launched(self) -> list[NetworkKernel]:
-        return [kernel for kernel in self.kernels if kernel.launch is None or kernel.launch.per_inference]
 
     def to_json(self) -> dict[str, Any]:
         """All numbers, as plain values."""
@@ -108,7 +92,7 @@ class Network:
             "instructions_per_inference": self.per_inference("instructions"),
             "instructions_run_per_inference": self.per_inference("instructions_run"),
             "flops_per_byte": self.intensity,
-            "fewest_waves": self.fewest_waves,
+            "fewest_waves": code_of(self, "").fewest_waves,
             "kernels": [_plain(kernel) for kernel in self.kernels],
         }
 

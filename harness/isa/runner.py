@@ -163,7 +163,7 @@ def compile_all(toolchain: Toolchain, gpu: str, kernels: Sequence[KernelSource])
     reports: list[Report | KernelHang] = []
     while len(reports) < len(kernels):
         mark = f"@{secrets.token_hex(8)}"
-        lines, hung = printed(toolchain, gpu, kernels[len(reports) :], mark)
+        lines, hung = run_compiler(toolchain, gpu, kernels[len(reports) :], mark)
         output = parse(lines, mark)
         if output.driver != toolchain.mesa:
             why = output.problem or f"it calls itself {output.driver!r} instead of {toolchain.mesa!r}"
@@ -176,13 +176,13 @@ def compile_all(toolchain: Toolchain, gpu: str, kernels: Sequence[KernelSource])
     return reports
 
 
-def printed(toolchain: Toolchain, gpu: str, kernels: Sequence[KernelSource], mark: str) -> tuple[list[str], bool]:
+def run_compiler(toolchain: Toolchain, gpu: str, kernels: Sequence[KernelSource], mark: str) -> tuple[list[str], bool]:
     """What one process prints, in which lines of our program begin with `mark`; and whether it had to be ended."""
     with tempfile.TemporaryDirectory() as folder:
         for number, kernel in enumerate(kernels):
             (Path(folder) / f"{number}.cl").write_text(kernel.text, encoding="utf-8")
         files = [f"{sandbox.SOURCES}/{number}.cl" for number in range(len(kernels))]
-        argv = [*sandbox.loaded(pinned.SHIM), mark, *files]
+        argv = [*sandbox.program_line(pinned.SHIM), mark, *files]
         line = sandbox.command(toolchain.root, Path(folder), toolchain.program, _variables(gpu), argv)
         lines: list[str] = []
         process = subprocess.Popen(

@@ -79,7 +79,7 @@ def kind(root: Path, program: Path) -> str:
         if shutil.which(name) is None:
             reasons.append(f"{name} is not installed")
             continue
-        argv = made(root, program, program, {}, loaded())
+        argv = made(root, program, program, {}, program_line())
         try:
             tried = subprocess.run(argv, capture_output=True, timeout=PROBE_DEADLINE_S, check=False)
         except subprocess.TimeoutExpired:
@@ -92,7 +92,7 @@ def kind(root: Path, program: Path) -> str:
     raise NoToolchain(f"the compiler cannot be put into a sandbox here: {'; '.join(reasons)}", hint=hint)
 
 
-def loaded(*preload: str) -> list[str]:
+def program_line(*preload: str) -> list[str]:
     """The beginning of a command line that runs our program in the sandbox, with libraries loaded before its own."""
     return [LOADER, *(part for library in preload for part in ("--preload", library)), f"{PROGRAM}/{NAME}"]
 

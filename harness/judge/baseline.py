@@ -8,7 +8,6 @@ emulation asks for its times. A checksum tells a file that was edited by hand fr
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from pydantic import Field as field
 
 from harness.judge.checked_file import CheckedFile, rounded
 from harness.judge.sides import QUICK_LOOK, SeriesKey, Side, histogram_of, latest_build, side_of
-from harness.judge.stats.controls import Probed
+from harness.judge.stats.controls import ReferenceSamples
 from harness.judge.stats.session import check_each, is_time
 from harness.run.outcome import Outcome
 from harness.run.record import Record
@@ -94,7 +93,9 @@ class Baseline(CheckedFile):
             tvm=self.tvm,
             runtime=self.sessions[-1].runtime if self.sessions else "",
             emulated=self.emulated,
-            probes=tuple(Probed(s.reference, s.reference_ms, s.slowed_ms) for s in self.sessions if s.reference),
+            probes=tuple(
+                ReferenceSamples(s.reference, s.reference_ms, s.slowed_ms) for s in self.sessions if s.reference
+            ),
             clocks=tuple(s.clock_histogram for s in self.sessions if s.clock_histogram),
         )
 
@@ -111,20 +112,11 @@ class Blessing:
     """`ok` if it was blessed, otherwise the outcome that prevented it."""
 
 
-def bless(records: Iterable[Record], *, emulated: bool = False) -> list[Blessing]:
-    """Judge whether the latest build of each case is fit to be a baseline. Records as shipped are left out.
+def bless_build(series: Sequence[Record], *, emulated: bool = False) -> Blessing:
+    """Judge whether the latest build of a series is fit to be a baseline, by all its records.
 
     With `emulated` the latencies of emulated devices are kept, too: good for nothing but that very emulation.
     """
-    groups: dict[SeriesKey, list[Record]] = defaultdict(list)
-    for record in records:
-        if not record.as_shipped:
-            groups[SeriesKey(record.identity_key, record.case)].append(record)
-    return [bless_build(group, emulated=emulated) for group in groups.values()]
-
-
-def bless_build(series: Sequence[Record], *, emulated: bool = False) -> Blessing:
-    """Judge whether the latest build of a series is fit to be a baseline, by all its records."""
     group = latest_build(series)
     side = side_of(group)
     key = side.key

@@ -19,7 +19,7 @@ from harness.run.runner import run_suite
 
 
 @dataclass(frozen=True)
-class Calibrated:
+class CalibrationResult:
     """What came of one case."""
 
     case: str
@@ -47,7 +47,7 @@ def take_sessions(
     with RecordIndex(file.path, say) as kept:
         for skipped in kept.skipped:
             say(f"skipped {skipped}")
-        taken = unfinished(plans, run, kept, sessions)
+        taken = interrupted_sessions(plans, run, kept, sessions)
     if there := sum(map(len, taken.values())):
         say(f"{there} sessions of an interrupted calibration are in {file.path} and count")
     while due := [plan for plan in plans if _is_due(taken[plan.case.id], sessions)]:
@@ -57,7 +57,7 @@ def take_sessions(
     return taken
 
 
-def unfinished(plans: Sequence[Plan], run: Run, kept: RecordIndex, sessions: int) -> dict[str, list[Record]]:
+def interrupted_sessions(plans: Sequence[Plan], run: Run, kept: RecordIndex, sessions: int) -> dict[str, list[Record]]:
     """What an interrupted calibration left of each case, for this build and device."""
     identity, found = run.device.identity, {}
     for plan in plans:
@@ -73,20 +73,20 @@ def _is_due(taken: Sequence[Record], sessions: int) -> bool:
     return len(taken) < sessions and not timeless
 
 
-def profile_all(taken: Mapping[str, Sequence[Record]], rules: Rules) -> Iterator[Calibrated]:
+def profile_all(taken: Mapping[str, Sequence[Record]], rules: Rules) -> Iterator[CalibrationResult]:
     """What the sessions of each case come to. One that was once wrong or broken has no noise worth knowing."""
     for case, records in taken.items():
         found = next((record for record in records if finding(record.outcome)), None)
         lost = [record for record in records if record.outcome is not Outcome.OK]
         profile = profile_of(records, rules)
         if isinstance(profile, NoiseProfile) and not found:
-            yield Calibrated(case, profile, (*_format_outcomes(lost[-1:], len(lost)), *profile.left_out))
+            yield CalibrationResult(case, profile, (*_format_outcomes(lost[-1:], len(lost)), *profile.left_out))
         else:
             worst = [found] if found else lost[-1:]
             reasons = profile if isinstance(profile, tuple) else ()
             outcome = worst[0].outcome if worst else None
-            why = (*_format_outcomes(worst, len(lost)), *_emulated(records), *reasons)
-            yield Calibrated(case, None, why, outcome)
+            why = (*_format_outcomes(worst, len(lost)), *_emulated_paths(records), *reasons)
+            yield CalibrationResult(case, None, why, outcome)
 
 
 def _format_outcomes(worst: Sequence[Record], count: int) -> tuple[str, ...]:
@@ -94,12 +94,12 @@ def _format_outcomes(worst: Sequence[Record], count: int) -> tuple[str, ...]:
     return tuple(f"{record.outcome.value}: {record.message}{others}" for record in worst)
 
 
-def _emulated(records: Sequence[Record]) -> tuple[str, ...]:
+def _emulated_paths(records: Sequence[Record]) -> tuple[str, ...]:
     paths = dict.fromkeys(record.path for record in records if record.path in record.emulated)
     return tuple(f"the path {path} is emulated, so its time means nothing" for path in paths)
 
 
-def exit_code_of(done: Sequence[Calibrated]) -> ExitCode:
+def exit_code_of(done: Sequence[CalibrationResult]) -> ExitCode:
     """What a calibration is worth to a shell. A series that is too noisy is nobody's fault."""
     known = [Outcome.OK for one in done if one.profile]
     return exit_code([*known, *(one.outcome for one in done if one.outcome)])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from harness.isa.code import Change, KernelCode, KernelDiff, MachineCode, compare, matching
+from harness.isa.code import Change, KernelCode, KernelDiff, MachineCode, compare, find_matching
 from harness.judge.verdict import Verdict
 from harness.run.outcome import ExitCode
 
@@ -39,7 +39,7 @@ def judge_code(case: str, base: Sequence[MachineCode], head: MachineCode, tolera
 
     `tolerance` is the part of the base's instructions that the sum may move by and still be the same.
     """
-    before = matching(base, head)
+    before = find_matching(base, head)
     if before is None:
         return CodeVerdict(case, head.gpu, Verdict.NEW, _nothing_to_compare(base, head))
     found = tuple(compare(before, head))

@@ -17,14 +17,14 @@ from harness.judge.sides import (
     SeriesKey,
     Side,
     Sides,
-    another_runtime,
     clock_difference,
     measured_in_sequence,
+    runtime_difference,
     same_build,
     summarise_sides,
 )
 from harness.judge.stats import engine, suite
-from harness.judge.stats.controls import PROBE_LIMITS, Fitness, Probe, Probed, gauge
+from harness.judge.stats.controls import PROBE_LIMITS, Fitness, Probe, ReferenceSamples, gauge
 from harness.judge.stats.pair import Change, Rules
 from harness.judge.stats.session import Location, Noise, Samples
 from harness.judge.verdict import Verdict
@@ -227,7 +227,7 @@ def _not_its_path(base: Side, head: Side) -> tuple[str, ...]:
 
 def _runtimes(base: Side | None, head: Side, verdict: Verdict) -> tuple[str, ...]:
     """A rebuilt runtime is named beside whatever it may have changed."""
-    other = another_runtime(base, head) if base and verdict is not Verdict.SAME else ""
+    other = runtime_difference(base, head) if base and verdict is not Verdict.SAME else ""
     return (other,) if other else ()
 
 
@@ -261,19 +261,19 @@ def fitness_of(base: Sides, head: Sides, changes: Mapping[SeriesKey, Change], ru
     return gauge(controls, probes, references)
 
 
-def _probes(where: str, of: Sequence[Probed]) -> dict[str, Probe]:
+def _probes(where: str, of: Sequence[ReferenceSamples]) -> dict[str, Probe]:
     """One of each kernel that a side has: those of other turns, or of another compiler, last another time."""
     kernels = dict.fromkeys(probed.kernel for probed in of)
     names = {kernel: f"{where}, {kernel}" if len(kernels) > 1 else where for kernel in kernels}
     return {name: _probe([probed for probed in of if probed.kernel == kernel]) for kernel, name in names.items()}
 
 
-def _probe(of: Sequence[Probed]) -> Probe:
+def _probe(of: Sequence[ReferenceSamples]) -> Probe:
     """All sessions of one kernel, each sample counted."""
     return Probe([ms for p in of for ms in p.reference_ms], [ms for p in of for ms in p.slowed_ms], FACTOR)
 
 
-def _reference_change(base: Sequence[Probed], head: Sequence[Probed], rules: Rules) -> Change:
+def _reference_change(base: Sequence[ReferenceSamples], head: Sequence[ReferenceSamples], rules: Rules) -> Change:
     """What became of the reference kernel that both sides measured. Another release may make another kernel of it."""
     same = {probed.kernel for probed in base} & {probed.kernel for probed in head}
     was, now = (_thinned([probed.reference_ms for probed in side if probed.kernel in same]) for side in (base, head))

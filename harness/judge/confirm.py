@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from harness.judge.compare import Comparison, Result
-from harness.judge.in_turns import SUSPICIOUS, Clock, InTurns, Measure
+from harness.judge.in_turns import SUSPICIOUS, Clock, Measure, TurnSeries
 from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, Side, same_build
 from harness.judge.stats.engine import Plan
 from harness.judge.stats.pair import Rules
@@ -60,15 +60,15 @@ def settle(
     ends = budget.ends
     ways = {case.key: _way(case, measurer) for case in result.cases}
     under_way = {
-        case.key: InTurns(
-            str(case.key), plan, way, noises.get(case.key), kernels.get(case.key), _begun(case), budget.now
+        case.key: TurnSeries(
+            str(case.key), plan, way, noises.get(case.key), kernels.get(case.key), _first_sessions(case), budget.now
         )
         for case in result.cases
         if callable(way := ways[case.key])
     }
-    _spend(under_way, {case.key for case in result.cases if suspected(case, SUSPICIOUS)}, ends, budget.now)
+    _spend(under_way, {case.key for case in result.cases if suspicion_of(case, SUSPICIOUS)}, ends, budget.now)
     pace = _pace(under_way.values())
-    cases = [_settled(case, ways[case.key], under_way.get(case.key), pace) for case in result.cases]
+    cases = [_settle_case(case, ways[case.key], under_way.get(case.key), pace) for case in result.cases]
     return replace(result, cases=cases, needed_minutes=_needed_minutes(under_way.values(), pace))
 
 
@@ -77,7 +77,7 @@ def plan_of(rules: Rules, most_sessions: int, series: int) -> Plan:
     return Plan(replace(rules, alpha=min(rules.alpha, ALARM_RATE / max(1, series))), most_sessions)
 
 
-def suspected(comparison: Comparison, share: float = 1.0) -> Verdict | None:
+def suspicion_of(comparison: Comparison, share: float = 1.0) -> Verdict | None:
     """`slower` or `faster` if an undecided latency lies off its base by that share of what is relevant, or more."""
     change = comparison.change
     if comparison.verdict is not Verdict.INCONCLUSIVE or not change:
@@ -98,13 +98,13 @@ def _way(case: Comparison, measurer: Measurer) -> Measure | str | None:
     return measurer(case)
 
 
-def _begun(case: Comparison) -> list[tuple[Arm, Side]]:
+def _first_sessions(case: Comparison) -> list[tuple[Arm, Side]]:
     """The sessions of this occasion: head's, and base's unless they are of another day."""
     sides = ((Arm.BASE, case.base), (Arm.HEAD, case.head))
     return [(arm, side) for arm, side in sides if side and (arm is Arm.HEAD or not case.in_sequence)]
 
 
-def _spend(under_way: Mapping[SeriesKey, InTurns], screened: Collection[SeriesKey], ends: float, now: Clock) -> None:
+def _spend(under_way: Mapping[SeriesKey, TurnSeries], screened: Collection[SeriesKey], ends: float, now: Clock) -> None:
     """Take blocks of sessions where they decide most, until nothing is open or the time is up."""
 
     def urgency(key: SeriesKey) -> tuple[bool, float, int]:
@@ -117,18 +117,20 @@ def _spend(under_way: Mapping[SeriesKey, InTurns], screened: Collection[SeriesKe
         under_way[min(due, key=urgency)].block()
 
 
-def _settled(case: Comparison, way: Measure | str | None, series: InTurns | None, session_s: float) -> Comparison:
+def _settle_case(
+    case: Comparison, way: Measure | str | None, series: TurnSeries | None, session_s: float
+) -> Comparison:
     if series:
         found = series.found
         change = found.change or case.change
         reasons = found.reasons if found.change else (*found.reasons, *case.reasons)
         settled = replace(case, verdict=found.verdict, change=change, reasons=reasons, in_turns=len(series.turns))
-        return replace(_with_prospect(settled, series.session_s or session_s), suspicion=suspected(settled))
+        return replace(_with_prospect(settled, series.session_s or session_s), suspicion=suspicion_of(settled))
     if not isinstance(way, str):
         return case
     if case.verdict is not Verdict.INCONCLUSIVE:
         return case
-    looks = suspected(case)
+    looks = suspicion_of(case)
     reason = f"looks {looks.value}, which {_too_little(case)} cannot prove; {way}" if looks else way
     unchanged = bool(case.base and case.head and same_build(case.base, case.head))
     return replace(case, reasons=(reason, *case.reasons), suspicion=None if unchanged else looks)
@@ -155,19 +157,19 @@ def _minutes(seconds: float) -> str:
     return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} s"
 
 
-def _pace(series: Iterable[InTurns]) -> float:
+def _pace(series: Iterable[TurnSeries]) -> float:
     """What a session takes on the average, in seconds; 0 if none was run."""
     run = [one for one in series if one.fresh]
     return sum(one.spent_s for one in run) / sum(one.fresh for one in run) if run else 0.0
 
 
-def _needed_minutes(series: Iterable[InTurns], session_s: float) -> float:
+def _needed_minutes(series: Iterable[TurnSeries], session_s: float) -> float:
     """How long it would take to decide what is open, as far as that can be foreseen."""
     still = [one for one in series if not one.lost and not one.change.decided]
     return sum(_missing(one) * (one.session_s or session_s) for one in still) / 60
 
 
-def _missing(series: InTurns) -> int:
+def _missing(series: TurnSeries) -> int:
     """How many more sessions would decide a series: all that it may cost, as long as nothing is known."""
     more = series.change.more_sessions
     return series.plan.most_sessions - len(series.turns) if more is None else more

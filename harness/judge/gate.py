@@ -18,7 +18,7 @@ from harness.judge.baseline import Baseline, load, sides
 from harness.judge.compare import Comparison, Result, compare_sides
 from harness.judge.confirm import Budget, Measurer, settle
 from harness.judge.in_turns import Measure
-from harness.judge.noise import PROFILES, NoiseModel, NoiseProfile, find_profile, history_records, kept_records, learn
+from harness.judge.noise import PROFILES, NoiseModel, NoiseProfile, find_profile, history_records, learn, stored_records
 from harness.judge.sides import SeriesKey, Side, Sides, model_of
 from harness.judge.stats.pair import Estimate, Rules, relative
 from harness.judge.stats.turns import Arm
@@ -68,7 +68,7 @@ class Gate:
         found = {key: find_profile(folder, key.identity, key.case) for key in timed}
         profiles = {key: one for key, one in found.items() if one}
         cases = {one.case for one in baselines}
-        kept = [*history_records(history, cases), *kept_records(records, cases)] if records else []
+        kept = [*history_records(history, cases), *stored_records(records, cases)] if records else []
         known = learn(kept, baselines if records else [], profiles)
         return cls(baselines, known, rules, most_sessions, as_shipped, profiles_of_models(baselines, folder))
 
@@ -79,7 +79,7 @@ class Gate:
         here = {key.identity for key in heads}
         blessed = sides(self.baselines)
         bases = {key: side for key, side in blessed.items() if key.identity in here}
-        bases |= pooled(heads, blessed, self.of_models, self.rules)
+        bases |= pool_handsets(heads, blessed, self.of_models, self.rules)
         noises = self.known.noises(heads)
         compared = compare_sides(bases, heads, self.rules, noises=noises)
         kernels = self.known.kernels.noises(heads) if self.known.kernels else {}
@@ -100,7 +100,7 @@ def profiles_of_models(baselines: Iterable[Baseline], folder: Path) -> dict[Seri
     return {key: one for key, one in found.items() if one}
 
 
-def pooled(
+def pool_handsets(
     heads: Sides, blessed: Sides, profiles: Mapping[SeriesKey, NoiseProfile], rules: Rules
 ) -> dict[SeriesKey, Side]:
     """By head's key, the base of another handset that may stand in, where head's own handset has none."""

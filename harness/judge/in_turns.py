@@ -48,7 +48,7 @@ class Confirmation:
 
 
 @dataclass
-class InTurns:
+class TurnSeries:
     """A series under way. Sessions that were taken just before (`begun`) count, in the order taken."""
 
     name: str
@@ -137,7 +137,7 @@ def confirm(
     plan: Plan, measure: Measure, noise: Noise | None = None, name: str = "", kernels_noise: Noise | None = None
 ) -> Confirmation:
     """Measure one series in turns until it is decided, the plan's sessions are spent, or one does not end well."""
-    series = InTurns(name, plan, measure, noise, kernels_noise)
+    series = TurnSeries(name, plan, measure, noise, kernels_noise)
     while series.open:
         series.block()
     return series.found

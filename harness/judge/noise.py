@@ -33,10 +33,10 @@ from harness.judge.stats.noise import (
     Spread,
     StoredSession,
     estimate_noise,
-    far_steadier,
+    is_far_steadier,
     pool_of,
+    pooled_variance,
     spread_of,
-    together,
 )
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.session import LONGEST_MS, SHORTEST_MS, Location, Noise, Samples, summarise, summarise_each
@@ -180,8 +180,8 @@ def learn(
 
     A session that was blessed is a record, too, and counts once.
     """
-    taken: Taken = defaultdict(list)
-    kernels: Taken = defaultdict(list)
+    taken: SessionsBySeries = defaultdict(list)
+    kernels: SessionsBySeries = defaultdict(list)
     for record in records:
         if record.outcome is Outcome.OK and record.comparable_ms:
             key = SeriesKey(record.identity_key, record.case, record.as_shipped)
@@ -191,7 +191,7 @@ def learn(
                 kernels[key].append((build, day, record.device_ms))
     for one in baselines:
         taken[one.side.key] += [(f"{one.artifact} {s.runtime}", s.started_at[:10], s.wall_ms) for s in one.sessions]
-    return replace(_learned(taken, profiles or {}), kernels=_learned(kernels, {}))
+    return replace(_model_of(taken, profiles or {}), kernels=_model_of(kernels, {}))
 
 
 def history_records(results: Path, cases: Collection[str]) -> list[Record]:
@@ -203,25 +203,25 @@ def history_records(results: Path, cases: Collection[str]) -> list[Record]:
     return [record for file in files for record in RecordFile(file).load().records if record.case in cases]
 
 
-Taken = dict[SeriesKey, list[tuple[str, str, Samples]]]
+SessionsBySeries = dict[SeriesKey, list[tuple[str, str, Samples]]]
 """Sessions of each series: their build, their day and their samples in ms."""
 
 
-def _learned(taken: Taken, profiles: Mapping[SeriesKey, NoiseProfile]) -> NoiseModel:
+def _model_of(taken: SessionsBySeries, profiles: Mapping[SeriesKey, NoiseProfile]) -> NoiseModel:
     """The noise of each series by the number of a session that is the steadiest of it. Profiles are of the middle."""
     unique = {key: list({(*one[:2], *one[2]): one for one in sessions}.values()) for key, sessions in taken.items()}
-    middle, lower = (_summarised(unique, location) for location in Location)
+    middle, lower = (_summaries(unique, location) for location in Location)
     found = {key: (spread_of(middle[key]), spread_of(lower[key])) for key in unique}
-    low = {key for key, (one, other) in found.items() if key not in profiles and far_steadier(other, one)}
+    low = {key for key, (one, other) in found.items() if key not in profiles and is_far_steadier(other, one)}
     series = {key: lower[key] if key in low else middle[key] for key in unique}
     spreads = {key: found[key][key in low] for key in unique}
     for key, profile in profiles.items():
-        spreads[key] = together([spreads.get(key, Spread()), Spread(profile.sd**2, profile.df)])
+        spreads[key] = pooled_variance([spreads.get(key, Spread()), Spread(profile.sd**2, profile.df)])
     identities = {key.identity for key in spreads}
     return NoiseModel(spreads, {identity: _pool(identity, series, spreads) for identity in identities}, low)
 
 
-def kept_records(file: Path, cases: Collection[str]) -> list[Record]:
+def stored_records(file: Path, cases: Collection[str]) -> list[Record]:
     """The last records of each series of these cases; none if there is no such file. Raises RigFailure."""
     if not file.exists():
         return []
@@ -229,7 +229,7 @@ def kept_records(file: Path, cases: Collection[str]) -> list[Record]:
         return list(index.recent(cases.__contains__, MOST_RECORDS))
 
 
-def _summarised(taken: Taken, location: Location) -> dict[SeriesKey, list[StoredSession]]:
+def _summaries(taken: SessionsBySeries, location: Location) -> dict[SeriesKey, list[StoredSession]]:
     """Each session by itself, and all of them at once."""
     flat = [one for sessions in taken.values() for one in sessions]
     summaries = iter(summarise_each([[samples] for _, _, samples in flat], location=location))

@@ -159,7 +159,7 @@ def path_means(comparisons: Sequence[Comparison]) -> list[PathMean]:
     for comparison in comparisons:
         if comparison.change:
             groups[comparison.key.identity, Case.parse(comparison.key.case).path].append(comparison.change)
-    means = [PathMean(*of, suite.overall(changes)) for of, changes in sorted(groups.items())]
+    means = [PathMean(*of, suite.geometric_mean(changes)) for of, changes in sorted(groups.items())]
     return [mean for mean in means if mean.overall.series]
 
 

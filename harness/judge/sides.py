@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from harness.cases.case import require_case_id
 from harness.judge.remarks import as_opencl
 from harness.judge.stats import robust
-from harness.judge.stats.controls import Probed
+from harness.judge.stats.controls import ReferenceSamples
 from harness.judge.stats.session import Location, Samples, Summary, summarise, summarise_each
 from harness.judge.verdict import Verdict
 from harness.run.outcome import Outcome, Owner
@@ -85,7 +85,7 @@ class Side:
     """Why it measured plain OpenCL and not its path, if that is so."""
     untimed: str = ""
     """Why there are no samples, if it ran and they do not count."""
-    probes: tuple[Probed, ...] = ()
+    probes: tuple[ReferenceSamples, ...] = ()
     """The reference kernel, in each session that measured it."""
     clocks: tuple[Histogram, ...] = ()
     """At which clocks the GPU ran, in each session that knows it."""
@@ -167,13 +167,13 @@ def side_of(group: Sequence[Record]) -> Side:
         vacuous=tuple(decides.vacuous),
         as_opencl=other_path.why if (other_path := as_opencl(decides.path, decides.facts)) else "",
         untimed=QUICK_LOOK if right and all(record.quick for record in right) else "",
-        probes=tuple(Probed(r.reference, r.reference_ms, r.slowed_ms) for r in right if r.reference),
+        probes=tuple(ReferenceSamples(r.reference, r.reference_ms, r.slowed_ms) for r in right if r.reference),
         clocks=tuple(filter(None, (histogram_of(record.steadiness) for record in right))),
-        doubt=_out_of_order(latest, others),
+        doubt=_order_doubt(latest, others),
     )
 
 
-def _out_of_order(latest: Sequence[Record], others: Sequence[Record]) -> str:
+def _order_doubt(latest: Sequence[Record], others: Sequence[Record]) -> str:
     """That the build of the last record is not the one that ran last by the clock; empty if it is.
 
     Files may have been joined in another order, and a clock may have jumped: nothing in them tells which.
@@ -219,10 +219,10 @@ def measured_in_sequence(base: Side, head: Side) -> bool:
 
 def same_build(base: Side, head: Side) -> bool:
     """Whether both sides ran the same, so that whatever differs is the device's doing."""
-    return base.artifact == head.artifact and not another_runtime(base, head)
+    return base.artifact == head.artifact and not runtime_difference(base, head)
 
 
-def another_runtime(base: Side, head: Side) -> str:
+def runtime_difference(base: Side, head: Side) -> str:
     """That the two sides ran on different runtimes; empty if they did not, or if one does not say."""
     if not base.runtime or not head.runtime or base.runtime == head.runtime:
         return ""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from harness.failures import ModelError
-from harness.models.outline import OLDEST_IR_VERSION, constant_of, node_name, static_shape, tensor_types
+from harness.models.outline import OLDEST_IR_VERSION, constant_of, inner_graphs, node_name, static_shape, tensor_types
 
 OLDEST_OPSET, CONVERTED_TO = 7, 13
 """Before 7, `Add` and its like broadcast by attributes that TVM's importer does not read."""
@@ -34,11 +34,11 @@ def clean_up(model: Any) -> list[str]:
         _inline_functions,
         _convert_opset,
         _unlist_weights,
-        _remove_what_passes_through,
+        _remove_identities,
         _fold_constants,
         _remove_unread,
     )
-    return [told for step in steps if (told := step(model))]
+    return [change for step in steps if (change := step(model))]
 
 
 def opset_of(model: Any) -> int:
@@ -88,7 +88,7 @@ def _unlist_weights(model: Any) -> str:
     return f"{count} weights are inputs no longer"
 
 
-def _remove_what_passes_through(model: Any) -> str:
+def _remove_identities(model: Any) -> str:
     """Dropout and Identity. One that leads from an input to an output of the network has to stay."""
     graph = model.graph
     outputs = {value.name for value in graph.output}
@@ -137,12 +137,11 @@ def _is_training(model: Any, name: str) -> bool:
 
 def _reads_inside(node: Any) -> Iterator[str]:
     """Names that the graphs inside a node read, also from outside."""
-    for attribute in node.attribute:
-        for graph in [attribute.g] if attribute.HasField("g") else attribute.graphs:
-            yield from (value.name for value in graph.output)
-            for inner in graph.node:
-                yield from inner.input
-                yield from _reads_inside(inner)
+    for graph in inner_graphs(node):
+        yield from (value.name for value in graph.output)
+        for inner in graph.node:
+            yield from inner.input
+            yield from _reads_inside(inner)
 
 
 def _fold_constants(model: Any) -> str:
@@ -156,7 +155,7 @@ def _fold_constants(model: Any) -> str:
     for node in graph.node:
         if (value := constant_of(node)) is not None:
             known[node.output[0]] = value
-        elif not outputs & {*node.output} and (found := _folded(model, node, known, types)) is not None:
+        elif not outputs & {*node.output} and (found := _fold(model, node, known, types)) is not None:
             made = [numpy_helper.from_array(array, name) for name, array in found.items()]
             known |= {tensor.name: tensor for tensor in made}
             graph.initializer.extend(made)
@@ -165,7 +164,7 @@ def _fold_constants(model: Any) -> str:
     return f"folded {len(folded)} operators on constants" if folded else ""
 
 
-def _folded(model: Any, node: Any, known: dict[str, Any], types: dict[str, Any]) -> dict[str, Any] | None:
+def _fold(model: Any, node: Any, known: dict[str, Any], types: dict[str, Any]) -> dict[str, Any] | None:
     """Results of a node that depends on no input, by name; None for any other, and for what is too large to keep."""
     import numpy as np
 
@@ -175,12 +174,11 @@ def _folded(model: Any, node: Any, known: dict[str, Any], types: dict[str, Any])
         shape = static_shape(types.get(node.input[0]))
         return None if shape is None else {node.output[0]: np.array(shape, np.int64)}
     names = [name for name in node.output if name]
-    has_graph = any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute)
-    if has_graph or not all(name in known for name in node.input if name):
+    if inner_graphs(node) or not all(name in known for name in node.input if name):
         return None
     lengths = [_byte_length(types.get(name)) for name in names]
     most = max(LARGEST_GROWTH_BYTES, sum(known[name].ByteSize() for name in node.input if name))
-    return _computed(model, node, names, known) if sum(lengths) <= most else None
+    return _compute(model, node, names, known) if sum(lengths) <= most else None
 
 
 def _byte_length(kind: Any) -> float:
@@ -189,7 +187,7 @@ def _byte_length(kind: Any) -> float:
     return math.inf if shape is None else 8.0 * math.prod(shape)
 
 
-def _computed(model: Any, node: Any, names: list[str], known: dict[str, Any]) -> dict[str, Any] | None:
+def _compute(model: Any, node: Any, names: list[str], known: dict[str, Any]) -> dict[str, Any] | None:
     import numpy as np
     from onnx import helper, numpy_helper
     from onnx.reference import ReferenceEvaluator

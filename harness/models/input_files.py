@@ -33,7 +33,7 @@ SUFFIX = ".npy"
 
 def load_inputs(file: Path, specs: Sequence[InputSpec]) -> dict[str, Array]:
     """The arrays of the model's inputs, by name and in the model's order. Raises `ModelError`."""
-    with reading(file):
+    with npz_errors(file):
         _require_small(file, specs)
         with zipfile.ZipFile(file) as archive:
             members = {name.removesuffix(SUFFIX): name for name in archive.namelist() if name.endswith(SUFFIX)}
@@ -42,7 +42,7 @@ def load_inputs(file: Path, specs: Sequence[InputSpec]) -> dict[str, Array]:
 
 
 @contextmanager
-def reading(file: Path) -> Iterator[None]:
+def npz_errors(file: Path) -> Iterator[None]:
     """Turn what goes wrong while an `.npz` file is read into `ModelError`."""
     try:
         if not file.is_file():
@@ -137,7 +137,7 @@ def load_labelled(file: Path, specs: Sequence[InputSpec]) -> LabelledData:
 
 def _count(file: Path) -> int:
     """How many labels the file says that it has; nothing but a header is read."""
-    with reading(file), zipfile.ZipFile(file) as archive:
+    with npz_errors(file), zipfile.ZipFile(file) as archive:
         if LABELS + SUFFIX not in archive.namelist():
             raise ModelError(f"{file} has no array {LABELS!r}", hint="one whole number, int64, for each input")
         with archive.open(LABELS + SUFFIX) as stream:

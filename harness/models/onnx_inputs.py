@@ -72,7 +72,7 @@ def _shape(value: Any, shapes: Shapes) -> tuple[int, ...]:
     tensor, given = value.type.tensor_type, shapes.get(value.name)
     declared = [dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim]
     if given is None:
-        shape = _filled(value, declared, shapes)
+        shape = _fill_extents(value, declared, shapes)
     elif isinstance(given, int):
         raise ModelError(f"input {value.name!r} is given one number", hint=_example(value, declared))
     else:
@@ -88,7 +88,7 @@ def _shape(value: Any, shapes: Shapes) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _filled(value: Any, declared: Sequence[int | None], shapes: Shapes) -> list[int]:
+def _fill_extents(value: Any, declared: Sequence[int | None], shapes: Shapes) -> list[int]:
     """The shape that the file declares, with its named extents filled in."""
     tensor, filled = value.type.tensor_type, []
     for extent, dim in zip(declared, tensor.shape.dim, strict=True):

@@ -14,7 +14,7 @@ from typing import Any
 
 from device_runner.files import what_else
 from harness.failures import ModelError
-from harness.models.outline import check
+from harness.models.outline import check, inner_graphs
 
 LARGEST_FILE_BYTES = (1 << 31) - 1
 """Of one protobuf message; a larger network keeps its weights in other files."""
@@ -193,9 +193,8 @@ def _graph_tensors(graph: Any) -> Iterator[Any]:
 
 
 def _node_tensors(nodes: Any) -> Iterator[Any]:
-    for attribute in (a for node in nodes for a in node.attribute):
-        if attribute.HasField("t"):
-            yield attribute.t
-        yield from attribute.tensors
-        for inner in ([attribute.g] if attribute.HasField("g") else []) + list(attribute.graphs):
+    for node in nodes:
+        for attribute in node.attribute:
+            yield from [*([attribute.t] if attribute.HasField("t") else []), *attribute.tensors]
+        for inner in inner_graphs(node):
             yield from _graph_tensors(inner)

@@ -113,9 +113,13 @@ def all_nodes(graph: Any) -> Iterator[Any]:
     """Every node of a graph and of the graphs inside its nodes."""
     for node in graph.node:
         yield node
-        for attribute in node.attribute:
-            for inner in [attribute.g] if attribute.HasField("g") else attribute.graphs:
-                yield from all_nodes(inner)
+        for inner in inner_graphs(node):
+            yield from all_nodes(inner)
+
+
+def inner_graphs(node: Any) -> list[Any]:
+    """The graphs inside a node: the branches of an If, the body of a Loop."""
+    return [graph for one in node.attribute for graph in (*([one.g] if one.HasField("g") else ()), *one.graphs)]
 
 
 def kind_of(node: Any) -> str:
@@ -128,7 +132,7 @@ def node_name(node: Any) -> str:
     return str(node.name or next(filter(None, node.output), ""))
 
 
-def unknown(model: Any, known: Collection[str]) -> dict[str, list[str]]:
+def unknown_operators(model: Any, known: Collection[str]) -> dict[str, list[str]]:
     """Names of the nodes whose operator is not `known`, by operator."""
     found: dict[str, list[str]] = {}
     for node in all_nodes(model.graph):
@@ -139,15 +143,16 @@ def unknown(model: Any, known: Collection[str]) -> dict[str, list[str]]:
 
 def require_known(model: Any, known: Collection[str]) -> None:
     """Raise `UnsupportedOperator`, which names all of them and where they stand, unless every operator is `known`."""
-    if found := unknown(model, known):
+    if found := unknown_operators(model, known):
+        kinds = "; ".join(_format_kind(kind, names) for kind, names in found.items())
         raise UnsupportedOperator(
-            f"TVM's ONNX importer does not know {'; '.join(_told(kind, names) for kind, names in found.items())}",
+            f"TVM's ONNX importer does not know {kinds}",
             hint="export the model without it, or with an operator set that TVM knows",
             evidence="\n".join(f"{kind}: {', '.join(names)}" for kind, names in found.items()),
         )
 
 
-def _told(kind: str, names: list[str]) -> str:
+def _format_kind(kind: str, names: list[str]) -> str:
     shown = ", ".join(name[:60] for name in names[:MOST_NAMED])
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return f"{kind} ({shown}{more})"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from harness.models.onnx_inputs import input_specs
-from harness.models.outline import OLDEST_IR_VERSION, tensor_types
+from harness.models.outline import OLDEST_IR_VERSION, inner_graphs, tensor_types
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -173,8 +173,7 @@ def with_shapes(piece: Piece, values: Mapping[str, Array]) -> bytes:
 def _reads(node: Any) -> Iterator[str]:
     """Names that a node reads, also those that its inner graphs read from outside."""
     yield from filter(None, node.input)
-    for attribute in node.attribute:
-        for graph in [attribute.g] if attribute.HasField("g") else attribute.graphs:
-            own = {value.name for value in (*graph.input, *graph.initializer)}
-            own |= {name for inner in graph.node for name in inner.output}
-            yield from (name for inner in graph.node for name in _reads(inner) if name not in own)
+    for graph in inner_graphs(node):
+        own = {value.name for value in (*graph.input, *graph.initializer)}
+        own |= {name for inner in graph.node for name in inner.output}
+        yield from (name for inner in graph.node for name in _reads(inner) if name not in own)

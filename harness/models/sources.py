@@ -40,7 +40,7 @@ class _Options:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedModel:
     """What is compiled in place of a user's file."""
 
     file: Path
@@ -68,15 +68,15 @@ class OnnxFile:
 
     def onnx_file(self, cache_dir: Path) -> Path:
         """The file itself, or its prepared copy in `cache_dir`. Raises `ModelError`."""
-        return self.prepared(cache_dir).file
+        return self.prepare(cache_dir).file
 
     def changes(self, cache_dir: Path) -> tuple[str, ...]:
         """What is changed in it before it is compiled. Raises `ModelError`."""
-        return self.prepared(cache_dir).changes
+        return self.prepare(cache_dir).changes
 
-    def prepared(self, cache_dir: Path) -> Prepared:
+    def prepare(self, cache_dir: Path) -> PreparedModel:
         """What is compiled. Raises `ModelError`."""
-        given = tuple(sorted((name, _frozen(shape)) for name, shape in self.shapes.items()))
+        given = tuple(sorted((name, _freeze(shape)) for name, shape in self.shapes.items()))
         options = _Options(given, self.clean, self.trust)
         found = _prepare(self.name, self.file, _stamp(self.file), options, cache_dir)
         if isinstance(self.inputs, Path):
@@ -88,7 +88,7 @@ class OnnxFile:
         return found
 
 
-def _frozen(shape: Sequence[int] | int) -> Sequence[int] | int:
+def _freeze(shape: Sequence[int] | int) -> Sequence[int] | int:
     return shape if isinstance(shape, int) else tuple(shape)
 
 
@@ -102,20 +102,20 @@ def _stamp(file: Path) -> tuple[int, int]:
 
 
 @functools.lru_cache(maxsize=64)
-def _prepare(name: str, file: Path, _changed: tuple[int, int], options: _Options, cache: Path) -> Prepared:
+def _prepare(name: str, file: Path, _changed: tuple[int, int], options: _Options, cache: Path) -> PreparedModel:
     """Read a file once, however many cases ask for it."""
     shapes = dict(options.shapes)
     model, changes = read_and_prepare(file, shapes, cache, clean=options.clean, trust=options.trust)
     specs = input_specs(model)
     require_numbers(model, file)
     if not changes:
-        return Prepared(file, specs)
+        return PreparedModel(file, specs)
     try:
         data: bytes = model.SerializeToString()
     except Exception as error:  # protobuf has an exception of its own for each of its implementations
         raise ModelError(f"{file} with its external data is too large for one file: {error}") from error
     copy = write_whole(cache / f"{name}-{hashlib.sha256(data).hexdigest()[:12]}.onnx", data)
-    return Prepared(copy, specs, tuple(changes))
+    return PreparedModel(copy, specs, tuple(changes))
 
 
 def read_and_prepare(
@@ -142,14 +142,14 @@ MODELS = "models"
 """Folder of the cache in which models are made."""
 
 
-def look(name: str, shapes: Shapes, *, trust: bool = False) -> tuple[Any, list[str]]:
+def open_model(name: str, shapes: Shapes, *, trust: bool = False) -> tuple[Any, list[str]]:
     """A file of a person's own, or a network of the zoo, to be looked at as it is compiled, and what was changed in it.
 
     Raises UsageError.
     """
     if name.endswith(SUFFIXES):
         return read_and_prepare(Path(name), shapes, cache_root() / MODELS, may_stay_open=True, trust=trust)
-    return _of_the_zoo(name).outline(), []
+    return _zoo_model(name).outline(), []
 
 
 def model_source(
@@ -165,10 +165,10 @@ def model_source(
     """Where the model comes from. Raises UsageError, with the nearest known name, if there is none."""
     if onnx is not None:
         return OnnxFile(name, onnx, shapes or {}, inputs or {}, clean, labelled, trust)
-    return _of_the_zoo(name)
+    return _zoo_model(name)
 
 
-def _of_the_zoo(name: str) -> ZooModel:
+def _zoo_model(name: str) -> ZooModel:
     from harness.models.zoo import ZOO
 
     known = {model.name: model for model in ZOO}

@@ -52,14 +52,14 @@ def plain_archive(file: Path) -> bytes:
     """
     try:
         with zipfile.ZipFile(file) as archive:
-            return _copied(file, archive)
+            return _copy_plain(file, archive)
     except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError) as error:
         raise ModelError(f"{file} is not a torch.export program ({error})", hint="get the file again") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelError(f"{file} is damaged ({type(error).__name__})", hint="get the file again") from error
 
 
-def _copied(file: Path, archive: zipfile.ZipFile) -> bytes:
+def _copy_plain(file: Path, archive: zipfile.ZipFile) -> bytes:
     found = _entries(file, archive)
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", zipfile.ZIP_STORED) as copy:

@@ -172,7 +172,7 @@ def cells_of(
 ) -> list[dict[str, Any]]:
     """The cells that `adreno-bench ops WORDS` finds with a release or commit of TVM, installed if it is not there.
 
-    Raises UsageError for what is none, NotInstallable, RigFailure.
+    Raises UsageError for what is none, InstallFailure, RigFailure.
     """
     line = CommandLine.of(revision(release, config, cache), cache, say)
     code, text, said = line.call(["ops", "--json", *words], LONGEST_S)

@@ -58,7 +58,7 @@ class PathFacts:
     """Memory planned for intermediate tensors, without the row padding that a device may add to images."""
 
 
-def unseen(_: Any) -> None:
+def ignore_module(_: Any) -> None:
     """For whoever does not want to see the module after all TIR passes."""
 
 
@@ -76,7 +76,7 @@ class CompilationPath(Protocol):
         """From an imported IRModule to what the VM's code generator takes."""
 
     def build(
-        self, lowered: Any, target: Any, workarounds: Sequence[Workaround], see: Callable[[Any], None] = unseen
+        self, lowered: Any, target: Any, workarounds: Sequence[Workaround], see: Callable[[Any], None] = ignore_module
     ) -> Any:
         """A VM executable. `see` is told the module after all TIR passes, where the path runs them."""
 
@@ -137,14 +137,14 @@ def edit_model(mod: Any, workarounds: Sequence[Workaround]) -> Any:
 def edit_relax(passes: Passes, workarounds: Sequence[Workaround]) -> Passes:
     """A list of Relax passes with the workarounds. Raises `RigFailure` if one is anchored to a pass that is gone."""
     if chosen := [workaround.edits.layouts for workaround in workarounds if workaround.edits.layouts]:
-        passes = replace_last(passes, "ConvertLayout", _converting(chosen))
+        passes = replace_last(passes, "ConvertLayout", _layout_pass(chosen))
     for workaround in workarounds:
         if edit := workaround.edits.relax:
             passes = edit(passes)
     return passes
 
 
-def _converting(chosen: Sequence[Callable[[Any], Layouts]]) -> Any:
+def _layout_pass(chosen: Sequence[Callable[[Any], Layouts]]) -> Any:
     """The pass that converts layouts, with those that are chosen by operator."""
     from tvm import relax
 

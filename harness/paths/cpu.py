@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.paths.base import BuiltModule, ImageLimits, PathFacts, Workaround, host_target, unseen
+from harness.paths.base import BuiltModule, ImageLimits, PathFacts, Workaround, host_target, ignore_module
 from harness.paths.lowered import path_facts
 
 
@@ -30,7 +30,7 @@ class CpuPath:
             return relax.get_pipeline("default")(mod)
 
     def build(
-        self, lowered: Any, target: Any, workarounds: Sequence[Workaround], see: Callable[[Any], None] = unseen
+        self, lowered: Any, target: Any, workarounds: Sequence[Workaround], see: Callable[[Any], None] = ignore_module
     ) -> Any:
         """TVM's generic TIR passes, of which nothing is seen, then code generation."""
         from tvm import relax

@@ -135,7 +135,7 @@ def launches(lowered: Any, tir: Any) -> dict[str, Launch]:
     calls = Counter(calls_of_functions(lowered))
     times: Counter[str] = Counter()
     for name in calls.keys() & functions.keys() - kernels:
-        for launched in _launched(functions[name], kernels):
+        for launched in _launched_kernels(functions[name], kernels):
             times[launched] += calls[name]
     return {name: _launch(_extents(functions[name]), times[name]) for name in sorted(kernels)}
 
@@ -166,7 +166,7 @@ def _constant(expression: Any) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _launched(function: Any, kernels: set[str]) -> Iterator[str]:
+def _launched_kernels(function: Any, kernels: set[str]) -> Iterator[str]:
     """The kernels that a host function launches, as often as it does: it names each in a call."""
     for part in walk(function.body):
         for argument in getattr(getattr(part, "value", None), "args", ()):

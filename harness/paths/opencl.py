@@ -18,7 +18,7 @@ from harness.paths.base import (
     edit_relax,
     edit_tir,
     host_target,
-    unseen,
+    ignore_module,
 )
 from harness.paths.kernels import check_images
 from harness.paths.lowered import path_facts
@@ -50,7 +50,7 @@ class OpenCLPath:
             return run_passes(edit_relax(with_work(adreno_relax_passes(target)), workarounds), mod)
 
     def build(
-        self, lowered: Any, target: Any, workarounds: Sequence[Workaround], see: Callable[[Any], None] = unseen
+        self, lowered: Any, target: Any, workarounds: Sequence[Workaround], see: Callable[[Any], None] = ignore_module
     ) -> Any:
         """TVM's own TIR passes for this target, with the workarounds, then code generation."""
         from tvm import relax

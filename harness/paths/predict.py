@@ -28,7 +28,7 @@ def destination_of(path: str, node: Node, known: Collection[str]) -> str:
         return "no"
     if path == "texture" and _fills_texels(node):
         return "image"
-    return "clml" if path == "clml" and _offloaded(node) else "kernel"
+    return "clml" if path == "clml" and _goes_to_clml(node) else "kernel"
 
 
 def _fills_texels(node: Node) -> bool:
@@ -42,7 +42,7 @@ def _fills_texels(node: Node) -> bool:
     return all(shape is not None and shape[1] % TEXEL == 0 for shape in ends)
 
 
-def _offloaded(node: Node) -> bool:
+def _goes_to_clml(node: Node) -> bool:
     """Whether TVM's pattern table for CLML, and our vetoes of what its runtime refuses, leave it to CLML."""
     if node.dtype not in REAL:
         return False

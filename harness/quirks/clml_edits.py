@@ -179,8 +179,8 @@ def _spell_out(mod: Any, _ctx: Any) -> Any:
             if getattr(call.op, "name", "") != "relax.nn.batch_norm" or (attrs.center and attrs.scale):
                 return call
             data, gamma, beta, mean, variance = call.args
-            gamma = gamma if attrs.scale else _filled(gamma, 1)
-            beta = beta if attrs.center else _filled(beta, 0)
+            gamma = gamma if attrs.scale else _constant_like(gamma, 1)
+            beta = beta if attrs.center else _constant_like(beta, 0)
             options = {key: getattr(attrs, key) for key in ("epsilon", "momentum", "training")}
             return relax.op.nn.batch_norm(data, gamma, beta, mean, variance, axis=attrs.axis, **options)
 
@@ -191,7 +191,7 @@ def _spell_out(mod: Any, _ctx: Any) -> Any:
     return rewriter.builder_.get()
 
 
-def _filled(like: Any, value: float) -> Any:
+def _constant_like(like: Any, value: float) -> Any:
     import numpy as np
     from tvm import relax
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.compiler.compat import dtype_of, type_of
 from harness.paths.base import ImageLimits, Workaround, edit_model, edit_relax
-from harness.paths.clml import ClmlPath, partitioned
+from harness.paths.clml import ClmlPath, partition_module
 from harness.paths.clml.offload import offload_of
 from harness.quirks.base import Presence, ProbeAnswer
 from harness.quirks.sample import Emit, network
@@ -54,10 +54,10 @@ def batch_norm(emit: Emit, data: Any, **attributes: Any) -> Any:
 
 def parts(mod: Any, applied: Sequence[Workaround]) -> Any:
     """The module as TVM cuts it for CLML, with these workarounds."""
-    return partitioned(mod, ClmlPath().target(ImageLimits(), None), applied)
+    return partition_module(mod, ClmlPath().target(ImageLimits(), None), applied)
 
 
-def offloaded(mod: Any, applied: Sequence[Workaround]) -> Counter[str]:
+def count_composites(mod: Any, applied: Sequence[Workaround]) -> Counter[str]:
     """The composites that TVM would hand to CLML, with these workarounds."""
     report = offload_of(parts(mod, applied)) or {"subgraphs": []}
     return sum((Counter(part["composites"]) for part in report["subgraphs"]), Counter())
@@ -74,7 +74,7 @@ def offers(
     def probe(*applied: Workaround) -> ProbeAnswer:
         from tvm import relax
 
-        found = offloaded(network(lambda emit, x: emit(body(relax.op, emit, x)), shape, dtype), applied)
+        found = count_composites(network(lambda emit, x: emit(body(relax.op, emit, x)), shape, dtype), applied)
         if found[composite]:
             return ProbeAnswer.of(True, f"{composite} is offloaded")
         return ProbeAnswer.of(False, f"offloaded: {', '.join(found) or 'nothing'}")
@@ -106,7 +106,7 @@ def batch_norm_in_mixed_precision(*applied: Workaround) -> ProbeAnswer:
 
     mod = network(lambda emit, x: emit(relax.op.nn.relu(emit(batch_norm(emit, emit(conv(x)))))))
     convert = [relax.transform.ToMixedPrecision("float16"), relax.transform.FoldConstant()]
-    found = offloaded(tvm.transform.Sequential(convert)(edit_model(mod, applied)), applied)
+    found = count_composites(tvm.transform.Sequential(convert)(edit_model(mod, applied)), applied)
     is_cut = set(found) != {"openclml.relu.bias.nn.conv2d"}
     return ProbeAnswer.of(is_cut, f"one block becomes {', '.join(found) or 'nothing'}")
 
@@ -115,7 +115,7 @@ def relu6(*applied: Workaround) -> ProbeAnswer:
     """Partition a ReLU6."""
     from tvm import relax
 
-    found = offloaded(network(lambda emit, x: emit(relax.op.clip(x, 0, 6))), applied)
+    found = count_composites(network(lambda emit, x: emit(relax.op.clip(x, 0, 6))), applied)
     return ProbeAnswer.of(not found, f"of clip(x, 0, 6) are offloaded: {', '.join(found) or 'nothing'}")
 
 

@@ -18,14 +18,14 @@ _SERIAL_STORE = re.compile(r"for \(int (\w+) = 0; \1 < 4; \+\+\1\) \{[^{}]*write
 
 def allocate_outside(passes: Passes) -> Passes:
     """Move allocations in a vectorised loop around it, before TVM shrinks buffers to what one iteration touches."""
-    work = statement_pass("adreno_bench.AllocateOutsideVectorizedLoops", _outside)
+    work = statement_pass("adreno_bench.AllocateOutsideVectorizedLoops", _move_out)
     return insert_before(passes, "ConvertBlocksToOpaque", work)
 
 
-def _outside(statement: Any) -> Any:
+def _move_out(statement: Any) -> Any:
     from tvm import tirx
 
-    statement = map_children(statement, _outside)
+    statement = map_children(statement, _move_out)
     if not isinstance(statement, tirx.For) or statement.kind != tirx.ForKind.VECTORIZED or not is_block(statement.body):
         return statement
     block = statement.body.block
@@ -40,17 +40,17 @@ def give_stores_a_number_type(passes: Passes) -> Passes:
     The vectoriser widens the stored value of a texture store as it should, but since 0.26 calls without a number type
     leave it through an earlier branch. The code generator writes a store as a statement and never looks at its type.
     """
-    return insert_before(passes, "VectorizeLoop", statement_pass("adreno_bench.TypeTextureStores", _typed))
+    return insert_before(passes, "VectorizeLoop", statement_pass("adreno_bench.TypeTextureStores", _type_stores))
 
 
-def _typed(statement: Any) -> Any:
+def _type_stores(statement: Any) -> Any:
     import tvm
     from tvm import tirx
 
     store = tvm.ir.Op.get(_STORE)
     if isinstance(statement, tirx.Evaluate) and getattr(statement.value, "op", None) == store:
         return tirx.Evaluate(tirx.call_intrin("int32", _STORE, *statement.value.args))
-    return map_children(statement, _typed)
+    return map_children(statement, _type_stores)
 
 
 def _lanes_of_max_pool(*applied: Workaround) -> ProbeAnswer:

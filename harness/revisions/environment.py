@@ -39,20 +39,20 @@ _COMMANDS = 6
 """How many deadlines of the configuration making may take: environment, tools, uninstall, build, install."""
 
 
-class NotInstallable(RigFailure):
+class InstallFailure(RigFailure):
     """A revision could not be built or installed; the end of what was printed is the evidence."""
 
 
 def environment(revision: Revision, cache: Path, say: Callable[[str], None] = lambda _: None) -> Path:
     """The interpreter of a revision's environment, which is made if it is not there.
 
-    Raises NotInstallable, and DiskFull, of which no revision is guilty.
+    Raises InstallFailure, and DiskFull, of which no revision is guilty.
     """
     store = Store(cache, KIND)
     conf = configuration(revision.source.config)
     key = _key(revision, conf)
     folder = (store.folder / key).resolve()  # what is compiled against an environment is kept under its path
-    if found := _made(folder):
+    if found := _find_python(folder):
         store.find(key)  # used now
         keep(folder)
         return found
@@ -60,7 +60,7 @@ def environment(revision: Revision, cache: Path, say: Callable[[str], None] = la
     deadline_s = _COMMANDS * float(conf.install_timeout)
     try:
         with FileLock(store.folder / ".locks" / f"{key}.lock", timeout=deadline_s):
-            python = _made(folder)  # another run may have made it while this one waited
+            python = _find_python(folder)  # another run may have made it while this one waited
             if python is None:
                 with _build_folder(revision, store, deadline_s):
                     say(f"{revision}: installing it")
@@ -90,7 +90,7 @@ def _key(revision: Revision, conf: Any) -> str:
     return key_of({**facts, "commit": revision.commit, "python": sys.version, "mark": not revision.source.released})
 
 
-def _made(folder: Path) -> Path | None:
+def _find_python(folder: Path) -> Path | None:
     try:
         python = folder / json.loads((folder / MADE).read_text(encoding="utf-8"))["python"]
     except (OSError, ValueError, KeyError, TypeError):
@@ -116,18 +116,18 @@ def _make(revision: Revision, folder: Path, deadline_s: float) -> Path:
         try:
             process.wait(deadline_s)
         except subprocess.TimeoutExpired:
-            raise NotInstallable(
+            raise InstallFailure(
                 f"{revision} was not installed within {deadline_s:.0f} s", hint=f"read {log}", evidence=_tail(log)
             ) from None
         finally:
             if process.poll() is None:
                 end_family(process.pid)
                 process.wait()
-    python = _made(folder)
+    python = _find_python(folder)
     if process.returncode or python is None:
         full = disk_full(_tail(log), folder) or nearly_full(_tail(log), folder)
         shutil.rmtree(folder, ignore_errors=True)
-        raise full or NotInstallable(
+        raise full or InstallFailure(
             f"{revision} cannot be built or installed: {_complaint(log)}", hint=f"read {log}", evidence=_tail(log)
         )
     (folder / "title").write_text(f"{revision}\n", encoding="utf-8")

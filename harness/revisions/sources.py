@@ -69,7 +69,7 @@ def revision(word: str, config: Path, cache: Path, repo: Path | None = None) -> 
     raise UsageError(f"{word!r} is no file, no known release of TVM and {why}", hint=hint)
 
 
-def between(good: Revision, bad: Revision, *, paths: Sequence[str] = ()) -> list[Revision]:
+def revisions_between(good: Revision, bad: Revision, *, paths: Sequence[str] = ()) -> list[Revision]:
     """All revisions from `good` to `bad`, both included, along the first parents. Raises UsageError.
 
     With `paths`, of those between the ends only the ones that touch a file there.

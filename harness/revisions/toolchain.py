@@ -93,7 +93,7 @@ class CommandLine:
 
     @classmethod
     def of(cls, revision: Revision, cache: Path, say: Callable[[str], None]) -> CommandLine:
-        """Install the revision if it is not there. Raises NotInstallable."""
+        """Install the revision if it is not there. Raises InstallFailure."""
         copied = snapshot(cache)  # it may refuse, which installing takes minutes to come to
         return cls(revision, environment(revision, cache, say), copied, cache, say)
 
@@ -165,7 +165,7 @@ class Toolchain:
 
     @classmethod
     def of(cls, revision: Revision, cache: Path, options: RunOptions, say: Callable[[str], None]) -> Toolchain:
-        """Install the revision if it is not there. Raises NotInstallable."""
+        """Install the revision if it is not there. Raises InstallFailure."""
         return cls(CommandLine.of(revision, cache, say), options)
 
     def build(self, cases: Sequence[str]) -> dict[str, CaseBuild]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from harness.compiler.compat import copied, dtype_of, memory_scope, structural_hash, without_attributes
+from harness.compiler.compat import copy_function, dtype_of, memory_scope, structural_hash, without_attributes
 from harness.compiler.passes import Passes, insert_before_first, passes_from_first
 from harness.compiler.tir import SCHEDULE
 from harness.paths.base import Edits
@@ -89,7 +89,7 @@ def module_of(function: Any) -> Any:
     """
     import tvm
 
-    return tvm.IRModule({"main": copied(function).with_attr("global_symbol", "main")})
+    return tvm.IRModule({"main": copy_function(function).with_attr("global_symbol", "main")})
 
 
 def mark_scheduled(made: Any, function: Any) -> Any:

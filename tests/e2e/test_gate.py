@@ -12,7 +12,7 @@ import onnx
 import pytest
 from waiting import LONG_S
 
-from harness.judge.baseline import bless, load
+from harness.judge.baseline import bless_build, load
 from harness.models.sources import model_source
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record, RecordFile
@@ -92,7 +92,8 @@ def test_of_the_virtual_device_correctness_is_blessed_and_what_becomes_wrong_is_
 ) -> None:
     code, said = bench(tmp_path, cache, "run")
     assert code == ExitCode.GOOD, said
-    for blessing in bless(records(tmp_path)):
+    for record in records(tmp_path):
+        blessing = bless_build([record])
         assert blessing.baseline
         blessing.baseline.save(tmp_path / "baselines")
     assert {baseline.kind for baseline in load(tmp_path / "baselines")} == {"correctness"}
@@ -112,7 +113,7 @@ def test_a_suspicion_is_measured_again_in_turns_with_the_baselines_build(tmp_pat
     assert code == ExitCode.GOOD, said
     (old,) = records(tmp_path)
     flattering = old.model_copy(update={"wall_ms": [ms / 3 for ms in varied(old.wall_ms)]})
-    (blessing,) = bless([flattering])
+    blessing = bless_build([flattering])
     assert blessing.baseline, blessing.notes
     blessing.baseline.save(tmp_path / "baselines")
     model.producer_name = "another"

@@ -35,7 +35,7 @@ def toolchain(sidecar_cache: Path) -> Toolchain:
 
 def test_it_prints_what_was_recorded(toolchain: Toolchain) -> None:
     kernels = sources((RECORDED / "kernels.cl").read_text(encoding="utf-8"))
-    lines, hung = runner.printed(toolchain, "a740", kernels, "@mark")
+    lines, hung = runner.run_compiler(toolchain, "a740", kernels, "@mark")
     file = RECORDED / "a740.txt"
     if os.environ["ADRENO_BENCH_TEST_ISA"] == WRITE:
         file.write_text("\n".join([*lines, ""]), encoding="utf-8")

@@ -125,7 +125,7 @@ def _a_bisection(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     source = Source(folder, folder, released=True)
     monkeypatch.setattr("harness.revisions.sources.revision", lambda word, *_: Revision(word, word, source))
-    monkeypatch.setattr("harness.revisions.sources.between", lambda *ends, **_: list(ends))
+    monkeypatch.setattr("harness.revisions.sources.revisions_between", lambda *ends, **_: list(ends))
     monkeypatch.setattr("harness.revisions.sources.describe", lambda revision: f"{revision} of a long time ago")
     monkeypatch.setattr("harness.revisions.bisect.bisection.Bisection.run", lambda *_, **__: answer)
 

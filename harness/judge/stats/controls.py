@@ -14,7 +14,7 @@ import numpy as np
 from harness.judge.stats import robust
 from harness.judge.stats.pair import Change
 from harness.judge.stats.session import Limits, as_numbers, invalid
-from harness.judge.stats.suite import adjusted
+from harness.judge.stats.suite import adjusted_p_values
 
 COMMON_SHIFT = 0.01
 """Controls that move together by less than this (a fraction) make no run unfit."""
@@ -30,7 +30,7 @@ same, and that the slowed one takes longer shows that the clock runs."""
 
 
 @dataclass(frozen=True)
-class Probed:
+class ReferenceSamples:
     """A reference kernel and the same made slower on purpose, as measured in one session."""
 
     kernel: str
@@ -76,9 +76,9 @@ def gauge(
     probes, references = probes or {}, references or {}
     tested = {name: change for name, change in controls.items() if change.p == change.p}
     moves = [change.relative for change in tested.values()]
-    found = [_changed(tested, rate), _together(moves), _unmeasured(controls, tested)]
-    found += [_blind(where, probe) for where, probe in probes.items()]
-    found += [_moved(where, change) for where, change in references.items()]
+    found = [_alarms(tested, rate), _common_shift(moves), _losses(controls, tested)]
+    found += [_blindness(where, probe) for where, probe in probes.items()]
+    found += [_reference_shift(where, change) for where, change in references.items()]
     reasons = tuple(reason for reason in found if reason)
     fit = not reasons if tested or probes else None
     if fit is None:
@@ -86,15 +86,15 @@ def gauge(
     return Fitness(fit, robust.median(moves) if moves else 0.0, len(tested), reasons)
 
 
-def _changed(tested: Mapping[str, Change], rate: float) -> str:
-    held = adjusted([change.p for change in tested.values()])
+def _alarms(tested: Mapping[str, Change], rate: float) -> str:
+    held = adjusted_p_values([change.p for change in tested.values()])
     names = [name for name, p in zip(tested, held, strict=True) if p <= rate and tested[name].verdict.changed]
     if not names:
         return ""
     return f"{len(names)} of {len(tested)} unchanged artifacts look changed: {', '.join(names[:3])}"
 
 
-def _together(moves: Sequence[float]) -> str:
+def _common_shift(moves: Sequence[float]) -> str:
     ups, downs = sum(move > 0 for move in moves), sum(move < 0 for move in moves)
     if not ups + downs or abs(robust.median(moves)) < COMMON_SHIFT:
         return ""
@@ -106,12 +106,12 @@ def _together(moves: Sequence[float]) -> str:
     return f"{most} of {len(moves)} unchanged artifacts moved the same way, by {shift:+.1%}: the device changed"
 
 
-def _unmeasured(controls: Mapping[str, Change], tested: Mapping[str, Change]) -> str:
+def _losses(controls: Mapping[str, Change], tested: Mapping[str, Change]) -> str:
     lost = len(controls) - len(tested)
     return f"{lost} of {len(controls)} unchanged artifacts could not be measured" if 2 * lost > len(controls) else ""
 
 
-def _blind(where: str, probe: Probe) -> str:
+def _blindness(where: str, probe: Probe) -> str:
     """Complain if less than half of the slowing shows for certain; samples too noisy to tell prove nothing."""
     for what, samples in (("reference", probe.reference_ms), ("slowed", probe.slowed_ms)):
         if complaint := invalid(as_numbers(samples), PROBE_LIMITS):
@@ -125,7 +125,7 @@ def _blind(where: str, probe: Probe) -> str:
     return f"a kernel made {probe.factor:g} times slower {measured} ({where}): slowness is not seen"
 
 
-def _moved(where: str, change: Change) -> str:
+def _reference_shift(where: str, change: Change) -> str:
     if not change.verdict.changed:
         return ""
     return f"the reference kernel moved by {change.relative:+.1%} ({where}): the rig changed, not the compiler"

@@ -37,7 +37,7 @@ from harness.judge.stats.session import (
     summarise_each,
 )
 from harness.judge.stats.spending import boundaries
-from harness.judge.stats.turns import BLOCK, Arm, Turn, estimate_turns, moderated
+from harness.judge.stats.turns import BLOCK, Arm, Turn, estimate_turns, moderated_variance
 from harness.judge.verdict import Verdict
 
 FEWEST_TURNS = 2 * BLOCK
@@ -170,7 +170,7 @@ def estimate_sides(
     within = sum(one.error**2 for one in (*base, *head)) / (len(base) + len(head))
     squares = sum((log - mean) ** 2 for side, mean in zip(sides, means, strict=True) for log in side)
     own = max(within, squares / df) if df else within
-    variance, df_all, notes = moderated(own, df, within, noise, surprise)
+    variance, df_all, notes = moderated_variance(own, df, within, noise, surprise)
     if df_all <= 0 or variance <= 0:
         return None
     middle = math.exp(sum(means) / 2)
@@ -196,7 +196,7 @@ def bars_at(look: int, plan: Plan, df: float) -> Bars:
     return Bars(*(-float(stdtrit(df, ndtr(-boundaries(error, looks)[look - 1]))) for error in spent))
 
 
-def visible(error: float, df: float, bar: float) -> float:
+def visible_change(error: float, df: float, bar: float) -> float:
     """The change, a fraction, that passes a bar with 95 %."""
     return relative(error * _reach(df, bar))
 
@@ -228,7 +228,7 @@ def _change_of(estimate: Estimate, bars: Bars, rules: Rules, used: tuple[int, in
     verdict, confidence = _verdict(estimate, bars, margin, rules)
     half = estimate.error * (bars.same if verdict is Verdict.SAME else bars.change)
     low, high = relative(estimate.shift - half), relative(estimate.shift + half)
-    sees = max(visible(estimate.error, estimate.df, bars.change), relative(estimate.tick))
+    sees = max(visible_change(estimate.error, estimate.df, bars.change), relative(estimate.tick))
     open_still = f"{low:+.1%} to {high:+.1%} admits no change and a relevant one ({relative(margin):.1%})"
     if estimate.tick > margin:
         open_still = (

@@ -27,10 +27,10 @@ from harness.judge.stats.step import (
     Resemblance,
     autocorrelation,
     best_step,
-    centred,
+    centre,
     effective_points,
-    joined,
-    p_drawn,
+    join,
+    p_by_drawing,
     tick_of,
 )
 
@@ -106,7 +106,7 @@ def segment(
         if noise is None or not noise.known or len(valid) < 2:
             return History(reasons=(f"{len(valid)} points; at least {FEWEST} are needed",))
         return History(tuple(_jumps(logs, valid, alpha, math.log1p(relevant), noise)))
-    away, kept, proposed = _sorted_out(logs)
+    away, kept, proposed = _set_outliers_aside(logs)
     search = _Search(logs[kept], away, alpha, math.log1p(relevant), others)
     return History(
         steps=tuple(_step(fit, p, valid[kept[cut]]) for cut, fit, p in search.certain(proposed)),
@@ -119,7 +119,7 @@ def resemblance(locations_ms: Sequence[float]) -> Resemblance:
     _, logs = _valid(locations_ms)
     if len(logs) < FEWEST:
         return UNKNOWN
-    _, kept, proposed = _sorted_out(logs)
+    _, kept, proposed = _set_outliers_aside(logs)
     return _own_resemblance(logs[kept], [0, *proposed, len(kept)])
 
 
@@ -130,16 +130,16 @@ def _valid(locations_ms: Sequence[float]) -> tuple[list[int], Array]:
     return valid, np.log(np.asarray([values[index] for index in valid], float))
 
 
-def _sorted_out(logs: Array) -> tuple[Array, NDArray[np.intp], list[int]]:
+def _set_outliers_aside(logs: Array) -> tuple[Array, NDArray[np.intp], list[int]]:
     """How far off each outlier is, the places of what is none, and among those the places where steps may be."""
     spread = max(_spread(logs), tick_of(logs) / 2)
     away = _from_neighbours(logs)
     far = np.abs(away) > OUTLIER * spread
     kept = np.flatnonzero(~far)
-    return away[far], kept, _fewest(logs[kept], spread)
+    return away[far], kept, _fewest_cuts(logs[kept], spread)
 
 
-def _fewest(logs: Array, spread: float) -> list[int]:
+def _fewest_cuts(logs: Array, spread: float) -> list[int]:
     """Places where steps may be; beside a drift, if that leaves fewer: level stretches take many to make up one."""
     cuts = _proposed(logs, spread)
     return cuts if len(cuts) < MANY else min(cuts, _proposed(_less_drift(logs), spread), key=len)
@@ -148,14 +148,14 @@ def _fewest(logs: Array, spread: float) -> list[int]:
 def _less_drift(logs: Array) -> Array:
     """What is left of a series beside the line that goes best with one step."""
     fit, places = best_step(logs), np.arange(float(len(logs)))
-    rest, away = centred(logs - fit.shift * (places >= fit.cut)), centred(places)
+    rest, away = centre(logs - fit.shift * (places >= fit.cut)), centre(places)
     return np.asarray(logs - away * (away @ rest) / (away @ away))
 
 
 def _own_resemblance(logs: Array, cuts: Sequence[int]) -> Resemblance:
     """By what the cuts and a line leave of a series."""
     left, times = (
-        np.concatenate([centred(values[a:b]) for a, b in pairwise(cuts)])
+        np.concatenate([centre(values[a:b]) for a, b in pairwise(cuts)])
         for values in (logs, np.arange(float(len(logs))))
     )
     left = left - times * (times @ left) / max(float(times @ times), 1.0)
@@ -253,7 +253,7 @@ class _Search:
     def _resemblance(self, cuts: Sequence[int]) -> Resemblance:
         """What these cuts leave, and what others tell."""
         own = _own_resemblance(self._logs, cuts)
-        alike = joined(np.array([[own.alike]]), own.points, self._others)
+        alike = join(np.array([[own.alike]]), own.points, self._others)
         return Resemblance(float(alike[0, 0]), own.points + self._others.points)
 
     def _weakness(self, fit: Fit, p: float) -> tuple[bool, float]:
@@ -266,7 +266,7 @@ class _Search:
         fit = best_step(between, self._known)
         cuts[number] = begin + fit.cut
         share = (end - begin) / len(self._logs)
-        p = fit.p if fit.p > self._alpha * share else max(fit.p, p_drawn(between, fit, self._others))
+        p = fit.p if fit.p > self._alpha * share else max(fit.p, p_by_drawing(between, fit, self._others))
         return fit, min(1.0, max(p / share, *self._outliers_in_a_row(begin, end, fit)))
 
     def _outliers_in_a_row(self, begin: int, end: int, fit: Fit) -> tuple[float, float]:

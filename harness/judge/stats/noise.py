@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from harness.judge.stats.engine import Plan, bars_at, compare_sessions, visible
+from harness.judge.stats.engine import Plan, bars_at, compare_sessions, visible_change
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.session import (
     DAY_DF,
@@ -59,7 +59,7 @@ class NoiseEstimate:
             return math.nan
         df = self.noise.df + 2 * sessions - 2
         bars = bars_at(1, Plan(rules or Rules(), BLOCK), df)
-        return visible(self.sd_upper * math.sqrt(2 / sessions), df, bars.change)
+        return visible_change(self.sd_upper * math.sqrt(2 / sessions), df, bars.change)
 
     def sessions_needed(self, relevant: float, rules: Rules | None = None, most: int = 64) -> int | None:
         """Fewest sessions a side that support a threshold of `relevant` (a fraction); None if `most` do not."""
@@ -169,7 +169,7 @@ def spread_of(kept: Iterable[StoredSession]) -> Spread:
     return Spread(max(squares / df, within, LEAST_VARIANCE), float(df))
 
 
-def far_steadier(one: Spread, other: Spread) -> bool:
+def is_far_steadier(one: Spread, other: Spread) -> bool:
     """Whether one way of locating sessions leaves less than half of the variance that the other does.
 
     Half the variance is half the sessions. Both are of the same sessions, so by chance alone it is far from that; and
@@ -178,7 +178,7 @@ def far_steadier(one: Spread, other: Spread) -> bool:
     return one.df >= FEWEST_TO_CHOOSE and one.variance < other.variance / 2
 
 
-def together(spreads: Sequence[Spread]) -> Spread:
+def pooled_variance(spreads: Sequence[Spread]) -> Spread:
     """One variance of several of the same series."""
     df = sum(one.df for one in spreads)
     return Spread(sum(one.df * one.variance for one in spreads) / df, df) if df else Spread()
@@ -230,7 +230,7 @@ def _days(series: Mapping[Key, Sequence[StoredSession]], spreads: Mapping[Key, S
                 days |= by_day.keys()
     df = float(max(0, len(days) - 1))
     learned = sum(found) / len(found) if found else 0.0
-    return together([Spread(DAY_SD**2, DAY_DF), Spread(learned, min(df, MOST_DF))])
+    return pooled_variance([Spread(DAY_SD**2, DAY_DF), Spread(learned, min(df, MOST_DF))])
 
 
 def _by_build(kept: Iterable[StoredSession]) -> dict[str, list[StoredSession]]:

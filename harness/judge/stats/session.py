@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from harness.judge.stats import robust
 from harness.judge.stats.robust import (
     Rows,
-    alike,
     drifts,
     effective_sizes,
     locations,
     lower_quartiles,
     modes,
+    rows_of_one_length,
     spreads,
     ticks,
     warm_ups,
@@ -76,7 +76,7 @@ def check_each(sessions: Sequence[Sequence[float]], limits: Limits | None = None
     limits = limits or Limits()
     numbers = [as_numbers(samples_ms) for samples_ms in sessions]
     found: dict[int, Quality] = {}
-    for places, all_rows in alike(numbers):
+    for places, all_rows in rows_of_one_length(numbers):
         valid = _valid(all_rows, limits)
         if valid.any():
             found.update(zip(compress(places, valid), _qualities(all_rows[valid], limits), strict=True))
@@ -229,7 +229,7 @@ def location_ms(samples_ms: Samples) -> float:
 def locations_ms(sessions: Sequence[Samples]) -> list[float]:
     """`location_ms` of each of many sessions of numbers, several times as fast as one by one."""
     found = [math.nan] * len(sessions)
-    for places, rows in alike(sessions):
+    for places, rows in rows_of_one_length(sessions):
         times = ((rows >= SHORTEST_MS) & (rows <= LONGEST_MS)).all(axis=1)
         rows[~times] = np.nan
         located = rows[:, 0] * np.exp(locations(np.log(rows / rows[:, :1])))
@@ -278,7 +278,7 @@ def _summaries(sessions: Sequence[Samples], qualities: Sequence[Quality], locati
     """Of sessions that are fit to be judged."""
     located, loss = _LOCATIONS[location]
     found = [SessionSummary(math.nan, math.nan)] * len(sessions)
-    for places, rows in alike(sessions):
+    for places, rows in rows_of_one_length(sessions):
         logs = np.log(rows)
         effective = np.array([qualities[place].effective for place in places])
         steps = ticks(logs)

@@ -8,7 +8,7 @@ is left resembles nothing, and least squares of it is the sharpest there is (Coc
 The largest of many statistics, one for each place, is larger than one of them. Its tail is that of Siegmund (Sequential
 Analysis, 1985; with James and James, Biometrika 74, 1987): for a bar b, twice P(Z > b) + b f(b) times the sum over
 places of (1 - r) exp(-0.583 b sqrt(2 (1 - r))), r being the correlation of neighbouring statistics. That takes the
-resemblance for known and the noise for normal; `p_drawn` takes neither.
+resemblance for known and the noise for normal; `p_by_drawing` takes neither.
 
 A few dozen points say little of how much neighbours resemble each other, and what they do not say has to be paid for in
 power. So the series of one rig, whose commits were measured one after the other on the same device, tell of each other
@@ -69,13 +69,13 @@ def effective_points(count: int, fitted: int) -> float:
     return max(1.0, count - 3.0 * fitted) ** 2 / count
 
 
-def joined(own: Array, points: float, others: Resemblance) -> Array:
+def join(own: Array, points: float, others: Resemblance) -> Array:
     """Each row's own autocorrelation, known by so many points, and what others tell; never below 0."""
     both = (points * own + others.points * others.alike) / (points + others.points)
     return np.asarray(np.clip(both, 0.0, MOST_ALIKE))
 
 
-def in_common(found: Sequence[Resemblance]) -> Resemblance:
+def common_resemblance(found: Sequence[Resemblance]) -> Resemblance:
     """What the series of one rig have in common: their mean, worth as many points as their scatter admits."""
     known = [one for one in found if one.points > 1]
     if len(known) < FEWEST_SERIES:
@@ -137,7 +137,7 @@ class _Scan:
         count = rows.shape[1]
         self.trend, self._alike, self._count = trend, alike, count
         self._beside = _beside(alike, count, trend=trend)
-        self.left = _less_expected(rows, alike)
+        self.left = _innovations(rows, alike)
         for one in self._beside:
             self.left = self.left - (self.left * one).sum(axis=1, keepdims=True) * one
         self._leans = [self._of_steps(one) for one in self._beside]
@@ -163,7 +163,7 @@ class _Scan:
         """What the best step leaves of each row."""
         places, rows, at = np.arange(self._count), np.arange(len(self.cuts)), self.cuts - 1
         step = (places >= self.cuts[:, None]).astype(float)
-        step = _less_expected(step, self._alike)
+        step = _innovations(step, self._alike)
         for lean, one in zip(self._leans, self._beside, strict=True):
             step = step - np.broadcast_to(lean, self.shifts.shape)[rows, at][:, None] * one
         return np.asarray(self.left - self.shifts[rows, at][:, None] * step)
@@ -203,7 +203,7 @@ def best_step(logs: Array, known: Resemblance = UNKNOWN) -> Fit:
     return Fit(at + 1, shift, error, df, before, scan.tail(max(bar, 0.0)), scan.trend, known)
 
 
-def p_drawn(logs: Array, fit: Fit, others: Resemblance = UNKNOWN) -> float:
+def p_by_drawing(logs: Array, fit: Fit, others: Resemblance = UNKNOWN) -> float:
     """The p-value of a fit whatever the noise is like, as long as neighbours resemble each other alone.
 
     What resembles nothing is drawn again in another order, and neighbours are made to resemble each other as before: so
@@ -230,7 +230,7 @@ def _own_surprise(rows: Array, others: Resemblance, *, trend: bool) -> Array:
     first = _Scan(rows, np.zeros((1, 1)), trend=trend)
     fitted = 2 + trend
     own = autocorrelation(first.residuals, fitted)
-    return _Scan(rows, joined(own, effective_points(rows.shape[1], fitted), others), trend=trend).surprise
+    return _Scan(rows, join(own, effective_points(rows.shape[1], fitted), others), trend=trend).surprise
 
 
 def _tail_of(ordered: Array, observed: float) -> float:
@@ -243,7 +243,7 @@ def _tail_of(ordered: Array, observed: float) -> float:
     return len(beyond) / count * math.exp(-(observed - start) / max(float(beyond.mean()) - start, 1e-12))
 
 
-def centred(logs: Array) -> Array:
+def centre(logs: Array) -> Array:
     """Less their mean."""
     return np.asarray(logs - logs.mean())
 
@@ -287,14 +287,14 @@ def _beside(alike: Array, count: int, *, trend: bool) -> list[Array]:
     """What a step stands beside, a constant and perhaps a line, each of length 1 and at right angles to the other."""
     found: list[Array] = []
     for column in (np.ones(count), np.arange(count) - (count - 1) / 2)[: 1 + trend]:
-        one = _less_expected(np.broadcast_to(column, (len(alike), count)), alike)
+        one = _innovations(np.broadcast_to(column, (len(alike), count)), alike)
         for other in found:
             one = one - (one * other).sum(axis=1, keepdims=True) * other
         found.append(one / np.sqrt((one**2).sum(axis=1, keepdims=True)))
     return found
 
 
-def _less_expected(rows: Array, alike: Array) -> Array:
+def _innovations(rows: Array, alike: Array) -> Array:
     """Each point less what the one before lets expect of it."""
     begin = np.sqrt(1 - alike**2) * rows[:, :1]
     return np.concatenate([begin, rows[:, 1:] - alike * rows[:, :-1]], axis=1)

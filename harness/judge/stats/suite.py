@@ -15,7 +15,7 @@ from harness.judge.stats.session import Noise, Samples
 from harness.judge.verdict import Verdict
 
 
-def adjusted(p_values: Sequence[float]) -> list[float]:
+def adjusted_p_values(p_values: Sequence[float]) -> list[float]:
     """Benjamini and Hochberg's adjusted p-values; NaN (nothing tested) stays NaN and does not count.
 
     As `scipy.stats.false_discovery_control`, to import which takes longer than to judge hundreds of series.
@@ -36,12 +36,12 @@ def hold(changes: Sequence[Change], rate: float = 0.05) -> list[Change]:
     If nothing changed anywhere, the chance of any alarm left in the suite is at most `rate`.
     """
     return [
-        _withdrawn(change, p, len(changes)) if change.verdict.changed and not p <= rate else change
-        for change, p in zip(changes, adjusted([change.p for change in changes]), strict=True)
+        _withdraw(change, p, len(changes)) if change.verdict.changed and not p <= rate else change
+        for change, p in zip(changes, adjusted_p_values([change.p for change in changes]), strict=True)
     ]
 
 
-def _withdrawn(change: Change, p: float, series: int) -> Change:
+def _withdraw(change: Change, p: float, series: int) -> Change:
     reason = f"among {series} series this may be chance (adjusted p {p:.2g}): confirm in fresh sessions"
     return change.unproved(reason)
 
@@ -71,7 +71,7 @@ class Flip:
     """How much faster it is now, as a fraction below 0."""
 
 
-def overall(changes: Sequence[Change]) -> Overall:
+def geometric_mean(changes: Sequence[Change]) -> Overall:
     """Average the relative changes of a suite. Inconclusive ones count too, if they have an estimate."""
     logs = [math.log1p(change.relative) for change in changes if -1 < change.relative < math.inf]
     left_out = len(changes) - len(logs)
@@ -96,7 +96,7 @@ def flips(
         if (before.verdict, after.verdict) == (Verdict.SLOWER, Verdict.FASTER):
             found.append(Flip(first, second, before.relative, after.relative))
         if (before.verdict, after.verdict) == (Verdict.FASTER, Verdict.SLOWER):
-            found.append(Flip(second, first, _turned(before.relative), _turned(after.relative)))
+            found.append(Flip(second, first, _as_share_of_other(before.relative), _as_share_of_other(after.relative)))
     return found
 
 
@@ -109,6 +109,6 @@ def _half_width(logs: Sequence[float], mean: float) -> float:
     return -float(stdtrit(len(logs) - 1, 0.025)) * math.sqrt(variance / len(logs))
 
 
-def _turned(relative: float) -> float:
+def _as_share_of_other(relative: float) -> float:
     """The same change as a fraction of the other side."""
     return 1 / (1 + relative) - 1

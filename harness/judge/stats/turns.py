@@ -61,7 +61,7 @@ def estimate_turns(turns: Sequence[Turn], noise: Noise | None = None, surprise: 
     points = {arm: [(place, one.log_ms) for place, of, one in good if of is arm] for arm in Arm}
     if not all(points.values()):
         return None
-    base, head = (_centred(points[arm]) for arm in Arm)
+    base, head = (_centre(points[arm]) for arm in Arm)
     weight = 1 / base.count + 1 / head.count
     shift, squares, df = head.log_ms - base.log_ms, base.squares + head.squares, base.count + head.count - 2
     notes: tuple[str, ...] = ()
@@ -72,7 +72,9 @@ def estimate_turns(turns: Sequence[Turn], noise: Noise | None = None, surprise: 
         df -= 1
         notes = (f"the device drifted by {math.expm1(slope):+.2%} a session, which is taken out",)
     within = sum(one.error**2 for _, _, one in good) / len(good)
-    variance, df_all, origin = moderated(max(within, squares / df) if df else within, df, within, noise, surprise)
+    variance, df_all, origin = moderated_variance(
+        max(within, squares / df) if df else within, df, within, noise, surprise
+    )
     if df_all <= 0 or variance <= 0:
         return None
     middle = math.exp((base.log_ms + head.log_ms) / 2)
@@ -80,7 +82,7 @@ def estimate_turns(turns: Sequence[Turn], noise: Noise | None = None, surprise: 
     return Estimate(shift, error, df_all, middle, math.sqrt(variance), tick, (*notes, *origin))
 
 
-def moderated(
+def moderated_variance(
     own: float, df: float, within: float, noise: Noise | None, surprise: float
 ) -> tuple[float, float, tuple[str, ...]]:
     """Variance of a session's log location, its degrees of freedom, and notes on where it comes from.
@@ -93,13 +95,13 @@ def moderated(
     notes = ("sessions are judged by their lower quartiles, the steadiest of this series",) if low else ()
     if noise is None or not noise.known:
         return own, df, notes
-    if surprising(own, df, noise, surprise):
+    if is_surprising(own, df, noise, surprise):
         noisier = f"this run is noisier than what was learned ({math.sqrt(own):.1%} against {noise.sd:.1%})"
         return own, df, (*notes, noisier)
     return max(within, (df * own + noise.df * noise.sd**2) / (df + noise.df)), df + noise.df, notes
 
 
-def surprising(variance: float, df: float, noise: Noise, surprise: float) -> bool:
+def is_surprising(variance: float, df: float, noise: Noise, surprise: float) -> bool:
     """Whether learned noise makes a variance as large as this one so unlikely (an F-test)."""
     from scipy.special import fdtrc
 
@@ -107,7 +109,7 @@ def surprising(variance: float, df: float, noise: Noise, surprise: float) -> boo
 
 
 @dataclass(frozen=True)
-class _Centred:
+class _CentredSide:
     """The points of one side about their own mean."""
 
     count: int
@@ -120,10 +122,10 @@ class _Centred:
     """Sum of squares of the log locations."""
 
 
-def _centred(points: Sequence[tuple[int, float]]) -> _Centred:
+def _centre(points: Sequence[tuple[int, float]]) -> _CentredSide:
     count = len(points)
     place, log_ms = (sum(values) / count for values in zip(*points, strict=True))
-    return _Centred(
+    return _CentredSide(
         count,
         place,
         log_ms,
@@ -133,7 +135,7 @@ def _centred(points: Sequence[tuple[int, float]]) -> _Centred:
     )
 
 
-def _trend(base: _Centred, head: _Centred) -> float:
+def _trend(base: _CentredSide, head: _CentredSide) -> float:
     """The slope from session to session that both sides share, if one is evident; else 0."""
     from scipy.special import stdtr
 

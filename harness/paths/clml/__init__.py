@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from harness.paths.clml.codegen import register
-from harness.paths.clml.path import ClmlPath, partitioned, relax_passes
+from harness.paths.clml.path import ClmlPath, partition_module, relax_passes
 
-__all__ = ["ClmlPath", "partitioned", "register", "relax_passes"]
+__all__ = ["ClmlPath", "partition_module", "register", "relax_passes"]

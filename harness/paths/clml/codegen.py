@@ -216,10 +216,10 @@ def _attributes(call: Any) -> dict[str, Any]:
     if call.attrs is None:
         return {}
     fields = type(call.attrs).__tvm_ffi_type_info__.fields
-    return {f.name: _encoded(getattr(call.attrs, f.name)) for f in fields}
+    return {f.name: _encode(getattr(call.attrs, f.name)) for f in fields}
 
 
-def _encoded(value: Any) -> Any:
+def _encode(value: Any) -> Any:
     """Booleans are integers, nothing is an empty string, numbers of one list are of one kind, types are strings."""
     from tvm import tirx
 
@@ -232,7 +232,7 @@ def _encoded(value: Any) -> Any:
     if value is None or str(value) == "void":  # the number format "void"
         return ""
     if type(value).__name__ == "Array":
-        items = [_encoded(item) for item in value]
+        items = [_encode(item) for item in value]
         return [float(i) for i in items] if {type(i) for i in items} == {int, float} else items
     return str(value)
 

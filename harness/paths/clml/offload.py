@@ -44,7 +44,7 @@ class Subgraph:
 
 
 @dataclass(frozen=True)
-class Outside:
+class RemainingOperators:
     """Operators of one kind that stay on OpenCL for one reason."""
 
     operator: str
@@ -58,7 +58,7 @@ class OffloadReport:
     """The whole network, per inference."""
 
     subgraphs: tuple[Subgraph, ...]
-    outside: tuple[Outside, ...]
+    outside: tuple[RemainingOperators, ...]
     operators: int
     operators_offloaded: int
     macs: int
@@ -147,7 +147,7 @@ def _untunable(composite: Any) -> bool:
     return plain and not names.isdisjoint(("relax.nn.conv2d", "relax.nn.conv2d_transpose"))
 
 
-def _outside(main: Any, refusals: Refusals, rooted: frozenset[str]) -> Iterator[Outside]:
+def _outside(main: Any, refusals: Refusals, rooted: frozenset[str]) -> Iterator[RemainingOperators]:
     counts: Counter[tuple[str, str]] = Counter()
     macs: Counter[tuple[str, str]] = Counter()
     for binding in bindings(main):
@@ -156,7 +156,7 @@ def _outside(main: Any, refusals: Refusals, rooted: frozenset[str]) -> Iterator[
             counts[key] += 1
             macs[key] += _macs(binding.value)
     for (operator, why), count in sorted(counts.items()):
-        yield Outside(operator, count, macs[operator, why], why)
+        yield RemainingOperators(operator, count, macs[operator, why], why)
 
 
 def _why(operator: str, refused: list[tuple[str, str]], rooted: frozenset[str]) -> str:

@@ -72,7 +72,7 @@ class ClmlPath(OpenCLPath):
         )
 
 
-def partitioned(mod: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
+def partition_module(mod: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
     """The module after TVM cut it into parts and before code is generated from them; it carries its report."""
     return _run(passes_before(relax_passes(target, workarounds), "RunCodegen"), mod, target)
 

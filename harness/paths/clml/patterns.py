@@ -100,13 +100,13 @@ def pattern_table(workarounds: Sequence[Workaround], refusals: Refusals) -> list
 
     def entry(row: Sequence[Any], owner: str) -> Any:
         name, pattern, parts, check = row
-        return name, pattern, parts, _checked(name, check, owner, vetoes, refusals)
+        return name, pattern, parts, _with_vetoes(name, check, owner, vetoes, refusals)
 
     own = [entry(row, f"TVM's {row[3].__name__.lstrip('_')}") for row in clml.clml_pattern_table()]
     return own + [entry(row, owner) for owner, edit in edits.items() if edit.patterns for row in edit.patterns()]
 
 
-def _checked(
+def _with_vetoes(
     name: str,
     check: Callable[[Any], bool],
     owner: str,

@@ -38,7 +38,7 @@ def _summary(report: dict[str, Any]) -> str:
 def _subgraphs(report: dict[str, Any]) -> str:
     rows = [
         (
-            _abridged(part["symbol"]) + (" *" if part["may_lose"] else ""),
+            _abridge(part["symbol"]) + (" *" if part["may_lose"] else ""),
             part["calls"],
             part["operators"],
             _short(part["macs"]),
@@ -63,7 +63,7 @@ def _composites(part: dict[str, Any]) -> Iterator[str]:
         yield f"{count} {name.removeprefix('openclml.')}"
 
 
-def _abridged(symbol: str) -> str:
+def _abridge(symbol: str) -> str:
     """Both ends of it: symbols of one network differ at the end, if at all."""
     half = SYMBOL_WIDTH // 2 - 1
     return symbol if len(symbol) <= SYMBOL_WIDTH else f"{symbol[:half]}..{symbol[-half:]}"

@@ -108,7 +108,9 @@ class Bisection:
         reason = self.reason or Reason.WRONG
         kept, source = (lambda: records.load().records), functools.partial(kernels, self.cache)
         judge = Judge(self.case, reason, self.line[0].name, open_, plan, records.append, kept, source)
-        return judge if self.reason else dataclasses.replace(judge, reason=_inferred(judge, self.line[-1].name, known))
+        return (
+            judge if self.reason else dataclasses.replace(judge, reason=_infer_reason(judge, self.line[-1].name, known))
+        )
 
     def _diff(self, found: SearchResult, folder: Path) -> list[str]:
         """What changed in the kernels, also written into the folder."""
@@ -128,7 +130,7 @@ class BisectionResult:
     diff: list[str]
 
 
-def _inferred(judge: Judge, bad: str, known: BisectionStore) -> Reason:
+def _infer_reason(judge: Judge, bad: str, known: BisectionStore) -> Reason:
     """What the bad end is bad by. What was looked at for it is not looked at again, if one session decides."""
     inspection = known.inspections.get(bad) or judge.inspect(bad, [])
     if inspection.outcome in (NOT_INSTALLABLE, NOT_FITTING):
@@ -179,7 +181,7 @@ def find_first_bad(line: Sequence[str], judge: Judge, kept: BisectionStore, say:
         if name not in kept.inspections:
             say(f"looking at {name} ({told})")
             found = judge.inspect(name, list(kept.inspections.values()))
-            say(f"{name} is {_said(found)}")
+            say(f"{name} is {_format_inspection(found)}")
             if name in (line[0], line[-1]) and found.state is RevisionState.SKIP:
                 return found  # it ends the search; what was in the way may be gone when the same is asked again
             kept.add(found)
@@ -200,12 +202,12 @@ def _require(inspection: Inspection, state: RevisionState, reason: Reason) -> No
         other = "an earlier" if state is RevisionState.GOOD else "a later"
         wanted = f"{state.value} ({reason.value} is what is looked for)"
         raise UsageError(
-            f"--{state.value} {inspection.name} is not {wanted}: {_said(inspection)}",
+            f"--{state.value} {inspection.name} is not {wanted}: {_format_inspection(inspection)}",
             hint=f"name {other} revision, or another --reason",
         )
 
 
-def _said(inspection: Inspection) -> str:
+def _format_inspection(inspection: Inspection) -> str:
     if inspection.state is RevisionState.SKIP:
         return f"not judged: {inspection.outcome}: {inspection.why}"
     return ": ".join(part for part in (inspection.state.value, inspection.outcome, inspection.why) if part)
@@ -224,7 +226,7 @@ def _kernels(source: str) -> list[str]:
     return [line for line in source.splitlines() if not (line.startswith("__kernel") and line.endswith(";"))]
 
 
-def bounded(lines: list[str], most: int, width: int) -> list[str]:
+def shorten(lines: list[str], most: int, width: int) -> list[str]:
     """As much as a screen takes; the last line says how much was left out."""
     short = [line if len(line) <= width else f"{line[: width - 1]}…" for line in lines[:most]]
     return [*short, f"... and {len(lines) - most} more lines"] if len(lines) > most else short

@@ -19,7 +19,7 @@ from harness.judge.stats.session import Noise, location_ms
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
 from harness.revisions.bisect.search import RevisionState
-from harness.revisions.environment import NotInstallable
+from harness.revisions.environment import InstallFailure
 from harness.revisions.toolchain import ATTEMPTS, CaseBuild
 from harness.run.outcome import Outcome
 from harness.run.record import Record
@@ -48,7 +48,7 @@ class RevisionRunner(Protocol):
 
 
 Opener = Callable[[str], RevisionRunner]
-"""Makes a revision ready. Raises NotInstallable."""
+"""Makes a revision ready. Raises InstallFailure."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Judge:
         """Judge one revision: not at all if it makes a library that was judged before. Raises RigFailure."""
         try:
             runner = self.open(name)
-        except NotInstallable as failure:
+        except InstallFailure as failure:
             return Inspection(name, RevisionState.SKIP, NOT_INSTALLABLE, failure.message)
         build = self._built(runner)
         _require_same(build.identity, [one.identity for one in earlier if one.identity])

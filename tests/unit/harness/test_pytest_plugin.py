@@ -119,7 +119,7 @@ def test_a_wrong_answer_fails_with_all_that_a_person_needs(rig: Rig) -> None:
 def test_a_failure_says_what_the_baseline_was(rig: Rig) -> None:
     rig.device.error = 0.5
     record = a_record(OPENCL, identity=rig.device.identity, quirks=("old-quirk",), tvm="0.25")
-    (blessing,) = baseline.bless([record])
+    blessing = baseline.bless_build([record])
     assert blessing.baseline
     blessing.baseline.save(rig.pytester.path / "good")
     done = rig.pytest("--case", OPENCL, "--baselines", "good")

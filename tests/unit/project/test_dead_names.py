@@ -16,7 +16,6 @@ CHECKED = ("harness", "device_runner")
 
 ALLOWED = {
     "harness.history.asv_plugin.setup": "asv calls it",
-    "harness.judge.baseline.bless": "on its way out",
     "harness.pytest_plugin.test_cases.pytestmark": "pytest reads it",
 }
 """Names that nothing here uses, and why they stay."""

@@ -68,6 +68,7 @@ def test_what_was_blessed_gates_what_comes_after(tmp_path: Path) -> None:
 
     wrong = a_record(outcome=Outcome.WRONG_RESULT, message="output 0 is off by 3", as_shipped=True)
     write(tmp_path / "wrong.jsonl", [wrong])
+    assert bench("bless", "--records", "wrong.jsonl")[0] == ExitCode.USAGE, "what ran as shipped is no baseline"
     code, out = bench("gate", "--from", "wrong.jsonl", "--as-shipped")
     assert code == ExitCode.WRONG_OR_BROKEN
     assert "wrong-result: output 0 is off by 3 (base: ok)" in out
@@ -207,8 +208,8 @@ def test_bad_input_is_one_line_and_never_a_pass(
 
 
 def blessed_and_edited() -> str:
-    from harness.judge.baseline import bless
+    from harness.judge.baseline import bless_build
 
-    (blessing,) = bless(sessions(10))
+    blessing = bless_build(sessions(10))
     assert blessing.baseline
     return blessing.baseline.text().replace('"tvm": "0.27', '"tvm": "0.28')

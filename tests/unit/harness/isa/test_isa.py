@@ -115,7 +115,7 @@ def test_what_is_unchanged_is_not_compiled_again(
     toolchain: Toolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = made(toolchain, tmp_path, *KERNELS.values())
-    monkeypatch.setattr(runner, "printed", lambda *_: pytest.fail("compiled again"))
+    monkeypatch.setattr(runner, "run_compiler", lambda *_: pytest.fail("compiled again"))
     again = made(toolchain, tmp_path, *KERNELS.values())
     assert [one.statistics for one in again] == [one.statistics for one in first]
     assert [str(one.failure) for one in again] == [str(one.failure) for one in first]

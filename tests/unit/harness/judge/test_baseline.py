@@ -24,7 +24,7 @@ REFERENCE = {"reference": "k", "reference_ms": [5.0, 5.1, 5.0], "slowed_ms": [6.
 
 
 def blessed(records: list[Record]) -> baseline.Baseline:
-    (blessing,) = baseline.bless(records)
+    blessing = baseline.bless_build(records)
     assert blessing.baseline, blessing.notes
     return blessing.baseline
 
@@ -35,7 +35,7 @@ def test_a_baseline_keeps_every_fit_session_of_the_latest_build() -> None:
 
 
 def test_a_session_that_is_unfit_is_left_out_and_named() -> None:
-    (blessing,) = baseline.bless([*sessions(10, 2), a_record(wall_ms=[7.0] * 10)])
+    blessing = baseline.bless_build([*sessions(10, 2), a_record(wall_ms=[7.0] * 10)])
     assert blessing.baseline
     assert len(blessing.baseline.sessions) == 2
     assert "left out session 3" in blessing.notes[0]
@@ -53,14 +53,14 @@ def test_a_session_that_is_unfit_is_left_out_and_named() -> None:
     ],
 )
 def test_what_is_not_good_is_refused_with_the_reason(facts: dict[str, Any], outcome: Outcome) -> None:
-    (blessing,) = baseline.bless([a_record(**facts)])
+    blessing = baseline.bless_build([a_record(**facts)])
     assert blessing.baseline is None
     assert blessing.outcome is outcome
     assert blessing.notes[0]
 
 
 def test_one_wrong_session_among_right_ones_is_enough_to_refuse() -> None:
-    (blessing,) = baseline.bless([*sessions(10), a_record(outcome=Outcome.WRONG_RESULT, message="off")])
+    blessing = baseline.bless_build([*sessions(10), a_record(outcome=Outcome.WRONG_RESULT, message="off")])
     assert blessing.baseline is None
 
 
@@ -71,18 +71,14 @@ def test_of_an_emulated_device_only_the_correctness_is_kept() -> None:
 
 def test_an_emulated_latency_is_kept_if_asked_for_and_says_what_it_is() -> None:
     pocl = Identity("virtual", "x", gpu="PoCL", emulated=("gpu",))
-    (blessing,) = baseline.bless(sessions(10, identity=pocl), emulated=True)
+    blessing = baseline.bless_build(sessions(10, identity=pocl), emulated=True)
     assert blessing.baseline
     assert (blessing.baseline.kind, len(blessing.baseline.sessions)) == ("latency", 4)
     assert blessing.baseline.emulated == ("gpu",)
     assert "these times say nothing about a phone" in blessing.notes[-1]
-    (clml,) = baseline.bless([a_record(identity=pocl, emulated=("gpu", "clml"))], emulated=True)
+    clml = baseline.bless_build([a_record(identity=pocl, emulated=("gpu", "clml"))], emulated=True)
     assert clml.baseline
     assert clml.baseline.kind == "correctness"
-
-
-def test_what_ran_as_shipped_is_no_baseline() -> None:
-    assert baseline.bless(sessions(10, as_shipped=True)) == []
 
 
 def test_a_file_reads_back_as_it_was_and_is_the_same_for_the_same_records(tmp_path: Path) -> None:
@@ -197,6 +193,6 @@ def test_reference_times_that_are_none_are_not_kept() -> None:
 
 @pytest.mark.parametrize("facts", [{}, {"wall_ms": [10.0, 10.1, 10.0, 10.2, 9.9, 10.0, 10.1, 10.0, 9.9, 10.1]}])
 def test_a_vacuous_case_is_blessed_with_that_said_first(facts: dict[str, Any]) -> None:
-    (blessing,) = baseline.bless([a_record(vacuous=["output 0 of 1 is all zero"], **facts)])
+    blessing = baseline.bless_build([a_record(vacuous=["output 0 of 1 is all zero"], **facts)])
     assert blessing.baseline
     assert blessing.notes[0] == "vacuous: being right proves nothing: output 0 of 1 is all zero"

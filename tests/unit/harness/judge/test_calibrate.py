@@ -20,8 +20,8 @@ from device_runner.failures import RigFailure
 from harness.build.pool import Builder
 from harness.cases.plan import Plan
 from harness.failures import UsageError
-from harness.judge.baseline import bless
-from harness.judge.calibrate import Calibrated, exit_code_of, profile_all, take_sessions
+from harness.judge.baseline import bless_build
+from harness.judge.calibrate import CalibrationResult, exit_code_of, profile_all, take_sessions
 from harness.judge.noise import PROFILES, NoiseProfile, find_profile, profile_of
 from harness.judge.stats.pair import Rules
 from harness.run.context import Run
@@ -133,7 +133,7 @@ def test_too_few_usable_sessions_are_inconclusive_with_their_reasons() -> None:
     assert "3 usable sessions; at least 4 are needed" in done.reasons[0]
     assert "session 4" in done.reasons[1]
     assert exit_code_of([done]) is ExitCode.NOTHING_MEASURED
-    assert exit_code_of([done, Calibrated("other", a_profile())]) is ExitCode.GOOD
+    assert exit_code_of([done, CalibrationResult("other", a_profile())]) is ExitCode.GOOD
 
 
 def test_a_case_that_was_once_wrong_has_no_noise_profile_and_a_lost_session_is_named() -> None:
@@ -170,7 +170,7 @@ def test_a_noise_profile_reads_back_and_says_what_can_be_seen(tmp_path: Path) ->
 def test_no_baseline_is_taken_for_a_noise_profile_nor_the_other_way_round(tmp_path: Path) -> None:
     from harness.judge import baseline
 
-    (blessing,) = bless(sessions(10))
+    blessing = bless_build(sessions(10))
     assert blessing.baseline
     blessing.baseline.save(tmp_path)
     a_profile().save(tmp_path / PROFILES)

@@ -11,7 +11,7 @@ from fake_device import FakeDevice, a_plan, things
 from fake_records import a_record, sessions
 
 from harness.build.artifact import Artifact
-from harness.judge.baseline import Baseline, bless
+from harness.judge.baseline import Baseline, bless_build
 from harness.judge.compare import Comparison
 from harness.judge.gate import Gate, Remeasure
 from harness.judge.noise import learn
@@ -42,9 +42,9 @@ def test_a_record_says_which_releases_compiled_the_build_and_which_ran_it(
     device, built, file = FakeDevice(), things(tmp_path), RecordFile(tmp_path / "records.jsonl")
     old = built["c-tiny"]
     assert isinstance(old, Artifact)
-    monkeypatch.setattr("harness.judge.gate.stored", lambda *_: old)
+    monkeypatch.setattr("harness.judge.gate.load_artifact", lambda *_: old)
     key = device.identity.key
-    (blessing,) = bless([a_record(identity=device.identity, artifact="c-tiny", tvm=OLD.tvm, ffi=OLD.ffi)])
+    blessing = bless_build([a_record(identity=device.identity, artifact="c-tiny", tvm=OLD.tvm, ffi=OLD.ffi)])
     assert blessing.baseline
     run = Run(device, TuningStore(tmp_path))
     again = Remeasure([a_plan()], [blessing.baseline], run, BuiltAlready(built), tmp_path, file, Silent())  # type: ignore[arg-type]
@@ -61,8 +61,8 @@ def test_the_build_of_a_baseline_that_stands_in_is_measured_on_the_handset_that_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     device, built, file = FakeDevice(), things(tmp_path), RecordFile(tmp_path / "records.jsonl")
-    monkeypatch.setattr("harness.judge.gate.stored", lambda *_: built["c-tiny"])
-    (blessing,) = bless([a_record(artifact="c-tiny")])
+    monkeypatch.setattr("harness.judge.gate.load_artifact", lambda *_: built["c-tiny"])
+    blessing = bless_build([a_record(artifact="c-tiny")])
     assert blessing.baseline
     run = Run(device, TuningStore(tmp_path))
     again = Remeasure([a_plan()], [blessing.baseline], run, BuiltAlready(built), tmp_path, file, Silent())  # type: ignore[arg-type]
@@ -82,10 +82,10 @@ def a_gated_case() -> list[Record]:
 def test_a_baseline_that_was_run_again_is_not_the_latest_build(tmp_path: Path) -> None:
     records = a_gated_case()
     assert {record.artifact for record in latest_build(records)} == {"b" * 24}
-    (blessing,) = bless(records)
+    blessing = bless_build(records)
     assert blessing.baseline
     assert (blessing.baseline.artifact, blessing.baseline.tvm) == ("b" * 24, records[0].tvm)
-    (before,) = bless(sessions(10, 4))
+    before = bless_build(sessions(10, 4))
     assert before.baseline
     held_to = Gate([before.baseline], learn(), Rules(), 16)
     (comparison,) = held_to.judged(sides_of(records), lambda _: "nothing").cases
@@ -93,7 +93,7 @@ def test_a_baseline_that_was_run_again_is_not_the_latest_build(tmp_path: Path) -
 
 
 def test_what_compiled_it_is_what_baselines_and_comparisons_name() -> None:
-    (blessing,) = bless(sessions(10, compiled_with=OLD))
+    blessing = bless_build(sessions(10, compiled_with=OLD))
     assert isinstance(blessing.baseline, Baseline)
     assert (blessing.baseline.tvm, blessing.baseline.ffi) == (OLD.tvm, OLD.ffi)
     (side,) = sides_of(sessions(10, compiled_with=OLD)).values()

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from fake_records import IDENTITY, a_record, sessions
 
-from harness.judge.baseline import bless
+from harness.judge.baseline import bless_build
 from harness.judge.compare import compare_sides
-from harness.judge.noise import NoiseProfile, history_records, kept_records, learn, profile_of
+from harness.judge.noise import NoiseProfile, history_records, learn, profile_of, stored_records
 from harness.judge.sides import SeriesKey, sides_of
-from harness.judge.stats.noise import Spread, StoredSession, pool_of, spread_of, together
+from harness.judge.stats.noise import Spread, StoredSession, pool_of, pooled_variance, spread_of
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.session import DAY_SD, Location
 from harness.judge.verdict import Verdict
@@ -74,8 +74,8 @@ def test_days_are_learned_from_days_and_begin_as_an_assumption() -> None:
 
 
 def test_two_sources_of_a_series_count_by_their_sessions() -> None:
-    assert together([Spread(1.0, 3), Spread(4.0, 1)]) == Spread(7 / 4, 4)
-    assert together([]) == Spread()
+    assert pooled_variance([Spread(1.0, 3), Spread(4.0, 1)]) == Spread(7 / 4, 4)
+    assert pooled_variance([]) == Spread()
 
 
 def test_a_rig_that_ran_before_is_known_and_a_fresh_one_is_not() -> None:
@@ -90,7 +90,7 @@ def test_a_rig_that_ran_before_is_known_and_a_fresh_one_is_not() -> None:
 
 def test_records_baselines_and_profiles_feed_one_model_and_a_session_counts_once() -> None:
     records = sessions(10, 8)
-    (blessing,) = bless(records)
+    blessing = bless_build(records)
     assert blessing.baseline
     assert learn(records, [blessing.baseline]).spreads[KEY].df < 16
     profile = profile_of(sessions(10, 16, seed=1), Rules())
@@ -107,12 +107,12 @@ def test_what_cannot_be_used_is_left_out() -> None:
 
 def test_the_last_records_of_each_series_are_read(tmp_path: Path) -> None:
     file = tmp_path / "records.jsonl"
-    assert kept_records(file, {KEY.case}) == []
+    assert stored_records(file, {KEY.case}) == []
     taken: list[Record] = [*sessions(10, 70), *sessions(5, 3, identity=replace(IDENTITY, serial="other"))]
     file.write_text("".join(record.line() + "\n" for record in taken))
-    read = kept_records(file, {KEY.case})
+    read = stored_records(file, {KEY.case})
     assert len(read) == 64 + 3
-    assert kept_records(file, {"another"}) == []
+    assert stored_records(file, {"another"}) == []
 
 
 def test_the_newest_commits_of_a_history_tell_of_noise_too(tmp_path: Path) -> None:

@@ -196,9 +196,9 @@ def test_torch_gets_the_file_itself_only_if_it_is_trusted(
     monkeypatch.setattr(torch_program, "_convert_in_a_process", converting)
     file = archive(tmp_path / "net.pt2")
     model = OnnxFile("net", file, trust=trust)
-    assert model.prepared(tmp_path / "made").changes[0] == "converted net.pt2 from a torch.export program"
+    assert model.prepare(tmp_path / "made").changes[0] == "converted net.pt2 from a torch.export program"
     assert (given_to_torch[0] == file.read_bytes()) is trust
-    OnnxFile("again", file, trust=trust).prepared(tmp_path / "made")
+    OnnxFile("again", file, trust=trust).prepare(tmp_path / "made")
     assert len(given_to_torch) == 1, "what was converted is kept"
 
 

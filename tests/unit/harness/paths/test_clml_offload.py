@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.cases.case import Precision
 from harness.paths.base import ImageLimits
-from harness.paths.clml import ClmlPath, partitioned
+from harness.paths.clml import ClmlPath, partition_module
 from harness.paths.clml.offload import MACS_PER_BOUNDARY_BYTE, offload_of
 from harness.paths.clml.report import render
 from harness.quirks import quirks_for
@@ -115,5 +115,5 @@ def test_other_modules_carry_no_report() -> None:
 
 def test_the_report_is_plain_json() -> None:
     target = ClmlPath().target(ImageLimits(), None)
-    report = offload_of(partitioned(network(activated_twice), target, ()))
+    report = offload_of(partition_module(network(activated_twice), target, ()))
     assert json.loads(json.dumps(report)) == report

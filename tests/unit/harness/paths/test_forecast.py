@@ -21,7 +21,7 @@ from harness.models.summary import Summary, summarize
 from harness.paths.base import edit_relax
 from harness.paths.clml.codegen import op_name
 from harness.paths.clml.offload import offload_of
-from harness.paths.clml.path import partitioned
+from harness.paths.clml.path import partition_module
 from harness.paths.predict import destination_of
 from harness.quirks import quirks_for, quirks_of
 
@@ -74,7 +74,7 @@ def _calls(mod: Any) -> Iterator[Any]:
 def _offloaded(file: Path) -> dict[str, int]:
     request = _request(file, "clml")
     mod, _ = import_request(request)
-    report = offload_of(partitioned(mod, target_of(request), quirks_of(request.quirks)))
+    report = offload_of(partition_module(mod, target_of(request), quirks_of(request.quirks)))
     assert report is not None
     counts: Counter[str] = Counter()
     for part in report["subgraphs"]:

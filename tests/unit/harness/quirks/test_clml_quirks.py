@@ -11,7 +11,7 @@ import pytest
 
 from harness.cases.case import Precision
 from harness.quirks import quirks_for
-from harness.quirks.clml_probes import batch_norm, constant, conv, conv_transpose, offloaded
+from harness.quirks.clml_probes import batch_norm, constant, conv, conv_transpose, count_composites
 from harness.quirks.sample import network
 
 QUIRKS = quirks_for("clml", Precision.FLOAT32, as_shipped=False)
@@ -50,7 +50,7 @@ DYNAMIC = {"conv2d_dynamic_batch"}
 
 
 def offered(mod: Any) -> str:
-    found = offloaded(mod, QUIRKS)
+    found = count_composites(mod, QUIRKS)
     return " ".join(name.removeprefix("openclml.") for name in sorted(found.elements()))
 
 
@@ -170,4 +170,4 @@ def test_as_shipped_leaves_tvms_own_choice() -> None:
     shipped = quirks_for("clml", Precision.FLOAT32, as_shipped=True)
     assert {quirk.id for quirk in shipped} == {"tir-pipeline-tuple", "clml-not-imported"}
     mod = network(lambda emit, x: emit(conv(x, groups=4)))
-    assert offloaded(mod, shipped) == Counter({"openclml.nn.conv2d": 1})
+    assert count_composites(mod, shipped) == Counter({"openclml.nn.conv2d": 1})

@@ -21,11 +21,11 @@ from harness.failures import UsageError
 from harness.judge.stats.engine import Plan
 from harness.judge.stats.pair import Rules
 from harness.models.sources import model_source
-from harness.revisions.bisect.bisection import Bisection, SearchResult, bounded, find_first_bad, kernels_diff
+from harness.revisions.bisect.bisection import Bisection, SearchResult, find_first_bad, kernels_diff, shorten
 from harness.revisions.bisect.judging import Judge, Reason, RevisionRunner, reason_of, state_of
 from harness.revisions.bisect.question import STATE, BisectionStore, bisection_store
 from harness.revisions.bisect.search import RevisionState
-from harness.revisions.environment import NotInstallable
+from harness.revisions.environment import InstallFailure
 from harness.revisions.sources import Revision, Source
 from harness.revisions.toolchain import CaseBuild
 from harness.run.outcome import Outcome
@@ -69,7 +69,7 @@ class World:
     def open(self, name: str) -> RevisionRunner:
         self.opened.append(name)
         if not self.compilers[name].builds:
-            raise NotInstallable(f"{name} cannot be built or installed: no rule to make target")
+            raise InstallFailure(f"{name} cannot be built or installed: no rule to make target")
         return _Runner(self, name)
 
 
@@ -343,5 +343,5 @@ def test_the_difference_leaves_out_declarations_and_fits_a_screen() -> None:
     assert lines[:2] == ["--- 0.25.cl", "+++ 0.26.cl"]
     assert {"-  a;", "+  b;"} <= set(lines)
     assert not [line for line in lines if line.endswith(");")]
-    assert bounded(lines, 2, 8) == ["--- 0.2…", "+++ 0.2…", f"... and {len(lines) - 2} more lines"]
+    assert shorten(lines, 2, 8) == ["--- 0.2…", "+++ 0.2…", f"... and {len(lines) - 2} more lines"]
     assert kernels_diff(old, old, ("a", "b")) == []

@@ -10,7 +10,7 @@ import pytest
 from harness.compiler.installed import RELEASES
 from harness.failures import UsageError
 from harness.revisions.git import git
-from harness.revisions.sources import between, describe, revision
+from harness.revisions.sources import describe, revision, revisions_between
 
 
 @pytest.fixture
@@ -46,9 +46,9 @@ def test_the_releases_are_the_same_commits_in_every_cache(config: Path, tmp_path
 
 def test_releases_between_two_are_in_the_order_they_came_out(config: Path, tmp_path: Path) -> None:
     ends = [revision(word, config, tmp_path / "cache") for word in ("0.25.0.post1", "0.27.0.post1")]
-    assert [one.name for one in between(*ends)] == list(RELEASES)
+    assert [one.name for one in revisions_between(*ends)] == list(RELEASES)
     with pytest.raises(UsageError, match=r"0\.25\.0\.post1 does not descend from 0\.27\.0\.post1"):
-        between(*reversed(ends))
+        revisions_between(*reversed(ends))
 
 
 def test_a_repository_may_be_named_a_bare_one_too(config: Path, tmp_path: Path) -> None:
@@ -68,15 +68,15 @@ def test_commits_may_be_limited_to_those_that_touch_a_path(config: Path, tmp_pat
         git(repo, "add", name)
         git(repo, "commit", "--quiet", "-m", f"{name} {text}")
     good, bad = revision("v2.0", config, tmp_path), revision("main", config, tmp_path)
-    line = between(good, bad, paths=["src"])
+    line = revisions_between(good, bad, paths=["src"])
     assert [describe(one).rpartition(": ")[2] for one in line] == ["m3", "src a", "src c", "docs d"]
     with pytest.raises(UsageError, match=r"no commit from .* touches include"):
-        between(good, bad, paths=["include"])
+        revisions_between(good, bad, paths=["include"])
 
 
 def test_commits_between_two_follow_first_parents(config: Path, tmp_path: Path) -> None:
     good, bad = revision("v1.0", config, tmp_path), revision("v2.0", config, tmp_path)
-    line = between(good, bad)
+    line = revisions_between(good, bad)
     assert [describe(one).rpartition(": ")[2] for one in line] == ["m0", "m1", "m2", "m3"]
     assert all(one.commit.startswith(one.name) for one in line)
 
@@ -92,7 +92,7 @@ def test_commits_between_two_follow_first_parents(config: Path, tmp_path: Path) 
 )
 def test_ends_that_make_no_line_are_refused(config: Path, tmp_path: Path, good: str, bad: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
-        between(revision(good, config, tmp_path), revision(bad, config, tmp_path))
+        revisions_between(revision(good, config, tmp_path), revision(bad, config, tmp_path))
 
 
 @pytest.mark.parametrize(

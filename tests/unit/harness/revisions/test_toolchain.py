@@ -29,7 +29,7 @@ from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
 from harness.revisions import environment as environments
 from harness.revisions.compare import RevisionPair
-from harness.revisions.environment import BUILDING, KIND, MADE, NotInstallable, environment
+from harness.revisions.environment import BUILDING, KIND, MADE, InstallFailure, environment
 from harness.revisions.sources import Revision, Source
 from harness.revisions.toolchain import ATTEMPTS, CaseBuild, CommandLine, Toolchain, snapshot
 from harness.run.outcome import ExitCode, Outcome
@@ -88,7 +88,7 @@ def test_what_does_not_install_says_why_and_leaves_nothing_but_its_log(
     revision: Revision, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     making(monkeypatch, TEARS)
-    with pytest.raises(NotInstallable, match=r"0\.26\.0 cannot be built or installed: error: no rule"):
+    with pytest.raises(InstallFailure, match=r"0\.26\.0 cannot be built or installed: error: no rule"):
         environment(revision, tmp_path)
     assert [file.suffix for file in (tmp_path / KIND).glob("[!.]*")] == [".log"]
 
@@ -98,7 +98,7 @@ def test_making_ends_at_its_deadline_and_with_its_process(
 ) -> None:
     making(monkeypatch, SLEEPS)
     monkeypatch.setattr(environments, "_COMMANDS", 0.1)
-    with pytest.raises(NotInstallable, match="was not installed within"):
+    with pytest.raises(InstallFailure, match="was not installed within"):
         environment(revision, tmp_path)
     pid = int(Path(f"{revision.source.config}.pid").read_text())
     assert not Path(f"/proc/{pid}").exists()

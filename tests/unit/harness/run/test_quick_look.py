@@ -15,8 +15,8 @@ from harness.cases.case import Case
 from harness.cases.plan import Budget, Plan
 from harness.cases.suite import Suite
 from harness.failures import UsageError
-from harness.judge.baseline import bless
-from harness.judge.calibrate import unfinished
+from harness.judge.baseline import bless_build
+from harness.judge.calibrate import interrupted_sessions
 from harness.judge.compare import compare_sides
 from harness.judge.noise import NoiseProfile, profile_of
 from harness.judge.path_ranking import rank_paths
@@ -69,10 +69,10 @@ def test_it_settles_a_quick_look_and_nothing_else(tmp_path: Path) -> None:
     with index_of(tmp_path, [glance]) as quickly:
         assert settled_by([plan], run.origin, quickly) == []
         assert settled_by([quick(plan)], run.origin, quickly) == [glance]
-        assert unfinished([plan], run, quickly, 5) == {plan.case.id: []}
+        assert interrupted_sessions([plan], run, quickly, 5) == {plan.case.id: []}
     with index_of(tmp_path, [full]) as fully:
         assert settled_by([plan], run.origin, fully) == settled_by([quick(plan)], run.origin, fully) == [full]
-        assert unfinished([plan], run, fully, 5) == {plan.case.id: [full]}
+        assert interrupted_sessions([plan], run, fully, 5) == {plan.case.id: [full]}
 
 
 @pytest.mark.parametrize("identity", [IDENTITY, Identity("local", "here", gpu="a GPU", emulated=("clml",))])
@@ -104,11 +104,11 @@ def test_sessions_beside_it_still_count() -> None:
 
 def test_of_it_only_the_correctness_is_blessed() -> None:
     facts: dict[str, Any] = {"identity": EMULATED, "quick": True}
-    (blessing,) = bless(sessions(10, 2, **facts), emulated=True)
+    blessing = bless_build(sessions(10, 2, **facts), emulated=True)
     assert blessing.baseline
     assert (blessing.baseline.kind, blessing.baseline.sessions) == ("correctness", [])
     assert "a quick look's samples are too few" in blessing.notes[0]
-    (blessing,) = bless([*sessions(10, 2, identity=EMULATED), *sessions(10, 2, seed=1, **facts)], emulated=True)
+    blessing = bless_build([*sessions(10, 2, identity=EMULATED), *sessions(10, 2, seed=1, **facts)], emulated=True)
     assert blessing.baseline
     assert len(blessing.baseline.sessions) == 2
     assert "left out: a quick look's samples are too few" in blessing.notes

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal, norm, ttest_ind
 
-from harness.judge.stats.engine import Plan, compare, judge_turns, turns_of, visible
+from harness.judge.stats.engine import Plan, compare, judge_turns, turns_of, visible_change
 from harness.judge.stats.pair import Change, Rules
 from harness.judge.stats.session import Noise, Samples, SessionSummary
 from harness.judge.stats.spending import boundaries, solve
@@ -173,7 +173,7 @@ def test_more_sessions_are_asked_for_until_the_relevant_change_can_be_seen() -> 
     assert change.more_sessions
     assert change.more_sessions % 4 == 0
     later = SD * math.sqrt(4 / (len(turns) + change.more_sessions))
-    assert visible(later, 100, 2.6) < 0.015
+    assert visible_change(later, 100, 2.6) < 0.015
 
 
 def test_a_session_that_cannot_be_used_keeps_its_place_and_is_named() -> None:

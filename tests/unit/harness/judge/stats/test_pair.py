@@ -12,7 +12,7 @@ from scipy.stats import false_discovery_control
 from harness.judge.stats.engine import compare, compare_sessions, compare_summaries, estimate_sides
 from harness.judge.stats.pair import Change, Rules
 from harness.judge.stats.session import Limits, Noise, SessionSummary, summarise
-from harness.judge.stats.suite import adjusted, flips, hold, overall
+from harness.judge.stats.suite import adjusted_p_values, flips, geometric_mean, hold
 from harness.judge.verdict import Verdict
 
 Sessions = list[list[float]]
@@ -217,12 +217,12 @@ def test_a_suite_keeps_only_alarms_that_all_series_together_admit() -> None:
 
 
 def test_what_was_not_tested_does_not_count_among_the_series() -> None:
-    assert adjusted([0.01, math.nan, 0.04]) == [0.02, pytest.approx(math.nan, nan_ok=True), 0.04]
+    assert adjusted_p_values([0.01, math.nan, 0.04]) == [0.02, pytest.approx(math.nan, nan_ok=True), 0.04]
 
 
 @given(st.lists(st.floats(0, 1), min_size=1))
 def test_adjusted_p_values_are_scipys(p_values: list[float]) -> None:
-    assert adjusted(p_values) == pytest.approx(false_discovery_control(p_values))
+    assert adjusted_p_values(p_values) == pytest.approx(false_discovery_control(p_values))
     assert hold([]) == []
 
 
@@ -241,12 +241,12 @@ def test_the_geometric_mean_counts_series_alike_and_names_what_it_left_out() -> 
         Change(Verdict.FASTER, relative=-0.5),
         Change(Verdict.INCONCLUSIVE),
     ]
-    whole = overall(changes)
+    whole = geometric_mean(changes)
     assert whole.ratio == pytest.approx(1)
     assert whole.low < 1 < whole.high
     assert (whole.series, whole.left_out) == (2, 1)
-    assert math.isnan(overall([]).ratio)
-    assert overall(changes[:1]).high == math.inf
+    assert math.isnan(geometric_mean([]).ratio)
+    assert geometric_mean(changes[:1]).high == math.inf
 
 
 def test_a_ranking_flips_only_when_both_orders_are_certain() -> None:
