@@ -1,7 +1,8 @@
-"""Writing a file so that nobody ever reads half of it, and telling a file from what only looks like one."""
+"""Writing files whole, adding whole lines to them, and telling a file from what only looks like one."""
 
 from __future__ import annotations
 
+import os
 import secrets
 import stat
 from pathlib import Path
@@ -45,3 +46,21 @@ def write_whole(file: Path, content: str | bytes) -> Path:
         scratch.unlink(missing_ok=True)
         raise
     return file
+
+
+def append_lines(file: Path, lines: bytes, *, durable: bool = False) -> None:
+    """Add lines to a file, and make the folders above it; if the last line was torn by a kill, after a newline.
+
+    With `durable` they are on the disk when this returns. Raises OSError.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        end = os.fstat(handle).st_size
+        rest = memoryview((b"\n" if end and os.pread(handle, 1, end - 1) != b"\n" else b"") + lines)
+        while rest:
+            rest = rest[os.write(handle, rest) :]
+        if durable:
+            os.fsync(handle)
+    finally:
+        os.close(handle)

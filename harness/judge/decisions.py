@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from device_runner.files import append_lines
 from harness.judge.compare import Comparison
 from harness.judge.verdict import Verdict
 
@@ -98,9 +99,7 @@ def keep(found: Sequence[Decision], file: Path = FILE) -> str:
     lines = b"".join(msgspec.json.encode(one) + b"\n" for one in found)
     try:
         if lines:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            with file.open("ab") as opened:
-                opened.write(lines)
+            append_lines(file, lines)
     except OSError as error:
         return f"what was decided in turns is not kept for the history: {error}"
     return ""

@@ -21,7 +21,7 @@ from pydantic import Field as field
 from device_runner.device import Identity
 from device_runner.disk import disk_full
 from device_runner.failures import RigFailure
-from device_runner.files import what_else
+from device_runner.files import append_lines, what_else
 from device_runner.recovery import RecoveryStep
 from harness.failures import UsageError
 from harness.isa.code import MachineCode
@@ -250,13 +250,7 @@ class RecordFile:
         """Write records durably. Raises RigFailure if the disk refuses it."""
         lines = b"".join(record.line().encode() + b"\n" for record in records)
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            file = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            try:
-                _write_whole(file, self._separator(file) + lines)
-                os.fsync(file)
-            finally:
-                os.close(file)
+            append_lines(self.path, lines, durable=True)
         except OSError as error:
             raise self._not_written(error) from error
 
@@ -269,12 +263,6 @@ class RecordFile:
         return disk_full(error, self.path.parent, otherwise="or pass --records") or RigFailure(
             f"cannot write the record to {self.path}: {error.strerror}", hint="pass --records"
         )
-
-    @staticmethod
-    def _separator(file: int) -> bytes:
-        """A newline if the last line was torn by a kill, so that it spoils no other."""
-        end = os.fstat(file).st_size
-        return b"\n" if end and os.pread(file, 1, end - 1) != b"\n" else b""
 
     def load(self, begin: int = 0) -> Loaded[Record]:
         """Read all records, for files that are known to be small; `harness.run.record_index` asks the others.
@@ -350,12 +338,6 @@ def lines_of(
         if not line.isspace():
             yield number, begin, line
         begin += len(line)
-
-
-def _write_whole(file: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(file, view) :]
 
 
 class ResumeKey(NamedTuple):

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from device_runner.disk import disk_full
 from device_runner.failures import RigFailure
+from device_runner.files import append_lines
 from device_runner.store import key_of
 from harness.tune.search import Trial
 
@@ -62,13 +63,8 @@ class TrialLog:
 
     def append(self, trial: Trial) -> None:
         """Keep a trial. Raises RigFailure if the disk refuses it."""
-        line = trial.model_dump_json(exclude_defaults=True).encode() + b"\n"
         try:
-            with (self._folder / FILE).open("ab+") as file:
-                file.seek(0, os.SEEK_END)
-                if file.tell() and _last_byte(file.fileno(), file.tell()) != b"\n":
-                    line = b"\n" + line  # the last one was torn by a kill
-                file.write(line)
+            append_lines(self._folder / FILE, trial.model_dump_json(exclude_defaults=True).encode() + b"\n")
         except OSError as error:
             raise self._not_written(error) from error
 
@@ -76,7 +72,3 @@ class TrialLog:
         return disk_full(error, self._folder.parent) or RigFailure(
             f"cannot keep trials in {self._folder}: {error.strerror}", hint="set ADRENO_BENCH_CACHE to another folder"
         )
-
-
-def _last_byte(file: int, size: int) -> bytes:
-    return os.pread(file, 1, size - 1)

@@ -6,12 +6,15 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from device_runner.files import write_whole
+from device_runner.files import append_lines, write_whole
 
 
 def names(folder: Path) -> list[str]:
@@ -95,7 +98,7 @@ def test_threads_that_write_one_file_at_once_never_show_half_of_it(tmp_path: Pat
 def test_processes_that_write_one_file_at_once_never_show_half_of_it(tmp_path: Path) -> None:
     file = write_whole(tmp_path / "file", "0" * 100_000)
     code = (
-        "import sys; from pathlib import Path; from device_runner.files import write_whole\n"
+        "import sys; from pathlib import Path; from device_runner.files import append_lines, write_whole\n"
         "for _ in range(200): write_whole(Path(sys.argv[1]), sys.argv[2] * 100_000)"
     )
     writers = [subprocess.Popen([sys.executable, "-c", code, str(file), digit], env=os.environ) for digit in "12"]
@@ -108,7 +111,7 @@ def test_processes_that_write_one_file_at_once_never_show_half_of_it(tmp_path: P
 
 def test_a_writer_that_is_asked_to_end_leaves_nothing(tmp_path: Path) -> None:
     code = (
-        "import signal, sys; from pathlib import Path; from device_runner.files import write_whole\n"
+        "import signal, sys; from pathlib import Path; from device_runner.files import append_lines, write_whole\n"
         "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\n"
         "print('ready', flush=True)\n"
         "while True: write_whole(Path(sys.argv[1]), 'x' * 1_000_000)"
@@ -120,3 +123,13 @@ def test_a_writer_that_is_asked_to_end_leaves_nothing(tmp_path: Path) -> None:
             writer.stdout.readline()
             writer.send_signal(signal.SIGTERM)
         assert names(tmp_path) in ([], ["file"])
+
+
+@given(st.lists(st.sampled_from([b"one\n", b"two\n", b"torn"]), max_size=6))
+def test_lines_that_are_added_are_whole_whatever_was_torn_before(parts: list[bytes]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "new" / "log"
+        for part in parts:
+            append_lines(file, part)
+        found = file.read_bytes().splitlines() if parts else []
+    assert found == [part.strip() for part in parts]

@@ -172,7 +172,7 @@ def test_a_full_disk_is_said_with_where_and_loses_nothing_that_was_kept(
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Path, "open", full)
+    monkeypatch.setattr("os.write", full)
     with pytest.raises(RigFailure, match=r"full|No space left") as refused:
         bench.log.append(Trial(task=DEAR.task, seed=1, outcome="ok", ms=2.0))
     monkeypatch.undo()
