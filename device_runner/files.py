@@ -1,8 +1,9 @@
-"""Writing files whole, adding whole lines to them, and telling a file from what only looks like one."""
+"""Writing files whole, adding whole lines to them, and telling files and their names from what only looks like one."""
 
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 from pathlib import Path
@@ -27,6 +28,13 @@ def what_else(path: Path) -> str:
     except OSError:
         return ""
     return next((name for is_it, name in _OTHERS if is_it(mode)), "")
+
+
+def require_name(text: str) -> str:
+    """Return a text that may come from others if it can be part of a file name. Raises ValueError if it cannot."""
+    if not re.fullmatch(r"\w[\w.-]*", text):
+        raise ValueError(f"{text[:80]!r} cannot be part of a file name")
+    return text
 
 
 def write_whole(file: Path, content: str | bytes) -> Path:

@@ -52,6 +52,8 @@ DIGEST_DIGITS = 64
 DEVICE = "bundle"
 """What records of a bundle have for what a person types after `--device`."""
 LARGEST_FILE_BYTES = 512 << 20
+KINDS_OF_DEVICES = ("phone", "local")
+"""What a device that ran a bundle may be."""
 IGNORED = ("work",)
 """The runner's own folder beside the results."""
 AGAIN = "copy the results folder again; if it is the same, run the bundle again"
@@ -245,6 +247,8 @@ class _Reader:
             raise Broken(f"turn {place + 1} is of {turn.case} ({turn.build}), which was not packed there")
         record, build = Record.model_validate(known), self.manifest.builds[turn.build]
         packed = self.manifest.packed(turn)
+        if record.identity.kind not in KINDS_OF_DEVICES:
+            raise Broken(f"{record.identity.kind!r} is no kind of device that runs bundles")
         said = (record.case, record.artifact, record.quirks, record.as_shipped, record.device, record.identity_key)
         meant = (turn.case, packed.artifact.key, tuple(packed.quirks), build.as_shipped, DEVICE, record.identity.key)
         if said != meant or {"tvm": record.tvm, "ffi": record.ffi, "harness": record.harness} != dict(build.made_by):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -17,7 +16,7 @@ from pydantic import Field as field
 
 from device_runner.disk import disk_full
 from device_runner.failures import RigFailure
-from device_runner.files import write_whole
+from device_runner.files import require_name, write_whole
 from harness.cases.case import require_case_id
 from harness.failures import UsageError
 
@@ -63,11 +62,10 @@ class CheckedFile(BaseModel):
     @classmethod
     def file(cls, folder: Path, identity_key: str, case: str) -> Path:
         """Where it is kept. Raises UsageError if a name, which may come from a file of others, would lead elsewhere."""
-        for name in (identity_key, case):
-            if not re.fullmatch(r"\w[\w.-]*", name):
-                hint = "this record was not written by adreno-bench"
-                raise UsageError(f"{name!r} cannot be part of a file name", hint=hint)
-        return folder / identity_key / f"{case}.json"
+        try:
+            return folder / require_name(identity_key) / f"{require_name(case)}.json"
+        except ValueError as error:
+            raise UsageError(str(error), hint="this record was not written by adreno-bench") from None
 
     @classmethod
     def find(cls: type[T], folder: Path, identity_key: str, case: str) -> T | None:

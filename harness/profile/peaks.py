@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from device_runner.disk import writing
-from device_runner.files import write_whole
+from device_runner.files import require_name, write_whole
+from harness.failures import UsageError
 from harness.profile.operators import by_kind
 from harness.profile.profile import Operator, Peaks, Profile
 
@@ -57,7 +58,11 @@ def save_reported_peaks(cache: Path, identity_key: str, rates: Mapping[str, floa
 
 
 def _file(cache: Path, identity_key: str) -> Path:
-    return cache / FOLDER / f"{identity_key}.json"
+    """Raises UsageError for a key, which may come from records of others, that would lead elsewhere."""
+    try:
+        return cache / FOLDER / f"{require_name(identity_key)}.json"
+    except ValueError as error:
+        raise UsageError(str(error), hint="these results were not written by adreno-bench") from None
 
 
 def peaks_in_units(rates: Mapping[str, float]) -> Peaks:

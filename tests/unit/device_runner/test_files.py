@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_runner.files import append_lines, write_whole
+from device_runner.files import append_lines, require_name, write_whole
 
 
 def names(folder: Path) -> list[str]:
@@ -133,3 +133,14 @@ def test_lines_that_are_added_are_whole_whatever_was_torn_before(parts: list[byt
             append_lines(file, part)
         found = file.read_bytes().splitlines() if parts else []
     assert found == [part.strip() for part in parts]
+
+
+@pytest.mark.parametrize("name", ["phone-Adreno_740-cc0c2706", "tiny-opencl-float32-untuned", "größe", "a.b"])
+def test_a_name_that_stays_in_its_folder_may_be_part_of_a_file_name(name: str) -> None:
+    assert require_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../out", "a/b", "/etc", ".hidden", "a\0b", "a\nb", "-rf"])
+def test_a_name_that_leads_elsewhere_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="cannot be part of a file name"):
+        require_name(name)

@@ -326,6 +326,15 @@ def test_a_record_of_something_else_is_foreign(rig: Rig, fields: dict[str, Any])
         rig.read(results, bundle=manifest)
 
 
+def test_a_device_of_a_kind_that_is_a_path_is_refused(rig: Rig) -> None:
+    packed = rig.pack()
+    identity = json.loads(rig.read(rig.run(packed)).records[0].model_dump_json())["identity"]
+    identity["kind"] = "../../../outside/pwn"
+    results, manifest = of_python(rig, packed, identity=identity)
+    with pytest.raises(UsageError, match="is no kind of device that runs bundles"):
+        rig.read(results, bundle=manifest)
+
+
 def test_what_is_no_record_is_refused(rig: Rig) -> None:
     results, manifest = of_python(rig, rig.pack(), wall_ms="fast")
     with pytest.raises(UsageError, match="the results are not what the runner wrote"):

@@ -183,3 +183,9 @@ def test_it_says_what_waiting_and_launching_cost() -> None:
     words = "\n".join(pages(timed, None))
     assert "2.01 ms in batches of 32, 2.2 ms when each is waited for; 1 launches, of which each costs 10 µs" in words
     assert Profile.model_validate_json(timed.model_dump_json(by_alias=True)) == timed
+
+
+def test_peaks_of_an_identity_that_leads_out_of_the_cache_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be part of a file name"):
+        save_reported_peaks(tmp_path / "cache", "../../outside", {"copy_bytes_s": 1e9})
+    assert not list(tmp_path.rglob("outside*"))
