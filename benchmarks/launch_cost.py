@@ -23,7 +23,7 @@ SOURCE = Path(__file__).with_suffix(".cc")
 
 def compiled(library: Path, folder: Path) -> Path:
     """The program that measures, linked to the sidecar."""
-    toolchain, program = CppToolchain.found(), folder / "launch_cost"
+    toolchain, program = CppToolchain.find(), folder / "launch_cost"
     includes = [f"-isystem{folder}" for folder in toolchain.includes]
     folders = [flag for found in toolchain.libraries for flag in (f"-L{found}", f"-Wl,-rpath,{found}")]
     command = [toolchain.compiler, "-std=c++17", "-O2", *includes, f"-I{OPENCL.sources}", "-idirafter", str(SHIM)]

@@ -14,7 +14,7 @@ from device_runner.device import Identity, Pulse, Rung, Steadiness, T, ThermalLi
 from device_runner.hardware import chip_and_board
 from device_runner.recovery.rungs import adb_rungs
 from device_runner.rpc_device import RpcDevice
-from device_runner.session.diagnosis import explained
+from device_runner.session.diagnosis import explain_crash
 from device_runner.session.identification import ProbedSession
 from device_runner.stability import Keeper
 from device_runner.stability.cores import Binding, bound_to_big_cores
@@ -85,7 +85,7 @@ class AdbDevice(RpcDevice):
     def session(self, toggles: Toggles, *, timeout_s: float) -> Iterator[ProbedSession]:
         """A fresh server process with these toggles, connected; what the phone knows of its crash is evidence of it."""
         node, before = f"{self._system}/{RESET_COUNT}", lambda: self.keeper.reset_count
-        with explained(self.transport, node, before), super().session(toggles, timeout_s=timeout_s) as session:
+        with explain_crash(self.transport, node, before), super().session(toggles, timeout_s=timeout_s) as session:
             yield session
 
     def pulses(self, limits: ThermalLimits) -> Callable[[], Pulse]:

@@ -98,7 +98,7 @@ class LocalDevice(RpcDevice):
     @cached_property
     def _gpu(self) -> Source | str:
         """What tells of its clock and heat, or why nothing does."""
-        return source(self.described.name)
+        return source(self.opencl.name)
 
     def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
         """Do `work`, and say whether the GPU kept its pace, as far as its driver tells; nothing is set."""

@@ -139,7 +139,7 @@ def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Devi
     from device_runner.virtual import faults, virtual_phone
 
     injected = faults.from_environment()
-    original = RuntimeStore(cache).kept_for(platform.machine())
+    original = RuntimeStore(cache).find_for(platform.machine())
     opencl_runtime, clml_runtime = host.libraries(cache, without_opencl=original is not None)
     with virtual_phone(
         cache / name,

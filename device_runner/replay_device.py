@@ -14,14 +14,14 @@ from device_runner.device import Identity, Pulse, Pushed, Rung, Steadiness, T, T
 from device_runner.failures import RigFailure
 from device_runner.hardware import one_line
 from device_runner.runtimes.probe import BadAnswer, answer_of, peaks_of
-from device_runner.session.identification import described
+from device_runner.session.identification import description_of
 from device_runner.session.replay import BadReport, ProcessReport, ReplaySession, text_of
 from device_runner.stability import host_gpu
 from device_runner.stability.cooling import require_charge, too_busy, too_hot
 from device_runner.stability.gpu_drivers import GpuReading
 from device_runner.stability.judge import judge
 from device_runner.stability.reading import reading
-from device_runner.stability.sources import said_in
+from device_runner.stability.sources import texts_in
 
 UNHELD = "not held: a bundle changes no setting of a device"
 UNBOUND = "not bound: a bundle's runner runs on any core"
@@ -31,13 +31,13 @@ TUNE, REFERENCE, TURNS = PREPARATIONS = "tune", "reference", "turns"
 
 def identity_of(line: Mapping[str, Any], name: str, runtime: str) -> Identity:
     """Who a device is, from what the script asked of it. Raises BadReport."""
-    said, machine = line["said"], said_in(text_of(line["machine"]))
+    said, machine = line["said"], texts_in(text_of(line["machine"]))
     try:
         answer = answer_of(text_of(said["describe"]).encode()) if "describe" in said else None
     except BadAnswer as bad:
         raise BadReport(f"what the probe said of the device makes no sense: {bad}") from None
     names = text_of(said["name"]), text_of(said["driver_version"])
-    fields = described(names, answer, lambda _: machine.get("sums", "")).fields
+    fields = description_of(names, answer, lambda _: machine.get("sums", "")).fields
     fields |= {name: one_line(machine.get(name, "")) for name in ("chip", "board")}
     if not (known := properties_in(machine.get("properties", ""))):
         return _host_identity(machine, text_of(said.get("libc", "")), name, runtime=runtime, **fields)
@@ -79,7 +79,7 @@ class TurnReport:
         """From a line. Raises BadReport, or what comes of a line of another form."""
         said = dict(line["said"])
         preparations = {name: ProcessReport.of(said.pop(name)) for name in PREPARATIONS if name in said}
-        before, after = (said_in(text_of(line[moment])) for moment in ("before", "after"))
+        before, after = (texts_in(text_of(line[moment])) for moment in ("before", "after"))
         return cls(preparations, ProcessReport.of(said) if said else None, before, after)
 
     @property

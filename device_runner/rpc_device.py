@@ -20,7 +20,7 @@ from device_runner.failures import (
 )
 from device_runner.recovery.rungs import retry
 from device_runner.runtimes.probe import Probe
-from device_runner.session.identification import Described, ProbedSession, describe
+from device_runner.session.identification import Description, ProbedSession, describe
 from device_runner.session.rpc_session import open_session
 from device_runner.transport.space import NEARLY_BYTES, free_bytes, megabytes
 
@@ -46,10 +46,10 @@ class RpcDevice(ABC):
     @cached_property
     def identity(self) -> Identity:
         """Who this is; asked once, in an RPC session. Raises `SetupMissing` without a usable OpenCL device."""
-        return self._identity(self.described.fields)
+        return self._identity(self.opencl.fields)
 
     @cached_property
-    def described(self) -> Described:
+    def opencl(self) -> Description:
         """All that is known of its OpenCL device; asked once, in an RPC session. Raises as `identity` does."""
         return describe(self, IDENTITY_TIMEOUT_S)
 

@@ -93,10 +93,13 @@ def common(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory, sidecar_cache: Path) -> Path:
-    """A cache that is new but for the runtimes: what one test builds, the others take from the store."""
+def cache(tmp_path_factory: pytest.TempPathFactory, sidecar_cache: Path, common: Path) -> Path:
+    """A cache that is new but for the runtimes: what one test of this run builds, all others take from the store."""
     folder = tmp_path_factory.mktemp("cache")
     link_runtimes(folder, sidecar_cache)
+    for kind in ("artifacts", "oracles"):
+        (common / kind).mkdir(exist_ok=True)
+        (folder / kind).symlink_to(common / kind)
     if (stock := sidecar_cache / "phone-runtime").exists():
         (folder / "phone-runtime").symlink_to(stock)
     return folder

@@ -60,7 +60,7 @@ class CppToolchain:
     compiler_version: str
 
     @classmethod
-    def found(cls) -> CppToolchain:
+    def find(cls) -> CppToolchain:
         """The TVM of this interpreter and the C++ compiler (`$CXX`, else `g++`). Raises SetupMissing."""
         compiler = shutil.which(os.environ.get("CXX") or "g++")
         if compiler is None:
@@ -84,7 +84,7 @@ def obtain(
 
     Raises SetupMissing without compiler or OpenCL development files, DiskFull, and RigFailure if it does not compile.
     """
-    chosen = toolchain or CppToolchain.found()
+    chosen = toolchain or CppToolchain.find()
 
     def compile_and_link(folder: Path) -> None:
         code_name = f"{recipe.name}.o"
@@ -97,7 +97,7 @@ def obtain(
 
 def is_built(recipe: Recipe, store: Store) -> bool:
     """Whether `obtain` only has to look it up. Raises SetupMissing without a C++ compiler."""
-    return store.find(_key(CppToolchain.found(), recipe, ())) is not None
+    return store.find(_key(CppToolchain.find(), recipe, ())) is not None
 
 
 def _key(toolchain: CppToolchain, recipe: Recipe, extra_flags: Sequence[str]) -> str:

@@ -109,7 +109,7 @@ time is by the phone's own clock, as those in its log are; logcat takes seconds 
 
 
 @contextmanager
-def explained(transport: Transport, reset_count: str, resets_before: Callable[[], int | None]) -> Iterator[None]:
+def explain_crash(transport: Transport, reset_count: str, resets_before: Callable[[], int | None]) -> Iterator[None]:
     """Add to the evidence of a crash, a hang or a program's error what the phone knows of it.
 
     `reset_count` is the kernel's node, `resets_before` tells what it said last.

@@ -62,7 +62,7 @@ class Machine(Protocol):
 
 
 @dataclass(frozen=True)
-class Described:
+class Description:
     """What is known of a machine's OpenCL device."""
 
     name: str
@@ -91,7 +91,7 @@ class Described:
         return {**named, **images, **sizes, **self.digests, "opencl_told_by": BY_PROBE}
 
 
-def describe(machine: Machine, timeout_s: float) -> Described:
+def describe(machine: Machine, timeout_s: float) -> Description:
     """Ask a machine for its OpenCL device. Raises `SetupMissing` if there is none that can be used."""
     machine.probe.ready()  # built outside of the session's deadline
     try:
@@ -106,7 +106,7 @@ def describe(machine: Machine, timeout_s: float) -> Described:
         raise SetupMissing(message, hint=HINT, evidence=failure.evidence) from failure
 
 
-def _asked(machine: Machine, timeout_s: float) -> Described:
+def _asked(machine: Machine, timeout_s: float) -> Description:
     with machine.session({}, timeout_s=timeout_s) as session:
         names = session.opencl_names(timeout_s=timeout_s)
         # The probe has a time of its own: a busy host that is slow to start the session is not the probe's fault.
@@ -115,16 +115,16 @@ def _asked(machine: Machine, timeout_s: float) -> Described:
     if names is None:
         why = f" ({answer.problem})" if answer and answer.problem else ""
         raise SetupMissing(f"OpenCL does not work on {machine.name}: TVM's runtime finds no device{why}", hint=HINT)
-    return described(names, answer, lambda files: _sums(machine, files))
+    return description_of(names, answer, lambda files: _sums(machine, files))
 
 
-def described(names: tuple[str, str], answer: Answer | None, sums: Callable[[Sequence[str]], str]) -> Described:
+def description_of(names: tuple[str, str], answer: Answer | None, sums: Callable[[Sequence[str]], str]) -> Description:
     """From TVM's words for a device, the probe's answer, and what `sha256sum` prints of files; nothing if it fails."""
     name, driver_version = map(plain, names)
     device = answer.device_of(name, driver_version) if answer else None
     if answer is None or device is None:
-        return Described(name, driver_version)
-    return Described(name, driver_version, device, answer.files, _digests(sums(answer.files) if answer.files else ""))
+        return Description(name, driver_version)
+    return Description(name, driver_version, device, answer.files, _digests(sums(answer.files) if answer.files else ""))
 
 
 def _sums(machine: Machine, files: Sequence[str]) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from device_runner.stability.cooling import cooled, too_hot
+from device_runner.stability.cooling import too_hot, wait_until_cool
 from device_runner.stability.judge import judge
 from device_runner.stability.keeper import Keeper
 from device_runner.stability.reading import Reading, reading
 
-__all__ = ["Keeper", "Reading", "cooled", "judge", "reading", "too_hot"]
+__all__ = ["Keeper", "Reading", "wait_until_cool", "judge", "reading", "too_hot"]

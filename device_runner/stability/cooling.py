@@ -43,7 +43,7 @@ def require_charge(reading: Reading, limits: ThermalLimits) -> None:
         raise FlatBattery(message, hint=hint)
 
 
-def cooled(
+def wait_until_cool(
     look: Callable[[], Reading],
     limits: ThermalLimits,
     *,

@@ -57,7 +57,7 @@ def clock_histogram(before: Reading, after: Reading) -> dict[str, float]:
 
 def slowed_by_heat(before: Reading, after: Reading, tolerated_status: int = 0) -> list[str]:
     """Whether heat slowed the phone down in either reading: the signs of it, each in a line."""
-    return [*_limited(before, after), *_cooled(before, after), *_status(before, after, tolerated_status)]
+    return [*_limited(before, after), *_cooling(before, after), *_status(before, after, tolerated_status)]
 
 
 def shows_heat(reading: Reading) -> bool:
@@ -99,7 +99,7 @@ def _limited(before: Reading, after: Reading) -> list[str]:
     return [f"heat held the GPU at {clock}"] if clock else []
 
 
-def _cooled(before: Reading, after: Reading) -> list[str]:
+def _cooling(before: Reading, after: Reading) -> list[str]:
     level = max(before.gpu_cooling or 0, after.gpu_cooling or 0)
     return [f"Android's cooling of the GPU was turned up to {level}"] if level else []
 

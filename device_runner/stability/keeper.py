@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from device_runner.device import Steadiness, T, ThermalLimits
 from device_runner.failures import Failure
 from device_runner.stability import knobs
-from device_runner.stability.cooling import cooled
+from device_runner.stability.cooling import wait_until_cool
 from device_runner.stability.judge import judge
 from device_runner.stability.reading import Reading, reading
 from device_runner.stability.sources import BOOT, Sources
@@ -34,7 +34,7 @@ class Keeper:
         self._system = system
         self._wired = wired
         self.sources = Sources(transport, system)
-        self._held: knobs.Report | None = None
+        self._report: knobs.Report | None = None
         self._boot: str | None = None
         self.reset_count: int | None = None
         """How often the GPU had been reset when the phone was looked at last; None if it does not say."""
@@ -46,35 +46,35 @@ class Keeper:
 
     def hold(self) -> knobs.Report:
         """Set the knobs: what came of each."""
-        self._held = {}  # from here on there may be something to put back
-        self._held = knobs.hold(self.phone)
-        return self._held
+        self._report = {}  # from here on there may be something to put back
+        self._report = knobs.hold(self.phone)
+        return self._report
 
     def look(self) -> tuple[Reading, list[str]]:
         """What the phone says now, and notes on it. Raises `DeviceFailure` if it does not answer."""
         said = self.sources.read()
-        return self._noted(reading(said)), self.sources.notes(said)
+        return self._remember(reading(said)), self.sources.notes(said)
 
     def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
         """Implements `Device.steadily`."""
-        before, waited = cooled(self._look_held, limits)
+        before, waited = wait_until_cool(self._look_and_hold, limits)
         result = work()
         after, notes = self.look()
-        held = self._held or {}
-        verdict = judge(before, after, held=_clock_held(held), tolerated_status=limits.thermal_status)
+        held = self._report or {}
+        verdict = judge(before, after, held=_holds_clock(held), tolerated_status=limits.thermal_status)
         notes = [*verdict.facts.get("notes", ()), *notes]
         facts = {**verdict.facts, **waited, "knobs": held, **({"notes": notes} if notes else {})}
         return result, replace(verdict, facts=facts)
 
-    def _look_held(self) -> Reading:
+    def _look_and_hold(self) -> Reading:
         """Look, and set the knobs if that was not done since the phone booted: most of them do not survive it."""
         said = self.sources.read()
-        if self._held is None or said.get(BOOT) != self._boot:
+        if self._report is None or said.get(BOOT) != self._boot:
             self.hold()
             self._boot = said.get(BOOT)
-        return self._noted(reading(said))
+        return self._remember(reading(said))
 
-    def _noted(self, seen: Reading) -> Reading:
+    def _remember(self, seen: Reading) -> Reading:
         self.reset_count = seen.reset_count
         return seen
 
@@ -84,15 +84,15 @@ class Keeper:
 
     def close(self) -> None:
         """Put everything back. If the phone is gone, its own note of what there was stays for the next who holds it."""
-        if self._held is None:
+        if self._report is None:
             return
-        self._held = None
+        self._report = None
         try:
             knobs.restore(self.phone)
         except Failure as failure:
             log.warning("%s: its settings are not put back yet: %s", self._transport.name, failure)
 
 
-def _clock_held(held: knobs.Report) -> bool:
+def _holds_clock(held: knobs.Report) -> bool:
     """Whether root holds the GPU at one clock."""
     return any(knob.name in held and not knobs.complains(held[knob.name]) for knob in knobs.RANGES)

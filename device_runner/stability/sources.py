@@ -77,7 +77,7 @@ done
 """A first look by itself, for a phone that is only reached by those who bring it a script."""
 
 
-def said_in(printed: str) -> dict[str, str]:
+def texts_in(printed: str) -> dict[str, str]:
     """What each source said, by its name, in what such a script printed."""
     return {name: section.text.strip() for name, section in sections(printed).items()}
 
@@ -98,7 +98,7 @@ class Sources:
         if self._nodes is None:
             return self._first_look()
         arguments = [self._gpu, " ".join(self._nodes), " ".join(self._zones), " ".join(self._dumps)]
-        return said_in(self._shell(["sh", "-c", READ_SCRIPT, "read its heat and pace", *arguments]))
+        return texts_in(self._shell(["sh", "-c", READ_SCRIPT, "read its heat and pace", *arguments]))
 
     def notes(self, said: dict[str, str]) -> list[str]:
         """What a person should know of these answers."""

@@ -202,7 +202,7 @@ def _packed(folder: Path, name: str, plan: Plan, made: Built) -> PackedCase:
         case=plan.case.id,
         artifact=_library(folder, f"artifacts/{name}/{plan.case.id}.so", plan.compile.key, made[plan.compile.key]),
         answers=plan.oracle.key,
-        refused=_told(answers) if isinstance(answers, Failure) else {},
+        refused=_failure_fields(answers) if isinstance(answers, Failure) else {},
         quirks=list(plan.quirks),
         relative_tolerance=plan.relative_tolerance,
         budget=asdict(plan.budget),
@@ -217,12 +217,12 @@ def _packed(folder: Path, name: str, plan: Plan, made: Built) -> PackedCase:
 
 def _library(folder: Path, place: str, key: str, made: Artifact | Answers | Failure) -> PackedLibrary:
     if isinstance(made, Failure):
-        return PackedLibrary(key, "", failure=_told(made))
+        return PackedLibrary(key, "", failure=_failure_fields(made))
     assert isinstance(made, Artifact)
     return PackedLibrary(key, _copied(folder, made.loadable.library, place), made.size_bytes, asdict(made.compiled))
 
 
-def _told(failure: Failure) -> dict[str, str]:
+def _failure_fields(failure: Failure) -> dict[str, str]:
     said = {"message": failure.message, "hint": failure.hint, "evidence": failure.evidence}
     return {"outcome": failure.outcome, **said}
 

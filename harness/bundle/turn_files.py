@@ -115,14 +115,14 @@ def _case(folder: Path, packed: PackedCase) -> Iterator[str]:
     answers = folder / "answers" / packed.answers
     inputs = load_arrays(answers / INPUTS)
     for index, array in enumerate(inputs):
-        yield f"input {_described(array)} {_plain(folder, answers, f'input{index}', array)}"
+        yield f"input {_shape_text(array)} {_plain(folder, answers, f'input{index}', array)}"
     for index, array in enumerate(load_arrays(answers / OUTPUTS)):
         tolerance = tolerance_of(array, packed.relative_tolerance)
-        yield f"answer {_described(array)} {tolerance:.17g} {_plain(folder, answers, f'answer{index}', array)}"
+        yield f"answer {_shape_text(array)} {tolerance:.17g} {_plain(folder, answers, f'answer{index}', array)}"
     if (answers / LABELLED).exists():
         rows, batch = load_arrays(answers / LABELLED)[0], len(inputs[0])
         file = _plain(folder, answers, "labelled", rows)
-        yield f"labelled {len(rows) // batch} {_described(rows[:batch])} {file}"
+        yield f"labelled {len(rows) // batch} {_shape_text(rows[:batch])} {file}"
 
 
 def _tuning(packed: PackedCase) -> Iterator[str]:
@@ -150,7 +150,7 @@ def protocol_of(budget: Budget) -> Iterator[str]:
     yield from (f"{name} {value:.17g}" for name, value in {**numbers, **RULES}.items())
 
 
-def _described(array: Array) -> str:
+def _shape_text(array: Array) -> str:
     return " ".join(map(str, (array.dtype.name, array.ndim, *array.shape)))
 
 

@@ -14,7 +14,7 @@ import typer
 from device_runner.disk import disk_full
 from device_runner.failures import Failure
 from device_runner.interrupt import end_at, raise_if_interrupted
-from harness.cli.lazy import Command, add_commands
+from harness.cli.commands import Command, add_commands
 from harness.run.outcome import ExitCode
 
 DEBUG_VARIABLE = "ADRENO_BENCH_DEBUG"
@@ -145,7 +145,7 @@ def _call() -> None:
     except Exception as error:
         module = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
         if module and module not in _OURS:
-            from harness.cli.missing import how_to_install
+            from harness.cli.commands import how_to_install
 
             _end(f"{module} is not installed: {how_to_install(module)}", ExitCode.RIG_FAILURE)
         hint = f"a bug in adreno-bench; set {DEBUG_VARIABLE}=1 for the traceback and report it"

@@ -1,19 +1,28 @@
-"""`adreno-bench devices`: the devices there are to run on."""
+"""`adreno-bench devices`: the devices there are to run on, who uses them now, and how each did week by week."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from datetime import datetime, timezone
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from device_runner.failures import RigFailure
 from harness.cli import completion
 from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsFile, TrackerAddress
 from harness.failures import UsageError
 from harness.run.outcome import ExitCode
 
 if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.text import Text
+
     from device_runner.device import DeviceEntry
 
 
@@ -46,8 +55,6 @@ def devices(
     if restore and tracker:
         raise UsageError("--restore works on devices of this host only", hint="run it on the host that has the device")
     if health:
-        from harness.cli.health import show_health
-
         show_health(records, device, as_json)
     elif watch:
         _watch(tracker)
@@ -82,7 +89,6 @@ def _restore(name: str | None, as_json: bool) -> None:
 
 
 def _watch(tracker: str | None) -> None:
-    from harness.cli.watch import watch
 
     watch(_lister(tracker))
 
@@ -113,3 +119,120 @@ def _list(tracker: str | None, as_json: bool) -> None:
         return
     rows = [(e.name, e.kind, e.state, ", ".join(f"{k} {v}" for k, v in e.detail.items() if v)) for e in found]
     out(table(rows, ("device", "kind", "state", "detail"), prose=("detail",)))
+
+
+WATCH_EVERY_S = 1.0
+WATCH_COLUMNS = ("device", "state", "used by", "case", "step", "for", "held for")
+
+Row = tuple[str, ...]
+
+
+def watch(
+    devices: Callable[[], Sequence[DeviceEntry]],
+    *,
+    rounds: int | None = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Show every device until Ctrl-C: a table on a terminal, else one line for each change.
+
+    An adb server or a tracker that does not answer is shown as such, and asked again.
+    """
+    shown: Sequence[Row] = ()
+    with _live() as live:
+        while rounds is None or rounds > 0:
+            now = datetime.now(timezone.utc)
+            rows = _rows(devices, now)
+            if live:
+                live.update(_table(rows), refresh=True)
+            else:
+                _say_changes(shown, rows, now)
+            shown = rows
+            rounds = rounds - 1 if rounds is not None else None
+            sleep(WATCH_EVERY_S)
+
+
+def row_of(entry: DeviceEntry, now: datetime) -> Row:
+    """What is shown of one device."""
+    owner = entry.owner
+    if not owner:
+        return entry.name, entry.state, entry.detail.get("used by", ""), "", "", "", ""
+    used_by = f"{owner.pid} on {owner.host}"
+    return entry.name, entry.state, used_by, owner.case, owner.step, _age(owner.step_since, now), _age(owner.since, now)
+
+
+def _rows(devices: Callable[[], Sequence[DeviceEntry]], now: datetime) -> list[Row]:
+    from harness.cli.screen import plain
+
+    try:
+        rows = [row_of(entry, now) for entry in devices()]
+    except RigFailure as failure:
+        rows = [("-", str(failure), *[""] * (len(WATCH_COLUMNS) - 2))]
+    return [tuple(plain(text) for text in row) for row in rows]
+
+
+def _age(since: str, now: datetime) -> str:
+    try:
+        seconds = int((now - datetime.fromisoformat(since)).total_seconds())
+    except (ValueError, TypeError):
+        return ""
+    minutes, rest = divmod(max(0, seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def _live() -> AbstractContextManager[Live | None]:
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(highlight=False)
+    return Live(console=console, auto_refresh=False) if console.is_terminal else nullcontext()
+
+
+def _table(rows: Sequence[Row]) -> Text:
+    from rich.text import Text
+
+    from harness.tables import table
+
+    return Text(
+        table(rows, WATCH_COLUMNS, prose=("state",), spare=("held for", "used by", "for"))
+    )  # a name is not markup
+
+
+def _say_changes(before: Sequence[Row], rows: Sequence[Row], now: datetime) -> None:
+    from harness.cli.screen import out
+
+    known = {row[0]: row[1:5] for row in before}
+    gone = [(name, "gone") for name in known if name not in {row[0] for row in rows}]
+    changed = [row[:5] for row in rows if known.get(row[0]) != row[1:5]]
+    for row in (*changed, *gone):
+        out(f"{now.astimezone():%H:%M:%S}  " + "  ".join(text for text in row if text))
+
+
+HEALTH_COLUMNS = ("phone", "week of", "records", "lost", "rig failures", "crashes", "recoveries", "throttled")
+
+
+def show_health(records: Path, device: str | None, as_json: bool) -> None:
+    """Show what a file of records says of the phones, or of one by its serial or name. Raises UsageError."""
+    from harness.cli.record_filter import open_index
+    from harness.cli.screen import out, out_json
+    from harness.failures import UsageError
+    from harness.run.health import health
+    from harness.tables import table
+
+    with open_index(records) as index:
+        found = health(index.outcomes(device))
+        if not found:
+            of = f" of {device}" if device and index.devices else ""
+            raise UsageError(f"there are no records{of} in {records}", hint="name another file with --records")
+    if as_json:
+        out_json([asdict(week) for week in found])
+        return
+    rows = [
+        (w.phone, w.week or "?", w.records, w.lost, w.rig_failures, w.crashes, w.recoveries, _share(w.throttled_share))
+        for w in found
+    ]
+    out(table(rows, HEALTH_COLUMNS, right=HEALTH_COLUMNS[2:], spare=("rig failures", "crashes")))
+
+
+def _share(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"

@@ -22,8 +22,7 @@ from harness.run.outcome import ExitCode
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from harness.cli.isa_sides import Opposite
-    from harness.cli.isa_text import Side
+    from harness.cli.isa_view import Opposite, Side
     from harness.isa.network import Network
     from harness.isa.toolchain import Toolchain
     from harness.run.compiled_record import CompiledCase
@@ -103,7 +102,7 @@ def isa(
     kernel.
     """
     from device_runner.store import cache_root
-    from harness.cli import isa_sides, isa_text
+    from harness.cli import isa_view
     from harness.cli.screen import out_json, out_whole
     from harness.isa.kernels import check_gpus
     from harness.isa.toolchain import need
@@ -117,7 +116,7 @@ def isa(
     check_gpus(gpus)
     base = against or (BASELINE if action is Action.GATE else None)
     if base:
-        isa_sides.check(base)
+        isa_view.check(base)
     if records:
         RecordFile(records).require_writable()
     timed = [Profile.read(file) for file in profiles or ()]
@@ -126,11 +125,11 @@ def isa(
     if action is Action.GATE:
         _gate(toolchain, sides, remarks, tolerance / 100, as_json)
     elif asm:
-        out_whole(isa_text.assembly(sides, asm))
+        out_whole(isa_view.assembly(sides, asm))
     elif as_json:
-        out_json(isa_text.plain(toolchain, sides, remarks, timed))
+        out_json(isa_view.plain(toolchain, sides, remarks, timed))
     else:
-        isa_text.show(toolchain, sides, remarks, timed)
+        isa_view.show(toolchain, sides, remarks, timed)
     if remarks or any(side.head.refused for side in sides):
         raise typer.Exit(ExitCode.WRONG_OR_BROKEN)
     if not sides:
@@ -151,15 +150,15 @@ def _set_up(mirror: str, as_json: bool) -> None:
 
 
 def _gate(toolchain: Toolchain, sides: Sequence[Side], remarks: Sequence[str], tolerance: float, as_json: bool) -> None:
-    from harness.cli import isa_text
+    from harness.cli import isa_view
     from harness.cli.screen import out_json
     from harness.judge.code_gate import exit_code, judge_code
 
     found = [judge_code(side.head.case, side.bases, side.code, tolerance) for side in sides]
     if as_json:
-        out_json(isa_text.plain_verdicts(toolchain, found, remarks))
+        out_json(isa_view.plain_verdicts(toolchain, found, remarks))
     else:
-        isa_text.show_verdicts(toolchain, found, remarks)
+        isa_view.show_verdicts(toolchain, found, remarks)
     raise typer.Exit(ExitCode.WRONG_OR_BROKEN if remarks else exit_code(found))
 
 
@@ -176,8 +175,7 @@ class _Asked:
 
 def _sides(toolchain: Toolchain, asked: _Asked, device: str, config: Path) -> tuple[list[Side], list[str]]:
     """The cases on each GPU, each with what it is compared with; and why the others were not built."""
-    from harness.cli.isa_sides import Opposite, Source, opposite
-    from harness.cli.isa_text import Side
+    from harness.cli.isa_view import Opposite, Side, Source, opposite
     from harness.cli.screen import Screen
     from harness.isa.network import code_of, networks
 

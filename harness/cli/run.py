@@ -23,8 +23,7 @@ from harness.cli.options import (
     TrackerAddress,
     grouped,
 )
-from harness.cli.sustained import sustained_table
-from harness.cli.table import json_array, results_table, size
+from harness.cli.table import json_array, results_table, size, sustained_table
 from harness.failures import UsageError
 from harness.run.outcome import ExitCode, Outcome, exit_code, without_findings
 from harness.run.work import schedule_summary

@@ -94,7 +94,7 @@ def show(
         if not chosen:
             raise _nothing_found(glob, records, index, sustained)
     if sustained:
-        from harness.cli.sustained import show_sustained
+        from harness.cli.table import show_sustained
 
         show_sustained(chosen, plot, as_json)
     elif partitions:
@@ -102,12 +102,12 @@ def show(
     elif crossover:
         _show_path_ranking(chosen, as_json)
     elif kernels:
-        from harness.cli.kernels import show_kernels
+        from harness.cli.show_case import show_kernels
 
         show_kernels(chosen, as_json)
     elif diverge:
         from harness.cases.model import models_given
-        from harness.cli.diverge import show_divergence
+        from harness.cli.show_case import show_divergence
 
         models = models_given(model or (), shape or (), input or (), trust=trust)
         show_divergence(chosen, suite, models, device, as_json)

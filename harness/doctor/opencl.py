@@ -14,7 +14,7 @@ from harness.doctor.finding import Condition, Finding
 if TYPE_CHECKING:
     from device_runner.device import Identity
     from device_runner.rpc_device import RpcDevice
-    from device_runner.session.identification import Described
+    from device_runner.session.identification import Description
 
 QUALCOMM = ("cl_qcom_ml_ops", "cl_qcom_recordable_queues", "cl_qcom_perf_hint")
 BY_PROBE, BY_TVM = "by the probe", "by TVM's device attributes"
@@ -24,26 +24,26 @@ PROFILING = 2
 
 def examine_opencl(device: RpcDevice, clml_is_emulated: bool) -> Iterator[Finding]:
     """All findings. Raises `SetupMissing` if OpenCL cannot be used."""
-    described, who = device.described, device.identity
-    yield _probe(device.probe.lacking or ("" if described.device else "it knows no device that is called so"))
-    yield Finding("OpenCL", Condition.OK, f"GPU {who.gpu or '?'}; driver {who.driver or '?'}; {_source(described)}")
-    if described.device is None:
+    description, who = device.opencl, device.identity
+    yield _probe(device.probe.lacking or ("" if description.device else "it knows no device that is called so"))
+    yield Finding("OpenCL", Condition.OK, f"GPU {who.gpu or '?'}; driver {who.driver or '?'}; {_source(description)}")
+    if description.device is None:
         yield _unknown("fp16", "cases in half precision are tried")
         yield _unknown("images", f"libraries are built for {_images(who)}, which every device has")
         yield _unknown("extensions", "path clml is tried")
     else:
         yield Finding(
-            "OpenCL library", Condition.OK, f"{' '.join(described.files) or 'its files do not show'}; {BY_PROBE}"
+            "OpenCL library", Condition.OK, f"{' '.join(description.files) or 'its files do not show'}; {BY_PROBE}"
         )
         yield _extensions(set(who.extensions))
         yield _fp16(who)
-        yield _image_limits(who, described.device.facts)
-        yield Finding("limits", Condition.OK, f"{_limits(described.device.facts)}; {BY_PROBE}")
-    yield _clml(who, clml_is_emulated, described)
+        yield _image_limits(who, description.device.facts)
+        yield Finding("limits", Condition.OK, f"{_limits(description.device.facts)}; {BY_PROBE}")
+    yield _clml(who, clml_is_emulated, description)
 
 
-def _source(described: Described) -> str:
-    return BY_PROBE if described.device else BY_TVM
+def _source(description: Description) -> str:
+    return BY_PROBE if description.device else BY_TVM
 
 
 def _probe(lacking: str) -> Finding:
@@ -98,12 +98,12 @@ def _limits(facts: Mapping[str, Any]) -> str:
     )
 
 
-def _clml(who: Identity, emulated: bool, described: Described) -> Finding:
+def _clml(who: Identity, emulated: bool, description: Description) -> Finding:
     if emulated:
         return Finding("CLML", Condition.OK, "a functional model, whose time means nothing; by the model")
-    if described.device is None:
+    if description.device is None:
         return _unknown("CLML", "path clml is tried")
     if not who.clml:
         return Finding("CLML", Condition.NOTE, f"no cl_qcom_ml_ops; {BY_PROBE}", "none: path clml needs it")
-    versions = ", ".join(described.device.clml_versions) or "it does not answer"
+    versions = ", ".join(description.device.clml_versions) or "it does not answer"
     return Finding("CLML", Condition.OK, f"interface versions: {versions}; {BY_PROBE}, which asked it")

@@ -27,7 +27,7 @@ def program(cache: Path) -> Path:
 
     Raises SetupMissing without a compiler or OpenCL's development files, DiskFull, RigFailure.
     """
-    toolchain = CppToolchain.found()
+    toolchain = CppToolchain.find()
 
     def make(folder: Path) -> None:
         command = [toolchain.compiler, "-x", "c", *FLAGS, str(CODE / f"{NAME}.c"), "-x", "none", "-lOpenCL"]

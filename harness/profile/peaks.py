@@ -70,8 +70,8 @@ def peaks_in_units(rates: Mapping[str, float]) -> Peaks:
     return Peaks(**{_UNITS[name]: rate / 1e9 for name, rate in rates.items() if name in _UNITS})
 
 
-class Point(NamedTuple):
-    """One kind of operator."""
+class RooflinePoint(NamedTuple):
+    """One kind of operator below the roof."""
 
     label: str
     intensity: float
@@ -81,14 +81,14 @@ class Point(NamedTuple):
     """Of the kernels' time."""
 
 
-def points_of(profile: Profile) -> list[Point]:
+def points_of(profile: Profile) -> list[RooflinePoint]:
     """What can be drawn of a profile: operators with known operations and bytes, the longest first."""
     found = []
     for label, alike in by_kind(profile):
         flops, moved = sum(one.flops or 0 for one in alike), sum(one.bytes or 0 for one in alike)
         ms = sum(one.ms for one in alike)
         if flops and moved and ms:
-            found.append(Point(label, flops / moved, flops / ms / 1e6, ms / profile.kernels_ms))
+            found.append(RooflinePoint(label, flops / moved, flops / ms / 1e6, ms / profile.kernels_ms))
     return found
 
 

@@ -17,7 +17,7 @@ from markupsafe import escape
 from harness.history.asv_process import AS_SHIPPED
 from harness.history.events import CaseState, state_of
 from harness.history.results import History, Point, Series
-from harness.profile.peaks import points_of, roof_of
+from harness.profile.peaks import RooflinePoint, points_of, roof_of
 from harness.report import words
 from harness.report.points import thin
 
@@ -139,34 +139,30 @@ def _latency(points: Sequence[Point], x: list[int], dense: bool, line: Trace, sy
     """The line of a series with its confidence intervals, and its dots."""
     ms = [_number(point.wall_ms) for point in points]
     shared = {"legendgroup": group, "hovertemplate": "%{x}<br>%{customdata}<br>%{y} ms<extra></extra>"}
-    bars = {"error_y": _intervals(points, line["color"])}
-    dots = {"mode": "markers", "marker": {"symbol": symbol, "color": line["color"], "size": 4 if dense else 9}}
-    alone = _dots(ms, dense)
-    return [
-        {**shared, "x": x, "y": ms, "mode": "lines", "line": line, **bars},
-        *([{**shared, "x": [x[i] for i in alone], "y": [ms[i] for i in alone], **dots}] if alone else []),
-    ]
+    traces = [{"x": x, "y": ms, "mode": "lines", "line": line, "error_y": _intervals(points, line["color"])}]
+    if dots := _dots(ms, dense):
+        size = 4 if dense else 9
+        traces.append(_marks([x[i] for i in dots], [ms[i] for i in dots], (symbol, line["color"]), size))
+    return [{**trace, **shared} for trace in traces]
 
 
 def _states(points: Sequence[Point], x: list[int], dense: bool, row: float) -> list[Trace]:
     """The marks of a series. Where points are many, a line stands for those that were right."""
     states = [state_of(point) for point in points]
-    shared = {"yaxis": "y2", "hoverinfo": "skip"}
     right = [row if state is CaseState.RIGHT else None for state in states]
-    line = {"x": x, "y": right, "mode": "lines", "line": {"color": QUIET, "width": 3}, **shared}
-    traces = [line] if dense else []
-    for state, (symbol, colour) in MARKS.items():
+    line = {"x": x, "y": right, "mode": "lines", "line": {"color": QUIET, "width": 3}, "hoverinfo": "skip"}
+    traces = [{**line, "yaxis": "y2"}] if dense else []
+    for state, mark in MARKS.items():
         places = [place for place, one in enumerate(states) if one is state]
         if state is CaseState.RIGHT:
             places = _dots(right, dense)
         if places:
-            look = {"mode": "markers", "marker": {"symbol": symbol, "color": colour, "size": 10}, "yaxis": "y2"}
             why = [_text(points[place].message) for place in places]
-            told = {"text": why} if any(why) else {}
-            template = f"%{{x}}<br>%{{customdata}}<br>{words.SYMBOLS[state]} {state.value}"
-            template += "<br>%{text}<extra></extra>" if told else "<extra></extra>"
-            at = {"x": [x[i] for i in places], "y": [row] * len(places)}
-            traces.append({**at, **look, **told, "hovertemplate": template})
+            hover = f"%{{x}}<br>%{{customdata}}<br>{words.SYMBOLS[state]} {state.value}"
+            text = {"text": why, "hovertemplate": f"{hover}<br>%{{text}}<extra></extra>"}
+            rest = text if any(why) else {"hovertemplate": f"{hover}<extra></extra>"}
+            marks = _marks([x[i] for i in places], [row] * len(places), mark, 10)
+            traces.append({**marks, "yaxis": "y2", **rest})
     return traces
 
 
@@ -174,6 +170,11 @@ def _dots(values: Sequence[float | None], dense: bool) -> list[int]:
     """The places that have a dot: all with a value or, where points are many, those without a neighbour."""
     known = {place for place, value in enumerate(values) if value is not None}
     return sorted(place for place in known if not (dense and {place - 1, place + 1} & known))
+
+
+def _marks(x: Sequence[int], y: Sequence[float | None], mark: tuple[str, str], size: int) -> Trace:
+    """Marks of a shape and a colour."""
+    return {"x": x, "y": y, "mode": "markers", "marker": {"symbol": mark[0], "color": mark[1], "size": size}}
 
 
 def _intervals(points: Sequence[Point], colour: str, thickness: float = 1) -> Trace:
@@ -225,17 +226,13 @@ def sparkline(points: Sequence[Point]) -> Figure:
         line = {"color": COLOURS[0], "width": 1.5}
         traces.append({"y": ms, "mode": "lines", "line": line, "error_y": bars})
         if alone := _dots(ms, dense=True):
-            traces.append(_spark_marks(alone, [ms[i] for i in alone], ("circle", COLOURS[0])))
+            traces.append(_marks(alone, [ms[i] for i in alone], ("circle", COLOURS[0]), 5))
     missing = [(place, state_of(point)) for place, point in enumerate(points) if point.wall_ms is None]
     for state, mark in MARKS.items():
         if places := [place for place, one in missing if one is state]:
-            traces.append(_spark_marks(places, [(low + high) / 2] * len(places), mark))
+            traces.append(_marks(places, [(low + high) / 2] * len(places), mark, 5))
     axes = {"xaxis": {"range": [-0.5, max(len(points), 2) - 0.5]}, "yaxis": {"range": [_number(low), _number(high)]}}
     return Figure(words.spark_text(points), 28, traces, axes, "spark")
-
-
-def _spark_marks(x: list[int], y: Sequence[float | None], mark: tuple[str, str]) -> Trace:
-    return {"x": x, "y": list(y), "mode": "markers", "marker": {"symbol": mark[0], "color": mark[1], "size": 5}}
 
 
 # Kernels
@@ -298,8 +295,8 @@ def roofline(profiles: Sequence[Profile]) -> Figure | None:
         for peaks in dict.fromkeys(profile.peaks for profile in profiles)
         if (roof := roof_of(peaks, min(intensities), max(intensities)))
     ]
-    for look, found in zip(zip(COLOURS, ("circle", "triangle-up"), strict=False), points.items(), strict=False):
-        traces.append(_operators(*found, *look))
+    looks = ((COLOURS[0], "circle", "bottom center"), (COLOURS[1], "triangle-up", "top center"))
+    traces += [_operators(*found, *look) for look, found in zip(looks, points.items(), strict=False)]
     layout = {
         "legend": {"orientation": "h", "y": -0.2},
         "xaxis": {"type": "log", "title": {"text": "operations for each byte, as needed"}},
@@ -308,7 +305,7 @@ def roofline(profiles: Sequence[Profile]) -> Figure | None:
     return Figure(f"roofline of {' and '.join(points)}", 480, traces, layout)
 
 
-def _operators(case: str, points: Sequence[Any], colour: str, symbol: str) -> Trace:
+def _operators(case: str, points: Sequence[RooflinePoint], colour: str, symbol: str, names: str) -> Trace:
     labels = [_text(point.label) for point in points]
     told = [f"{label}<br>{100 * point.share:.1f} % of the time" for label, point in zip(labels, points, strict=True)]
     sizes = [_number(max(6.0, LARGEST_PX * point.share**0.5)) for point in points]  # areas: shares of the time
@@ -319,7 +316,7 @@ def _operators(case: str, points: Sequence[Any], colour: str, symbol: str) -> Tr
         "text": [label if place < NAMED else "" for place, label in enumerate(labels)],
         "customdata": told,
         "mode": "markers+text",
-        "textposition": "top center",
+        "textposition": names,
         "textfont": {"size": 10},
         "cliponaxis": False,
         "marker": {"color": colour, "symbol": symbol, "opacity": 0.6, "size": sizes},

@@ -46,9 +46,9 @@ def kind_text(case: Case) -> str:
 
 def spark_text(points: Sequence[Point]) -> str:
     """What a sparkline shows: how many commits, and between which latencies."""
-    known = [point.wall_ms for point in points if point.wall_ms is not None]
-    count = f"{len(points)} commit{'s' if len(points) > 1 else ''}"
-    return f"{min(known):.4g} to {latency(max(known))}, {count}" if known else f"no latency, {count}"
+    known = sorted(point.wall_ms for point in points if point.wall_ms is not None)
+    bounds = list(dict.fromkeys(latency(ms) for ms in (known[0], known[-1]))) if known else ["no latency"]
+    return f"{' to '.join(bounds)}, {len(points)} commit{'s' if len(points) > 1 else ''}"
 
 
 def latency(ms: float | None) -> str:

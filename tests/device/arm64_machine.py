@@ -21,7 +21,17 @@ from device_runner.store import Store
 from device_runner.virtual import userland
 
 DEBIAN, PYTHON = "bookworm", "3.11"
-PACKAGES = ("python3", "coreutils", "mksh", "toybox", "pocl-opencl-icd", "ocl-icd-libopencl1", "libstdc++6")
+PACKAGES = (
+    "python3",
+    "coreutils",
+    "dash",
+    "sed",
+    "mksh",
+    "toybox",
+    "pocl-opencl-icd",
+    "ocl-icd-libopencl1",
+    "libstdc++6",
+)
 TOOLS = {
     "qemu-aarch64-static": "qemu-user-static",
     "mmdebstrap": "mmdebstrap",

@@ -32,7 +32,7 @@ def pytest_runtest_call() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def running_phone(tmp_path_factory: pytest.TempPathFactory, sidecar_cache: Path) -> Iterator[VirtualPhone]:
     runtime = opencl_runtime.sidecar(sidecar_cache) if opencl_runtime.needed() else None
-    original = RuntimeStore(sidecar_cache).kept_for(platform.machine())
+    original = RuntimeStore(sidecar_cache).find_for(platform.machine())
     with virtual_phone(tmp_path_factory.mktemp("phone"), opencl_runtime=runtime, original=original) as phone:
         yield phone
 

@@ -82,7 +82,7 @@ def test_an_adreno_is_known_by_model_driver_limits_and_opencl_ml(absurd: Absurd)
 
 
 def test_only_opencls_own_files_tell_drivers_apart(absurd: Absurd, fake: Path) -> None:
-    (only,) = absurd("adreno").described.files
+    (only,) = absurd("adreno").opencl.files
     assert Path(only).resolve() == fake / "libOpenCL.so.1"
 
 
@@ -90,14 +90,14 @@ def test_a_limit_of_zero_is_unknown_and_every_device_has_at_least_the_least(absu
     device = absurd("zero")
     who = device.identity
     assert (who.image2d_max_width, who.image2d_max_height, who.image_max_array_layers) == (8192, 8192, 2048)
-    assert device.described.device
-    assert device.described.device.image2d_max_width is None
-    assert device.described.device.facts["max_work_group_size"] is None
+    assert device.opencl.device
+    assert device.opencl.device.image2d_max_width is None
+    assert device.opencl.device.facts["max_work_group_size"] is None
 
 
 def test_a_hundred_kilobytes_of_extensions_arrive(absurd: Absurd) -> None:
     device = absurd("long")
-    told = device.described.device
+    told = device.opencl.device
     assert told
     assert len(told.facts["extensions"]) == 100_000
     assert device.identity.fp16 is False

@@ -21,7 +21,8 @@ from harness.profile.profile_file import read
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 
 SUITE = "models = [{models}]\npaths = [{paths}]\nbudget_s = 0.1\nsamples = 10\n"
-RELEASES = ("0.25.0.post1", "0.26.0", "0.27.0.post1")
+RELEASES = ("0.25.0.post1", "0.27.0.post1")
+"""Between them the texture path became wrong; tests/e2e/test_revisions.py finds where."""
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +78,7 @@ def published(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = ("history", "run", "ALL", "--config", config, "--suite", str(suite))
     done = bench(home, *run)
     assert done.returncode == 3, done.stdout + done.stderr
-    assert "measured 6 cases" in done.stdout
+    assert "measured 4 cases" in done.stdout
     again = bench(home, *run)
     assert (again.returncode, "nothing was new" in again.stdout) == (0, True), again.stdout + again.stderr
     shown = bench(home, "history", "publish", "--config", config)
@@ -86,11 +87,11 @@ def published(home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.timeout(3600)
-def test_the_releases_history_says_that_the_texture_path_is_wrong_since_0_26(home: Path, published: Path) -> None:
+def test_the_releases_history_says_that_the_texture_path_became_wrong(home: Path, published: Path) -> None:
     page = (published / "html" / "moved.html").read_text(encoding="utf-8")
     wrong = page.partition('id="wrong"')[2].partition('id="broken"')[0]
     assert "plain-texture-float32-untuned" in wrong
-    assert wrong.index("TVM 0.25.0.post1") < wrong.index("TVM 0.26.0")
+    assert wrong.index("TVM 0.25.0.post1") < wrong.index("TVM 0.27.0.post1")
     assert "Wrong (1)" in page
     assert "Broken (0)" in page
     front = (published / "html" / "index.html").read_text(encoding="utf-8")

@@ -9,14 +9,17 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+from fake_records import a_record
 
 from benchmarks.browser import NAMES, PROGRAM, Page, browser
 from benchmarks.synthetic_history import history
 from harness.compiler.tir import Work
 from harness.history.results import load
+from harness.probes.sustained import Sustained
 from harness.profile.profile import Operator, Peaks, Profile
 from harness.profile.profile_file import append, file_for
 from harness.report.page import PLOTLY, SCRIPT
+from harness.report.plots import plot_roofline, plot_sustained
 from harness.report.site import PAGES, write_site
 from harness.run.record import Record, RecordFile
 
@@ -163,6 +166,34 @@ def test_the_kernels_of_a_case_are_drawn_and_fit_the_window(page: Page, watched:
     keep_picture(page, "kernels-of-a-case", width_px)
     assert page.ask("document.scrollingElement.scrollWidth") <= width_px
     assert page.ask(f"{times}.querySelectorAll('.trace.scatter').length") == 7  # and the rest as one line
+
+
+@WIDTHS
+def test_a_page_that_stands_alone_draws_from_any_folder(page: Page, tmp_path: Path, width_px: int) -> None:
+    at_s = [float(second) for second in range(600)]
+    hot = [second > 120 for second in at_s]
+    columns: dict[str, list[int | float | None]] = {
+        "at_s": [*at_s],
+        "wall_ms": [4.0 if one else 3.0 for one in hot],
+        "p90_ms": [4.1 if one else 3.1 for one in hot],
+        "inferences": [200] * 600,
+        "clock_mhz": [600 if one else 800 for one in hot],
+        "power_level": [int(one) for one in hot],
+        "gpu_c": [75.0 if one else 50.0 for one in hot],
+    }
+    run = a_record(sustained=Sustained(asked_s=600, lasted_s=600, columns=columns))
+    plot_sustained([run], tmp_path / "sustained.html")
+    profiles = [a_profile(a_record(case=f"tiny-{path}-float32-untuned"), 1) for path in ("opencl", "texture")]
+    plot_roofline(profiles, tmp_path / "roofline.html")
+    for name, lines in {"sustained": 7, "roofline": 3}.items():
+        show(page, tmp_path / f"{name}.html", width_px)
+        figure = show_chart(page, 0)
+        keep_picture(page, name, width_px)
+        assert page.ask(f"{figure}.querySelectorAll('.trace.scatter').length") == lines
+        assert page.ask("document.scrollingElement.scrollWidth") <= width_px
+        assert (
+            page.ask("performance.getEntriesByType('resource').filter((one) => !/^data:/.test(one.name)).length") == 0
+        )
 
 
 def test_a_page_of_2000_commits_is_small_and_draws_what_is_looked_at(page: Page, long: Path) -> None:

@@ -93,14 +93,14 @@ class RuntimeStore:
         shutil.rmtree(self.folder / found[0].digest)
         return found[0]
 
-    def kept_for(self, abi: str) -> PhoneRuntime | None:
+    def find_for(self, abi: str) -> PhoneRuntime | None:
         """The latest one for an ABI that was compared with the TVM of this host, if there is any."""
         tvm = installed_tvm.stated_version("tvm")
         return next((runtime for runtime in self.entries() if (runtime.abi, runtime.tvm) == (abi, tvm)), None)
 
     def runtime_for(self, abi: str) -> PhoneRuntime:
-        """As `kept_for`. Raises `SetupMissing` if there is none."""
-        if kept := self.kept_for(abi):
+        """As `find_for`. Raises `SetupMissing` if there is none."""
+        if kept := self.find_for(abi):
             return kept
         tvm = installed_tvm.stated_version("tvm")
         found = {runtime.tvm for runtime in self.entries() if runtime.abi == abi}

@@ -30,7 +30,7 @@ def library(cache_dir: Path, abi: str = "") -> Path:
     Raises SetupMissing if there is no compiler for that processor, DiskFull, RigFailure if it does not compile.
     """
     if abi in ("", platform.machine()):
-        return _obtain(cache_dir, CppToolchain.found(), "")
+        return _obtain(cache_dir, CppToolchain.find(), "")
     if abi not in TRIPLES:
         hint = f"there is one for {', '.join(TRIPLES)}; {NDK_VARIABLE} and ziglang know these"
         raise SetupMissing(f"there is no probe for devices with ABI {abi}", hint=hint)

@@ -37,7 +37,7 @@ def program(cache_dir: Path, abi: str) -> Path:
             f"there is no runner for devices with ABI {abi}", hint=f"there is one for {', '.join(STARTS)}"
         )
     foreign_flags = (*FOREIGN_FLAGS, STARTS[abi]) if abi in STARTS and abi != platform.machine() else ()
-    toolchain = linker(TRIPLES[abi]) if foreign_flags else CppToolchain.found()
+    toolchain = linker(TRIPLES[abi]) if foreign_flags else CppToolchain.find()
     compiler = toolchain.version if isinstance(toolchain, Linker) else toolchain.compiler_version
     includes = installed_tvm.include_folders("tvm_ffi")
 

@@ -3,6 +3,7 @@
 "use strict";
 
 const LETTER_PX = 7; // of a tick's text
+const NARROW_PX = 600; // with less, names beside marks would leave the figure: a tap tells them
 const MARGIN_PX = { l: 56, r: 24, t: 16, b: 40 };
 const CLEAR = { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hovermode: "closest" };
 const SPARK = { margin: { l: 0, r: 0, t: 0, b: 0 }, showlegend: false };
@@ -18,6 +19,7 @@ function figureOf(element) {
       trace.x = trace.x.map((place) => known[place][0]);
     }
   }
+  if (element.clientWidth < NARROW_PX) for (const trace of data) trace.mode = trace.mode.replace("+text", "");
   if (element.classList.contains("spark")) {
     for (const axis of [layout.xaxis, layout.yaxis]) axis.visible = false;
     return { data, layout: { ...CLEAR, ...SPARK, ...layout }, config: { staticPlot: true } };

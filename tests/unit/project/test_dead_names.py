@@ -20,7 +20,7 @@ ALLOWED = {
 }
 """Names that nothing here uses, and why they stay."""
 CALLED_BY_NAME = re.compile(r"harness\.cli\.(\w+)\.\1|harness\.pytest_plugin\.\w+\.(pytest_\w+|test_\w+)")
-"""A command has its module's name (`harness.cli.lazy`); pytest calls hooks and tests by how they are called."""
+"""A command has its module's name (`harness.cli.commands`); pytest calls hooks and tests by how they are called."""
 REGISTERED = re.compile(r"(.+\.)?(command|fixture)")
 """Decorators that hand a function to somebody who calls it."""
 

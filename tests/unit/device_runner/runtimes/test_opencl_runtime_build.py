@@ -73,13 +73,13 @@ def test_what_is_installed_elsewhere_with_the_same_headers_is_linked_and_not_com
 ) -> None:
     body = 'echo "$*" >> "$LINKS"\nwhile [ $# -gt 0 ]; do [ "$1" = -o ] && echo built > "$2"; shift; done'
     pretend(tmp_path, monkeypatch, body)
-    here = recipe.CppToolchain.found()
+    here = recipe.CppToolchain.find()
     headers = tmp_path / "elsewhere" / "include"
     shutil.copytree(here.includes[0], headers)
     elsewhere = replace(here, includes=(headers, *here.includes[1:]), libraries=(headers.parent / "lib",))
 
     def asked(toolchain: recipe.CppToolchain) -> list[str]:
-        monkeypatch.setattr(recipe.CppToolchain, "found", lambda: toolchain)
+        monkeypatch.setattr(recipe.CppToolchain, "find", lambda: toolchain)
         (tmp_path / "links").write_text("")
         sidecar(tmp_path / "cache")
         commands = (tmp_path / "links").read_text().splitlines()

@@ -215,8 +215,8 @@ def test_the_latest_for_an_abi_is_kept_for_it_and_can_be_executed(folder: Path, 
     kept.add(examine(folder, HOST))
     link(folder / "libtvm_runtime_opencl.so", OPENCL + "void _ZN3tvm5laterEv(){}", ["libtvm_runtime.so"])
     later = kept.add(examine(folder, HOST))
-    assert kept.kept_for("arm64-v8a") == later
-    assert kept.kept_for("x86_64") is None
+    assert kept.find_for("arm64-v8a") == later
+    assert kept.find_for("x86_64") is None
     assert os.access(later.folder / "tvm_rpc", os.X_OK)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from device_runner.device import Identity
 from device_runner.runtimes.probe import BadAnswer, Probe, answer_of
-from device_runner.session.identification import Described
+from device_runner.session.identification import Description
 from harness.doctor.finding import Condition, Finding
 from harness.doctor.opencl import examine_opencl
 
@@ -36,23 +36,23 @@ def answered(*devices: dict[str, Any]) -> bytes:
     return json.dumps({"devices": devices, "files": ["/vendor/lib64/libOpenCL.so"], "problem": ""}).encode()
 
 
-def described(**changes: Any) -> Described:
+def description(**changes: Any) -> Description:
     (device,) = answer_of(answered({**DEVICE, **changes})).devices
-    return Described(device.name, device.driver_version, device, ("/vendor/lib64/libOpenCL.so",))
+    return Description(device.name, device.driver_version, device, ("/vendor/lib64/libOpenCL.so",))
 
 
-def identity(what: Described) -> Identity:
+def identity(what: Description) -> Identity:
     return Identity("phone", "serial", **what.fields)
 
 
 def test_a_device_is_what_it_says() -> None:
-    who = identity(described())
+    who = identity(description())
     assert (who.gpu, who.clml, who.fp16) == ("Adreno(TM) 740", "4.1", True)
     assert who.driver == "OpenCL 3.0 QUALCOMM build: 0762.10 E031.45"
 
 
 def test_what_is_not_told_is_unknown_and_the_least_holds() -> None:
-    who = identity(described(extensions=None))
+    who = identity(description(extensions=None))
     assert who.fp16 is None
     assert (who.image2d_max_width, who.image2d_max_height, who.image_max_array_layers) == (16384, 8192, 2048)
 
@@ -66,7 +66,7 @@ def test_what_is_not_told_is_unknown_and_the_least_holds() -> None:
     ],
 )
 def test_a_gpu_is_called_by_its_model_wherever_that_stands(changes: dict[str, str], gpu: str) -> None:
-    assert identity(described(**changes)).gpu == gpu
+    assert identity(description(**changes)).gpu == gpu
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_gpu_is_called_by_its_model_wherever_that_stands(changes: dict[str, st
 def test_opencl_ml_that_does_not_answer_is_unknown_and_without_it_there_is_none(
     changes: dict[str, Any], clml: str
 ) -> None:
-    assert identity(described(**changes)).clml == clml
+    assert identity(description(**changes)).clml == clml
 
 
 def test_the_device_that_tvm_uses_is_chosen_by_name_and_driver() -> None:
@@ -97,7 +97,7 @@ def test_no_answer_does_harm(text: bytes) -> None:
 @given(st.dictionaries(st.sampled_from(sorted(DEVICE)), values))
 def test_no_word_of_a_device_does_harm(changes: dict[str, Any]) -> None:
     try:
-        who = identity(described(**changes))
+        who = identity(description(**changes))
     except BadAnswer:
         return
     limits = (who.image2d_max_width, who.image2d_max_height, who.image_max_array_layers)
@@ -106,12 +106,12 @@ def test_no_word_of_a_device_does_harm(changes: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("limit", [0, -1, 1 << 63, True, 16384.0, "16384", float("inf")])
 def test_a_limit_that_is_none_is_unknown(limit: Any) -> None:
-    assert identity(described(image2d_max_width=limit)).image2d_max_width == 8192
+    assert identity(description(image2d_max_width=limit)).image2d_max_width == 8192
 
 
-def findings(what: Described, lacking: str = "") -> dict[str, Finding]:
+def findings(what: Description, lacking: str = "") -> dict[str, Finding]:
     class Patient:
-        described = what
+        opencl = what
         identity = Identity("phone", "serial", **what.fields)
         probe = Probe(None)
 
@@ -120,7 +120,7 @@ def findings(what: Described, lacking: str = "") -> dict[str, Finding]:
 
 
 def test_the_doctor_names_what_each_answer_rests_on() -> None:
-    found = findings(described())
+    found = findings(description())
     assert all(
         "by the probe" in found[what].seen for what in ("OpenCL", "OpenCL library", "extensions", "fp16", "CLML")
     )
@@ -130,7 +130,7 @@ def test_the_doctor_names_what_each_answer_rests_on() -> None:
 
 
 def test_the_doctor_calls_unknown_what_only_the_probe_would_tell() -> None:
-    found = findings(Described("QUALCOMM Adreno(TM)", "E031.45"), lacking="it could not be built")
+    found = findings(Description("QUALCOMM Adreno(TM)", "E031.45"), lacking="it could not be built")
     assert "by TVM's device attributes" in found["OpenCL"].seen
     assert found["probe"].seen == "not used: it could not be built"
     for what in ("fp16", "images", "extensions", "CLML"):

@@ -18,6 +18,8 @@ from device_runner import installed_tvm
 from device_runner.installed_tvm import package_folder
 from device_runner.runtimes.runner import SHARED, SOURCES
 from device_runner.runtimes.runner import program as runner
+from device_runner.stability.gpu_drivers import GpuReading
+from device_runner.stability.host_gpu import reading_in
 from harness.bundle.turn_files import protocol_of
 from harness.cases.plan import Budget
 from harness.probes import batches, latency
@@ -141,11 +143,39 @@ def test_a_restless_device_has_its_share_of_the_budget_and_no_more(in_c: Run) ->
 def test_a_line_that_it_does_not_know_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "case.txt"
     file.write_text("steady_hours 3\n")
-    done = subprocess.run(
-        [str(runner(tmp_path, platform.machine())), "turn", str(file), str(tmp_path / "log"), str(tmp_path)],
-        env={"LD_LIBRARY_PATH": str(package_folder("tvm_ffi") / "lib")},
+    told = printed(tmp_path, "turn", str(file), str(tmp_path / "log"), str(tmp_path))
+    assert told.strip() == '"broken": "the turn\'s file has a line that this runner does not know: steady_hours"'
+
+
+def printed(folder: Path, *words: str) -> str:
+    """What the runner prints, with a folder to look for libraries in."""
+    return subprocess.run(
+        [str(runner(folder, platform.machine())), *words],
+        env={"LD_LIBRARY_PATH": f"{folder}:{package_folder('tvm_ffi') / 'lib'}"},
         capture_output=True,
         text=True,
         check=False,
-    )
-    assert done.stdout.strip() == '"broken": "the turn\'s file has a line that this runner does not know: steady_hours"'
+    ).stdout
+
+
+NVML = """
+#include <string.h>
+int nvmlInit_v2(void) { return 0; }
+int nvmlDeviceGetCount_v2(unsigned* count) { return *count = 2, 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void** gpu) { return *gpu = index ? "NVIDIA H200" : "Other", 0; }
+int nvmlDeviceGetName(void* gpu, char* name, unsigned size) { return strncpy(name, gpu, size), 0; }
+int nvmlDeviceGetClockInfo(void* gpu, int kind, unsigned* mhz) { return *mhz = kind == 1 ? 1980 : 0, 0; }
+int nvmlDeviceGetTemperature(void* gpu, int sensor, unsigned* c) { return 3; }
+int nvmlDeviceGetCurrentClocksThrottleReasons(void* gpu, unsigned long long* reasons) { return *reasons = 0x44, 0; }
+int nvmlDeviceGetViolationStatus(void* gpu, int policy, unsigned long long* ns) { return ns[1] = 7000000, 0; }
+"""
+"""NVIDIA's management library, which refuses the temperature, and has no function for the power."""
+
+
+def test_it_reads_nvidias_library_where_there_is_one(tmp_path: Path) -> None:
+    assert printed(tmp_path, "gpus") == ""
+    (tmp_path / "nvml.c").write_text(NVML)
+    library = tmp_path / "libnvidia-ml.so.1"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-w", "-o", str(library), str(tmp_path / "nvml.c")], check=True)
+    found = reading_in({"gpus": printed(tmp_path, "gpus")}, "NVIDIA H200")
+    assert found == GpuReading(clock_mhz=1980, slowed=("heat (hardware)",), slowed_ms=7.0, capped=True)

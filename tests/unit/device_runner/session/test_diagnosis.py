@@ -25,7 +25,7 @@ from device_runner.failures import (
     ProgramFailure,
     Unsupported,
 )
-from device_runner.session.diagnosis import explained, failure_of, one_line
+from device_runner.session.diagnosis import explain_crash, failure_of, one_line
 from device_runner.transport.base import Transport
 from device_runner.virtual import phone
 from device_runner.virtual.tvm_rpc import crash_log
@@ -54,7 +54,7 @@ def evidence(home: Path, failure: Failure, before: int | None = None, status: in
     node = str(home / "sys/class/kgsl/kgsl-3d0/reset_count")
 
     def crash() -> None:
-        with explained(cast("Transport", Phone(home)), node, lambda: before):
+        with explain_crash(cast("Transport", Phone(home)), node, lambda: before):
             crash_log.note(4711, status)
             raise failure
 
@@ -106,13 +106,13 @@ def test_a_phone_that_is_gone_hides_no_crash() -> None:
             raise DeviceLost("gone")
 
     crash = DeviceCrash("died", evidence="log")
-    with pytest.raises(DeviceCrash), explained(cast("Transport", Gone()), "", lambda: None):
+    with pytest.raises(DeviceCrash), explain_crash(cast("Transport", Gone()), "", lambda: None):
         raise crash
     assert crash.evidence == "log"
 
 
 def test_a_lost_phone_is_not_asked() -> None:
-    with pytest.raises(DeviceLost), explained(cast("Transport", None), "", lambda: None):
+    with pytest.raises(DeviceLost), explain_crash(cast("Transport", None), "", lambda: None):
         raise DeviceLost("gone")
 
 

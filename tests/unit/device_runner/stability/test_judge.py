@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from device_runner.device import Pulse, ThermalLimits
 from device_runner.failures import FlatBattery
-from device_runner.stability import Reading, cooled, judge, too_hot
+from device_runner.stability import Reading, judge, too_hot, wait_until_cool
 from device_runner.stability.cooling import IDLE_WAIT_S
 from device_runner.stability.judge import busy_clock_mhz, clock_share, pulses
 
@@ -139,7 +139,7 @@ class Clock:
 
 def wait(temperatures: list[float], limits: ThermalLimits) -> tuple[Reading, dict[str, object], float]:
     clock, left = Clock(), iter([*temperatures, *[temperatures[-1]] * 1000])
-    seen, facts = cooled(lambda: replace(COOL, gpu_c=next(left)), limits, clock=clock, sleep=clock.sleep)
+    seen, facts = wait_until_cool(lambda: replace(COOL, gpu_c=next(left)), limits, clock=clock, sleep=clock.sleep)
     return seen, facts, clock.now
 
 
@@ -166,20 +166,20 @@ def test_a_phone_that_stays_hot_is_measured_after_the_deadline_and_that_is_recor
 def test_a_gpu_that_works_for_others_is_waited_for_a_little_and_then_that_is_recorded(wait_s: float) -> None:
     clock, limits = Clock(), ThermalLimits(wait_s=wait_s)
     busy = replace(COOL, gpu_busy_percent=63)
-    _, facts = cooled(lambda: busy, limits, clock=clock, sleep=clock.sleep)
+    _, facts = wait_until_cool(lambda: busy, limits, clock=clock, sleep=clock.sleep)
     assert facts["busy_start"] == "GPU 63 % busy > 10"
     assert clock.now == min(wait_s, IDLE_WAIT_S)
     looks = iter([busy, busy, replace(COOL, gpu_busy_percent=10)])
-    _, facts = cooled(lambda: next(looks), ThermalLimits(), clock=clock, sleep=clock.sleep)
+    _, facts = wait_until_cool(lambda: next(looks), ThermalLimits(), clock=clock, sleep=clock.sleep)
     assert facts == {"waited_s": 1.0}
 
 
 def test_nothing_is_timed_on_a_battery_below_its_floor_and_nobody_waits_for_it() -> None:
     flat = replace(COOL, battery_percent=19, gpu_c=60.0)
     with pytest.raises(FlatBattery, match="the battery is at 19 %, below its floor of 20 %") as refused:
-        cooled(lambda: flat, ThermalLimits(), sleep=lambda _: pytest.fail("it waits"))
+        wait_until_cool(lambda: flat, ThermalLimits(), sleep=lambda _: pytest.fail("it waits"))
     assert refused.value.outcome == "throttled"
-    assert cooled(lambda: flat, ThermalLimits(battery_percent=19, wait_s=0))[1]["hot_start"]
+    assert wait_until_cool(lambda: flat, ThermalLimits(battery_percent=19, wait_s=0))[1]["hot_start"]
 
 
 def test_what_cannot_be_read_is_not_waited_for() -> None:

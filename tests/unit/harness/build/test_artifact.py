@@ -6,7 +6,7 @@ import pytest
 from fake_records import a_record
 
 from harness.build.artifact import kernel_files, pieces
-from harness.cli.kernels import MOST_LINES, kernels_text
+from harness.cli.show_case import MOST_LINES, kernels_text
 from harness.run.outcome import Outcome
 
 ONE = "__kernel void conv_kernel(int a);\n__kernel void conv_kernel(int a) {}\n\n"

@@ -21,7 +21,7 @@ from device_runner.failures import DeviceLost
 from harness.cases.suite import Suite, choose
 from harness.cli import COMMANDS as LISTED
 from harness.cli import app, main
-from harness.cli.lazy import Command
+from harness.cli.commands import Command
 from harness.run.outcome import ExitCode
 
 HEAVY = ("tvm", "tvm_ffi", "onnx", "numpy", "adbutils", "rich", "pydantic")

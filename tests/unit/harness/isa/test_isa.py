@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from device_runner.failures import Failure
 from harness import tables
-from harness.cli import app, isa_sides, isa_text
+from harness.cli import app, isa_view
 from harness.failures import UsageError
 from harness.isa import apt, kernels, pinned, runner, sandbox
 from harness.isa.code import Change, MachineCode, compare
@@ -221,8 +221,8 @@ def code(network: Network, compiler: str = "Mesa 1, LLVM 2") -> MachineCode:
     return code_of(network, compiler)
 
 
-def side(head: Network, base: Network | None = None) -> isa_text.Side:
-    return isa_text.Side(head, code(head), "0.26.0" if base else "", base=base, bases=(code(base),) if base else ())
+def side(head: Network, base: Network | None = None) -> isa_view.Side:
+    return isa_view.Side(head, code(head), "0.26.0" if base else "", base=base, bases=(code(base),) if base else ())
 
 
 def with_kernel(whole: Network, name: str, **changes: Any) -> Network:
@@ -281,8 +281,8 @@ def test_what_is_printed_fits_a_terminal_and_names_what_changed(
     monkeypatch.setattr(tables, "terminal_width", lambda *_: 80)
     base, head = networks(toolchain, tmp_path)
     heavier = with_kernel(head, "nested_loops", spills=3)
-    isa_text.show(toolchain, [side(heavier, base)], [])
-    isa_text.show(toolchain, [side(head)], [])
+    isa_view.show(toolchain, [side(heavier, base)], [])
+    isa_view.show(toolchain, [side(head)], [])
     shown = capsys.readouterr().out
     assert [line for line in shown.splitlines() if len(line) > 80] == []
     words = " ".join(shown.split())
@@ -294,7 +294,7 @@ def test_what_is_printed_fits_a_terminal_and_names_what_changed(
 
 def test_programs_get_every_number(toolchain: Toolchain, tmp_path: Path) -> None:
     base, head = networks(toolchain, tmp_path)
-    told = isa_text.plain(toolchain, [side(with_kernel(head, "array", waves=2), base)], [])
+    told = isa_view.plain(toolchain, [side(with_kernel(head, "array", waves=2), base)], [])
     assert json.loads(json.dumps(told, allow_nan=False)) == told
     kernels = {kernel["name"]: kernel for kernel in told["cases"][0]["kernels"]}
     assert kernels["array"]["statistics"]["waves"] == 2
@@ -305,17 +305,17 @@ def test_programs_get_every_number(toolchain: Toolchain, tmp_path: Path) -> None
 
 def test_machine_code_is_shown_of_both_sides(toolchain: Toolchain, tmp_path: Path) -> None:
     base, head = networks(toolchain, tmp_path)
-    alone = isa_text.assembly([side(head)], "array")
+    alone = isa_view.assembly([side(head)], "array")
     assert "; array of case for a740" in alone
     assert "stp.u32" in alone
-    assert "the same on both sides" in isa_text.assembly([side(head, base)], "array")
+    assert "the same on both sides" in isa_view.assembly([side(head, base)], "array")
     with pytest.raises(UsageError, match="array"):
-        isa_text.assembly([side(head)], "arra")
+        isa_view.assembly([side(head)], "arra")
 
 
 def test_what_cannot_be_compared_with_is_refused_at_once() -> None:
     with pytest.raises(UsageError, match=r"0\.27"):
-        isa_sides.check("nothing")
+        isa_view.check("nothing")
 
 
 def test_an_unknown_gpu_lists_the_known(toolchain: Toolchain, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_a_network_of_the_command_line_is_named_again(records: str, monkeypatch:
         looked_at.append(models)
         return SimpleNamespace(text=lambda: "found")
 
-    monkeypatch.setattr("harness.cli.diverge.diverge", diverging)
+    monkeypatch.setattr("harness.cli.show_case.diverge", diverging)
     asked = ["--diverge", "--model", "net.onnx", "--shape", "batch=1", "--input", "x=integers(0, 9)"]
     done = CliRunner().invoke(app, ["show", "--records", records, *asked])
     assert done.stdout == "found\n"

@@ -17,7 +17,7 @@ from device_runner.lease import Holder, lease, tell
 from device_runner.registry import list_devices
 from device_runner.transport import adb_server
 from device_runner.transport.adb_server import AdbEntry
-from harness.cli.watch import row_of, watch
+from harness.cli.devices import row_of, watch
 
 ODD = "adb-0A\x1b[31m [bold]=2c ' \u202ed"
 

@@ -1,4 +1,4 @@
-"""`adreno-bench show --diverge`: the first operator of a network that is off, and what it was compiled to."""
+"""One case in detail: `adreno-bench show --kernels` and `--diverge`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,65 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from device_runner.store import cache_root
+from harness.build.artifact import kernel_files
 from harness.cases.request import QuirkPolicy
 from harness.cli.screen import Screen, out, out_json
 from harness.divergence.locate import locate
 from harness.divergence.report import Report, compiled_kernels
 from harness.divergence.trial import Trials, keep, scratch
 from harness.failures import UsageError
-from harness.run.outcome import without_findings
+from harness.run.outcome import Outcome, without_findings
 from harness.workbench import Request, open_workbench
 
 if TYPE_CHECKING:
     from harness.cases.model import OnnxModel
     from harness.run.record import Record
+
+
+MOST_LINES = 20
+"""Of a build log; what follows the first error is mostly its consequence."""
+
+
+def show_kernels(records: Sequence[Record], as_json: bool) -> None:
+    """Print it for each record."""
+    if as_json:
+        out_json([_plain(record) for record in records])
+    else:
+        out("\n\n".join(map(kernels_text, records)))
+
+
+def _plain(record: Record) -> dict[str, object]:
+    log = record.evidence if record.outcome is Outcome.KERNEL_BUILD_ERROR else ""
+    files = kernel_files(cache_root(), record.artifact)
+    return {
+        "case": record.case,
+        "outcome": record.outcome.value,
+        "message": record.message,
+        "build_log": log,
+        "kernels": None if files is None else list(map(str, files)),
+    }
+
+
+def kernels_text(record: Record) -> str:
+    """A few lines: the outcome, the beginning of the build log if the device refused a kernel, and the files."""
+    lines = [f"{record.case}: {record.outcome.value}"]
+    if record.outcome is Outcome.KERNEL_BUILD_ERROR:
+        log = record.evidence.splitlines()
+        more = len(log) - MOST_LINES
+        lines += [
+            record.message,
+            *log[:MOST_LINES],
+            *([f"... and {more} more lines in the record"] if more > 0 else []),
+        ]
+    return "\n  ".join([*lines, *_files(record)])
+
+
+def _files(record: Record) -> list[str]:
+    files = kernel_files(cache_root(), record.artifact)
+    if files is None:
+        return ["its kernels are not in the cache; `adreno-bench build` makes them again, if the compiler comes to any"]
+    return [f"its kernels, one file each, are in {files[0].parent}", *(file.name for file in files)] if files else []
 
 
 def show_divergence(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness import cli
-from harness.cli.missing import how_to_install
+from harness.cli.commands import how_to_install
 
 
 @pytest.mark.parametrize(
