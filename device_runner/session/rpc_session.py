@@ -177,7 +177,20 @@ class RpcSession:
         """
         device = self.remote.device("opencl", 0)
         with self.calling("opening OpenCL", timeout_s):
-            return (_decoded(device, "device_name"), _decoded(device, "driver_version")) if device.exist else None
+            return (_decoded(device, "device_name"), self._driver_version(device)) if device.exist else None
+
+    def _driver_version(self, device: Any) -> str:
+        """The driver's version as TVM says it; empty where it cannot.
+
+        TVM's runtime reads it into 127 bytes, and OpenCL refuses to shorten a longer one (apache/tvm 0.27
+        opencl_device_api.cc). Those of Adreno 630, 650 and 730 are longer; the probe tells them whole.
+        """
+        try:
+            return _decoded(device, "driver_version")
+        except Exception:  # TVM raises errors of every kind
+            if not self._relay.open:
+                raise
+            return ""
 
     def opencl_peaks(self, *, timeout_s: float) -> Mapping[str, float]:
         """What the OpenCL device does at best, in bytes and operations per second, measured now by the probe."""

@@ -1,6 +1,6 @@
 // An OpenCL library of one device that says what FAKE_OPENCL asks for: as much as is needed to be asked who it is.
 //
-// adreno: a Snapdragon's words. zero: no limits. long: 100 kB of extensions. latin: a name that is no UTF-8.
+// adreno: a Snapdragon's words. wordy: a driver version of 200 characters, as real ones have. zero: no limits. long: 100 kB of extensions. latin: a name that is no UTF-8.
 // crash: dies of the first question. fragile: dies of a question that only the probe has. none: has no platform.
 #include <CL/cl.h>
 #include <signal.h>
@@ -17,6 +17,14 @@ static cl_int give(const void* value, size_t size, size_t room, void* out, size_
   if (out != NULL && room < size) return CL_INVALID_VALUE;
   if (out != NULL) memcpy(out, value, size);
   return CL_SUCCESS;
+}
+
+static const char* driver_version(void) {
+  static char version[201];
+  if (!is("wordy")) return "OpenCL 3.0 QUALCOMM build: 0762.10 Compiler E031.45.02.16";
+  const char* part = "OpenCL 2.0 QUALCOMM build: commit #a1b2c3d changeid #I0123456789 Date: 01/02/21 Local Branch: ";
+  for (size_t i = 0; i < 200; ++i) version[i] = part[i % strlen(part)];
+  return version;
 }
 
 static cl_int text(const char* value, size_t room, void* out, size_t* told) {
@@ -61,7 +69,7 @@ cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t room, vo
     case CL_DEVICE_TYPE: return give(&type, sizeof(type), room, out, told);
     case CL_DEVICE_NAME: return text(is("latin") ? "Adreno\xae \"740\"\n" : "QUALCOMM Adreno(TM)", room, out, told);
     case CL_DEVICE_VERSION: return text("OpenCL 3.0 Adreno(TM) 740", room, out, told);
-    case CL_DRIVER_VERSION: return text("OpenCL 3.0 QUALCOMM build: 0762.10 Compiler E031.45.02.16", room, out, told);
+    case CL_DRIVER_VERSION: return text(driver_version(), room, out, told);
     case CL_DEVICE_EXTENSIONS: return text(extensions(), room, out, told);
     case CL_DEVICE_OPENCL_C_VERSION: return text("OpenCL C 3.0", room, out, told);
     case CL_DEVICE_IMAGE2D_MAX_WIDTH:

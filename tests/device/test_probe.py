@@ -81,6 +81,18 @@ def test_an_adreno_is_known_by_model_driver_limits_and_opencl_ml(absurd: Absurd)
     assert len(who.opencl_libraries) == 16
 
 
+def test_a_driver_version_that_tvm_cannot_read_is_told_whole_by_the_probe(absurd: Absurd) -> None:
+    who = absurd("wordy").identity
+    assert (who.gpu, who.opencl_told_by) == ("Adreno(TM) 740", "probe")
+    assert len(who.driver.partition("0762.10 ")[2]) == 200
+
+
+def test_a_driver_version_that_tvm_cannot_read_is_empty_without_the_probe(absurd: Absurd, tmp_path: Path) -> None:
+    device = absurd("wordy")
+    device.probe = probe.Probe(None)
+    assert (device.identity.gpu, device.identity.driver) == ("QUALCOMM Adreno(TM)", "")
+
+
 def test_only_opencls_own_files_tell_drivers_apart(absurd: Absurd, fake: Path) -> None:
     (only,) = absurd("adreno").opencl.files
     assert Path(only).resolve() == fake / "libOpenCL.so.1"

@@ -69,7 +69,8 @@ static cl_device_id device_of(const char* name, const char* driver) {
       char its_name[1024] = "", its_driver[1024] = "";
       info(device[d], CL_DEVICE_NAME, sizeof(its_name) - 1, its_name, NULL);
       info(device[d], CL_DRIVER_VERSION, sizeof(its_driver) - 1, its_driver, NULL);
-      if (strcmp(its_name, name) == 0 && strcmp(its_driver, driver) == 0) return device[d];
+      const int is_driver = driver[0] == '\0' || strcmp(its_driver, driver) == 0;  // empty: TVM could not read it
+      if (strcmp(its_name, name) == 0 && is_driver) return device[d];
     }
   }
   return NULL;

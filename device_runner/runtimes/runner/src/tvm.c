@@ -68,6 +68,15 @@ TVMFFIAny call(TVMFFIAny function, const TVMFFIAny* args, int32_t count) {
   return result;
 }
 
+TVMFFIAny try_call(TVMFFIAny function, const TVMFFIAny* args, int32_t count) {
+  TVMFFIAny result = none(kTVMFFINone);
+  if (TVMFFIFunctionCall(function.v_obj, (TVMFFIAny*)args, count, &result) == 0) return result;
+  TVMFFIObjectHandle error = NULL;
+  TVMFFIErrorMoveFromRaised(&error);
+  if (error != NULL) TVMFFIObjectDecRef(error);
+  return none(kTVMFFINone);
+}
+
 TVMFFIAny find_global(const char* name) {
   const TVMFFIByteArray named = {name, strlen(name)};
   TVMFFIObjectHandle handle = NULL;

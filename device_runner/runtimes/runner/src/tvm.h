@@ -21,6 +21,8 @@ TVMFFIAny global(const char* name);
 TVMFFIAny find_global(const char* name);
 TVMFFIAny member(TVMFFIAny module, const char* name);
 TVMFFIAny call(TVMFFIAny function, const TVMFFIAny* args, int32_t count);
+/// The same, of type `kTVMFFINone` if the function raises an error, which is dropped.
+TVMFFIAny try_call(TVMFFIAny function, const TVMFFIAny* args, int32_t count);
 void release(TVMFFIAny value);
 
 /// What a text or bytes value holds; empty for another.
