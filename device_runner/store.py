@@ -101,7 +101,9 @@ class Store:
         with self.making(key, timeout_s) as scratch:
             if self.find(key) is None:  # another run may have made it while this one waited
                 make(scratch)
-        return self.folder / key
+        if made := self.find(key):
+            return made
+        raise RigFailure(f"the store lost {key} while it was read", hint="run again")
 
     @contextlib.contextmanager
     def making(self, key: str, timeout_s: float) -> Iterator[Path]:

@@ -229,7 +229,7 @@ def _alone(folder: Path, entry: Entry) -> Iterator[None]:
         raise BlockingIOError
     key = entry.key.split(".")[1] if entry.key.startswith(".") else entry.key
     with contextlib.ExitStack() as stack:
-        for lock in (folder / ".locks" / f"{key}.lock", folder / f"{key}.lock", folder / key / "lock"):
+        for lock in (folder / ".locks" / f"{key}.lock", folder / f"{key}.lock"):
             if lock.exists():
                 stack.enter_context(FileLock(lock, timeout=0))
         for path in entry.paths:

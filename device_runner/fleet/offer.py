@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from device_runner.device import DeviceEntry, Identity
@@ -48,11 +48,6 @@ class Grant:
     """What each further connection to a service of the device has to name."""
     tvm: str
     """Release of TVM on the host. A virtual device runs it; a phone runs what its user brings."""
-
-
-def plain(value: Offer | Grant) -> dict[str, Any]:
-    """As it is written in JSON."""
-    return asdict(value)
 
 
 def offer_of(value: Any) -> Offer | None:

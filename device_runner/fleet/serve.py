@@ -15,13 +15,13 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from device_runner import installed_tvm
 from device_runner.adb_device import AdbDevice
 from device_runner.deadline import Deadline
 from device_runner.failures import DeviceLost, Failure
-from device_runner.fleet.offer import FIELD, Grant, Offer, plain
+from device_runner.fleet.offer import FIELD, Grant, Offer
 from device_runner.rpc_server import handshake
 from device_runner.rpc_server.tracker import Address, Code, Connection, receive_json, send_json
 from device_runner.transport.adb import Refused
@@ -128,7 +128,7 @@ class _Lending:
 
     def _introduce(self, tracker: Connection, used_by: str) -> None:
         own = (self._lender.address, self._listener.getsockname()[1])
-        about = plain(replace(self._offer, used_by=used_by))
+        about = asdict(replace(self._offer, used_by=used_by))
         tracker.tell(Code.UPDATE_INFO, {"key": f"server:{self._offer.key}", "addr": own, FIELD: about})
 
     def _wait_for_client(self, tracker: Connection) -> tuple[socket.socket | None, str]:
@@ -148,14 +148,10 @@ class _Lending:
 
     def _is_client(self, connection: socket.socket, match_key: str) -> bool:
         try:
-            name, _ = handshake.named(connection)
-            if not secrets.compare_digest(name.encode(), match_key.encode()):
-                handshake.refuse(connection)
-                raise handshake.Unwelcome("it names another key")
-            handshake.welcome(connection, self._offer.key)
+            self._greet(connection, match_key)
             serial, root = self._transport.serial, self._transport.root
             grant = Grant(self._offer, serial, root, self._token, installed_tvm.stated_version("tvm"))
-            send_json(connection, plain(grant), Deadline(LOOK_TIMEOUT_S))
+            send_json(connection, asdict(grant), Deadline(LOOK_TIMEOUT_S))
         except (OSError, handshake.Unwelcome) as error:
             log.warning("%s: a connection was refused: %s", self._offer.name, error)
             connection.close()
@@ -191,8 +187,7 @@ class _Lending:
         """Connect a client to a service of the device, and pump until one of the two ends."""
         with connection:
             try:
-                if not self._admits(connection):
-                    return
+                self._greet(connection, self._token)
                 service = _request(connection)
                 sock = self._open_service(connection, service)
             except (OSError, ValueError, handshake.Unwelcome) as error:
@@ -202,13 +197,13 @@ class _Lending:
                 with sock:
                     self._pump(connection, sock)
 
-    def _admits(self, connection: socket.socket) -> bool:
+    def _greet(self, connection: socket.socket, password: str) -> None:
+        """Welcome whoever names the password. Raises Unwelcome for anybody else, whom it refuses."""
         name, _ = handshake.named(connection)
-        if not secrets.compare_digest(name.encode(), self._token.encode()):
+        if not secrets.compare_digest(name.encode(), password.encode()):
             handshake.refuse(connection)
-            return False
+            raise handshake.Unwelcome("it names another key")
         handshake.welcome(connection, self._offer.key)
-        return True
 
     def _open_service(self, connection: socket.socket, service: str) -> socket.socket | None:
         """The service's stream, after the client was told OKAY; None if it was told FAIL."""

@@ -23,7 +23,7 @@ from device_runner.failures import Failure, RigFailure
 from device_runner.store import Store, sha256_of
 from harness import failures
 from harness.build.artifact import FAILURE, LIBRARY, MANIFEST, RESULT, STEP, Answers, Artifact, Compiled
-from harness.build.starters import GRACE_S, WORKER, ForkStarter, FreshStarter, Starter, WorkerProcess
+from harness.build.starters import GRACE_S, WORKER, ForkStarter, Starter, WorkerProcess
 from harness.cases.plan import Job
 from harness.cases.suite import Limits
 from harness.failures import revived
@@ -70,7 +70,7 @@ class Builder:
         }
         self._limits = limits
         self._watch = watch
-        self._starter: Starter = ForkStarter() if forked else FreshStarter(worker)
+        self._starter = ForkStarter() if forked else Starter(worker)
         self._pool = ThreadPoolExecutor(processes or cores(), thread_name_prefix="build")
         self._running: set[WorkerProcess] = set()
         self._lock = threading.Lock()

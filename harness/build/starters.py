@@ -16,7 +16,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 GRACE_S = 5.0
 WORKER = (sys.executable, "-m", "harness.build.worker")
@@ -25,46 +25,41 @@ ONE_THREAD = {"TVM_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 """Workers run side by side, one on each core."""
 
 
-class WorkerProcess(Protocol):
-    """A process that does one job."""
+class WorkerProcess:
+    """A process that does one job: a program of its own."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
 
     def wait(self, timeout_s: float) -> int:
         """Its exit code, negative after a signal. Raises TimeoutExpired."""
+        return self._process.wait(timeout_s)
 
     def end(self) -> None:
         """End it and all that it started."""
+        _end(self._process)
 
 
-class Starter(Protocol):
-    """Starts workers, from any thread."""
-
-    def start(self, job_file: Path, log: Path) -> WorkerProcess:
-        """A worker at a job; what it prints goes to the log."""
-
-    def close(self) -> None:
-        """End whatever is kept for further jobs."""
-
-
-class FreshStarter:
-    """Starts each worker as a program of its own."""
+class Starter:
+    """Starts each worker as a program of its own, from any thread."""
 
     def __init__(self, command: Sequence[str] = WORKER) -> None:
         self._command = command
 
     def start(self, job_file: Path, log: Path) -> WorkerProcess:
-        """A fresh interpreter."""
+        """A worker at a job; what it prints goes to the log."""
         with log.open("wb") as output:
-            return _FreshProcess(_start([*self._command, str(job_file)], stdin=subprocess.DEVNULL, output=output))
+            return WorkerProcess(_start([*self._command, str(job_file)], stdin=subprocess.DEVNULL, output=output))
 
     def close(self) -> None:
-        """Nothing is kept."""
+        """End whatever is kept for further jobs."""
 
 
-class ForkStarter:
+class ForkStarter(Starter):
     """Keeps processes with the compiler loaded, as many as work at once, and has them fork."""
 
     def __init__(self, command: Sequence[str] = FORK_SERVER) -> None:
-        self._command = command
+        super().__init__(command)
         self._idle: list[subprocess.Popen[bytes]] = []
         self._lock = threading.Lock()
 
@@ -96,39 +91,29 @@ class ForkStarter:
         return _start([*self._command, str(os.getpid())], stdin=subprocess.PIPE, output=subprocess.PIPE)
 
 
-class _FreshProcess:
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
-
-    def wait(self, timeout_s: float) -> int:
-        return self._process.wait(timeout_s)
-
-    def end(self) -> None:
-        _end(self._process)
-
-
-class _Fork:
+class _Fork(WorkerProcess):
     """A job that a fork server has in hand."""
 
-    def __init__(self, server: subprocess.Popen[bytes], keeper: ForkStarter) -> None:
-        self._server: subprocess.Popen[bytes] | None = server
-        self._keeper = keeper
+    def __init__(self, server: subprocess.Popen[bytes], starter: ForkStarter) -> None:
+        super().__init__(server)
+        self._starter = starter
+        self._returned = False
 
     def wait(self, timeout_s: float) -> int:
-        assert self._server
-        assert self._server.stdout
-        if not select.select([self._server.stdout], [], [], timeout_s)[0]:
+        server = self._process
+        assert server.stdout
+        if not select.select([server.stdout], [], [], timeout_s)[0]:
             raise subprocess.TimeoutExpired("fork server", timeout_s)
-        told = self._server.stdout.readline()
-        if not told:  # the server itself died: by the limit on memory, or killed from outside
-            return self._server.wait(GRACE_S)
-        self._keeper.give_back(self._server)
-        self._server = None
-        return int(told)
+        code = server.stdout.readline()
+        if not code:  # the server itself died: by the limit on memory, or killed from outside
+            return server.wait(GRACE_S)
+        self._starter.give_back(server)
+        self._returned = True
+        return int(code)
 
     def end(self) -> None:
-        if self._server:
-            _end(self._server)
+        if not self._returned:
+            _end(self._process)
 
 
 def _start(command: Sequence[str], *, stdin: int, output: Any) -> subprocess.Popen[bytes]:

@@ -92,7 +92,8 @@ def ops(
     Operators that were built and run before are not run again, so a run that was stopped goes on where it was.
     """
     from harness.cli.screen import out, out_json, out_whole
-    from harness.ops.page import Coverage
+    from harness.ops.page import LEGEND, Coverage
+    from harness.report.page import write_page
 
     if from_files:
         cells = [cell for file in from_files for cell in _read(file)]
@@ -101,7 +102,8 @@ def ops(
         cells = _of_releases(asked, release, config) if release else _run(asked)
     coverage = Coverage(cells)
     if html:
-        _write(html, coverage.html(_facts(cells)))
+        known = {"facts": _facts(cells), "legend": LEGEND, "tables": coverage.tables()}
+        write_page(html, "operators.html.j2", figures=False, title="Operators", **known)
     if as_json:
         out_json(cells)
     elif markdown:
@@ -199,9 +201,3 @@ def _facts(cells: Sequence[dict[str, Any]]) -> dict[str, str]:
         return ", ".join(dict.fromkeys(str(cell[key]) for cell in cells))
 
     return {"TVM": all_of("tvm"), "device": all_of("device"), "cases": str(len({cell["name"] for cell in cells}))}
-
-
-def _write(file: Path, text: str) -> None:
-    from device_runner.files import write_whole
-
-    write_whole(file, text)

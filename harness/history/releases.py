@@ -21,7 +21,7 @@ from pathlib import Path
 
 from device_runner.failures import RigFailure
 from device_runner.names import suggestion
-from device_runner.store import key_of, sha256_of
+from harness.build.keys import digest
 from harness.compiler.installed import RELEASES
 from harness.failures import UsageError
 from harness.history import asv_plugin
@@ -133,7 +133,7 @@ def _harness_wheel(folder: Path, root: Path) -> Path:
         for path in ([root / name] if (root / name).is_file() else (root / name).rglob("*"))
         if path.is_file() and "__pycache__" not in path.parts
     )
-    target = folder / key_of({str(path.relative_to(root)): sha256_of(path) for path in files})
+    target = folder / digest(root, files)
     if not (found := list(target.glob("*.whl"))):
         with tempfile.TemporaryDirectory() as scratch:
             for path in files:

@@ -1,4 +1,4 @@
-"""The operators as a table for a terminal, and as a page of its own."""
+"""The operators as tables: for a terminal, in Markdown, and for a page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from device_runner.failures import SetupMissing
 from harness.ops.cells import MODES, Verdict
 from harness.tables import table
 
@@ -152,26 +151,11 @@ class Coverage:
             parts += ["## What is not right", _unpadded(escaped, self.finding_headers)]
         return "\n\n".join(parts)
 
-    def html(self, facts: Mapping[str, str]) -> str:
-        """A page that needs nothing else. `facts` say of what release and device it is. Raises SetupMissing."""
-        try:
-            from jinja2 import Environment, PackageLoader, StrictUndefined
-        except ImportError:
-            raise SetupMissing("jinja2 is not installed", hint="pip install 'adreno-bench[history]'") from None
-        environment = Environment(
-            loader=PackageLoader("harness.ops"),
-            autoescape=True,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            undefined=StrictUndefined,
-        )
-        return environment.get_template("operators.html.j2").render(
-            facts=facts,
-            legend=LEGEND,
-            grids=self.grids(),
-            finding_headers=self.finding_headers,
-            findings=self.findings(),
-        )
+    def tables(self) -> list[tuple[str, Sequence[str], Sequence[tuple[str, ...]]]]:
+        """For a page: the title, the headers and the rows of each table, what is not right last."""
+        grids = [(grid.title, grid.headers, grid.rows) for grid in self.grids()]
+        found = self.findings()
+        return [*grids, ("What is not right", self.finding_headers, found)] if found else [*grids]
 
 
 def _marks(row: Mapping[Column, Counter[Verdict]], columns: Sequence[Column]) -> Iterator[str]:

@@ -46,9 +46,12 @@ def write_scripts(folder: Path) -> None:
         (folder / name).write_text(_script(name), encoding="utf-8")
 
 
-def write_page(file: Path, template: str, **facts: Any) -> None:
-    """Write a page that stands alone, from a template that extends `base.html.j2`. Raises SetupMissing."""
-    scripts = [_script(name) for name in (PLOTLY, SCRIPT)]
+def write_page(file: Path, template: str, *, figures: bool = True, **facts: Any) -> None:
+    """Write a page that stands alone, from a template that extends `base.html.j2`. Raises SetupMissing.
+
+    Without `figures` it holds no script.
+    """
+    scripts = [_script(name) for name in (PLOTLY, SCRIPT)] if figures else []
     shared = {"pages": {}, "page": "", "skipped": [], "scripts": scripts}
     write_whole(file, environment().get_template(template).render(**shared, **facts))
 

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.failures import RigFailure
-from device_runner.store import Store, keep, key_of, sha256_of
+from device_runner.store import Store, keep
 from harness.build.artifact import KERNELS
+from harness.build.keys import digest
 from harness.cases.request import RunOptions
 from harness.cases.suite import load_suite
 from harness.compiler.installed import HARNESS, harness_version
@@ -49,7 +50,7 @@ def snapshot(cache: Path) -> Path:
         for file in sorted((root / package).rglob("*"))
         if file.is_file() and "__pycache__" not in file.parts
     ]
-    key = key_of({str(file.relative_to(root)): sha256_of(file) for file in files})
+    key = digest(root, files)
 
     def make(scratch: Path) -> None:
         for file in files:

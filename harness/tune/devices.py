@@ -123,7 +123,7 @@ class Devices:
         """Raise DeviceLost if no device is left."""
         if not self.pool.identities:
             *_, last = self.pool.lost.values()
-            raise DeviceLost(f"no device is left: {last.message}", hint=_AGAIN)
+            raise DeviceLost(f"no device is left: {last.message}", hint=last.hint or _AGAIN, evidence=last.evidence)
 
     def _require_alike(self, last: str = "") -> None:
         """Raise UsageError if the devices differ; if `last` is one of two, it is the one to blame."""

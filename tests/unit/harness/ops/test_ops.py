@@ -322,10 +322,16 @@ def test_nothing_in_a_message_is_taken_for_markup() -> None:
     assert r"a\|b \<c\> \`d\` \*e\*" in text
 
 
-def test_the_page_shows_what_the_table_shows_and_obeys_nothing_in_it() -> None:
-    page = Coverage([*CELLS, cell("Conv", "opencl", Verdict.CRASH, "<script>")]).html({"TVM": "0.27"})
-    assert "✓2 †1" in page
-    assert "<script>" not in page
+def test_the_page_shows_what_the_table_shows_and_obeys_nothing_in_it(tmp_path: Path) -> None:
+    kept, page = tmp_path / "cells.json", tmp_path / "operators.html"
+    crash = cell("Conv", "opencl", Verdict.CRASH, "<script>")
+    kept.write_text(json.dumps([{"device": "virtual", **one} for one in (*CELLS, crash)]))
+    CliRunner().invoke(app, ["ops", "--from", str(kept), "--html", str(page)])
+    text = page.read_text(encoding="utf-8")
+    assert "✓2 †1" in text
+    assert "What is not right" in text
+    assert "TVM 0.27" in text
+    assert "<script" not in text
 
 
 def test_another_release_is_asked_the_same_in_its_own_environment(
