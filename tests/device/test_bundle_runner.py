@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -233,3 +234,18 @@ def test_a_machine_without_opencl_is_told_so(
     code, said = place.run()
     assert code == 4
     assert "OpenCL does not work here" in said
+
+
+def test_a_device_whose_driver_version_tvm_cannot_read_is_measured(
+    place: Place, sidecar_cache: Path, opencl_program: Loadable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layer = place.root / "long_driver.so"
+    source = Path(__file__).with_name("long_driver.c")
+    command = ["gcc", "-shared", "-fPIC", str(source), "-o", str(layer)]
+    subprocess.run(command, check=True, timeout=60)
+    place.pack(sidecar_cache, Made("one", opencl_program, X, RIGHT))
+    monkeypatch.setenv("OPENCL_LAYERS", str(layer))
+    assert place.run()[0] == 0
+    (record,) = read(place, sidecar_cache).records
+    assert record.outcome is Outcome.OK
+    assert record.identity.driver.endswith("v" * 200)
