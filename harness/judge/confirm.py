@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from harness.judge.compare import Comparison, Result
 from harness.judge.in_turns import SUSPICIOUS, Clock, Measure, TurnSeries
 from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, Side, same_build
-from harness.judge.stats.engine import Plan
+from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.session import Noise
 from harness.judge.stats.turns import Arm
@@ -72,9 +72,9 @@ def settle(
     return replace(result, cases=cases, needed_minutes=_needed_minutes(under_way.values(), pace))
 
 
-def plan_of(rules: Rules, most_sessions: int, series: int) -> Plan:
+def plan_of(rules: Rules, most_sessions: int, series: int) -> TurnPlan:
     """How sure the verdict of one of so many series has to be, so that the whole suite keeps to `ALARM_RATE`."""
-    return Plan(replace(rules, alpha=min(rules.alpha, ALARM_RATE / max(1, series))), most_sessions)
+    return TurnPlan(replace(rules, alpha=min(rules.alpha, ALARM_RATE / max(1, series))), most_sessions)
 
 
 def suspicion_of(comparison: Comparison, share: float = 1.0) -> Verdict | None:
