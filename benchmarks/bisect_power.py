@@ -17,7 +17,7 @@ import numpy as np
 
 from harness.failures import UsageError
 from harness.judge.confirm import MOST_SESSIONS
-from harness.judge.stats.engine import Plan
+from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import Rules
 from harness.revisions.bisect.bisection import MORE_INSPECTIONS, WRONG_RATE, find_first_bad
 from harness.revisions.bisect.judging import Inspection, Judge, Reason, RevisionRunner
@@ -104,7 +104,7 @@ def answer(device: Device) -> str:
     """What a bisection of the device's commits comes to."""
     line = [str(number) for number in range(COMMITS)]
     rules = Rules(alpha=WRONG_RATE / (Search(line).inspections_left + MORE_INSPECTIONS))
-    plan = Plan(rules, MOST_SESSIONS)
+    plan = TurnPlan(rules, MOST_SESSIONS)
     keep, kept = device.taken.append, lambda: device.taken
     judge = Judge(device.example.case, Reason.SLOWER, line[0], device.open, plan, keep, kept)
     try:

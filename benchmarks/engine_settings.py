@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.judge.stats import engine
-from harness.judge.stats.engine import Plan, judge_turns
+from harness.judge.stats.engine import TurnPlan, judge_turns
 from harness.judge.stats.pair import Change, Rules
 from harness.judge.stats.session import Noise, SessionSummary
 from harness.judge.stats.turns import BLOCK, Arm, Turn, order
@@ -54,15 +54,15 @@ def spent(sd: float, share: float, trials: int, seed: int) -> str:
     """Both errors of the engine over those that may be, if this share of them is spent."""
     shipped, engine.T_ALLOWANCE = engine.T_ALLOWANCE, share
     try:
-        still, slower = (followed(Plan(), sd, step, trials, seed) for step in (0.0, Plan().rules.relevant))
+        still, slower = (followed(TurnPlan(), sd, step, trials, seed) for step in (0.0, TurnPlan().rules.relevant))
     finally:
         engine.T_ALLOWANCE = shipped
-    return f"{still.changed / (2 * Plan().rules.alpha):.2f}, {slower.same / Plan().rules.beta:.2f}"
+    return f"{still.changed / (2 * TurnPlan().rules.alpha):.2f}, {slower.same / TurnPlan().rules.beta:.2f}"
 
 
 def learned(surprise: float, times: float, trials: int, seed: int) -> tuple[str, str, str]:
     """What becomes of series on a rig so many times as noisy as what was learned of it."""
-    plan = Plan(replace(Rules(), surprise=surprise))
+    plan = TurnPlan(replace(Rules(), surprise=surprise))
     still = followed(plan, times * LEARNED.sd, 0.0, trials // 4, seed, LEARNED)
     slower = followed(plan, times * LEARNED.sd, plan.rules.relevant, trials // 20, seed, LEARNED)
     return f"{still.changed:.2%}", f"{slower.changed:.0%}", f"{slower.sessions:.0f}"
@@ -76,7 +76,7 @@ class Ended(NamedTuple):
     sessions: float
 
 
-def followed(plan: Plan, sd: float, step: float, trials: int, seed: int, noise: Noise | None = None) -> Ended:
+def followed(plan: TurnPlan, sd: float, step: float, trials: int, seed: int, noise: Noise | None = None) -> Ended:
     """Follow so many series to their ends."""
     ends = [_followed(plan, sd, step, (seed, trial), noise) for trial in range(trials)]
     verdicts = [change.verdict for change, _ in ends]
@@ -84,7 +84,7 @@ def followed(plan: Plan, sd: float, step: float, trials: int, seed: int, noise: 
     return Ended(changed, verdicts.count(Verdict.SAME) / trials, sum(taken for _, taken in ends) / trials)
 
 
-def _followed(plan: Plan, sd: float, step: float, seed: tuple[int, int], noise: Noise | None) -> tuple[Change, int]:
+def _followed(plan: TurnPlan, sd: float, step: float, seed: tuple[int, int], noise: Noise | None) -> tuple[Change, int]:
     chance, turns = np.random.default_rng(seed), list[Turn]()
     drawn = sd * chance.normal(size=plan.most_sessions)
     for arm, log_ms in zip(order(str(seed)), drawn.tolist(), strict=False):

@@ -22,7 +22,7 @@ from harness.history.events import events
 from harness.history.results import History, Point, Series
 from harness.judge.compare import compare_sides
 from harness.judge.sides import SeriesKey, Side
-from harness.judge.stats.engine import Plan, judge_turns, turns_of
+from harness.judge.stats.engine import TurnPlan, judge_turns, turns_of
 from harness.judge.stats.turns import order
 from harness.run.outcome import Outcome
 from harness.tables import markdown_table
@@ -69,7 +69,7 @@ def _of(work: Callable[[], object], less: Callable[[], object] = lambda: None) -
 
 def _verdict() -> float:
     """Seconds of one verdict, sessions summarised, on the average over all looks of a plan."""
-    chance, plan = np.random.default_rng(1), Plan()
+    chance, plan = np.random.default_rng(1), TurnPlan()
     arms = [arm for arm, _ in zip(order("speed"), range(plan.most_sessions), strict=False)]
     taken = list(zip(arms, _sessions(chance, len(arms)), strict=True))
     judge_turns(turns_of(taken), plan)  # imports scipy

@@ -119,7 +119,7 @@ def _of_revisions(
     from harness.cli.screen import Screen
     from harness.cli.verdicts import keep_for_history
     from harness.failures import UsageError
-    from harness.judge.decisions import decisions_of
+    from harness.judge.confirm import decisions_of
     from harness.judge.stats.turns import Arm
     from harness.revisions.compare import RevisionPair
     from harness.revisions.sources import revision

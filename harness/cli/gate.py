@@ -49,7 +49,7 @@ def gate(
     from harness.cli.screen import out, out_json
     from harness.cli.verdicts import keep_for_history
     from harness.judge.compare import exit_code
-    from harness.judge.decisions import decisions_of
+    from harness.judge.confirm import decisions_of
     from harness.judge.gate import Gate
 
     held_to = Gate.read(

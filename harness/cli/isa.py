@@ -207,6 +207,7 @@ def _there(other: Mapping[str, Opposite]) -> dict[str, str]:
 
 
 def _keep(asked: _Asked, made: Sequence[CompiledCase], heads: Sequence[Network], compiler: str) -> None:
+    from harness.isa.network import codes_of
     from harness.run.compiled_record import code_record
     from harness.run.context import new_id
     from harness.run.record import RecordFile
@@ -215,4 +216,5 @@ def _keep(asked: _Asked, made: Sequence[CompiledCase], heads: Sequence[Network],
     run, as_shipped = new_id(), asked.what.quirks.as_shipped
     for one in made:
         mine = [head for head in heads if head.case == one.case.id]
-        RecordFile(asked.records).append(code_record(one, mine, compiler, as_shipped=as_shipped, run=run))
+        codes, refused = codes_of(mine, compiler)
+        RecordFile(asked.records).append(code_record(one, codes, refused, compiler, as_shipped=as_shipped, run=run))

@@ -94,9 +94,7 @@ def show(
         if not chosen:
             raise _nothing_found(glob, records, index, sustained)
     if sustained:
-        from harness.cli.table import show_sustained
-
-        show_sustained(chosen, plot, as_json)
+        _show_sustained(chosen, plot, as_json)
     elif partitions:
         _show_partitions(chosen, as_json)
     elif crossover:
@@ -221,3 +219,26 @@ def _value(value: object) -> str:
         structured = any(isinstance(part, dict) for part in value)
         return "; ".join(map(_value, value)) if structured else " ".join(map(str, value))
     return str(value).replace("\n", "\n    ")
+
+
+def _show_sustained(records: Sequence[Record], plot: Path | None, as_json: bool) -> None:
+    """Show sustained runs, and draw them if `plot` names a file."""
+    from harness.cli.screen import out, out_json
+    from harness.cli.table import sustained_table
+
+    if plot:
+        from harness.report.plots import plot_sustained
+
+        plot_sustained(records, plot)
+    if as_json:
+        out_json([_with_figures(record) for record in records])
+    else:
+        out("\n".join([sustained_table(records), *([f"drawn in {plot}"] if plot else [])]))
+
+
+def _with_figures(record: Record) -> dict[str, object]:
+    """The record's line, with the figures beside what they are made of."""
+    import json
+
+    figures = record.sustained and record.sustained.figures
+    return {**json.loads(record.line()), "figures": figures._asdict() if figures else None}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.judge.remarks import remarks, spread_within
@@ -204,28 +203,6 @@ def sustained_table(records: Sequence[Record]) -> str:
     rows = [(r.case, r.device, r.outcome.value, *_figures(r, r.sustained)) for r in records if r.sustained]
     text = table(rows, SUSTAINED_COLUMNS, right=SUSTAINED_COLUMNS[3:], spare=SUSTAINED_SPARE)
     return "\n".join([text, *_explained(records), *complaints(records)])
-
-
-def show_sustained(records: Sequence[Record], plot: Path | None, as_json: bool) -> None:
-    """Show sustained runs, and draw them if `plot` names a file. Raises UsageError, SetupMissing."""
-    from harness.cli.screen import out, out_json
-
-    if plot:
-        from harness.report.plots import plot_sustained
-
-        plot_sustained(records, plot)
-    if as_json:
-        out_json([_with_figures(record) for record in records])
-    else:
-        out("\n".join([sustained_table(records), *([f"drawn in {plot}"] if plot else [])]))
-
-
-def _with_figures(record: Record) -> dict[str, object]:
-    """The record's line, with the figures beside what they are made of."""
-    import json
-
-    figures = record.sustained and record.sustained.figures
-    return {**json.loads(record.line()), "figures": figures._asdict() if figures else None}
 
 
 def _figures(record: Record, sustained: Sustained) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from harness.cases.case import Case, Precision
 from harness.cases.suite import Suite
 from harness.history import asv_process
 from harness.isa.code import MachineCode
-from harness.isa.network import networks
+from harness.isa.network import codes_of, networks
 from harness.isa.toolchain import Toolchain, find, need
 from harness.judge.code_gate import CodeVerdict, judge_code
 from harness.judge.verdict import Verdict
@@ -127,7 +127,8 @@ def code_record_of(suite: Suite, case: Case, shared: Path) -> Record:
 def _compiled(request: Request, toolchain: Toolchain) -> Record:
     (built,) = build_only(request, NO_DEVICE, Silent())
     made = networks(toolchain, {built.case.id: built.artifact} if built.artifact else {}, gpus())
-    return code_record(built, made, toolchain.identity, as_shipped=False, run=os.environ.get("ASV_COMMIT") or new_id())
+    codes, run = codes_of(made, toolchain.identity), os.environ.get("ASV_COMMIT") or new_id()
+    return code_record(built, *codes, toolchain.identity, as_shipped=False, run=run)
 
 
 def _records() -> RecordFile | None:

@@ -58,7 +58,7 @@ def compile_kernels(
 
 def _for_gpu(toolchain: Toolchain, cache: Path, kernels: Sequence[KernelSource], gpu: str) -> list[CompiledKernel]:
     folder = _folder(toolchain, cache, gpu)
-    known = {kernel.digest: made for kernel in kernels if (made := _read(folder, kernel, gpu))}
+    known = {kernel.digest: made for kernel in kernels if (made := _load(folder, kernel, gpu))}
     missing = list({kernel.digest: kernel for kernel in kernels if kernel.digest not in known}.values())
     for kernel, report in zip(missing, compile_all(toolchain, gpu, missing), strict=True):
         made = read_report(kernel, gpu, report)
@@ -88,7 +88,7 @@ def read_report(kernel: KernelSource, gpu: str, report: Report | KernelHang) -> 
 
 def _failure(kernel: KernelSource, report: Report) -> Failure | None:
     if report.code not in (None, 0):
-        return KernelRefused(f"the open compiler refuses it{_where(kernel, report.log)}", evidence=report.log)
+        return KernelRefused(f"the open compiler refuses it{_place_of_error(kernel, report.log)}", evidence=report.log)
     if not report.ended or report.code is None:
         last = report.said.splitlines()[-1:] or ["without a word"]
         return KernelCrash(f"the open compiler died: {last[0]}", evidence=report.said)
@@ -98,7 +98,7 @@ def _failure(kernel: KernelSource, report: Report) -> Failure | None:
     return None
 
 
-def _where(kernel: KernelSource, log: str) -> str:
+def _place_of_error(kernel: KernelSource, log: str) -> str:
     """The first error, its line as in the kernel's file, and that line."""
     found = _PLACE.search(log)
     if found is None:
@@ -118,7 +118,7 @@ def _plain(made: CompiledKernel) -> dict[str, Any]:
     }
 
 
-def _read(folder: Path, kernel: KernelSource, gpu: str) -> CompiledKernel | None:
+def _load(folder: Path, kernel: KernelSource, gpu: str) -> CompiledKernel | None:
     """What is kept; None if there is nothing, or nothing that this version can read."""
     try:
         kept = json.loads((folder / f"{kernel.digest}.json").read_text(encoding="utf-8"))

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from device_runner.failures import Failure
 from device_runner.store import Store, cache_root
 from harness.build.artifact import KERNELS
 from harness.build.pool import load_artifact
@@ -159,6 +160,12 @@ def _source(case: str, key: str) -> str:
 def code_of(network: Network, compiler: str) -> MachineCode:
     """What is kept of a network that the compiler of this version made."""
     return MachineCode(network.gpu, compiler, tuple(map(_kernel, network.kernels)), network.intensity)
+
+
+def codes_of(networks: Sequence[Network], compiler: str) -> tuple[list[MachineCode], Failure | None]:
+    """The same of a case on several GPUs, and what the compiler said of the first kernel of which it made none."""
+    refused = [kernel.compiled.failure for network in networks for kernel in network.refused]
+    return [code_of(network, compiler) for network in networks], refused[0] if refused else None
 
 
 def _kernel(kernel: NetworkKernel) -> KernelCode:

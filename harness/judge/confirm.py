@@ -13,9 +13,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from harness.judge.compare import Comparison, Result
+from harness.judge.decisions import Decision, End, today
 from harness.judge.in_turns import SUSPICIOUS, Clock, Measure, TurnSeries
 from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, Side, same_build
-from harness.judge.stats.engine import Plan
+from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.session import Noise
 from harness.judge.stats.turns import Arm
@@ -72,9 +73,9 @@ def settle(
     return replace(result, cases=cases, needed_minutes=_needed_minutes(under_way.values(), pace))
 
 
-def plan_of(rules: Rules, most_sessions: int, series: int) -> Plan:
+def plan_of(rules: Rules, most_sessions: int, series: int) -> TurnPlan:
     """How sure the verdict of one of so many series has to be, so that the whole suite keeps to `ALARM_RATE`."""
-    return Plan(replace(rules, alpha=min(rules.alpha, ALARM_RATE / max(1, series))), most_sessions)
+    return TurnPlan(replace(rules, alpha=min(rules.alpha, ALARM_RATE / max(1, series))), most_sessions)
 
 
 def suspicion_of(comparison: Comparison, share: float = 1.0) -> Verdict | None:
@@ -85,6 +86,29 @@ def suspicion_of(comparison: Comparison, share: float = 1.0) -> Verdict | None:
     if not abs(change.relative) >= share * change.relevant:
         return None
     return Verdict.SLOWER if change.relative > 0 else Verdict.FASTER
+
+
+def decisions_of(cases: Iterable[Comparison], by: str, base: str = "", head: str = "") -> list[Decision]:
+    """What of these was decided in turns. `base` and `head` are the revisions, if a person named any."""
+    return [
+        Decision(
+            case.key.identity,
+            case.key.case,
+            case.key.as_shipped,
+            case.verdict,
+            End(case.base.artifact, base),
+            End(case.head.artifact, head),
+            case.change.relative,
+            case.change.low,
+            case.change.high,
+            case.in_turns,
+            case.change.clock,
+            by,
+            today(),
+        )
+        for case in cases
+        if case.in_turns and case.change and case.change.decided and case.base and case.head
+    ]
 
 
 def _way(case: Comparison, measurer: Measurer) -> Measure | str | None:

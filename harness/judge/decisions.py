@@ -8,7 +8,7 @@ a decision is known by the artifact that was measured, or by the revision that a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +16,6 @@ from typing import NamedTuple
 import msgspec
 
 from device_runner.files import append_lines
-from harness.judge.compare import Comparison
 from harness.judge.verdict import Verdict
 
 FILE = Path(".asv/confirmed.jsonl")
@@ -64,29 +63,6 @@ class DecisionFile(NamedTuple):
 
     decisions: Sequence[Decision]
     skipped: Sequence[str]
-
-
-def decisions_of(cases: Iterable[Comparison], by: str, base: str = "", head: str = "") -> list[Decision]:
-    """What of these was decided in turns. `base` and `head` are the revisions, if a person named any."""
-    return [
-        Decision(
-            case.key.identity,
-            case.key.case,
-            case.key.as_shipped,
-            case.verdict,
-            End(case.base.artifact, base),
-            End(case.head.artifact, head),
-            case.change.relative,
-            case.change.low,
-            case.change.high,
-            case.in_turns,
-            case.change.clock,
-            by,
-            today(),
-        )
-        for case in cases
-        if case.in_turns and case.change and case.change.decided and case.base and case.head
-    ]
 
 
 def today() -> str:

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Protocol
 
 from harness.judge.sides import Histogram, Side, clock_difference, finding, histogram_of
-from harness.judge.stats.engine import FEWEST_TURNS, Plan, judge_turns, turns_of
+from harness.judge.stats.engine import FEWEST_TURNS, TurnPlan, judge_turns, turns_of
 from harness.judge.stats.pair import Change
 from harness.judge.stats.session import Noise, Samples
 from harness.judge.stats.turns import BLOCK, Arm, Turn, order
@@ -53,7 +53,7 @@ class TurnSeries:
 
     name: str
     """Seeds the order of its sessions."""
-    plan: Plan
+    plan: TurnPlan
     measure: Measure
     noise: Noise | None = None
     kernels_noise: Noise | None = None
@@ -134,7 +134,7 @@ class TurnSeries:
 
 
 def confirm(
-    plan: Plan, measure: Measure, noise: Noise | None = None, name: str = "", kernels_noise: Noise | None = None
+    plan: TurnPlan, measure: Measure, noise: Noise | None = None, name: str = "", kernels_noise: Noise | None = None
 ) -> Confirmation:
     """Measure one series in turns until it is decided, the plan's sessions are spent, or one does not end well."""
     series = TurnSeries(name, plan, measure, noise, kernels_noise)
@@ -149,7 +149,7 @@ KERNELS = "device_ms"
 def judge_both(
     wall: Sequence[Turn],
     kernels: Sequence[Turn],
-    plan: Plan,
+    plan: TurnPlan,
     noise: Noise | None = None,
     kernels_noise: Noise | None = None,
 ) -> Change:

@@ -51,7 +51,7 @@ def main(config: str, repo: str, commit: str, folder: str, mark: str) -> None:
     except ProcessError as error:
         _give_up(complaint(f"{error.stdout}\n{error.stderr}") or str(error))
     python = Path(environment.find_executable("python"))
-    require_importable(python)
+    require_import(python)
     if mark:
         (python.parents[1] / REVISION_MARK).write_text(mark, encoding="utf-8")
     else:
@@ -60,7 +60,7 @@ def main(config: str, repo: str, commit: str, folder: str, mark: str) -> None:
     write_whole(Path(folder) / MADE, json.dumps({"python": str(where), "commit": commit}))
 
 
-def require_importable(python: Path) -> None:
+def require_import(python: Path) -> None:
     """End this process with what Python said if TVM is there, and a Python that imports it does not end well.
 
     A TVM whose destructors crash is of no use either: every command that runs it would end as a crash does.

@@ -9,7 +9,7 @@ from device_runner.device import Identity
 from device_runner.failures import Failure
 from harness.build.artifact import Artifact
 from harness.cases.case import Case
-from harness.isa.network import Network, code_of
+from harness.isa.code import MachineCode
 from harness.run.context import Origin
 from harness.run.record import NO_DEVICE, NOT_RUN, Record, Releases
 from harness.run.recording import Recording
@@ -38,11 +38,18 @@ class CompiledCase:
 
 
 def code_record(
-    case: CompiledCase, networks: Sequence[Network], compiler: str, *, as_shipped: bool, run: str
+    case: CompiledCase,
+    codes: Sequence[MachineCode],
+    refused: Failure | None,
+    compiler: str,
+    *,
+    as_shipped: bool,
+    run: str,
 ) -> Record:
-    """The record of one case: `networks` are what the compiler of this version made of it, one for each GPU.
+    """The record of one case: `codes` are what the compiler of this version made of it, one for each GPU.
 
-    `ok` says that every kernel was compiled; nothing is said of its answer.
+    `refused` is what it said of a kernel of which it made none. `ok` says that every kernel was compiled; nothing is
+    said of its answer.
     """
     origin = Origin(NO_DEVICE, identity_of(compiler), as_shipped, run)
     with Recording(case.case, origin, artifact=case.artifact, quirks=case.quirks) as recording:
@@ -50,8 +57,7 @@ def code_record(
         if isinstance(case.result, Failure):
             raise case.result
         recording.facts.add(case.result)
-        recording.note(isa=tuple(code_of(network, compiler) for network in networks))
-        refused = [kernel.compiled.failure for network in networks for kernel in network.refused]
-        if refused and refused[0]:
-            raise refused[0]
+        recording.note(isa=tuple(codes))
+        if refused:
+            raise refused
     return recording.record

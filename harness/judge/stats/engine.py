@@ -52,7 +52,7 @@ POWER = 0.95
 
 
 @dataclass(frozen=True)
-class Plan:
+class TurnPlan:
     """How sure a verdict in turns has to be, and what it may cost."""
 
     rules: Rules = field(default_factory=Rules)
@@ -86,9 +86,9 @@ def turns_of(
     ]
 
 
-def judge_turns(turns: Sequence[Turn], plan: Plan | None = None, noise: Noise | None = None) -> Change:
+def judge_turns(turns: Sequence[Turn], plan: TurnPlan | None = None, noise: Noise | None = None) -> Change:
     """Judge all sessions taken so far, in the order taken. `inconclusive` between two looks. Never raises for data."""
-    plan = plan or Plan()
+    plan = plan or TurnPlan()
     base, head = ([turn.session for turn in turns if turn.session and turn.arm is arm] for arm in Arm)
     used = len(base), len(head)
     refused = tuple(f"{place}. {turn.arm.value}: {turn.refused}" for place, turn in enumerate(turns, 1) if turn.refused)
@@ -153,7 +153,7 @@ def compare_sessions(
     estimate = estimate_sides(base, head, noise, rules.surprise, days)
     if estimate is None:
         return _undecided(base, head, rules)
-    return _change_of(estimate, bars_at(1, Plan(rules, BLOCK), estimate.df), rules, used)
+    return _change_of(estimate, bars_at(1, TurnPlan(rules, BLOCK), estimate.df), rules, used)
 
 
 def estimate_sides(
@@ -187,7 +187,7 @@ def estimate_sides(
     return Estimate(shift, math.sqrt(sampling + daily), both, middle, sd, tick, (days_note, *notes))
 
 
-def bars_at(look: int, plan: Plan, df: float) -> Bars:
+def bars_at(look: int, plan: TurnPlan, df: float) -> Bars:
     """The bars of a look, the first being 1, for a standard error of so many degrees of freedom."""
     from scipy.special import ndtr, stdtrit
 
@@ -208,7 +208,7 @@ def _reach(df: float, bar: float) -> float:
     return bar + float(stdtrit(df, POWER))
 
 
-def sessions_to_see(relevant: float, estimate: Estimate, taken: int, plan: Plan) -> int | None:
+def sessions_to_see(relevant: float, estimate: Estimate, taken: int, plan: TurnPlan) -> int | None:
     """How many more sessions in turns until a change of `relevant` is found with 95 %.
 
     None where that is not known, or where the clock is too coarse for it.

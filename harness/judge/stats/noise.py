@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from harness.judge.stats.engine import Plan, bars_at, compare_sessions, visible_change
+from harness.judge.stats.engine import TurnPlan, bars_at, compare_sessions, visible_change
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.session import (
     DAY_DF,
@@ -58,7 +58,7 @@ class NoiseEstimate:
         if not self.ok or sessions < 1:
             return math.nan
         df = self.noise.df + 2 * sessions - 2
-        bars = bars_at(1, Plan(rules or Rules(), BLOCK), df)
+        bars = bars_at(1, TurnPlan(rules or Rules(), BLOCK), df)
         return visible_change(self.sd_upper * math.sqrt(2 / sessions), df, bars.change)
 
     def sessions_needed(self, relevant: float, rules: Rules | None = None, most: int = 64) -> int | None:

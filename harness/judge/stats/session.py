@@ -130,7 +130,7 @@ def _qualities(rows: Rows, limits: Limits) -> Iterator[Quality]:
             _too_alike(effective, count, limits),
             _warming_up(slow, count, limits),
             _drifting(change, row, limits),
-            _torn(share, log_apart, limits),
+            _in_two_groups(share, log_apart, limits),
         )
         reasons = tuple(filter(None, found))
         yield Quality(not reasons, reasons, effective)
@@ -156,7 +156,7 @@ def _drifting(change: float, row: Rows, limits: Limits) -> str:
     return f"the samples drift by {change:+.1%} from first to last"
 
 
-def _torn(explained: float, log_apart: float, limits: Limits) -> str:
+def _in_two_groups(explained: float, log_apart: float, limits: Limits) -> str:
     if explained < limits.modes_explain or log_apart < math.log1p(limits.modes_apart):
         return ""
     return f"the samples fall into two groups {math.expm1(log_apart):.1%} apart"

@@ -18,7 +18,7 @@ from harness.cases.request import RunOptions
 from harness.cases.suite import load_suite
 from harness.failures import UsageError
 from harness.judge.decisions import Decision, End, today
-from harness.judge.stats.engine import Plan
+from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import Rules
 from harness.judge.verdict import Verdict
 from harness.revisions.bisect.judging import (
@@ -104,7 +104,7 @@ class Bisection:
     def _judge(self, known: BisectionStore, open_: Opener, inspections: int) -> Judge:
         records = RecordFile(known.folder / RECORDS)
         alpha = min(self.rules.alpha, WRONG_RATE / inspections)
-        plan = Plan(dataclasses.replace(self.rules, alpha=alpha), self.most_sessions)
+        plan = TurnPlan(dataclasses.replace(self.rules, alpha=alpha), self.most_sessions)
         reason = self.reason or Reason.WRONG
         kept, source = (lambda: records.load().records), functools.partial(kernels, self.cache)
         judge = Judge(self.case, reason, self.line[0].name, open_, plan, records.append, kept, source)

@@ -14,7 +14,7 @@ from device_runner.store import key_of
 from harness.judge.in_turns import confirm
 from harness.judge.noise import learn
 from harness.judge.sides import SeriesKey, finding
-from harness.judge.stats.engine import Plan
+from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.session import Noise, location_ms
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
@@ -82,7 +82,7 @@ class Judge:
     good: str
     """The good end, which latencies are compared with."""
     open: Opener
-    plan: Plan
+    plan: TurnPlan
     """For the bad end; what lies between is asked an easier question (`_asked`)."""
     keep: Callable[[Record], None] = lambda _: None
     kept: Callable[[], Sequence[Record]] = tuple
@@ -148,7 +148,7 @@ class Judge:
             wall_ms=location_ms(record.wall_ms) if record.wall_ms else None,
         )
 
-    def _asked(self, earlier: Sequence[Inspection]) -> Plan:
+    def _asked(self, earlier: Sequence[Inspection]) -> TurnPlan:
         """Whether a revision has half of the bad end's change, which is far from nothing and far from all of it.
 
         So an error of either kind is far rarer than the engine's rules say, and few sessions decide.
@@ -164,7 +164,7 @@ class Judge:
         known, key = learn(records), SeriesKey(identity, self.case, records[0].as_shipped)
         return known.noise(key), known.kernels.noise(key) if known.kernels else None
 
-    def _in_turns(self, seen: Inspection, runner: RevisionRunner, plan: Plan) -> Inspection:
+    def _in_turns(self, seen: Inspection, runner: RevisionRunner, plan: TurnPlan) -> Inspection:
         """The good revision and this one, in turns, until the engine decides."""
         taken: dict[Arm, list[Record]] = {arm: [] for arm in Arm}
         runners = {Arm.BASE: self.open(self.good), Arm.HEAD: runner}

@@ -25,7 +25,6 @@ from harness.judge.code_gate import exit_code, judge_code
 from harness.judge.verdict import Verdict
 from harness.report.site import write_site
 from harness.report.summary import facts, lines
-from harness.run import compiled_record
 from harness.run.compiled_record import CompiledCase, code_record, identity_of
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record, RecordFile, parse
@@ -129,20 +128,16 @@ def test_exit_codes_are_those_of_any_gate(verdicts: list[Verdict], expected: Exi
     assert exit_code(dataclasses.replace(found, verdict=verdict) for verdict in verdicts) is expected
 
 
-def a_code_record(monkeypatch: pytest.MonkeyPatch, *codes: MachineCode, failure: Failure | None = None) -> Record:
+def a_code_record(*codes: MachineCode, failure: Failure | None = None) -> Record:
     """The record of a case that was compiled, and not run."""
-    monkeypatch.setattr(compiled_record, "code_of", lambda network, _: network)
-    monkeypatch.setattr(MachineCode, "refused", property(lambda _: []))
     compiled = Compiled("lib.so", 1, [], 1, [], {"kernels": 1}, 1.0)
     made = Artifact("key", Loadable(Path("lib.so"), "0" * 64, 1), compiled, 10, reused=False)
     built = CompiledCase(Case.parse(CASE), failure or made, ("a-quirk",))
-    return code_record(built, codes, COMPILER, as_shipped=False, run="run")  # type: ignore[arg-type]
+    return code_record(built, codes, None, COMPILER, as_shipped=False, run="run")
 
 
-def test_a_record_of_machine_code_is_read_back_and_no_other_command_takes_it_for_a_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    record = a_code_record(monkeypatch, code(), code(gpu="a630"))
+def test_a_record_of_machine_code_is_read_back_and_no_other_command_takes_it_for_a_run(tmp_path: Path) -> None:
+    record = a_code_record(code(), code(gpu="a630"))
     assert parse(record.line().encode()) == record
     assert (record.outcome, record.device, record.quirks, record.facts) == (
         Outcome.OK,
@@ -163,8 +158,8 @@ def test_a_record_of_machine_code_is_read_back_and_no_other_command_takes_it_for
     assert "machine code of no run" in str(done.exception)
 
 
-def test_a_case_that_is_not_built_has_a_record_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    record = a_code_record(monkeypatch, failure=CompilerCrash("it died"))
+def test_a_case_that_is_not_built_has_a_record_too() -> None:
+    record = a_code_record(failure=CompilerCrash("it died"))
     assert (record.outcome, record.message, record.isa) == (Outcome.COMPILER_CRASH, "it died", ())
 
 
@@ -176,14 +171,13 @@ def test_a_gate_without_its_baseline_says_how_to_make_one(tmp_path: Path, monkey
 
 
 @pytest.fixture
-def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def results(tmp_path: Path) -> Path:
     """Four commits: the second has heavier code, the last another compiler for one GPU."""
     folder = Folder(tmp_path / "results")
     heavy = code(kernel(instructions_run_per_inference=2000))
     for codes in ([code()], [heavy], [heavy], [heavy, code(gpu="a630", compiler="Mesa 9, LLVM 2")]):
         file = folder.commit(both(CASE, 10.0, 10.0))
-        RecordFile(file.with_suffix(ENDING)).append(a_code_record(monkeypatch, *codes))
-    monkeypatch.undo()
+        RecordFile(file.with_suffix(ENDING)).append(a_code_record(*codes))
     return folder.path
 
 

@@ -18,7 +18,7 @@ from harness.judge.confirm import Budget, settle
 from harness.judge.in_turns import Measure, confirm
 from harness.judge.sides import sides_of
 from harness.judge.stats.controls import Fitness
-from harness.judge.stats.engine import Plan
+from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.session import Noise
 from harness.judge.stats.turns import Arm
@@ -259,7 +259,7 @@ def test_a_failure_of_the_rig_comes_before_what_is_undecided() -> None:
 @pytest.mark.parametrize("beta", [0.05, 0.2])
 def test_the_confidence_of_a_verdict_is_that_of_the_rules_in_force(beta: float) -> None:
     measure, _ = device(10, 10)
-    found = confirm(Plan(Rules(beta=beta)), measure)
+    found = confirm(TurnPlan(Rules(beta=beta)), measure)
     assert found.verdict is Verdict.SAME
     assert found.change
     assert found.change.confidence == 1 - beta

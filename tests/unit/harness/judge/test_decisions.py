@@ -12,7 +12,8 @@ from history_results import IDENTITY, Folder, both
 from harness.history.events import Event, events, is_news
 from harness.history.results import load
 from harness.judge.compare import Comparison
-from harness.judge.decisions import Decision, End, decisions_of, keep
+from harness.judge.confirm import decisions_of
+from harness.judge.decisions import Decision, End, keep
 from harness.judge.decisions import load as load_confirmed
 from harness.judge.sides import SeriesKey, Side
 from harness.judge.stats.pair import Change

@@ -18,7 +18,7 @@ from device_runner.failures import RigFailure
 from device_runner.store import key_of
 from harness.cases.request import RunOptions
 from harness.failures import UsageError
-from harness.judge.stats.engine import Plan
+from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import Rules
 from harness.models.sources import model_source
 from harness.revisions.bisect.bisection import Bisection, SearchResult, find_first_bad, kernels_diff, shorten
@@ -105,7 +105,7 @@ def bisect(
 ) -> SearchResult:
     line = list(world.compilers)
     known = earlier or BisectionStore(folder or Path("unused"), {}, {})
-    plan = Plan(most_sessions=sessions)
+    plan = TurnPlan(most_sessions=sessions)
     judge = Judge(CASE, reason, line[0], world.open, plan, world.taken.append, lambda: world.taken, world.kernels)
     if folder is None and earlier is None:
         known.add = lambda inspection: known.inspections.update({inspection.name: inspection})  # type: ignore[method-assign]

@@ -13,7 +13,7 @@ from device_runner.failures import DiskFull
 from harness.revisions import environment
 from harness.revisions.environment import UNUSED_SUBMODULES, build_variables, require_room
 from harness.revisions.git import git
-from harness.revisions.install import complaint, require_importable
+from harness.revisions.install import complaint, require_import
 
 LOCAL = ("-c", "protocol.file.allow=always")
 
@@ -95,5 +95,5 @@ def test_a_commit_that_is_built_and_cannot_be_used_says_why(
         (tmp_path / "tvm" / f"{part}.py").touch()
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(SystemExit) as ended:
-        require_importable(Path(sys.executable))
+        require_import(Path(sys.executable))
     assert ended.value.code == f"\nit was installed, {why}"

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import multivariate_normal, norm, ttest_ind
 
-from harness.judge.stats.engine import Plan, compare, judge_turns, turns_of, visible_change
+from harness.judge.stats.engine import TurnPlan, compare, judge_turns, turns_of, visible_change
 from harness.judge.stats.pair import Change, Rules
 from harness.judge.stats.session import Noise, Samples, SessionSummary
 from harness.judge.stats.spending import boundaries, solve
@@ -36,12 +36,12 @@ def measured(
     step: float,
     seed: int,
     noise: Noise | None = None,
-    plan: Plan | None = None,
+    plan: TurnPlan | None = None,
     drift: float = 0.0,
     period: float = 0.0,
 ) -> tuple[Change, list[Turn]]:
     """Follow a series to its end, on a rig that may drift by the session or disturb every fourth pair of sessions."""
-    generator, turns, plan = np.random.default_rng(seed), list[Turn](), plan or Plan()
+    generator, turns, plan = np.random.default_rng(seed), list[Turn](), plan or TurnPlan()
     for place, arm in enumerate(order(str(seed))):
         disturbed = period * (1 if place % 4 in (0, 3) else -1)
         log = math.log1p(step) * (arm is Arm.HEAD) + SD * generator.normal() + drift * place + disturbed
@@ -160,14 +160,14 @@ def test_learned_noise_decides_sooner_and_a_noisier_run_sets_it_aside() -> None:
 
 def test_what_it_says_it_could_have_seen_it_finds() -> None:
     """The change that a spent budget sees is found, at that noise, in 95 of 100."""
-    plan = Plan(Rules(relevant=0.001), most_sessions=16)
+    plan = TurnPlan(Rules(relevant=0.001), most_sessions=16)
     seen = float(np.median([measured(0.0, seed, Noise(SD, 40), plan)[0].sees for seed in range(10)]))
     found = [measured(seen, 1000 + seed, Noise(SD, 40), plan)[0].verdict for seed in range(100)]
     assert found.count(Verdict.SLOWER) >= 89
 
 
 def test_more_sessions_are_asked_for_until_the_relevant_change_can_be_seen() -> None:
-    change, turns = measured(0.0, 2, plan=Plan(Rules(relevant=0.01), most_sessions=8))
+    change, turns = measured(0.0, 2, plan=TurnPlan(Rules(relevant=0.01), most_sessions=8))
     assert change.verdict is Verdict.INCONCLUSIVE
     assert change.sees > 0.01
     assert change.more_sessions
@@ -197,7 +197,7 @@ def test_ticks_coarser_than_the_change_prove_neither_a_change_nor_its_absence() 
     """A clock of 1 ms under a latency of 20: sessions agree to the last digit, and that means nothing."""
     base = [[20.0] * 6 + [21.0] * 6, [20.0] * 7 + [21.0] * 5]
     turns = [session_turn(arm, base[place % 2]) for place, arm in enumerate(islice(order("t"), 8))]
-    assert judge_turns(turns, Plan(Rules(relevant=0.005))).verdict is Verdict.INCONCLUSIVE
+    assert judge_turns(turns, TurnPlan(Rules(relevant=0.005))).verdict is Verdict.INCONCLUSIVE
 
 
 def test_fewer_than_two_sessions_a_side_are_inconclusive() -> None:
