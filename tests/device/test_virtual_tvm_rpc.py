@@ -224,9 +224,11 @@ class TestServer:
             assert running.process.wait(LONG_S) == 1
 
     def test_a_taken_port_is_passed_over(self, tmp_path: Path) -> None:
-        with server(tmp_path / "a") as first, server(tmp_path / "b") as second:
-            assert first.port != second.port
-            assert any(f"Warning: Bind failed to 127.0.0.1:{first.port}" in line for line in second.seen)
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            with server(tmp_path, f"--port={port}", f"--port-end={port + 100}") as running:
+                assert running.port != port
+                assert any(f"Warning: Bind failed to 127.0.0.1:{port}" in line for line in running.seen)
 
     def test_without_a_free_port_it_says_so_and_goes_on(self, tmp_path: Path) -> None:
         command = [sys.executable, "-c", START, "server", f"--work-dir={tmp_path}", "--port=20000", "--port-end=20000"]

@@ -23,9 +23,7 @@ from device_runner.rpc_server.tvm_rpc import flags, runtime
 from device_runner.rpc_server.tvm_rpc.behaviour import Behaviour, SessionBehaviour
 from device_runner.rpc_server.tvm_rpc.flags import Flags
 from device_runner.rpc_server.tvm_rpc.tracker import Tracker
-from device_runner.rpc_server.tvm_rpc.welcome import Declined, Unexpected, meet
-
-LOOPBACK = "127.0.0.1"
+from device_runner.rpc_server.tvm_rpc.welcome import LOOPBACK, Declined, Unexpected, is_foreign, meet
 
 log = logging.getLogger("tvm_rpc")
 
@@ -98,6 +96,9 @@ def _listen(listener: socket.socket, given: Flags, behaviour: Behaviour) -> None
         connection, (host, port) = listener.accept()
         address = f"{host}:{port}"
         with connection:
+            if is_foreign(connection.getsockname(), (host, port)):
+                _warn(f"Another user of this host was sent away: {address}")
+                continue
             try:
                 behaviour.meet(connection)
                 client = meet(connection, address, given.key, match_key)
