@@ -29,7 +29,7 @@ cd "$here" || exit 4
 opencl=
 searched() { echo "$here/lib/$1${opencl:+:$opencl}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"; } # BUILD
 
-for tool in cat chmod cmp cp date head mkdir mv printf sed sha256sum sync uname; do
+for tool in cat chmod cp date head mkdir mv printf sed sha256sum sync uname; do
   command -v "$tool" >/dev/null || end 4 "this machine has no $tool"
 done
 sha256sum -c files.sha256 >/dev/null 2>"$work/log" || end 2 "a file is missing or is not what was packed: copy the bundle again"
@@ -38,7 +38,7 @@ chmod 755 runner && ./runner quote turns >/dev/null 2>"$work/log" ||
   LD_LIBRARY_PATH=$(searched head) ./runner quote turns >/dev/null 2>"$work/log" ||
   end 4 "programs do not run here: unpack the bundle where they do (/data/local/tmp): $(cat "$work/log")"
 if [ -e "$results/manifest.json" ]; then
-  cmp -s manifest.json "$results/manifest.json" || end 2 "$results is of another bundle: name another folder"
+  [ "$(sha256sum <manifest.json)" = "$(sha256sum <"$results/manifest.json")" ] || end 2 "$results is of another bundle: name another folder"
 else
   cp manifest.json "$work/new" && mv "$work/new" "$results/manifest.json" || lost
 fi

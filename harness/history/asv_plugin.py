@@ -10,7 +10,7 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from harness.history.results import latest, state_of_quirks
+from harness.history.results import newest_records, state_of_quirks
 from harness.run.record import RecordFile
 
 
@@ -37,7 +37,7 @@ class Reasons(dict[str, str]):
 
 def reasons_of(results_file: Path) -> str:
     """A line for each case that has no numbers in a results file of asv; empty if all have."""
-    records = latest(RecordFile(results_file.with_suffix(".jsonl")).load().records)
+    records = newest_records(RecordFile(results_file.with_suffix(".jsonl")).load().records)
     return "\n".join(
         f"{record.case} {state_of_quirks(as_shipped=record.as_shipped)}: {record.outcome.value}: {record.message}"
         for record in records

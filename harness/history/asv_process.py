@@ -75,12 +75,12 @@ def record_of(suite: Suite, case_id: str, quirks: str, shared: Path) -> Record:
     if file.exists():
         return Record.model_validate_json(file.read_bytes())
     request = Request(suite, [Case.parse(case_id)], cache_root(), QuirkPolicy(quirks == AS_SHIPPED))
-    record = _kept(request) or _measured(request)
+    record = _load(request) or _measure(request)
     write_whole(file, record.line())
     return record
 
 
-def _kept(request: Request) -> Record | None:
+def _load(request: Request) -> Record | None:
     """The newest kept record of the case at this commit, if measuring again would tell nothing new."""
     file = _records()
     if not file or not os.environ.get(REUSE):
@@ -98,7 +98,7 @@ def end_with_asv() -> None:
     die_with_parent(signal.SIGTERM)
 
 
-def _measured(request: Request) -> Record:
+def _measure(request: Request) -> Record:
     end_with_asv()
     name = os.environ.get(DEVICE) or "virtual"
     try:

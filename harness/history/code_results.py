@@ -117,14 +117,14 @@ def code_record_of(suite: Suite, case: Case, shared: Path) -> Record:
     file = shared / f"{case.id}{ENDING}.json"
     if file.exists():
         return Record.model_validate_json(file.read_bytes())
-    record = _compiled(Request(suite, [case], cache_root()), need(cache_root()))
+    record = _compile(Request(suite, [case], cache_root()), need(cache_root()))
     write_whole(file, record.line())
     if kept := _records():
         kept.append(record)
     return record
 
 
-def _compiled(request: Request, toolchain: Toolchain) -> Record:
+def _compile(request: Request, toolchain: Toolchain) -> Record:
     (built,) = build_only(request, NO_DEVICE, Silent())
     made = networks(toolchain, {built.case.id: built.artifact} if built.artifact else {}, gpus())
     codes, run = codes_of(made, toolchain.identity), os.environ.get("ASV_COMMIT") or new_id()

@@ -102,13 +102,13 @@ def record_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.jsonl"))
 
 
-def latest(records: Iterable[Record]) -> list[Record]:
+def newest_records(records: Iterable[Record]) -> list[Record]:
     """The newest record of each case and state of quirks."""
     return list({(record.case, record.as_shipped): record for record in records}.values())
 
 
 @contextlib.contextmanager
-def all_live() -> Iterator[None]:
+def without_garbage_collection() -> Iterator[None]:
     """Let Python look for no garbage: a history is none, and to look at all of it again and again takes a third of
     the time of reading it."""
     was = gc.isenabled()
@@ -120,7 +120,7 @@ def all_live() -> Iterator[None]:
             gc.enable()
 
 
-@all_live()
+@without_garbage_collection()
 def load(results: Path, order: Mapping[str, int] | None = None, confirmed: Path | None = None) -> History:
     """Read a results folder, and a file of what was decided in turns. `order` numbers commits, else their dates do."""
     skipped: list[str] = []
@@ -130,7 +130,7 @@ def load(results: Path, order: Mapping[str, int] | None = None, confirmed: Path 
     for folder in sorted(path.parent for path in results.glob(f"*/{MACHINE_FILE}")):
         try:
             machines[folder.name] = {**_object(folder / MACHINE_FILE), "machine": folder.name}
-        except _Foreign as problem:
+        except _ForeignFile as problem:
             skipped.append(str(problem))
             machines[folder.name] = {"machine": folder.name}
         read = [points for file in _results_files(folder) if (points := _points_or_none(file, skipped))]
@@ -157,12 +157,12 @@ def _place(point: Point, order: Mapping[str, int]) -> tuple[int, int]:
 def _points_or_none(file: Path, skipped: list[str]) -> dict[Key, Point] | None:
     try:
         return _points(file, skipped)
-    except _Foreign as problem:
+    except _ForeignFile as problem:
         skipped.append(str(problem))
         return None
 
 
-class _Foreign(ValueError):
+class _ForeignFile(ValueError):
     """A file that is not what its name says."""
 
 
@@ -170,9 +170,9 @@ def _object(file: Path) -> dict[str, Any]:
     try:
         data = from_json(file.read_bytes())  # six times as fast as json on asv's long rows of samples
     except (OSError, ValueError) as error:
-        raise _Foreign(f"{file}: {error}") from None
+        raise _ForeignFile(f"{file}: {error}") from None
     if not isinstance(data, dict):
-        raise _Foreign(f"{file}: not a JSON object")
+        raise _ForeignFile(f"{file}: not a JSON object")
     return data
 
 
@@ -185,7 +185,7 @@ def _points(file: Path, skipped: list[str]) -> dict[Key, Point]:
         outcomes = _by_case(rows.get(OUTCOME), "result")
         latencies = _by_case(rows.get(LATENCY), "result", "stats_ci_99_a", "stats_ci_99_b")
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise _Foreign(f"{file}: not a results file of asv ({type(error).__name__}: {error})") from None
+        raise _ForeignFile(f"{file}: not a results file of asv ({type(error).__name__}: {error})") from None
     views = load_views(file.with_suffix(".jsonl"))
     skipped.extend(views.skipped)
     located = zip(views.records, locations_ms([comparable_ms(one) for one in views.records]), strict=True)

@@ -21,7 +21,7 @@ from harness.cases.suite import load_suite
 from harness.failures import UsageError
 from harness.history import asv_process
 from harness.history.code_results import ENDING
-from harness.history.results import latest, record_files, state_of_quirks
+from harness.history.results import newest_records, record_files, state_of_quirks
 from harness.process import Listener, bound, end_family
 from harness.revisions.environment import build_variables
 from harness.revisions.sources import configuration
@@ -119,7 +119,7 @@ def run(project: Project, request: HistoryRequest, identity: Identity) -> RunRes
 
     Cases of earlier runs for which there was no device are taken up first, whatever commits are asked for.
     """
-    with _alone(project):
+    with _exclusive(project):
         machine = register(identity)
         folder = project.results / machine
         folder.mkdir(parents=True, exist_ok=True)
@@ -141,7 +141,9 @@ def new_records(folder: Path, before: Mapping[Path, int]) -> list[Record]:
 
     A commit is a file: what is right at one commit says nothing of another.
     """
-    return [r for file in record_files(folder) for r in latest(RecordFile(file).load(before.get(file, 0)).records)]
+    return [
+        r for file in record_files(folder) for r in newest_records(RecordFile(file).load(before.get(file, 0)).records)
+    ]
 
 
 def _without_records(folder: Path) -> list[str]:
@@ -159,7 +161,7 @@ def reopen_commits(folder: Path, everywhere: Collection[str] = ()) -> list[str]:
     """
     found = []
     for file in record_files(folder):
-        newest = latest(RecordFile(file).load().records)
+        newest = newest_records(RecordFile(file).load().records)
         had = {(record.case, state_of_quirks(as_shipped=record.as_shipped)) for record in newest}
         if all(record.outcome.conclusive for record in newest) and had >= set(
             itertools.product(everywhere, asv_process.QUIRKS)
@@ -172,7 +174,7 @@ def reopen_commits(folder: Path, everywhere: Collection[str] = ()) -> list[str]:
 
 
 @contextlib.contextmanager
-def _alone(project: Project) -> Iterator[None]:
+def _exclusive(project: Project) -> Iterator[None]:
     """Two runs would write the same environments and results."""
     name = "asv"
     try:

@@ -106,7 +106,7 @@ def times_ms(profile: Profile) -> dict[Kind, float]:
 
 def in_words(head: Build, base: Build, profiles: Sequence[Profile]) -> Iterator[str]:
     """Which operators differ most in instructions, waves or spills, and what the profiles say of the same ones."""
-    pairs, timed = pairs_of(head, base), _timed(head, base, profiles)
+    pairs, timed = pairs_of(head, base), _real_times(head, base, profiles)
     yield _totals(head, base)
     instructions = [pair for pair in pairs if pair.more][:MOST_WORDS]
     others = [pair for pair in pairs if pair not in instructions and _occupancy(pair)][:MOST_WORDS]
@@ -120,7 +120,7 @@ def in_words(head: Build, base: Build, profiles: Sequence[Profile]) -> Iterator[
 
 
 @dataclass(frozen=True)
-class _Timed:
+class _RealTimes:
     """Both builds on one real GPU."""
 
     gpu: str
@@ -128,13 +128,13 @@ class _Timed:
     base: dict[Kind, float]
 
 
-def _timed(head: Build, base: Build, profiles: Sequence[Profile]) -> _Timed | None:
+def _real_times(head: Build, base: Build, profiles: Sequence[Profile]) -> _RealTimes | None:
     """Profiles of one GPU that has both cases, if there are two."""
     for mine in profiles:
         for other in profiles:
             cases = (mine.case, other.case) == (head.case, base.case)
             if cases and mine is not other and mine.identity_key == other.identity_key:
-                return _Timed(mine.gpu, times_ms(mine), times_ms(other))
+                return _RealTimes(mine.gpu, times_ms(mine), times_ms(other))
     return None
 
 
@@ -164,7 +164,7 @@ def _occupancy(pair: Pair) -> str:
     return ", ".join(filter(None, (waves, spills)))
 
 
-def _time(pair: Pair, timed: _Timed | None) -> str:
+def _time(pair: Pair, timed: _RealTimes | None) -> str:
     if timed is None:
         return ""
     now, before = timed.head.get(pair.kind), timed.base.get(pair.kind)
@@ -181,7 +181,7 @@ def _agree(pair: Pair, now: float, before: float) -> bool | None:
     return (pair.more > 0) is (now > before)
 
 
-def _agreement(pairs: Sequence[Pair], timed: _Timed) -> str:
+def _agreement(pairs: Sequence[Pair], timed: _RealTimes) -> str:
     both = [(pair, timed.head[pair.kind], timed.base[pair.kind]) for pair in pairs if _known(pair, timed)]
     judged = [
         (agree, abs(now - before)) for pair, now, before in both if (agree := _agree(pair, now, before)) is not None
@@ -196,7 +196,7 @@ def _agreement(pairs: Sequence[Pair], timed: _Timed) -> str:
     )
 
 
-def _known(pair: Pair, timed: _Timed) -> bool:
+def _known(pair: Pair, timed: _RealTimes) -> bool:
     return pair.kind in timed.head and pair.kind in timed.base
 
 

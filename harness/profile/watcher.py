@@ -32,7 +32,7 @@ FEWEST, MOST = 3, 10
 
 
 @dataclass(frozen=True)
-class Seen:
+class ProgramLaunches:
     """The launches of a program that was measured."""
 
     plan: Plan
@@ -47,7 +47,7 @@ class Watcher:
     timed = True
 
     def __init__(self) -> None:
-        self.seen: Seen | None = None
+        self.seen: ProgramLaunches | None = None
         self._work: Work | None = None
 
     def probes(self, work: Work, prepared: Prepared, run: Run, step: Step) -> Sequence[Probe]:
@@ -63,7 +63,7 @@ class Watcher:
         budget, count = work.plan.budget, inferences_to_watch(work.plan.budget, median(latency.timing.wall_ms))
         with suppress(Failure):
             inferences = program.launches(count, timeout_s=budget.timeout_s)
-            yield (seen := Seen(work.plan, work.artifact, inferences))
+            yield (seen := ProgramLaunches(work.plan, work.artifact, inferences))
             self.seen = seen
 
     def profile(self, record: Record, origin: Origin, cache: Path) -> Profile | None:

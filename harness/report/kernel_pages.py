@@ -63,7 +63,7 @@ class Comparison:
     def sentences(self) -> list[str]:
         """In words: how much longer its kernels take, and which make a step. What is none is mostly noise."""
         before, now = self.profiles
-        lines = list(in_words(_called(now, self.now), _called(before, self.before)))
+        lines = list(in_words(_named_by_commit(now, self.now), _named_by_commit(before, self.before)))
         return lines if self.step else lines[:1]
 
     @property
@@ -135,7 +135,7 @@ def _comparison(kernels: CaseKernels, before: str, now: str, step: str = "") -> 
     return Comparison(kernels.point(before), kernels.point(now), profiles, step)
 
 
-def _called(profile: Profile, point: Point) -> Profile:
+def _named_by_commit(profile: Profile, point: Point) -> Profile:
     """A profile that is named by its commit, as both sides are of one case."""
     return profile.model_copy(update={"case": words.commit_text(point)})
 

@@ -106,7 +106,7 @@ class Installation:
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedSite:
     """What was written."""
 
     front: Path
@@ -115,7 +115,7 @@ class Published:
     """Results that could not be read."""
 
 
-def publish(project: Project) -> Published:
+def publish(project: Project) -> PublishedSite:
     """Write the site. Raises UsageError before anything was measured, RigFailure if asv cannot publish."""
     environment()  # before asv takes its time
     if not (project.results / BENCHMARKS_FILE).exists():
@@ -129,7 +129,7 @@ def publish(project: Project) -> Published:
     _make_room(project.html)
     codes = load_codes(project.results, history.commits)
     pages = write_site(history, project.html, GRAPHS, codes, project.results)
-    return Published(project.html / "index.html", pages, history.skipped)
+    return PublishedSite(project.html / "index.html", pages, history.skipped)
 
 
 def _order(html: Path) -> dict[str, int]:

@@ -55,9 +55,9 @@ def facts(history: History, codes: Codes = MappingProxyType({})) -> dict[str, An
                 "machine": machine,
                 "commit": history.commits[machine][-1],
                 "cases": [_case(one) for one in _at_newest(history, machine)],
-                "moved": [_event(event) for event in _moved(history, machine)],
-                "vanished": [_named(one) for one in vanished_series(history) if one.machine == machine],
-                "too_short": [_named(one) for one in short_series(history) if one.machine == machine],
+                "moved": [_event(event) for event in _news(history, machine)],
+                "vanished": [_which(one) for one in vanished_series(history) if one.machine == machine],
+                "too_short": [_which(one) for one in short_series(history) if one.machine == machine],
             }
             for machine in sorted(history.commits)
         ],
@@ -71,7 +71,7 @@ def _at_newest(history: History, machine: str) -> list[Series]:
     return [one for one in history.series if one.machine == machine and one.newest.commit == newest]
 
 
-def _moved(history: History, machine: str) -> list[Event]:
+def _news(history: History, machine: str) -> list[Event]:
     return [e for e in events(history) if e.series.machine == machine and is_news(e, history)]
 
 
@@ -92,14 +92,14 @@ def _code(machine: str, state: CodeState) -> dict[str, Any]:
     }
 
 
-def _named(series: Series) -> dict[str, Any]:
+def _which(series: Series) -> dict[str, Any]:
     return {"case": series.case.id, "quirks": series.quirks}
 
 
 def _case(series: Series) -> dict[str, Any]:
     point = series.newest
     state = {"state": state_of(point).value, "wall_ms": point.wall_ms, "message": point.message}
-    return {**_named(series), **state, "change_since_last_release": change(series)}
+    return {**_which(series), **state, "change_since_last_release": change(series)}
 
 
 def _event(event: Event) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def _event(event: Event) -> dict[str, Any]:
     told = {"since": event.before.commit, "at": event.after.commit, "message": event.after.message}
     sure = {"low": step.low, "high": step.high, "p": step.p, "confirm": words.confirmation(event)} if step else {}
     sure |= {"in_turns": to_builtins(event.decided)} if step else {}
-    return {**_named(event.series), **numbers, **told, **sure}
+    return {**_which(event.series), **numbers, **told, **sure}
 
 
 def _machine(history: History, machine: str, markdown: bool, kernels: Kernels) -> Iterator[str]:
@@ -119,7 +119,7 @@ def _machine(history: History, machine: str, markdown: bool, kernels: Kernels) -
     yield f"{'## ' if markdown else ''}{machine} at {label}"
     yield ""
     yield ", ".join(f"{count} {name}" for name, count in counts.items()) + "."
-    moved = _moved(history, machine)
+    moved = _news(history, machine)
     gone = [one for one in vanished_series(history) if one.machine == machine]
     for verdict in WORST_FIRST:
         for event in (e for e in moved if e.verdict is verdict):
