@@ -41,15 +41,17 @@ class Server:
 
 
 @contextlib.contextmanager
-def server(folder: Path, *flags: str, env: dict[str, str] | None = None) -> Iterator[Server]:
+def server(
+    folder: Path, *flags: str, ports: tuple[int, int] = (20000, 32000), env: dict[str, str] | None = None
+) -> Iterator[Server]:
     command = [
         sys.executable,
         "-c",
         START,
         "server",
         f"--work-dir={folder}",
-        "--port=20000",
-        "--port-end=32000",
+        f"--port={ports[0]}",
+        f"--port-end={ports[1]}",
         *flags,
     ]
     process = subprocess.Popen(
@@ -226,7 +228,7 @@ class TestServer:
     def test_a_taken_port_is_passed_over(self, tmp_path: Path) -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
-            with server(tmp_path, f"--port={port}", f"--port-end={port + 100}") as running:
+            with server(tmp_path, ports=(port, port + 100)) as running:
                 assert running.port != port
                 assert any(f"Warning: Bind failed to 127.0.0.1:{port}" in line for line in running.seen)
 
