@@ -31,6 +31,10 @@ from harness.judge.verdict import Verdict
 from harness.probes.reference import FACTOR
 from harness.run.outcome import ExitCode, Outcome, Owner
 
+UNGAUGED = Fitness(None, 0.0, 0)
+MOST_REFERENCES = 400
+"""On each side; thousands of cases have thousands of sessions."""
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -78,9 +82,6 @@ class Comparison:
         if not self.verdict.tells:
             return None
         return (self.change.confidence or None) if self.change else 1.0
-
-
-UNGAUGED = Fitness(None, 0.0, 0)
 
 
 @dataclass(frozen=True)
@@ -240,10 +241,6 @@ def _causes(base: Side, head: Side, verdict: Verdict) -> tuple[str, ...]:
         return ("the artifact is the same: the runtime or the device changed, not the compiler",)
     other = sorted({*base.quirks} ^ {*head.quirks})
     return (f"worked around on one side only: {', '.join(other)}",) if other else ()
-
-
-MOST_REFERENCES = 400
-"""On each side; thousands of cases have thousands of sessions."""
 
 
 def fitness_of(base: Sides, head: Sides, changes: Mapping[SeriesKey, Change], rules: Rules) -> Fitness:

@@ -27,6 +27,7 @@ SUSPICIOUS = 0.5
 
 Measure = Callable[[Arm], Record]
 """Runs one side in a fresh session."""
+KERNELS = "device_ms"
 
 
 class Clock(Protocol):
@@ -141,9 +142,6 @@ def confirm(
     while series.open:
         series.block()
     return series.found
-
-
-KERNELS = "device_ms"
 
 
 def judge_both(

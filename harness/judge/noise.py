@@ -50,6 +50,10 @@ LEAST_SD = 1e-9
 """No rig is steadier."""
 SESSIONS_A_SIDE = (1, 4, 8, 16)
 """Numbers of sessions for which a file says what they show."""
+MOST_RECORDS = 64
+"""Of a series, the last ones: enough to know its noise, and soon read."""
+SessionsBySeries = dict[SeriesKey, list[tuple[str, str, Samples]]]
+"""Sessions of each series: their build, their day and their samples in ms."""
 
 
 class Shown(BaseModel):
@@ -143,10 +147,6 @@ def _finite(change: float) -> float | None:
     return rounded(change) if math.isfinite(change) else None
 
 
-MOST_RECORDS = 64
-"""Of a series, the last ones: enough to know its noise, and soon read."""
-
-
 @dataclass(frozen=True)
 class NoiseModel:
     """The noise of each series. One that was never seen has what the others of its rig have in common."""
@@ -201,10 +201,6 @@ def history_records(results: Path, cases: Collection[str]) -> list[Record]:
     """
     files = sorted(results.glob("*/*.jsonl"), key=lambda file: file.stat().st_mtime)[-MOST_RECORDS:]
     return [record for file in files for record in RecordFile(file).load().records if record.case in cases]
-
-
-SessionsBySeries = dict[SeriesKey, list[tuple[str, str, Samples]]]
-"""Sessions of each series: their build, their day and their samples in ms."""
 
 
 def _model_of(taken: SessionsBySeries, profiles: Mapping[SeriesKey, NoiseProfile]) -> NoiseModel:
