@@ -194,7 +194,7 @@ def read_code(lines: Sequence[str], built: BuiltKernel) -> Code:
 
     Raises UnknownOutput.
     """
-    variants = [(nir, native) for nir, native in _variants(lines) if built.name in _wrapped(nir)]
+    variants = [(nir, native) for nir, native in _variants(lines) if built.name in _kernel_names(nir)]
     if not variants:
         raise UnknownOutput(f"the compiler printed no code of the kernel {built.name}")
     nir, native = variants[-1]
@@ -220,7 +220,7 @@ def _variants(lines: Sequence[str]) -> list[tuple[list[str], list[str]]]:
     return found
 
 
-def _wrapped(nir: Sequence[str]) -> set[str]:
+def _kernel_names(nir: Sequence[str]) -> set[str]:
     return {found[1] for line in nir if (found := _WRAPPED.fullmatch(line.strip()))}
 
 

@@ -130,7 +130,7 @@ class TurnSeries:
         count = (f"{len(self.turns)} sessions in turns",) if self.turns else ()
         change = replace(self.change, reasons=(*count, *self.change.reasons))
         if difference := clock_difference(self._clocks[Arm.BASE], self._clocks[Arm.HEAD]):  # turns cannot take that out
-            change = change.unproved(difference)
+            change = change.without_proof(difference)
         return Confirmation(change.verdict, change.reasons, change)
 
 

@@ -85,7 +85,7 @@ def estimate_noise(
         return NoiseEstimate(False, sessions=len(good), reasons=(reason, *refused))
     from scipy.stats import chi2
 
-    noise = between(good)
+    noise = noise_between(good)
     if not noise.known:
         return NoiseEstimate(False, sessions=len(good), reasons=("all sessions agree to the last digit", *refused))
     alarms, splits = _false_alarms(good, rules)
@@ -100,7 +100,7 @@ def estimate_noise(
     )
 
 
-def between(sessions: Sequence[SessionSummary]) -> Noise:
+def noise_between(sessions: Sequence[SessionSummary]) -> Noise:
     """Noise between at least two sessions of one artifact; sessions that follow each other count for less."""
     logs = [one.log_ms for one in sessions]
     within = math.sqrt(sum(one.error**2 for one in sessions) / len(sessions))
