@@ -31,17 +31,17 @@ def main(name: str = "resnet50", path_name: str = "opencl") -> None:
     path, steps, passes = PATHS[path_name], dict[str, float](), dict[str, float]()
     quirks = quirks_for(path_name, Precision.FLOAT32, as_shipped=False)
     target = path.target(ImageLimits(), None)
-    with tempfile.TemporaryDirectory() as folder, _passes_timed(passes):
-        with _timed("draw", steps):
+    with tempfile.TemporaryDirectory() as folder, _time_passes(passes):
+        with _time_step("draw", steps):
             file = model_source(name).onnx_file(Path(folder))
-        with _timed("import", steps):
+        with _time_step("import", steps):
             module: Any = edit_model(import_model(file)[0], quirks)
-        with _timed("lower", steps):
+        with _time_step("lower", steps):
             lowered = path.lower(module, target, quirks)
         entries = add_host_entry(lowered)
-        with _timed("build", steps):
+        with _time_step("build", steps):
             executable = path.build(entries, target, quirks)
-        with _timed("link", steps):
+        with _time_step("link", steps):
             executable.export_library(str(Path(folder) / "lib.so"))
     _print(steps)
     print()
@@ -49,12 +49,12 @@ def main(name: str = "resnet50", path_name: str = "opencl") -> None:
 
 
 @contextmanager
-def _passes_timed(costs: dict[str, float]) -> Iterator[None]:
+def _time_passes(costs: dict[str, float]) -> Iterator[None]:
     """Time each of TVM's passes."""
     run = pass_runner.run_step
 
     def timed(name: str, step: Callable[[Any], Any], mod: Any) -> Any:
-        with _timed(name, costs):
+        with _time_step(name, costs):
             return run(name, step, mod)
 
     with mock.patch.object(pass_runner, "run_step", timed):
@@ -62,7 +62,7 @@ def _passes_timed(costs: dict[str, float]) -> Iterator[None]:
 
 
 @contextmanager
-def _timed(step: str, costs: dict[str, float]) -> Iterator[None]:
+def _time_step(step: str, costs: dict[str, float]) -> Iterator[None]:
     """Of this process and of those that it waited for."""
     began = sum(os.times()[:4])
     yield

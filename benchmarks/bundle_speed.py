@@ -22,7 +22,7 @@ TURNS = ("turn", "seen")
 """Kinds of lines: of the first bundles' runner, and of today's."""
 
 
-def multiplied(source: Path, into: Path, count: int) -> None:
+def multiply(source: Path, into: Path, count: int) -> None:
     """Results of a bundle with so many turns."""
     told = json.loads((source / MANIFEST).read_bytes())
     lines = [json.loads(line[DIGEST_DIGITS + 1 :]) for line in (source / LINES).read_bytes().splitlines()]
@@ -45,7 +45,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         many = Path(scratch) / "results"
         many.mkdir()
-        multiplied(source, many, count)
+        multiply(source, many, count)
         command = ["ingest", str(many), "--bundle", str(many / MANIFEST), "--records", f"{scratch}/records.jsonl"]
         began, before = time.monotonic(), os.times()
         subprocess.run(

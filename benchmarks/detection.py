@@ -21,7 +21,7 @@ from tabulate import tabulate
 
 from benchmarks.detection_peers import BAR, PEERS, Sessions, limit
 from benchmarks.detection_rigs import RIGS, Rig, RigMaker
-from benchmarks.simulated_gate import gated, sessions_of
+from benchmarks.simulated_gate import run_gate, sessions_of
 from harness.judge.verdict import Verdict
 
 STEPS = (0.03, 0.05)
@@ -103,7 +103,7 @@ def study(make: RigMaker, size: Size, seed: int) -> Study:
 
 def gates(make: RigMaker, step: float, trials: int, seed: int) -> Found:
     """So many gates of one case each."""
-    cases = [gated(make, step, 100_000 * seed + trial) for trial in range(trials)]
+    cases = [run_gate(make, step, 100_000 * seed + trial) for trial in range(trials)]
     verdicts = [case.verdict for case in cases]
     slower, faster, same = (verdicts.count(one) / trials for one in (Verdict.SLOWER, Verdict.FASTER, Verdict.SAME))
     return Found(slower, faster, same, float(np.mean([sessions_of(case) for case in cases])), trials)

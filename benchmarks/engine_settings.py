@@ -45,7 +45,8 @@ def main() -> None:
     print()
     settings = [(surprise, times) for surprise in SURPRISES for times in TIMES]
     told = [
-        (f"{surprise:g}", f"{times:g} times", *learned(surprise, times, trials, seed)) for surprise, times in settings
+        (f"{surprise:g}", f"{times:g} times", *learn_and_judge(surprise, times, trials, seed))
+        for surprise, times in settings
     ]
     print(table(told, ("set aside below", "noise", "unchanged: called changed", "3 % slower: found", "sessions")))
 
@@ -54,21 +55,21 @@ def spent(sd: float, share: float, trials: int, seed: int) -> str:
     """Both errors of the engine over those that may be, if this share of them is spent."""
     shipped, engine.T_ALLOWANCE = engine.T_ALLOWANCE, share
     try:
-        still, slower = (followed(TurnPlan(), sd, step, trials, seed) for step in (0.0, TurnPlan().rules.relevant))
+        still, slower = (follow(TurnPlan(), sd, step, trials, seed) for step in (0.0, TurnPlan().rules.relevant))
     finally:
         engine.T_ALLOWANCE = shipped
     return f"{still.changed / (2 * TurnPlan().rules.alpha):.2f}, {slower.same / TurnPlan().rules.beta:.2f}"
 
 
-def learned(surprise: float, times: float, trials: int, seed: int) -> tuple[str, str, str]:
+def learn_and_judge(surprise: float, times: float, trials: int, seed: int) -> tuple[str, str, str]:
     """What becomes of series on a rig so many times as noisy as what was learned of it."""
     plan = TurnPlan(replace(Rules(), surprise=surprise))
-    still = followed(plan, times * LEARNED.sd, 0.0, trials // 4, seed, LEARNED)
-    slower = followed(plan, times * LEARNED.sd, plan.rules.relevant, trials // 20, seed, LEARNED)
+    still = follow(plan, times * LEARNED.sd, 0.0, trials // 4, seed, LEARNED)
+    slower = follow(plan, times * LEARNED.sd, plan.rules.relevant, trials // 20, seed, LEARNED)
     return f"{still.changed:.2%}", f"{slower.changed:.0%}", f"{slower.sessions:.0f}"
 
 
-class Ended(NamedTuple):
+class Endings(NamedTuple):
     """What series came to: shares, and sessions on the average."""
 
     changed: float
@@ -76,15 +77,15 @@ class Ended(NamedTuple):
     sessions: float
 
 
-def followed(plan: TurnPlan, sd: float, step: float, trials: int, seed: int, noise: Noise | None = None) -> Ended:
+def follow(plan: TurnPlan, sd: float, step: float, trials: int, seed: int, noise: Noise | None = None) -> Endings:
     """Follow so many series to their ends."""
-    ends = [_followed(plan, sd, step, (seed, trial), noise) for trial in range(trials)]
+    ends = [_follow(plan, sd, step, (seed, trial), noise) for trial in range(trials)]
     verdicts = [change.verdict for change, _ in ends]
     changed = sum(verdict.changed for verdict in verdicts) / trials
-    return Ended(changed, verdicts.count(Verdict.SAME) / trials, sum(taken for _, taken in ends) / trials)
+    return Endings(changed, verdicts.count(Verdict.SAME) / trials, sum(taken for _, taken in ends) / trials)
 
 
-def _followed(plan: TurnPlan, sd: float, step: float, seed: tuple[int, int], noise: Noise | None) -> tuple[Change, int]:
+def _follow(plan: TurnPlan, sd: float, step: float, seed: tuple[int, int], noise: Noise | None) -> tuple[Change, int]:
     chance, turns = np.random.default_rng(seed), list[Turn]()
     drawn = sd * chance.normal(size=plan.most_sessions)
     for arm, log_ms in zip(order(str(seed)), drawn.tolist(), strict=False):

@@ -56,7 +56,7 @@ def ours(question: str, file: Path, _: Path) -> Answer:
 
 def json_lines(question: str, file: Path, _: Path) -> Answer:
     """By DuckDB, which reads the lines each time."""
-    return _asked(question, file, f"SELECT {CHOSEN}, json->>'$.started_at' AS started, json AS line {_lines(file)}")
+    return _ask(question, file, f"SELECT {CHOSEN}, json->>'$.started_at' AS started, json AS line {_lines(file)}")
 
 
 def parquet(question: str, file: Path, folder: Path) -> Answer:
@@ -73,7 +73,7 @@ def parquet(question: str, file: Path, folder: Path) -> Answer:
         lines.seek(int(size.read_text()))
         shutil.copyfileobj(lines, rest)
     added = f"UNION ALL SELECT {CHOSEN}, json->>'$.started_at', json {_lines(tail)}" if tail.stat().st_size else ""
-    return _asked(question, file, f"SELECT * FROM '{copy}' {added}")
+    return _ask(question, file, f"SELECT * FROM '{copy}' {added}")
 
 
 PEERS: dict[str, Callable[[str, Path, Path], Answer]] = {
@@ -96,7 +96,7 @@ def _lines(file: Path) -> str:
     return f"FROM read_json_objects('{file}', format='newline_delimited')"
 
 
-def _asked(question: str, file: Path, records: str) -> Answer:
+def _ask(question: str, file: Path, records: str) -> Answer:
     import duckdb
 
     db = duckdb.connect(config=CONFIG)
@@ -123,7 +123,7 @@ def _keys(file: Path) -> list[tuple[str, str]]:
 
 
 @contextlib.contextmanager
-def _appended(file: Path) -> Iterator[None]:
+def _one_more_line(file: Path) -> Iterator[None]:
     """One more line while this lasts: the first one again, an hour after all others."""
     size = file.stat().st_size
     with file.open("r+b") as lines:
@@ -153,7 +153,7 @@ def main() -> None:
         rows = []
         for question, text in QUESTIONS.items():
             asked = {"start again": "start", "appended": "one case"}.get(question, question)
-            with _appended(file) if question == "appended" else contextlib.nullcontext():
+            with _one_more_line(file) if question == "appended" else contextlib.nullcontext():
                 took, told = {}, set()
                 for peer in PEERS:
                     words = ["-m", "benchmarks.index_peers", str(file), "--ask", peer, asked, folder]

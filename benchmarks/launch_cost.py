@@ -21,7 +21,7 @@ CACHE = Path(__file__).parents[1] / ".cache"
 SOURCE = Path(__file__).with_suffix(".cc")
 
 
-def compiled(library: Path, folder: Path) -> Path:
+def compile_program(library: Path, folder: Path) -> Path:
     """The program that measures, linked to the sidecar."""
     toolchain, program = CppToolchain.find(), folder / "launch_cost"
     includes = [f"-isystem{folder}" for folder in toolchain.includes]
@@ -36,7 +36,7 @@ def main() -> None:
     """Measure and print."""
     library = sidecar(CACHE)
     with tempfile.TemporaryDirectory() as folder:
-        program = compiled(library, Path(folder))
+        program = compile_program(library, Path(folder))
         done = subprocess.run([str(program)], capture_output=True, text=True, check=True, timeout=600)
     rounds = [tuple(map(float, line.split())) for line in done.stdout.splitlines()]
     with_us, plain_us = (statistics.median(column) / 1000 for column in zip(*rounds, strict=True))

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from tabulate import tabulate
 
-from benchmarks.simulated_gate import gated
+from benchmarks.simulated_gate import run_gate
 from harness.judge.verdict import Verdict
 from harness.run.record import Record, RecordFile
 
@@ -27,7 +27,7 @@ WAYS = {"wall": (False, 0), "both": (True, 0), "both, learned": (True, LEARNED)}
 """Whether there are kernels' times, and how many sessions of the series were kept before."""
 
 
-class Played:
+class Playback:
     """Recorded sessions in random order, without repeats until all have been played."""
 
     def __init__(self, records: Sequence[Record], both: bool, generator: np.random.Generator) -> None:
@@ -46,8 +46,8 @@ class Played:
 
 def found(records: Sequence[Record], both: bool, learned: int, step: float, trials: int) -> float:
     """Share of gates that call it slower, after so many sessions of the series were learned."""
-    make = partial(Played, records, both)
-    cases = (gated(make, step, trial, day_sd=0.0, learned=learned) for trial in range(trials))
+    make = partial(Playback, records, both)
+    cases = (run_gate(make, step, trial, day_sd=0.0, learned=learned) for trial in range(trials))
     return sum(case.verdict is Verdict.SLOWER for case in cases) / trials
 
 

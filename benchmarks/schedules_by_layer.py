@@ -32,7 +32,7 @@ def layer(schedule: Schedule) -> Layer | None:
     if "conv2d" not in schedule.name or len(schedule.shapes) < 3:
         return None
     data, weight, result = (_dimensions(schedule.shapes[which]) for which in (0, 1, -1))
-    return _unpacked(data, 1), _unpacked(weight, 0), _unpacked(result, 1)
+    return _unpack(data, 1), _unpack(weight, 0), _unpack(result, 1)
 
 
 def _dimensions(shape: str) -> tuple[int, ...]:
@@ -41,7 +41,7 @@ def _dimensions(shape: str) -> tuple[int, ...]:
     return tuple(map(int, inside[1].split(","))) if inside else ()
 
 
-def _unpacked(shape: tuple[int, ...], packed: int) -> tuple[int, ...]:
+def _unpack(shape: tuple[int, ...], packed: int) -> tuple[int, ...]:
     """A shape of five, NCHW4c or OIHW4o, with the fours back where they came from."""
     if len(shape) != 5:
         return shape

@@ -67,7 +67,7 @@ TESTS: dict[str, Test] = {
 }
 
 
-def followed(test: Test, noise: float, step: float, trials: int) -> tuple[float, float, float]:
+def follow(test: Test, noise: float, step: float, trials: int) -> tuple[float, float, float]:
     """Share that is called slower, and the same; sessions on the average."""
     chance = np.random.default_rng(1)
     base, head = noise * chance.normal(size=(2, trials, 2 * LOOKS))
@@ -90,7 +90,7 @@ def main(trials: int) -> None:
     rows = []
     for noise in NOISES:
         for name, test in TESTS.items():
-            cells = (followed(test, noise, step, trials) for step in STEPS)
+            cells = (follow(test, noise, step, trials) for step in STEPS)
             told = [f"{slower:.1%} / {same:.1%} / {taken:.0f}" for slower, same, taken in cells]
             rows.append([f"{noise} %", name, *told])
     headers = ["noise", "error spent", "unchanged: slower / same / sessions"]

@@ -1,7 +1,7 @@
 """The gate as it ships, on a device that is simulated: nothing of its rule is copied, and nothing runs.
 
-`gated` blesses a build on one day, takes head's first session on another, and hands both to `harness.judge.gate.Gate`
-with a device that answers with samples of a rig (`benchmarks.detection_rigs`).
+`run_gate` blesses a build on one day, takes head's first session on another, and hands both to
+`harness.judge.gate.Gate` with a device that answers with samples of a rig (`benchmarks.detection_rigs`).
 
     python -m benchmarks.simulated_gate
 
@@ -34,7 +34,7 @@ BLESSED_ON, GATED_ON = "2026-01-01T00:00:00.000+00:00", "2026-01-02T00:00:00.000
 KEY = SeriesKey(IDENTITY.key, CASE)
 
 
-def gated(
+def run_gate(
     make: RigMaker,
     step: float,
     seed: int,
@@ -60,7 +60,7 @@ def gated(
     def measure(arm: Arm) -> Record:
         return _record(rig, arm.value, step if arm is Arm.HEAD else 0.0, GATED_ON)
 
-    (case,) = gate.judged({KEY: head}, lambda _: measure).cases
+    (case,) = gate.compare({KEY: head}, lambda _: measure).cases
     return case
 
 
@@ -112,7 +112,7 @@ def main() -> None:
     shown = []
     for step, seed in ((0.05, 1), (0.0, 2)):
         for noise in (0.01, 0.015, 0.02):
-            case = gated(partial(phone, bias=noise), step, seed)
+            case = run_gate(partial(phone, bias=noise), step, seed)
             named = f"{noise:.1%} noise, head {step:+.0%}"
             shown.append(replace(case, key=SeriesKey(IDENTITY.key, named)))
     print(verdict_table(shown))

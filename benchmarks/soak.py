@@ -156,7 +156,7 @@ def soak(
         Counter(what for _, what in injected),
         [complaint for span in spans if (complaint := untrue(*span, injected))],
         before,
-        settled(device, before),
+        wait_until_settled(device, before),
         running(),
         took_s,
     )
@@ -174,7 +174,7 @@ def untrue(record: Record, began: float, ended: float, injected: Sequence[tuple[
     return ""
 
 
-def settled(device: AdbDevice, before: Footprint) -> Footprint:
+def wait_until_settled(device: AdbDevice, before: Footprint) -> Footprint:
     """The footprint once all has gone that goes by itself, or at the deadline. Raises `Failure`."""
     after = footprint(device)
     for _ in Deadline(SETTLING_S).attempts(0.3):
@@ -211,13 +211,13 @@ def footprint(device: AdbDevice) -> Footprint:
         len(us.children(recursive=True)),
         round(us.memory_info().rss / 1e6, 1),
         len(adb.ask_server("host:list-forward", timeout_s=CALL_S).splitlines()),
-        _counted(adb, "n=0; for process in /proc/[0-9]*; do n=$((n + 1)); done; echo $n"),
-        _counted(adb, f"find {adb.root} -type f | wc -l"),
-        _counted(adb, f"du -sk {adb.root} | cut -f1"),
+        _count(adb, "n=0; for process in /proc/[0-9]*; do n=$((n + 1)); done; echo $n"),
+        _count(adb, f"find {adb.root} -type f | wc -l"),
+        _count(adb, f"du -sk {adb.root} | cut -f1"),
     )
 
 
-def _counted(adb: AdbTransport, script: str) -> int:
+def _count(adb: AdbTransport, script: str) -> int:
     return int(adb.shell(["sh", "-c", script], timeout_s=CALL_S).stdout.split()[0])
 
 
@@ -241,7 +241,7 @@ def main(cases: str = "200", rate: str = "0.1", name: str = VIRTUAL, seed: str =
             raise SystemExit("a soak needs a device behind adb, and RATE 0 if it is not the virtual one")
         planned = [plan_case(suite, case, device.identity, cache) for case in suite.cases]
         built = builder.build(job for plan in planned for job in plan.jobs)
-        plans = [_renamed(planned[i % len(planned)], i) for i in range(WARM_UP + int(cases))]
+        plans = [_rename(planned[i % len(planned)], i) for i in range(WARM_UP + int(cases))]
         run = Run(device, TuningStore(cache))
         file = RecordFile(Path(scratch) / "records.jsonl")
         chance = VirtualFaults(cache / VIRTUAL) if name == VIRTUAL else None
@@ -252,7 +252,7 @@ def main(cases: str = "200", rate: str = "0.1", name: str = VIRTUAL, seed: str =
                 sys.exit(_print(replace(came, records=file.load().records)))
 
 
-def _renamed(plan: Plan, number: int) -> Plan:
+def _rename(plan: Plan, number: int) -> Plan:
     return replace(plan, case=replace(plan.case, model=f"{plan.case.model}_{number:03d}"))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.history.codes import code_of
+from harness.history.results import code_of
 
 from .measured import Measured
 

@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.build.artifact import INPUTS, KERNELS, LIBRARY, OUTPUTS, Compiled, save_arrays
-from harness.build.compile import export, import_request, stepping, target_of
+from harness.build.compile import build_module, export, import_request, stepping, target_of
 from harness.build.values import cpu_machine, inputs_of
 from harness.cases.request import CompileRequest
 from harness.compiler.compat import (
     dtype_of,
     memory_scope,
-    opencl_source,
     tensor_type,
     tir_function,
     tuple_fields,
@@ -33,8 +32,7 @@ from harness.compiler.pass_runner import StepFailed
 from harness.failures import CompileFailure
 from harness.models.spec import InputSpec
 from harness.paths import PATHS
-from harness.paths.base import BuiltModule
-from harness.paths.lowered import add_host_entry, vdevices
+from harness.paths.lowered import vdevices
 from harness.quirks import quirks_of
 from harness.schedules.drawing import ThreadLimits
 from harness.schedules.spaces import schedule_of, space_of
@@ -155,14 +153,12 @@ def build_candidate(
         if any(scope != "global" for scope in scopes):
             mod = tvm.relax.transform.SpecializePrimFuncBasedOnCallSite()(mod)
         lowered = path.lower(mod, target, [*quirks, FromSchedules()])
-    with stepping("build"):
-        executable = path.build(add_host_entry(lowered), target, quirks)
-        built = BuiltModule(lowered, executable, opencl_source(executable))
+    built = build_module(path, lowered, target, quirks)
     path.check(built)
     if len(built.source) > LONGEST_SOURCE_BYTES and told is not None:
         raise CompileFailure(f"its source is longer than {LONGEST_SOURCE_BYTES // 1000} kB")
     (out / KERNELS).write_text(built.source, encoding="utf-8")
-    export(executable, out / LIBRARY, request.host_triple)
+    export(built.executable, out / LIBRARY, request.host_triple)
     (out / TRACE).write_text(json.dumps(told), encoding="utf-8")
     tensors = _tensors(function)
     return Compiled(

@@ -28,7 +28,7 @@ from harness.models.onnx_read import load
 from harness.models.outline import require_known
 from harness.models.spec import InputSpec
 from harness.paths import PATHS
-from harness.paths.base import BuiltModule, ImageLimits, edit_model
+from harness.paths.base import BuiltModule, CompilationPath, ImageLimits, edit_model, ignore_module
 from harness.paths.clml.offload import offload_of
 from harness.paths.lowered import add_host_entry, launches, outputs, vdevices
 from harness.quirks import quirks_of
@@ -48,16 +48,13 @@ def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
     schedules = _schedules(request)
     with stepping("lower"):
         lowered = path.lower(mod, target, [*quirks, *schedules])
-    entries = add_host_entry(lowered)
-    with stepping("build"):
-        tir: list[Any] = []
-        executable = path.build(entries, target, quirks, tir.append)
-        built = BuiltModule(lowered, executable, opencl_source(executable))
+    tir: list[Any] = []
+    built = build_module(path, lowered, target, quirks, tir.append)
     if built.source:
         (out_dir / KERNELS).write_text(built.source, encoding="utf-8")
     path.check(built)
     LOG.info("link")
-    export(executable, out_dir / LIBRARY, request.host_triple)
+    export(built.executable, out_dir / LIBRARY, request.host_triple)
     return Compiled(
         library=LIBRARY,
         vdevices=vdevices(lowered),
@@ -71,6 +68,15 @@ def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
         compile_s=time.perf_counter() - started,
         schedules=next((applied.report for applied in schedules), None),
     )
+
+
+def build_module(
+    path: CompilationPath, lowered: Any, target: Any, quirks: Sequence[Any], see: Callable[[Any], None] = ignore_module
+) -> BuiltModule:
+    """Compile what a path has lowered, with both entries. `see` is told the module after all TIR passes."""
+    with stepping("build"):
+        executable = path.build(add_host_entry(lowered), target, quirks, see)
+        return BuiltModule(lowered, executable, opencl_source(executable))
 
 
 def target_of(request: CompileRequest) -> Any:

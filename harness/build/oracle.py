@@ -16,9 +16,10 @@ from harness.failures import OracleNotFinite
 
 if TYPE_CHECKING:
     from device_runner.device import Array
+    from harness.cases.request import CompileRequest
 
 
-def answer(request: dict[str, Any], seed: int, given: str | dict[str, str], labelled: str, out: Path) -> dict[str, Any]:
+def answer(request: CompileRequest, seed: int, given: str | dict[str, str], labelled: str, out: Path) -> dict[str, Any]:
     """Compile for `cpu`, run it, write all arrays to `out`.
 
     `given` is the file of its inputs, or how some of them are drawn; `labelled` a file of labelled data, if not empty.
@@ -31,11 +32,10 @@ def answer(request: dict[str, Any], seed: int, given: str | dict[str, str], labe
 
     from harness.build.artifact import INPUTS, LABELLED, OTHER_OUTPUTS, OUTPUTS, save_arrays
     from harness.build.compile import compile_model
-    from harness.cases.request import CompileRequest
     from harness.models.input_files import load_labelled, top_classes
     from harness.models.spec import InputSpec
 
-    compiled = compile_model(CompileRequest(**request), out)
+    compiled = compile_model(request, out)
     specs = [InputSpec(name, tuple(shape), dtype) for name, shape, dtype in compiled.inputs]
     inputs = inputs_of(given, specs, seed)
     machine = relax.VirtualMachine(tvm.runtime.load_module(str(out / compiled.library)), tvm.cpu())
@@ -47,7 +47,7 @@ def answer(request: dict[str, Any], seed: int, given: str | dict[str, str], labe
     began = time.monotonic()
     answers = ask(inputs)
     run_s = time.monotonic() - began
-    _require_finite(answers, Path(request["model_file"]), inputs, Path(given) if isinstance(given, str) else None)
+    _require_finite(answers, Path(request.model_file), inputs, Path(given) if isinstance(given, str) else None)
     save_arrays(out / INPUTS, list(inputs.values()))
     save_arrays(out / OUTPUTS, answers)
     drawn = {} if isinstance(given, str) else given

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -31,21 +30,17 @@ def spin(turns: T.Buffer((1,), "int32"), result: T.Buffer(({THREADS},), "float32
 """
 
 
-def compile_reference(request: Mapping[str, Any], out_dir: Path) -> Compiled:
-    """Compile the reference kernel for the device of a `CompileRequest` on TVM's plain path."""
-    from harness.build.compile import export
-    from harness.compiler.compat import opencl_source
+def compile_reference(host_triple: str | None, out_dir: Path) -> Compiled:
+    """Compile the reference kernel on TVM's plain path, for devices of this LLVM triple; None for this machine's."""
+    from harness.build.compile import build_module, export
     from harness.paths import PATHS
-    from harness.paths.base import BuiltModule, ImageLimits
-    from harness.paths.lowered import add_host_entry
+    from harness.paths.base import ImageLimits
 
     started = time.perf_counter()
     path = PATHS["opencl"]
-    target = path.target(ImageLimits(), request["host_triple"])
-    lowered = path.lower(_module(), target, ())
-    executable = path.build(add_host_entry(lowered), target, ())
-    built = BuiltModule(lowered, executable, opencl_source(executable))
-    export(executable, out_dir / LIBRARY, request["host_triple"])
+    target = path.target(ImageLimits(), host_triple)
+    built = build_module(path, path.lower(_module(), target, ()), target, ())
+    export(built.executable, out_dir / LIBRARY, host_triple)
     return Compiled(
         library=LIBRARY,
         vdevices=1,

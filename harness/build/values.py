@@ -133,7 +133,7 @@ def _kinds(model: Any) -> dict[str, int]:
     return {value.name: value.type.tensor_type.elem_type for value in (*graph.value_info, *graph.output)}
 
 
-def measure_range(request: dict[str, Any], seed: int, given: str | dict[str, str], out: Path) -> dict[str, Any]:
+def measure_range(file: Path, seed: int, given: str | dict[str, str], out: Path) -> None:
     """Write the largest magnitude of any weight and of any operator's result, and whose it is.
 
     The inputs are the oracle's (`harness.build.oracle.answer`). Raises whatever TVM raises.
@@ -144,13 +144,12 @@ def measure_range(request: dict[str, Any], seed: int, given: str | dict[str, str
     from harness.models.onnx_inputs import input_specs
     from harness.models.onnx_read import load
 
-    model = load(Path(request["model_file"]))
+    model = load(file)
     inputs = inputs_of(given, list(input_specs(model)), seed)
     weights = {f"weight {tensor.name!r}": numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
     kinds = {name: node.op_type for node in model.graph.node for name in node.output}
     results = {f"{kinds[name]} {name!r}": array for name, array in values_of(model, inputs).items()}
     (out / RANGE).write_text(json.dumps(largest({**weights, **results})), encoding="utf-8")
-    return {}
 
 
 def largest(values: Mapping[str, Array]) -> dict[str, Any]:

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.lifetime import die_with_parent
-from harness.build.artifact import RESULT, STEP
+from harness.build.artifact import RESULT, STEP, Compiled
+from harness.cases.request import CompileRequest
 from harness.compiler.pass_runner import LOG
 
 
@@ -32,7 +33,8 @@ def main(job_file: Path, parent: int | None = None) -> int:
     out = Path(job["out"])
     _tell_steps(out / STEP)
     try:
-        result = {"done": _JOBS[job["kind"]](job, out)}
+        done = _JOBS[job["kind"]](job, out)
+        result = {"done": dataclasses.asdict(done) if isinstance(done, Compiled) else done or {}}
     except MemoryError as error:
         result = {"failure": _out_of_memory(job["memory_bytes"], error)}
     except Exception as error:  # whatever it is, the harness has to know
@@ -44,54 +46,52 @@ def main(job_file: Path, parent: int | None = None) -> int:
     return 0
 
 
-def _compile(job: dict[str, Any], out: Path) -> dict[str, Any]:
+def _compile(job: dict[str, Any], out: Path) -> Any:
     from harness.build.compile import compile_model
-    from harness.cases.request import CompileRequest
 
-    return dataclasses.asdict(compile_model(CompileRequest(**job["request"]), out))
+    return compile_model(_request(job), out)
 
 
-def _answer(job: dict[str, Any], out: Path) -> dict[str, Any]:
+def _answer(job: dict[str, Any], out: Path) -> Any:
     from harness.build.oracle import answer
 
-    return answer(job["request"], job["seed"], job["inputs"], job["labelled"], out)
+    return answer(_request(job), job["seed"], job["inputs"], job["labelled"], out)
 
 
-def _reference(job: dict[str, Any], out: Path) -> dict[str, Any]:
+def _reference(job: dict[str, Any], out: Path) -> Any:
     from harness.build.reference_kernel import compile_reference
 
-    return dataclasses.asdict(compile_reference(job["request"], out))
+    return compile_reference(job["request"]["host_triple"], out)
 
 
-def _range(job: dict[str, Any], out: Path) -> dict[str, Any]:
+def _range(job: dict[str, Any], out: Path) -> None:
     from harness.build.values import measure_range
 
-    return measure_range(job["request"], job["seed"], job["inputs"], out)
+    measure_range(Path(job["request"]["model_file"]), job["seed"], job["inputs"], out)
 
 
-def _tasks(job: dict[str, Any], out: Path) -> dict[str, Any]:
+def _tasks(job: dict[str, Any], out: Path) -> None:
     from harness.build.candidate import find_tasks
-    from harness.cases.request import CompileRequest
 
-    find_tasks(CompileRequest(**job["request"]), out)
-    return {}
+    find_tasks(_request(job), out)
 
 
-def _task_answer(job: dict[str, Any], out: Path) -> dict[str, Any]:
+def _task_answer(job: dict[str, Any], out: Path) -> None:
     from harness.build.candidate import answer_task
 
     answer_task(Path(job["functions"]), job["name"], out)
-    return {}
 
 
-def _candidate(job: dict[str, Any], out: Path) -> dict[str, Any]:
+def _candidate(job: dict[str, Any], out: Path) -> Any:
     from harness.build.candidate import build_candidate
-    from harness.cases.request import CompileRequest
     from harness.schedules.drawing import ThreadLimits
 
-    request, functions = CompileRequest(**job["request"]), Path(job["functions"])
-    limits = ThreadLimits(**job["limits"])
-    return dataclasses.asdict(build_candidate(request, functions, job["name"], job["seed"], limits, out))
+    functions, limits = Path(job["functions"]), ThreadLimits(**job["limits"])
+    return build_candidate(_request(job), functions, job["name"], job["seed"], limits, out)
+
+
+def _request(job: dict[str, Any]) -> CompileRequest:
+    return CompileRequest(**job["request"])
 
 
 _NO_MEMORY = ("bad_alloc", "failed to map segment")

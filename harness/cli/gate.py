@@ -62,7 +62,7 @@ def gate(
     )
     if given:
         found = read_sides(given, what.case, device)
-        result = held_to.judged(found, lambda _: "a gate without --from measures again")
+        result = held_to.compare(found, lambda _: "a gate without --from measures again")
     else:
         result = _run(what, held_to, minutes, device, records)
         keep_for_history(decisions_of(result.cases, "gate"))
@@ -93,7 +93,7 @@ def _run(what: CaseOptions, held_to: Gate, minutes: float, device: str | None, r
             done = list(run_suite(bench.plans, bench.run, bench.builder, file, screen))
             again = Remeasure(bench.plans, held_to.baselines, bench.run, bench.builder, request.cache, file, screen)
             screen.say(f"in turns with the baselines, for {minutes:g} minutes at most (--minutes)")
-            return held_to.judged(sides_of(done), again.measurer, Budget(minutes))
+            return held_to.compare(sides_of(done), again.measurer, Budget(minutes))
 
 
 def _remark(result: Result, held_to: Gate) -> str:

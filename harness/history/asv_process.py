@@ -26,7 +26,7 @@ from harness.cases.case import Case
 from harness.cases.plan import unsupported
 from harness.cases.request import QuirkPolicy
 from harness.cases.suite import Suite, load_suite
-from harness.profile.profile_file import append, file_for
+from harness.profile.profile import append_profile, kernels_file
 from harness.profile.watcher import Watcher
 from harness.run.context import Origin
 from harness.run.progress import Progress, ProgressTee, Silent
@@ -114,7 +114,7 @@ def _measure(request: Request) -> Record:
     if file := _records():
         file.append(record)
         if profile:
-            append(file_for(file.path), profile)
+            append_profile(kernels_file(file.path), profile)
     return record
 
 

@@ -13,8 +13,7 @@ from pydantic import ValidationError
 from harness.history.events import Event
 from harness.history.results import History, Point, Series, state_of_quirks
 from harness.profile.operators import by_kind
-from harness.profile.profile import Profile
-from harness.profile.profile_file import ENDING, Head, read
+from harness.profile.profile import ENDING, Head, Profile, read_profiles
 from harness.run.outcome import Outcome
 
 NEWEST = 40
@@ -139,7 +138,7 @@ def _profiles(folder: Path, commit: str, points: Mapping[Key, Point], skipped: l
     found: dict[Key, Profile] = {}
     for file in sorted(folder.glob(f"{glob.escape(commit[:8])}-*{ENDING}")):
         try:
-            found.update((key(profile), profile) for profile in read(file, wanted))
+            found.update((key(profile), profile) for profile in read_profiles(file, wanted))
         except (OSError, ValueError) as error:
             skipped.append(f"{file}: {_said(error)}")
     return found

@@ -23,7 +23,6 @@ from pydantic_core import from_json
 
 from harness.cases.case import Case
 from harness.history.asv_process import AS_SHIPPED, WITH_WORKAROUNDS
-from harness.history.codes import outcome_of
 from harness.history.record_view import RecordView, comparable_ms, load_views
 from harness.judge.decisions import Decision, DecisionFile
 from harness.judge.decisions import load as load_confirmed
@@ -35,6 +34,26 @@ from harness.run.record import Record
 LATENCY = "latency.Wall.time_inference"
 OUTCOME = "outcome.Outcome.track_outcome"
 BENCHMARKS_FILE, MACHINE_FILE = "benchmarks.json", "machine.json"
+CODES = {
+    Outcome.OK: 0,
+    Outcome.UNSUPPORTED: 1,
+    Outcome.INCONCLUSIVE: 2,
+    Outcome.THROTTLED: 3,
+    Outcome.DEVICE_LOST: 4,
+    Outcome.INFRA_ERROR: 5,
+    Outcome.WRONG_RESULT: 10,
+    Outcome.RUNTIME_ERROR: 20,
+    Outcome.KERNEL_BUILD_ERROR: 21,
+    Outcome.DEVICE_CRASH: 22,
+    Outcome.HANG: 23,
+    Outcome.COMPILE_ERROR: 30,
+    Outcome.COMPILER_CRASH: 31,
+    Outcome.COMPILE_TIMEOUT: 32,
+    Outcome.ORACLE_NOT_FINITE: 40,
+    Outcome.OUT_OF_RANGE: 41,
+}
+"""Outcomes as numbers, which is all that asv keeps. Published results hold them: never renumber, only add."""
+_OUTCOMES = {code: outcome for outcome, code in CODES.items()}
 Key = tuple[str, str]
 """Case id and state of quirks."""
 
@@ -95,6 +114,16 @@ class History:
     """Files that could not be read, each with the reason."""
     confirmed: Sequence[Decision] = ()
     """What was decided in turns, oldest first."""
+
+
+def code_of(outcome: Outcome) -> int:
+    """The number of an outcome."""
+    return CODES[outcome]
+
+
+def outcome_of(code: float) -> Outcome | None:
+    """The outcome of a number, None for a number that is none."""
+    return _OUTCOMES.get(int(code)) if code == int(code) else None
 
 
 def record_files(folder: Path) -> list[Path]:

@@ -131,14 +131,12 @@ class KernelDiff:
 
 def compare(base: MachineCode, head: MachineCode) -> list[KernelDiff]:
     """The kernels that differ, those that differ most first. Kernels are aligned by name, then by their source."""
-    pairs = _aligned(base.kernels, head.kernels)
+    pairs = _align(base.kernels, head.kernels)
     found = [KernelDiff(old, new, change) for old, new in pairs if (change := _change(old, new))]
     return sorted(found, key=lambda one: (-one.weight, one.name))
 
 
-def _aligned(
-    base: Sequence[KernelCode], head: Sequence[KernelCode]
-) -> list[tuple[KernelCode | None, KernelCode | None]]:
+def _align(base: Sequence[KernelCode], head: Sequence[KernelCode]) -> list[tuple[KernelCode | None, KernelCode | None]]:
     old, new = {kernel.name: kernel for kernel in base}, {kernel.name: kernel for kernel in head}
     pairs: list[tuple[KernelCode | None, KernelCode | None]] = [
         (old.pop(name), new.pop(name)) for name in list(new) if name in old

@@ -24,6 +24,15 @@ from harness.isa.toolchain import Toolchain
 from harness.process import Listener, end_family
 
 _DECLARATION = re.compile(r"__kernel\b[^{;]*;")
+_MESA = re.compile(r"MESA: (info|warning|error): ?(.*)")
+_KERNEL = re.compile(r"kernel (\w+) private (\d+) local (\d+) group (\d+)")
+START_DEADLINE_S = 60.0
+KERNEL_DEADLINE_S = 120.0
+"""For one kernel, on a machine that is busy with other things; the slowest known takes a few seconds."""
+LISTEN_S = 10.0
+_LOOK_EVERY_S = 0.1
+_MOST_LINES = 2_000_000
+"""Of one run; a hundred times what a large network makes the compiler print."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +66,6 @@ def _without_declarations(text: str) -> str:
 
 def _is_declaration(line: str) -> bool:
     return bool(_DECLARATION.fullmatch(line.strip()))
-
-
-_MESA = re.compile(r"MESA: (info|warning|error): ?(.*)")
-_KERNEL = re.compile(r"kernel (\w+) private (\d+) local (\d+) group (\d+)")
 
 
 @dataclass(frozen=True)
@@ -147,15 +152,6 @@ def _report(lines: Sequence[str], mark: str) -> Report:
         else:
             said.append(line)
     return Report(ended, code, "\n".join(log).strip(), tuple(kernels), tuple(code_lines), "\n".join(said).strip())
-
-
-START_DEADLINE_S = 60.0
-KERNEL_DEADLINE_S = 120.0
-"""For one kernel, on a machine that is busy with other things; the slowest known takes a few seconds."""
-LISTEN_S = 10.0
-_LOOK_EVERY_S = 0.1
-_MOST_LINES = 2_000_000
-"""Of one run; a hundred times what a large network makes the compiler print."""
 
 
 def compile_all(toolchain: Toolchain, gpu: str, kernels: Sequence[KernelSource]) -> list[Report | KernelHang]:

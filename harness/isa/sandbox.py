@@ -20,23 +20,6 @@ FOLDER = "isa_program"
 NAME = "compile_kernels"
 CODE = Path(__file__).parent / "src"
 FLAGS = ("-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-Wl,--as-needed")
-
-
-def program(cache: Path) -> Path:
-    """The folder that holds it and nothing else that could be run.
-
-    Raises SetupMissing without a compiler or OpenCL's development files, DiskFull, RigFailure.
-    """
-    toolchain = CppToolchain.find()
-
-    def make(folder: Path) -> None:
-        command = [toolchain.compiler, "-x", "c", *FLAGS, str(CODE / f"{NAME}.c"), "-x", "none", "-lOpenCL"]
-        run_compiler("the program that compiles kernels", command, folder / NAME)
-
-    key = digest_of((*FLAGS, toolchain.compiler_version), [CODE])
-    return Store(cache, FOLDER).obtain(key, make, LOCK_DEADLINE_S)
-
-
 SOURCES = "/src"
 PROGRAM = "/program"
 MOUNT_POINTS = ("dev", "proc", "tmp", "src", "program", "etc/OpenCL")
@@ -44,7 +27,6 @@ MOUNT_POINTS = ("dev", "proc", "tmp", "src", "program", "etc/OpenCL")
 LOADER = "/usr/lib64/ld-linux-x86-64.so.2"
 """Started by name, because the packages bring no link to it where programs expect one."""
 PROBE_DEADLINE_S = 30.0
-
 _BARE = """
 set -e
 root=$1 sources=$2 program=$3
@@ -61,6 +43,21 @@ mount -t tmpfs tmpfs "$root/dev"
 exec chroot "$root" "$@"
 """
 """Run by `unshare` as the root of its own user namespace, in which nothing outside the root is reachable."""
+
+
+def program(cache: Path) -> Path:
+    """The folder that holds it and nothing else that could be run.
+
+    Raises SetupMissing without a compiler or OpenCL's development files, DiskFull, RigFailure.
+    """
+    toolchain = CppToolchain.find()
+
+    def make(folder: Path) -> None:
+        command = [toolchain.compiler, "-x", "c", *FLAGS, str(CODE / f"{NAME}.c"), "-x", "none", "-lOpenCL"]
+        run_compiler("the program that compiles kernels", command, folder / NAME)
+
+    key = digest_of((*FLAGS, toolchain.compiler_version), [CODE])
+    return Store(cache, FOLDER).obtain(key, make, LOCK_DEADLINE_S)
 
 
 def command(root: Path, sources: Path, program: Path, variables: Mapping[str, str], argv: Sequence[str]) -> list[str]:

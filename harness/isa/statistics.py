@@ -26,6 +26,24 @@ _HIDDEN_REPEATS = {"swz": 1, "gat": 3, "sct": 3}
 _PRIVATE = ("ldp", "stp")
 PREAMBLE = ("shps", "shpe")
 """The first and the last instruction of what runs once for a whole wave of threads, or not at all."""
+_NIR, _NATIVE = "NIR (", "Native code for "
+_WRAPPED = re.compile(r"impl __wrapped_(\w+) \{")
+_PROGRAM = re.compile(r"; CL prog \d+/\d+: (.*)")
+_PREAMBLE = re.compile(r"; (\d+ preamble-instr, \d+ early-preamble)")
+_ITEM = re.compile(r"(\d+) (\S+)")
+_NAMES = {
+    *("instr", "nops", "non-nops", "mov", "cov", "dwords", "last-baryf", "last-helper", "half", "full", "constlen"),
+    *(f"cat{number}" for number in range(8)),
+    *("sstall", "(ss)", "systall", "(sy)", "loops", "max_waves", "double_threadsize"),
+}
+_OPTIONAL = {"preamble-instr": 0, "early-preamble": 0}
+_HEADER = re.compile(
+    r"; (num_ubos|num_driver_params|offsets|ubo_state|  num_enabled|  range\[\d+\]|    block|    offset|    size):.*"
+    r"|;   \w+ +c\d+\.[xyzw] \(\d+ vec4\)|; CL: (inputs|outputs):.*|@(in|out|const)\(.*|"
+)
+_FLOAT = re.compile(r"(add|mul|max|min|mad|rcp|rsq|sqrt|exp2|log2|sin|cos)\b")
+_ALWAYS_FLOAT = ("rcp", "rsq", "sqrt", "exp2", "log2", "sin", "cos")
+_WIDTH = re.compile(r"\.[usf](8|16|32|64)|\([usf](8|16|32)\)")
 
 
 @dataclass(frozen=True)
@@ -122,26 +140,6 @@ def _instruction(text: str) -> Instruction:
     return Instruction(text, opcode[0], repeats + waits.get("nop", 0), repeats, target[1] if target else "")
 
 
-_NIR, _NATIVE = "NIR (", "Native code for "
-_WRAPPED = re.compile(r"impl __wrapped_(\w+) \{")
-_PROGRAM = re.compile(r"; CL prog \d+/\d+: (.*)")
-_PREAMBLE = re.compile(r"; (\d+ preamble-instr, \d+ early-preamble)")
-_ITEM = re.compile(r"(\d+) (\S+)")
-_NAMES = {
-    *("instr", "nops", "non-nops", "mov", "cov", "dwords", "last-baryf", "last-helper", "half", "full", "constlen"),
-    *(f"cat{number}" for number in range(8)),
-    *("sstall", "(ss)", "systall", "(sy)", "loops", "max_waves", "double_threadsize"),
-}
-_OPTIONAL = {"preamble-instr": 0, "early-preamble": 0}
-_HEADER = re.compile(
-    r"; (num_ubos|num_driver_params|offsets|ubo_state|  num_enabled|  range\[\d+\]|    block|    offset|    size):.*"
-    r"|;   \w+ +c\d+\.[xyzw] \(\d+ vec4\)|; CL: (inputs|outputs):.*|@(in|out|const)\(.*|"
-)
-_FLOAT = re.compile(r"(add|mul|max|min|mad|rcp|rsq|sqrt|exp2|log2|sin|cos)\b")
-_ALWAYS_FLOAT = ("rcp", "rsq", "sqrt", "exp2", "log2", "sin", "cos")
-_WIDTH = re.compile(r"\.[usf](8|16|32|64)|\([usf](8|16|32)\)")
-
-
 @dataclass(frozen=True)
 class Statistics:
     """One kernel on one GPU: counts of its code as it stands, and of one thread's run where every loop is understood.
@@ -196,7 +194,7 @@ def read_code(lines: Sequence[str], built: BuiltKernel) -> Code:
 
     Raises UnknownOutput.
     """
-    variants = [(nir, native) for nir, native in _variants(lines) if built.name in _wrapped(nir)]
+    variants = [(nir, native) for nir, native in _variants(lines) if built.name in _kernel_names(nir)]
     if not variants:
         raise UnknownOutput(f"the compiler printed no code of the kernel {built.name}")
     nir, native = variants[-1]
@@ -222,7 +220,7 @@ def _variants(lines: Sequence[str]) -> list[tuple[list[str], list[str]]]:
     return found
 
 
-def _wrapped(nir: Sequence[str]) -> set[str]:
+def _kernel_names(nir: Sequence[str]) -> set[str]:
     return {found[1] for line in nir if (found := _WRAPPED.fullmatch(line.strip()))}
 
 

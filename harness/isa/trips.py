@@ -20,8 +20,8 @@ _ELSE = re.compile(r"\} else \{")
 
 _SIGN = 1 << 31
 _COMPARE: Mapping[str, Callable[[int, int], bool]] = {
-    "ige": lambda a, b: _signed(a) >= _signed(b),
-    "ilt": lambda a, b: _signed(a) < _signed(b),
+    "ige": lambda a, b: _as_signed(a) >= _as_signed(b),
+    "ilt": lambda a, b: _as_signed(a) < _as_signed(b),
     "uge": lambda a, b: a >= b,
     "ult": lambda a, b: a < b,
     "ieq": lambda a, b: a == b,
@@ -182,5 +182,5 @@ def _phi(name: str, definitions: Mapping[str, Definition]) -> tuple[int | None, 
     return (begins[0], steps[0]) if len(steps) == 1 and any(one.name == name for one in operands) else (None, None)
 
 
-def _signed(value: int) -> int:
+def _as_signed(value: int) -> int:
     return value - (1 << 32) if value >= _SIGN else value

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 from pydantic import Field as field
 
-from harness.judge.checked_file import CheckedFile, rounded
+from harness.judge.checked_file import CheckedFile, round_digits
 from harness.judge.sides import QUICK_LOOK, SeriesKey, Side, histogram_of, latest_build, side_of
 from harness.judge.stats.controls import ReferenceSamples
 from harness.judge.stats.session import check_each, is_time
@@ -43,7 +43,7 @@ class BlessedSession(BaseModel):
     @classmethod
     def of(cls, record: Record) -> BlessedSession:
         """What is kept of a record."""
-        wall_ms = [rounded(ms) for ms in record.wall_ms]
+        wall_ms = [round_digits(ms) for ms in record.wall_ms]
         kept = cls(
             started_at=record.started_at,
             wall_ms=wall_ms,
@@ -52,7 +52,7 @@ class BlessedSession(BaseModel):
         )
         if not all(map(is_time, (*record.reference_ms, *record.slowed_ms))):
             return kept
-        reference = {name: [rounded(ms) for ms in getattr(record, name)] for name in ("reference_ms", "slowed_ms")}
+        reference = {name: [round_digits(ms) for ms in getattr(record, name)] for name in ("reference_ms", "slowed_ms")}
         return kept.model_copy(update={"reference": record.reference, **reference})
 
     @model_serializer(mode="wrap")

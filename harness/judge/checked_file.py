@@ -103,7 +103,7 @@ class CheckedFile(BaseModel):
         return read
 
 
-def rounded(number: float) -> float:
+def round_digits(number: float) -> float:
     """With as many digits as a file keeps."""
     return float(f"{number:.{DIGITS}g}")
 

@@ -83,7 +83,7 @@ def _without_sums(found: Sequence[KernelDiff], worse: Sequence[str]) -> tuple[Ve
         return Verdict.HEAVIER, "; ".join(worse)
     if not found:
         return Verdict.SAME, "the same code"
-    return Verdict.INCONCLUSIVE, f"loops are not understood, and other code: {_named(found)}"
+    return Verdict.INCONCLUSIVE, f"loops are not understood, and other code: {_list_names(found)}"
 
 
 def _occupancy(found: Iterable[KernelDiff], *, worse: bool) -> list[str]:
@@ -107,8 +107,12 @@ def _instructions(found: Sequence[KernelDiff], base: int, head: int) -> str:
     moved = [one for one in found if one.weight]
     along = [one for one in moved if (_run(one.head) > _run(one.base)) is up]
     against = [one for one in moved if one not in along]
-    along_text = f"instructions {percent(head / base - 1) if base else f'0 → {head:,}'}: {_named(along)}"
-    return f"{along_text}; {'lighter' if up else 'heavier'} all the same: {_named(against)}" if against else along_text
+    along_text = f"instructions {percent(head / base - 1) if base else f'0 → {head:,}'}: {_list_names(along)}"
+    return (
+        f"{along_text}; {'lighter' if up else 'heavier'} all the same: {_list_names(against)}"
+        if against
+        else along_text
+    )
 
 
 def percent(share: float) -> str:
@@ -116,7 +120,7 @@ def percent(share: float) -> str:
     return f"{100 * share:+.3g} %"
 
 
-def _named(found: Sequence[KernelDiff], most: int = 3) -> str:
+def _list_names(found: Sequence[KernelDiff], most: int = 3) -> str:
     names = [one.name for one in found[:most]]
     return ", ".join(names) + (f" and {len(found) - most} more" if len(found) > most else "")
 
@@ -127,8 +131,8 @@ def _run(kernel: KernelCode | None) -> int:
 
 def _same(found: Sequence[KernelDiff], base: int, head: int) -> str:
     if base != head:
-        return f"instructions {percent(head / base - 1)}, within the tolerance: {_named(found)}"
-    return f"other code that counts the same: {_named(found)}" if found else "the same code"
+        return f"instructions {percent(head / base - 1)}, within the tolerance: {_list_names(found)}"
+    return f"other code that counts the same: {_list_names(found)}" if found else "the same code"
 
 
 def _nothing_to_compare(base: Sequence[MachineCode], head: MachineCode) -> str:

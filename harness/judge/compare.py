@@ -31,6 +31,10 @@ from harness.judge.verdict import Verdict
 from harness.probes.reference import FACTOR
 from harness.run.outcome import ExitCode, Outcome, Owner
 
+UNGAUGED = Fitness(None, 0.0, 0)
+MOST_REFERENCES = 400
+"""On each side; thousands of cases have thousands of sessions."""
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -78,9 +82,6 @@ class Comparison:
         if not self.verdict.tells:
             return None
         return (self.change.confidence or None) if self.change else 1.0
-
-
-UNGAUGED = Fitness(None, 0.0, 0)
 
 
 @dataclass(frozen=True)
@@ -135,13 +136,13 @@ def compare_sides(
     unless they were measured `together`, on one occasion.
     """
     rules, noises = rules or Rules(), noises or {}
-    timed = [key for key, side in head.items() if key in base and _both_timed(base[key], side)]
+    timed = [key for key, side in head.items() if key in base and _have_both_latencies(base[key], side)]
     summarise_sides(side[key] for side in (base, head) for key in timed)
     changes = {key: _latency_change(base[key], head[key], rules, noises.get(key), together=together) for key in timed}
     fitness = fitness_of(base, head, changes, rules) if gauged else UNGAUGED
     if fitness.fit is False:
         why = f"the run is unfit to judge by: {fitness.reasons[0]}"
-        believed = {key: change.unproved(why) for key, change in changes.items()}
+        believed = {key: change.without_proof(why) for key, change in changes.items()}
     else:
         believed = dict(zip(timed, suite.hold(list(changes.values())), strict=True))
     compared = [_compare(key, base.get(key), side, believed.get(key), together=together) for key, side in head.items()]
@@ -149,7 +150,7 @@ def compare_sides(
     return Result(compared + gone, fitness)
 
 
-def _both_timed(base: Side, head: Side) -> bool:
+def _have_both_latencies(base: Side, head: Side) -> bool:
     return base.outcome is head.outcome is Outcome.OK and bool(base.sessions) and bool(head.sessions)
 
 
@@ -162,9 +163,9 @@ def _latency_change(base: Side, head: Side, rules: Rules, noise: Noise | None, *
     location = noise.location if noise else Location.MIDDLE
     change = engine.compare_summaries(base.summary_by(location), head.summary_by(location), rules, noise, days)
     if change.verdict.changed and min(change.sessions) < FEWEST_SESSIONS:
-        return change.unproved("one session is no proof of a change: its samples share its bias")
+        return change.without_proof("one session is no proof of a change: its samples share its bias")
     clocks = clock_difference(base.clocks, head.clocks)
-    return change.unproved(clocks) if clocks else change
+    return change.without_proof(clocks) if clocks else change
 
 
 def _compare(key: SeriesKey, base: Side | None, head: Side, change: Change | None, *, together: bool) -> Comparison:
@@ -173,7 +174,7 @@ def _compare(key: SeriesKey, base: Side | None, head: Side, change: Change | Non
     doubt = head.doubt or (base.doubt if base else "")
     if not doubt or compared.verdict in (Verdict.WRONG, Verdict.BROKEN):
         return compared
-    unproved = compared.change.unproved(doubt) if compared.change else None
+    unproved = compared.change.without_proof(doubt) if compared.change else None
     return replace(compared, verdict=Verdict.INCONCLUSIVE, reasons=(doubt, *compared.reasons), change=unproved)
 
 
@@ -242,10 +243,6 @@ def _causes(base: Side, head: Side, verdict: Verdict) -> tuple[str, ...]:
     return (f"worked around on one side only: {', '.join(other)}",) if other else ()
 
 
-MOST_REFERENCES = 400
-"""On each side; thousands of cases have thousands of sessions."""
-
-
 def fitness_of(base: Sides, head: Sides, changes: Mapping[SeriesKey, Change], rules: Rules) -> Fitness:
     """Gauge a run by what became of its unchanged builds and of the reference kernel."""
     enough = [key for key in changes if min(len(base[key].sessions), len(head[key].sessions)) >= FEWEST_SESSIONS]
@@ -276,11 +273,11 @@ def _probe(of: Sequence[ReferenceSamples]) -> Probe:
 def _reference_change(base: Sequence[ReferenceSamples], head: Sequence[ReferenceSamples], rules: Rules) -> Change:
     """What became of the reference kernel that both sides measured. Another release may make another kernel of it."""
     same = {probed.kernel for probed in base} & {probed.kernel for probed in head}
-    was, now = (_thinned([probed.reference_ms for probed in side if probed.kernel in same]) for side in (base, head))
+    was, now = (_thin([probed.reference_ms for probed in side if probed.kernel in same]) for side in (base, head))
     change = engine.compare(was, now, replace(rules, floor_ms=0.0), limits=PROBE_LIMITS)
-    return change if min(change.sessions) >= FEWEST_SESSIONS else change.unproved("one session is no proof")
+    return change if min(change.sessions) >= FEWEST_SESSIONS else change.without_proof("one session is no proof")
 
 
-def _thinned(sessions: Sequence[Samples]) -> Sequence[Samples]:
+def _thin(sessions: Sequence[Samples]) -> Sequence[Samples]:
     """As many as can be needed, from all over the run: every pair of base and head is compared."""
     return sessions[:: 1 + len(sessions) // MOST_REFERENCES]

@@ -72,7 +72,7 @@ class Gate:
         known = learn(kept, baselines if records else [], profiles)
         return cls(baselines, known, rules, most_sessions, as_shipped, profiles_of_models(baselines, folder))
 
-    def judged(self, found: Sides, measurer: Measurer, budget: Budget | None = None) -> Result:
+    def compare(self, found: Sides, measurer: Measurer, budget: Budget | None = None) -> Result:
         """Compare with the baselines of the identities that were found, and of handsets that may stand in for them."""
         meant = [side for key, side in found.items() if key.as_shipped is self.as_shipped]
         heads = {key: replace(side, key=key) for side in meant for key in [side.key._replace(as_shipped=False)]}

@@ -27,6 +27,7 @@ SUSPICIOUS = 0.5
 
 Measure = Callable[[Arm], Record]
 """Runs one side in a fresh session."""
+KERNELS = "device_ms"
 
 
 class Clock(Protocol):
@@ -129,7 +130,7 @@ class TurnSeries:
         count = (f"{len(self.turns)} sessions in turns",) if self.turns else ()
         change = replace(self.change, reasons=(*count, *self.change.reasons))
         if difference := clock_difference(self._clocks[Arm.BASE], self._clocks[Arm.HEAD]):  # turns cannot take that out
-            change = change.unproved(difference)
+            change = change.without_proof(difference)
         return Confirmation(change.verdict, change.reasons, change)
 
 
@@ -141,9 +142,6 @@ def confirm(
     while series.open:
         series.block()
     return series.found
-
-
-KERNELS = "device_ms"
 
 
 def judge_both(

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict
 from pydantic import Field as field
 
 from harness.judge.baseline import Baseline
-from harness.judge.checked_file import CheckedFile, rounded
+from harness.judge.checked_file import CheckedFile, round_digits
 from harness.judge.sides import SeriesKey
 from harness.judge.stats import robust
 from harness.judge.stats.noise import (
@@ -50,6 +50,10 @@ LEAST_SD = 1e-9
 """No rig is steadier."""
 SESSIONS_A_SIDE = (1, 4, 8, 16)
 """Numbers of sessions for which a file says what they show."""
+MOST_RECORDS = 64
+"""Of a series, the last ones: enough to know its noise, and soon read."""
+SessionsBySeries = dict[SeriesKey, list[tuple[str, str, Samples]]]
+"""Sessions of each series: their build, their day and their samples in ms."""
 
 
 class Shown(BaseModel):
@@ -121,10 +125,10 @@ def profile_of(records: Sequence[Record], rules: Rules) -> NoiseProfile | tuple[
         began=timed[0].started_at,
         ended=last.started_at,
         sessions=found.sessions,
-        location_ms=rounded(math.exp(robust.location([session.log_ms for session in good]))),
-        sd=max(LEAST_SD, rounded(found.noise.sd)),
-        df=rounded(found.noise.df),
-        sd_upper=max(LEAST_SD, rounded(found.sd_upper)),
+        location_ms=round_digits(math.exp(robust.location([session.log_ms for session in good]))),
+        sd=max(LEAST_SD, round_digits(found.noise.sd)),
+        df=round_digits(found.noise.df),
+        sd_upper=max(LEAST_SD, round_digits(found.sd_upper)),
         false_alarm_rate=found.false_alarm_rate,
         splits=found.splits,
         smallest_detectable=tuple(
@@ -140,11 +144,7 @@ def find_profile(baselines: Path, identity_key: str, case: str) -> NoiseProfile 
 
 
 def _finite(change: float) -> float | None:
-    return rounded(change) if math.isfinite(change) else None
-
-
-MOST_RECORDS = 64
-"""Of a series, the last ones: enough to know its noise, and soon read."""
+    return round_digits(change) if math.isfinite(change) else None
 
 
 @dataclass(frozen=True)
@@ -201,10 +201,6 @@ def history_records(results: Path, cases: Collection[str]) -> list[Record]:
     """
     files = sorted(results.glob("*/*.jsonl"), key=lambda file: file.stat().st_mtime)[-MOST_RECORDS:]
     return [record for file in files for record in RecordFile(file).load().records if record.case in cases]
-
-
-SessionsBySeries = dict[SeriesKey, list[tuple[str, str, Samples]]]
-"""Sessions of each series: their build, their day and their samples in ms."""
 
 
 def _model_of(taken: SessionsBySeries, profiles: Mapping[SeriesKey, NoiseProfile]) -> NoiseModel:

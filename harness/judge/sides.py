@@ -27,13 +27,19 @@ from harness.run.record import Record
 QUICK_LOOK = "a quick look's samples are too few"
 FEWEST_SESSIONS = 2
 """On each side, before a latency may be called changed: the samples of one session share its bias."""
-
-
 CLOCK_SET = "2020"
 """What began before was told by a clock that nobody had set: no day of its own."""
-
-
 _HANDSET = re.compile(r"^(phone-.+-[0-9a-f]{8})-[0-9a-f]{5}$")
+INTERLEAVED = 0.25
+"""Share of the pairs of a base and a head session in which either has to come first, for the two to be interleaved. By
+the first and the last session alone, one that a clock which jumped put elsewhere would make them so."""
+Histogram = Mapping[str, float]
+"""Share of a session's busy time at each clock, by MHz as text (`device_runner.stability.judge`)."""
+MOST_ELSEWHERE = 0.1
+"""Share of the time that one side may have spent at clocks at which the other did not. A tenth of it at a clock that is
+a quarter lower takes 3 % longer, which is the smallest change that counts by default."""
+WHOLE = (0.95, 1.05)
+"""What the shares of a histogram add up to, rounded as they are."""
 
 
 class SeriesKey(NamedTuple):
@@ -202,11 +208,6 @@ def latest_build(group: Sequence[Record]) -> list[Record]:
     return list({(one.run, one.started_at, one.outcome, *one.wall_ms): one for one in same}.values())
 
 
-INTERLEAVED = 0.25
-"""Share of the pairs of a base and a head session in which either has to come first, for the two to be interleaved. By
-the first and the last session alone, one that a clock which jumped put elsewhere would make them so."""
-
-
 def measured_in_sequence(base: Side, head: Side) -> bool:
     """Whether one side was measured after the other, so that what the device was like by then goes with the build."""
     pairs = len(base.started) * len(head.started)
@@ -227,16 +228,6 @@ def runtime_difference(base: Side, head: Side) -> str:
     if not base.runtime or not head.runtime or base.runtime == head.runtime:
         return ""
     return f"the phone's runtime is another one (base {base.runtime[:8]}, head {head.runtime[:8]})"
-
-
-Histogram = Mapping[str, float]
-"""Share of a session's busy time at each clock, by MHz as text (`device_runner.stability.judge`)."""
-
-MOST_ELSEWHERE = 0.1
-"""Share of the time that one side may have spent at clocks at which the other did not. A tenth of it at a clock that is
-a quarter lower takes 3 % longer, which is the smallest change that counts by default."""
-WHOLE = (0.95, 1.05)
-"""What the shares of a histogram add up to, rounded as they are."""
 
 
 def histogram_of(steadiness: Mapping[str, Any]) -> Histogram:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
+import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
+from device_runner.disk import writing
 from harness.compiler.tir import Work
 from harness.failures import UsageError
 from harness.paths.kernels import kernels as kernels_of
@@ -19,6 +24,8 @@ from harness.paths.kernels import kernels as kernels_of
 if TYPE_CHECKING:
     from device_runner.device import Launch
 
+ENDING = ".kernels.gz"
+"""Of a file of profiles beside a file of records."""
 SCHEMA = 1
 HASH_DIGITS = 16
 LARGEST_FILE_BYTES = 64 << 20
@@ -124,6 +131,56 @@ class Profile(BaseModel):
             said = str(error).splitlines()[0]
             hint = "`adreno-bench profile --json` writes one"
             raise UsageError(f"{file} is no profile: {said}", hint=hint) from error
+
+
+class Head(msgspec.Struct, frozen=True, gc=False):
+    """Which profile a line is, without reading the rest of it."""
+
+    case: str
+    artifact: str
+    as_shipped: bool = False
+
+
+_HEAD = msgspec.json.Decoder(Head)
+
+
+def kernels_file(records: Path) -> Path:
+    """Where the profiles of a file of records are kept."""
+    return records.with_suffix(ENDING)
+
+
+def append_profile(file: Path, profile: Profile) -> None:
+    """Append a profile to a file, as a line of JSON that is packed by itself: a single write, and `zcat` reads it.
+
+    Raises DiskFull, OSError.
+    """
+    packed = gzip.compress(profile.model_dump_json(by_alias=True).encode() + b"\n", mtime=0)
+    with writing(file.parent):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        target = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            os.write(target, packed)
+        finally:
+            os.close(target)
+
+
+def read_profiles(file: Path, wanted: Callable[[Head], bool]) -> Iterator[Profile]:
+    """The wanted profiles of a file, oldest first. Raises OSError, ValueError of a file that is torn or foreign."""
+    for line in _unpacked(file).splitlines():
+        if wanted(_HEAD.decode(line)):
+            yield Profile.model_validate_json(line)
+
+
+def _unpacked(file: Path) -> bytes:
+    """What a file holds. It comes from others, and a few bytes can be packed that fill the memory."""
+    try:
+        with gzip.open(file) as stream:
+            content = stream.read(LARGEST_FILE_BYTES + 1)
+    except (EOFError, zlib.error) as error:
+        raise ValueError(f"torn: {error}") from error
+    if len(content) > LARGEST_FILE_BYTES:
+        raise ValueError(f"more than {LARGEST_FILE_BYTES >> 20} MB")
+    return content
 
 
 def function_of(kernel: str) -> str:

@@ -31,13 +31,13 @@ class RevisionPair:
 
     def compare(self, cases: Sequence[str], rules: Rules, most_sessions: int) -> Result:
         """What became of each case. Raises UsageError, RigFailure."""
-        same = self._unchanged(cases)
+        same = self._find_unchanged(cases)
         rest = [case for case in cases if case not in same]
-        found = self._measured(rest, rules, most_sessions) if rest else Result([])
+        found = self._measure(rest, rules, most_sessions) if rest else Result([])
         compared = [*same.values(), *found.cases]
         return Result(sorted(compared, key=lambda comparison: cases.index(comparison.key.case)), found.fitness)
 
-    def _unchanged(self, cases: Sequence[str]) -> dict[str, Comparison]:
+    def _find_unchanged(self, cases: Sequence[str]) -> dict[str, Comparison]:
         """Those of which both make the same library, by case."""
         base, head = self.base.build(cases), self.head.build(cases)
         reason = "both made the same library, byte for byte; nothing was run"
@@ -48,7 +48,7 @@ class RevisionPair:
             if build.library and case in base and base[case].library == build.library
         }
 
-    def _measured(self, cases: Sequence[str], rules: Rules, most_sessions: int) -> Result:
+    def _measure(self, cases: Sequence[str], rules: Rules, most_sessions: int) -> Result:
         base, head = (sides_of(self._run(arm, cases)) for arm in (Arm.BASE, Arm.HEAD))
         return settle(compare_sides(base, head, rules, together=True), rules, self._measurer, most_sessions)
 

@@ -37,6 +37,10 @@ LOG_TAIL_BYTES = 8_192
 _INSTALL = "import sys; from harness.revisions.install import main; main(*sys.argv[1:])"
 _COMMANDS = 6
 """How many deadlines of the configuration making may take: environment, tools, uninstall, build, install."""
+UNUSED_SUBMODULES = ("3rdparty/cutlass", "3rdparty/cutlass_fpA_intB_gemm", "3rdparty/libflash_attn")
+"""TVM's for CUDA, 0.3 GB: a build for Adreno never reads them."""
+ROOM_BYTES = 4 << 30
+"""A commit of TVM takes less: its checkout, 600 object files, the wheel, and the environment it is installed in."""
 
 
 class InstallFailure(RigFailure):
@@ -142,12 +146,6 @@ def _complaint(log: Path) -> str:
 
 def _tail(log: Path) -> str:
     return log.read_bytes()[-LOG_TAIL_BYTES:].decode(errors="replace")
-
-
-UNUSED_SUBMODULES = ("3rdparty/cutlass", "3rdparty/cutlass_fpA_intB_gemm", "3rdparty/libflash_attn")
-"""TVM's for CUDA, 0.3 GB: a build for Adreno never reads them."""
-ROOM_BYTES = 4 << 30
-"""A commit of TVM takes less: its checkout, 600 object files, the wheel, and the environment it is installed in."""
 
 
 def build_variables(root: Path) -> dict[str, str]:

@@ -22,6 +22,8 @@ from harness.revisions.git import GitFailure, git
 
 CONFIG = "asv.conf.json"
 REPOSITORY_TIMEOUT_S = 120.0
+PINS = "requirements.txt"
+"""The file that a commit holds."""
 
 
 @dataclass(frozen=True)
@@ -168,10 +170,6 @@ def _requirements() -> list[str]:
         except PackageNotFoundError:  # newer than what is installed here: as good as we run ourselves
             continue
     return sorted(found)
-
-
-PINS = "requirements.txt"
-"""The file that a commit holds."""
 
 
 def repository(repo: Path) -> None:

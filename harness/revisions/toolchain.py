@@ -35,6 +35,15 @@ from harness.run.record import Record, RecordFile
 
 PACKAGES = ("harness", "device_runner")
 COPY_TIMEOUT_S = 120.0
+OPENING_S = 900.0
+"""For opening a device: the first time with a release of TVM, this compiles the runtimes that its wheel lacks."""
+LISTEN_S = 5.0
+"""For the end of an error stream that something may still hold open."""
+_CODE = "from harness.cli import main; main()"
+_CLOCK = re.compile(r"^\[ *[\d.]+ s\] ")
+_NOT_PASSED_ON = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
+ATTEMPTS = 3
+"""Sessions that a case may take until the device or the rig is not to blame for what came of it."""
 
 
 @functools.cache
@@ -70,15 +79,6 @@ def _describe(folder: Path) -> None:
     about.mkdir()
     text = f"Metadata-Version: 2.1\nName: {HARNESS}\nVersion: {harness_version()}\n"
     (about / "METADATA").write_text(text, encoding="utf-8")
-
-
-OPENING_S = 900.0
-"""For opening a device: the first time with a release of TVM, this compiles the runtimes that its wheel lacks."""
-LISTEN_S = 5.0
-"""For the end of an error stream that something may still hold open."""
-_CODE = "from harness.cli import main; main()"
-_CLOCK = re.compile(r"^\[ *[\d.]+ s\] ")
-_NOT_PASSED_ON = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
 
 
 @dataclass(frozen=True)
@@ -137,10 +137,6 @@ class CommandLine:
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if name not in _NOT_PASSED_ON}
         return {**kept, "PYTHONPATH": str(self.harness), "ADRENO_BENCH_CACHE": str(self.cache)}
-
-
-ATTEMPTS = 3
-"""Sessions that a case may take until the device or the rig is not to blame for what came of it."""
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ class RecordIndex:
         self.path = path
         RecordFile(path).require_file()
         with self._reading():
-            self._file = _opened(path)
+            self._file = _open_file(path)
             self._index = IndexDatabase(path, self._file, say)
             self._db = self._index.open()
 
@@ -175,6 +175,6 @@ class RecordIndex:
             raise RigFailure(f"cannot read {self.path}: {error.strerror}") from error
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open_file(path: Path) -> BinaryIO:
     """The file, or an empty one if there is none."""
     return path.open("rb") if path.exists() else tempfile.TemporaryFile()

@@ -94,7 +94,7 @@ def test_tiny_is_right_through_adb_and_rpc(
     check_library(library, triple)
     oracle = tmp_path / "oracle"
     oracle.mkdir()
-    answer(dataclasses.asdict(dataclasses.replace(request, path="cpu", host_triple=None)), SEED, {}, "", oracle)
+    answer(dataclasses.replace(request, path="cpu", host_triple=None), SEED, {}, "", oracle)
     loadable = Loadable(library, hashlib.sha256(library.read_bytes()).hexdigest(), made.vdevices)
     with device.session({}, timeout_s=120) as session:
         outputs, _ = session.load(loadable, timeout_s=120).run(load_arrays(oracle / INPUTS), timeout_s=RUN_S)
@@ -137,7 +137,7 @@ def a_tiny_network(folder: Path, path: str, triple: str) -> Made:
     made = compile_model(request, folder)
     library, oracle = folder / made.library, folder / "oracle"
     oracle.mkdir()
-    answer(dataclasses.asdict(dataclasses.replace(request, path="cpu", host_triple=None)), SEED, {}, "", oracle)
+    answer(dataclasses.replace(request, path="cpu", host_triple=None), SEED, {}, "", oracle)
     loadable = Loadable(library, hashlib.sha256(library.read_bytes()).hexdigest(), made.vdevices)
     (given,), (right,) = (load_arrays(oracle / name) for name in (INPUTS, OUTPUTS))
     return Made("tiny", loadable, given, right, Budget(quick=True, timeout_s=RUN_S), path)

@@ -146,7 +146,7 @@ def test_a_bundle_that_was_changed_or_results_of_another_are_refused(
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
     folder = tmp_path_factory.mktemp("reference")
-    made = compile_reference({"host_triple": None}, folder)
+    made = compile_reference(None, folder)
     return Artifact("c-reference", Loadable(folder / made.library, "0" * 64, 1), made, 1, reused=False)
 
 

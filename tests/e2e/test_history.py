@@ -16,7 +16,7 @@ from shared_runtimes import link_runtimes
 from waiting import LONG_S
 
 from harness.history.releases import checkout
-from harness.profile.profile_file import read
+from harness.profile.profile import read_profiles
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 
@@ -112,7 +112,7 @@ def test_asv_show_says_why_a_case_failed(home: Path, published: Path) -> None:
 @pytest.mark.timeout(3600)
 def test_the_kernels_of_each_right_case_are_on_a_page_of_their_own(published: Path) -> None:
     files = list((published / "results").glob("*/*.kernels.gz"))
-    profiles = [profile for file in files for profile in read(file, lambda _: True)]
+    profiles = [profile for file in files for profile in read_profiles(file, lambda _: True)]
     assert [profile.as_shipped for profile in profiles].count(False) == len(files) == len(RELEASES)
     assert all(operator.source and operator.work for profile in profiles for operator in profile.operators)
     assert profiles[0].peaks.copy_gb_s

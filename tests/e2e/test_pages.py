@@ -16,8 +16,7 @@ from benchmarks.synthetic_history import history
 from harness.compiler.tir import Work
 from harness.history.results import load
 from harness.probes.sustained import Sustained
-from harness.profile.profile import Operator, Peaks, Profile
-from harness.profile.profile_file import append, file_for
+from harness.profile.profile import Operator, Peaks, Profile, append_profile, kernels_file
 from harness.report.page import PLOTLY, SCRIPT
 from harness.report.plots import plot_roofline, plot_sustained
 from harness.report.site import PAGES, write_site
@@ -64,7 +63,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     results = shutil.copytree(ROOT / "docs" / "example" / "results", root / "results")
     for number, file in enumerate(results.glob("*/*.jsonl")):
         for record in RecordFile(file).load().records:
-            append(file_for(file), a_profile(record, number))
+            append_profile(kernels_file(file), a_profile(record, number))
     write_site(load(results), root, "graphs.html", results=results)
     return next(root.glob("kernels-*.html"))
 

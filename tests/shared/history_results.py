@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.device import Identity
-from harness.history.codes import code_of
-from harness.history.results import LATENCY, OUTCOME
+from harness.history.results import LATENCY, OUTCOME, code_of
 from harness.run.outcome import Outcome
 from harness.run.record import Record
 

@@ -94,7 +94,7 @@ def judge_turns(turns: Sequence[Turn], plan: TurnPlan | None = None, noise: Nois
     refused = tuple(f"{place}. {turn.arm.value}: {turn.refused}" for place, turn in enumerate(turns, 1) if turn.refused)
     estimate = estimate_turns(turns, noise, plan.rules.surprise)
     if estimate is None:
-        return _undecided(base, head, plan.rules, refused)
+        return _change_without_noise(base, head, plan.rules, refused)
     bars = bars_at(min(max(len(turns) // BLOCK, 1), plan.looks), plan, estimate.df)
     change = _change_of(estimate, bars, plan.rules, used)
     change = replace(change, reasons=(*change.reasons, *refused))
@@ -152,7 +152,7 @@ def compare_sessions(
     used = len(base), len(head)
     estimate = estimate_sides(base, head, noise, rules.surprise, days)
     if estimate is None:
-        return _undecided(base, head, rules)
+        return _change_without_noise(base, head, rules)
     return _change_of(estimate, bars_at(1, TurnPlan(rules, BLOCK), estimate.df), rules, used)
 
 
@@ -263,7 +263,7 @@ def _verdict(estimate: Estimate, bars: Bars, margin: float, rules: Rules) -> tup
     return Verdict.INCONCLUSIVE, 0.0
 
 
-def _undecided(
+def _change_without_noise(
     base: Sequence[SessionSummary], head: Sequence[SessionSummary], rules: Rules, refused: tuple[str, ...] = ()
 ) -> Change:
     """What is left to say where nothing tells how far sessions lie apart by chance: no interval, and no verdict."""

@@ -141,8 +141,8 @@ def _set_outliers_aside(logs: Array) -> tuple[Array, NDArray[np.intp], list[int]
 
 def _fewest_cuts(logs: Array, spread: float) -> list[int]:
     """Places where steps may be; beside a drift, if that leaves fewer: level stretches take many to make up one."""
-    cuts = _proposed(logs, spread)
-    return cuts if len(cuts) < MANY else min(cuts, _proposed(_less_drift(logs), spread), key=len)
+    cuts = _propose_cuts(logs, spread)
+    return cuts if len(cuts) < MANY else min(cuts, _propose_cuts(_less_drift(logs), spread), key=len)
 
 
 def _less_drift(logs: Array) -> Array:
@@ -190,7 +190,7 @@ def _from_neighbours(logs: Array) -> Array:
     return np.asarray(logs - middles)
 
 
-def _proposed(logs: Array, spread: float) -> list[int]:
+def _propose_cuts(logs: Array, spread: float) -> list[int]:
     """Places where a step explains much of some stretch, the best first chosen, and only one of each stretch."""
     least = 2 * math.log(len(logs)) * max(spread, 1e-12) ** 2
     cuts: list[int] = []
@@ -230,13 +230,13 @@ class _Search:
         """Cuts with their fit and p-value; what is left of them is also looked at as parts of one series."""
         cuts = [0, *proposed, len(self._logs)]
         self._known = self._resemblance(cuts)
-        looked = self._merged(cuts)
+        looked = self._merge(cuts)
         if looked:
             self._known = self._resemblance(cuts)
-            looked = self._merged(cuts)
+            looked = self._merge(cuts)
         return [(cut, *look) for cut, look in zip(cuts[1:-1], looked, strict=True)]
 
-    def _merged(self, cuts: list[int]) -> list[tuple[Fit, float]]:
+    def _merge(self, cuts: list[int]) -> list[tuple[Fit, float]]:
         """Merge across the least certain cut, and look at its neighbours again, until every cut is certain."""
         looked = [self._look(cuts, number) for number in range(1, len(cuts) - 1)]
         while looked:

@@ -36,6 +36,14 @@ SURE = 0.9
 """Confidence of the upper limit of the noise; a few sessions may lie close together by luck."""
 NO_NOISE = Noise(math.nan, 0.0)
 """Nothing is known."""
+FEWEST_SERIES = 3
+"""Fewer tell nothing of what the series of a rig have in common."""
+FEWEST_TO_CHOOSE = 8
+"""Degrees of freedom before the location of a session is chosen by its stability."""
+MOST_DF = 40.0
+"""No noise is known better than by so many sessions: the rig of today is not quite that of last month."""
+LEAST_VARIANCE = 1e-12
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,7 @@ def estimate_noise(
         return NoiseEstimate(False, sessions=len(good), reasons=(reason, *refused))
     from scipy.stats import chi2
 
-    noise = between(good)
+    noise = noise_between(good)
     if not noise.known:
         return NoiseEstimate(False, sessions=len(good), reasons=("all sessions agree to the last digit", *refused))
     alarms, splits = _false_alarms(good, rules)
@@ -92,7 +100,7 @@ def estimate_noise(
     )
 
 
-def between(sessions: Sequence[SessionSummary]) -> Noise:
+def noise_between(sessions: Sequence[SessionSummary]) -> Noise:
     """Noise between at least two sessions of one artifact; sessions that follow each other count for less."""
     logs = [one.log_ms for one in sessions]
     within = math.sqrt(sum(one.error**2 for one in sessions) / len(sessions))
@@ -105,17 +113,6 @@ def _false_alarms(good: Sequence[SessionSummary], rules: Rules | None) -> tuple[
     orders = [generator.permutation(len(good)) for _ in range(SPLITS)]
     pairs = [([good[i] for i in order[:half]], [good[i] for i in order[half : 2 * half]]) for order in orders]
     return sum(compare_sessions(base, head, rules).verdict.changed for base, head in pairs), SPLITS
-
-
-FEWEST_SERIES = 3
-"""Fewer tell nothing of what the series of a rig have in common."""
-FEWEST_TO_CHOOSE = 8
-"""Degrees of freedom before the location of a session is chosen by its stability."""
-MOST_DF = 40.0
-"""No noise is known better than by so many sessions: the rig of today is not quite that of last month."""
-LEAST_VARIANCE = 1e-12
-
-Key = TypeVar("Key", bound=Hashable)
 
 
 class StoredSession(NamedTuple):

@@ -117,7 +117,7 @@ class Change:
         """Head less base."""
         return self.head_ms - self.base_ms
 
-    def unproved(self, reason: str) -> Change:
+    def without_proof(self, reason: str) -> Change:
         """The same change, no longer believed."""
         reasons = (reason, *self.reasons)
         return replace(self, verdict=Verdict.INCONCLUSIVE, confidence=0.0, sees=math.nan, reasons=reasons)

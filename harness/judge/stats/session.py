@@ -31,6 +31,10 @@ from harness.judge.stats.robust import (
 )
 
 SHORTEST_MS, LONGEST_MS = 1e-9, 1e12
+DAY_SD, DAY_DF = 0.02, 4.0
+"""How far the days of a device lie apart as long as nobody knows better: by 2 %, and that is not certain."""
+Samples = Sequence[float]
+"""Times of one session in ms, in the order taken."""
 
 
 @dataclass(frozen=True)
@@ -160,13 +164,6 @@ def _in_two_groups(explained: float, log_apart: float, limits: Limits) -> str:
     if explained < limits.modes_explain or log_apart < math.log1p(limits.modes_apart):
         return ""
     return f"the samples fall into two groups {math.expm1(log_apart):.1%} apart"
-
-
-DAY_SD, DAY_DF = 0.02, 4.0
-"""How far the days of a device lie apart as long as nobody knows better: by 2 %, and that is not certain."""
-
-Samples = Sequence[float]
-"""Times of one session in ms, in the order taken."""
 
 
 class Location(str, Enum):

@@ -42,7 +42,7 @@ def solve(spent: Sequence[float], looks: int) -> tuple[float, ...]:
     path = _Path.start(found[0], 1 / looks)
     for look in range(1, looks):
         found.append(path.boundary(spent[look] - spent[look - 1], (look + 1) / looks))
-        path = path.carried(found[-1], (look + 1) / looks)
+        path = path.carry(found[-1], (look + 1) / looks)
     return tuple(found)
 
 
@@ -73,7 +73,7 @@ class _Path:
 
         return float(brentq(lambda bound: self.chance(bound, share) - error, -1.0, 12.0, xtol=1e-9))
 
-    def carried(self, bound: float, share: float) -> _Path:
+    def carry(self, bound: float, share: float) -> _Path:
         """To the next look, those that pass its boundary left behind."""
         step = math.sqrt(share - self._share)
         grid = np.linspace(LOWEST, bound, POINTS) * math.sqrt(share)

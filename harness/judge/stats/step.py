@@ -33,6 +33,18 @@ MOST_POINTS = 1000.0
 """No series is known better than by so many points of others: they are not quite alike."""
 
 Array: TypeAlias = NDArray[np.float64]
+FEWEST_A_SIDE = 2
+"""One point may yet come back."""
+EVIDENT = 0.001
+"""A trend beside a step is evident below this p-value."""
+BETTER = 9.0
+"""By so many variances a step has to explain more than a line does, or it is the line that is evident."""
+OVERSHOOT = 0.583
+"""Siegmund's constant for a walk that is looked at in steps."""
+DRAWN, NEAR = 999, 60
+"""Series without a step that a step is compared with, and points of them on either side of it."""
+TAIL = 0.1
+"""Share of the drawn series from which the chance of still larger steps is carried on."""
 
 
 class Resemblance(NamedTuple):
@@ -86,20 +98,6 @@ def common_resemblance(found: Sequence[Resemblance]) -> Resemblance:
     chance = sum((1 - mean**2) / one.points for one in known) / len(known)
     excess = max(scatter - chance, (1 - mean**2) / min(points, MOST_POINTS))
     return Resemblance(mean, (1 - mean**2) / excess)
-
-
-FEWEST_A_SIDE = 2
-"""One point may yet come back."""
-EVIDENT = 0.001
-"""A trend beside a step is evident below this p-value."""
-BETTER = 9.0
-"""By so many variances a step has to explain more than a line does, or it is the line that is evident."""
-OVERSHOOT = 0.583
-"""Siegmund's constant for a walk that is looked at in steps."""
-DRAWN, NEAR = 999, 60
-"""Series without a step that a step is compared with, and points of them on either side of it."""
-TAIL = 0.1
-"""Share of the drawn series from which the chance of still larger steps is carried on."""
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ def hold(changes: Sequence[Change], rate: float = 0.05) -> list[Change]:
 
 def _withdraw(change: Change, p: float, series: int) -> Change:
     reason = f"among {series} series this may be chance (adjusted p {p:.2g}): confirm in fresh sessions"
-    return change.unproved(reason)
+    return change.without_proof(reason)
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ class Judge:
     """The good end, which latencies are compared with."""
     open: Opener
     plan: TurnPlan
-    """For the bad end; what lies between is asked an easier question (`_asked`)."""
+    """For the bad end; what lies between is asked an easier question (`_plan_for`)."""
     keep: Callable[[Record], None] = lambda _: None
     kept: Callable[[], Sequence[Record]] = tuple
     """All sessions of this bisection so far: they tell its noise."""
@@ -110,7 +110,7 @@ class Judge:
         if build.outcome is not Outcome.OK:
             return replace(seen, state=state_of(self.reason, build.outcome))
         if self.reason is Reason.SLOWER and name != self.good:
-            return self._in_turns(seen, runner, self._asked(earlier))
+            return self._in_turns(seen, runner, self._plan_for(earlier))
         return self._once(seen, runner)
 
     def _judged_before(self, seen: Inspection, earlier: Sequence[Inspection]) -> Inspection | None:
@@ -148,7 +148,7 @@ class Judge:
             wall_ms=location_ms(record.wall_ms) if record.wall_ms else None,
         )
 
-    def _asked(self, earlier: Sequence[Inspection]) -> TurnPlan:
+    def _plan_for(self, earlier: Sequence[Inspection]) -> TurnPlan:
         """Whether a revision has half of the bad end's change, which is far from nothing and far from all of it.
 
         So an error of either kind is far rarer than the engine's rules say, and few sessions decide.

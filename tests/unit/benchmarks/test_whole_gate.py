@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from benchmarks.detection_rigs import phone
-from benchmarks.simulated_gate import gated
+from benchmarks.simulated_gate import run_gate
 from harness.judge.verdict import Verdict
 
 TRIALS = 300
@@ -20,7 +20,7 @@ STATED = {0.01: 0.05, 0.015: 0.05, 0.02: 0.06}
 def test_a_gate_finds_what_it_states_and_seldom_cries_wolf(noise: float) -> None:
     rig = partial(phone, bias=noise)
     stepped, still = (
-        Counter(gated(rig, step, round(1e6 * noise) + trial).verdict for trial in range(TRIALS))
+        Counter(run_gate(rig, step, round(1e6 * noise) + trial).verdict for trial in range(TRIALS))
         for step in (STATED[noise], 0.0)
     )
     assert stepped[Verdict.SLOWER] >= 278, "95 %; fewer would be chance once in 40"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,7 @@ MASKED = network(
 def asked(model: Any, folder: Path, given: str | None = None) -> dict[str, Any]:
     file = folder / "model.onnx"
     file.write_bytes(model.SerializeToString())
-    return answer(dataclasses.asdict(request_for(file, "cpu")), 1, given or {}, "", folder)
+    return answer(request_for(file, "cpu"), 1, given or {}, "", folder)
 
 
 def test_the_first_operator_on_the_way_to_the_output_is_named(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from harness.history import kernel_times
 from harness.history.events import events
 from harness.history.kernel_times import load_kernels
 from harness.history.results import load
-from harness.profile import profile_file
+from harness.profile import profile as profile_module
 from harness.profile.peaks import bound_of, save_peaks
 from harness.profile.profile import Operator, Peaks, Profile, hash_of, hashes_of
 from harness.profile.watcher import FEWEST, MOST, Watcher, inferences_to_watch
@@ -59,8 +59,8 @@ def commit(folder: Folder, ms: float, *profiles: Profile, artifact: str = ARTIFA
     """A commit whose cases take so many ms, with these profiles beside its records."""
     file = folder.commit(both(CASE, ms, ms), artifact=artifact)
     for profile in profiles:
-        profile_file.append(
-            profile_file.file_for(file.with_suffix(".jsonl")), profile.model_copy(update={"artifact": artifact})
+        profile_module.append_profile(
+            profile_module.kernels_file(file.with_suffix(".jsonl")), profile.model_copy(update={"artifact": artifact})
         )
     return file
 
@@ -82,20 +82,20 @@ def folder(tmp_path: Path) -> Folder:
 
 
 def test_a_profile_comes_back_from_the_file_beside_the_records(tmp_path: Path) -> None:
-    file = profile_file.file_for(tmp_path / "0123abcd-virtualenv-py3.11.jsonl")
+    file = profile_module.kernels_file(tmp_path / "0123abcd-virtualenv-py3.11.jsonl")
     mine, shipped = a_profile(an_operator("fused_a", 1.0)), a_profile(an_operator("fused_a", 2.0), as_shipped=True)
-    profile_file.append(file, mine)
-    profile_file.append(file, shipped)
+    profile_module.append_profile(file, mine)
+    profile_module.append_profile(file, shipped)
     assert file.name == "0123abcd-virtualenv-py3.11.kernels.gz"
-    assert list(profile_file.read(file, lambda _: True)) == [mine, shipped]
-    assert list(profile_file.read(file, lambda head: head.as_shipped)) == [shipped]
+    assert list(profile_module.read_profiles(file, lambda _: True)) == [mine, shipped]
+    assert list(profile_module.read_profiles(file, lambda head: head.as_shipped)) == [shipped]
     with gzip.open(file) as lines:
         assert json.loads(lines.readline()) == mine.model_dump(mode="json", by_alias=True)  # as `--json` prints it
 
 
 def test_forty_operators_are_kept_in_a_few_kilobytes(tmp_path: Path) -> None:
     file = tmp_path / "p.kernels.gz"
-    profile_file.append(
+    profile_module.append_profile(
         file, a_profile(*(an_operator(f"fused_conv2d{n}", n / 7, size=n, source=f"{n:016x}") for n in range(40)))
     )
     assert file.stat().st_size < 4_000
@@ -107,7 +107,7 @@ BAD = {"text": b"{", "no gzip": b"no gzip", "torn": gzip.compress(b"{}\n")[:-4],
 @pytest.mark.parametrize("content", BAD.values(), ids=BAD)
 def test_a_torn_or_foreign_file_is_named_and_the_rest_is_shown(folder: Folder, content: bytes) -> None:
     commit(folder, 10.0, a_profile(an_operator("fused_a", 1.0)))
-    bad = profile_file.file_for(commit(folder, 10.0).with_suffix(".jsonl"))
+    bad = profile_module.kernels_file(commit(folder, 10.0).with_suffix(".jsonl"))
     bad.write_bytes(content)
     history = load(folder.path)
     (kernels,) = load_kernels(folder.path, history, []).values()
@@ -117,18 +117,18 @@ def test_a_torn_or_foreign_file_is_named_and_the_rest_is_shown(folder: Folder, c
 
 def test_what_is_packed_to_fill_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "big").write_bytes(gzip.compress(b" " * 2_000_000))
-    monkeypatch.setattr(profile_file, "LARGEST_FILE_BYTES", 1 << 20)
+    monkeypatch.setattr(profile_module, "LARGEST_FILE_BYTES", 1 << 20)
     with pytest.raises(ValueError, match="more than 1 MB"):
-        list(profile_file.read(tmp_path / "big", lambda _: True))
+        list(profile_module.read_profiles(tmp_path / "big", lambda _: True))
 
 
 def test_only_the_build_that_was_right_at_that_commit_is_told_of(folder: Folder) -> None:
     right, other = a_profile(an_operator("fused_a", 2.0)), a_profile(an_operator("fused_a", 1.0))
-    file = profile_file.file_for(commit(folder, 10.0, other, right).with_suffix(".jsonl"))
-    profile_file.append(file, a_profile(an_operator("fused_b", 3.0), artifact="of an earlier build"))
-    profile_file.append(file, a_profile(an_operator("fused_b", 3.0), case="foreign"))
+    file = profile_module.kernels_file(commit(folder, 10.0, other, right).with_suffix(".jsonl"))
+    profile_module.append_profile(file, a_profile(an_operator("fused_b", 3.0), artifact="of an earlier build"))
+    profile_module.append_profile(file, a_profile(an_operator("fused_b", 3.0), case="foreign"))
     wrong = folder.commit(both(CASE, Outcome.WRONG_RESULT, 10.0), artifact=ARTIFACT)
-    profile_file.append(profile_file.file_for(wrong.with_suffix(".jsonl")), right)
+    profile_module.append_profile(profile_module.kernels_file(wrong.with_suffix(".jsonl")), right)
     (kernels,) = load_kernels(folder.path, load(folder.path), []).values()
     assert (kernels.series.quirks, kernels.profiles) == ("worked-round", {folder.commits[0]: right})
 

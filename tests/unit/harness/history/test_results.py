@@ -15,10 +15,9 @@ from places import ROOT
 
 from harness.cases.case import Case
 from harness.history import asv_plugin
-from harness.history.codes import CODES, code_of, outcome_of
 from harness.history.events import CaseState, change, events, state_of, vanished_series
 from harness.history.record_view import RecordView, load_views
-from harness.history.results import History, Point, Series, load
+from harness.history.results import CODES, History, Point, Series, code_of, load, outcome_of
 from harness.history.runs import reopen_commits
 from harness.judge.verdict import Verdict
 from harness.run.outcome import Outcome

@@ -19,7 +19,7 @@ from fake_records import sessions
 from history_results import Folder, both
 from typer.testing import CliRunner
 
-from benchmarks.simulated_gate import gated
+from benchmarks.simulated_gate import run_gate
 from harness.cli import app
 from harness.history.events import events, short_series
 from harness.history.results import load
@@ -81,7 +81,7 @@ def test_a_session_that_is_in_a_file_several_times_counts_once(tmp_path: Path) -
 
 @pytest.mark.parametrize("bad", [20.0, math.nan, 0.0, -1.0, math.inf])
 def test_a_device_whose_samples_say_nothing_gets_no_verdict_and_no_number(bad: float) -> None:
-    case = gated(lambda chance: Spoilt(chance, bad), 0.0, 1)
+    case = run_gate(lambda chance: Spoilt(chance, bad), 0.0, 1)
     assert case.verdict is Verdict.INCONCLUSIVE
     assert case.change
     assert math.isnan(case.change.relative)
@@ -182,7 +182,7 @@ def test_points_that_are_no_times_are_no_points(tmp_path: Path, bad: float, reco
 
 
 def judged(make: Callable[[np.random.Generator], Rig], step: float, trials: int) -> list[Comparison]:
-    return [gated(make, step, trial, day_sd=0.0) for trial in range(trials)]
+    return [run_gate(make, step, trial, day_sd=0.0) for trial in range(trials)]
 
 
 class Rig:

@@ -75,7 +75,7 @@ def test_a_gate_holds_a_handset_to_its_own_baseline_or_to_one_that_was_found_ali
     gate: Gate, identity: Identity, verdict: Verdict
 ) -> None:
     found = sides_of(sessions(13, seed=4, artifact="b", identity=identity))
-    result = gate.judged(found, lambda _: "nothing is measured again")
+    result = gate.compare(found, lambda _: "nothing is measured again")
     assert [comparison.verdict for comparison in result.cases] == [verdict]
 
 
@@ -85,7 +85,7 @@ def test_a_baseline_of_its_own_comes_first(gate: Gate, tmp_path: Path) -> None:
     blessing.baseline.save(tmp_path)
     both = Gate.read(tmp_path, None, lambda _: True, RULES, 16, as_shipped=False)
     found = sides_of([a_record(wall_ms=one.wall_ms, identity=OTHER, artifact="b") for one in sessions(13, 6, seed=5)])
-    (comparison,) = both.judged(found, lambda _: "no").cases
+    (comparison,) = both.compare(found, lambda _: "no").cases
     assert comparison.verdict is not Verdict.SLOWER
     assert comparison.base
     assert comparison.base.key.identity == OTHER.key

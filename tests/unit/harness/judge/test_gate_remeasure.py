@@ -88,7 +88,7 @@ def test_a_baseline_that_was_run_again_is_not_the_latest_build(tmp_path: Path) -
     before = bless_build(sessions(10, 4))
     assert before.baseline
     held_to = Gate([before.baseline], learn(), Rules(), 16)
-    (comparison,) = held_to.judged(sides_of(records), lambda _: "nothing").cases
+    (comparison,) = held_to.compare(sides_of(records), lambda _: "nothing").cases
     assert comparison.verdict is Verdict.SLOWER
 
 

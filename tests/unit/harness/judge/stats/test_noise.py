@@ -7,7 +7,7 @@ import pytest
 
 from harness.judge.stats.controls import Probe, gauge
 from harness.judge.stats.engine import compare
-from harness.judge.stats.noise import NoiseEstimate, between, estimate_noise
+from harness.judge.stats.noise import NoiseEstimate, estimate_noise, noise_between
 from harness.judge.stats.pair import Change, Rules
 from harness.judge.stats.session import Noise, SessionSummary
 from harness.judge.verdict import Verdict
@@ -65,7 +65,7 @@ def test_what_is_said_to_be_detectable_is_detected() -> None:
 
 def test_sessions_that_follow_each_other_teach_less() -> None:
     def noise_df(logs: np.ndarray) -> float:
-        return between([SessionSummary(float(log), 0.001) for log in logs]).df
+        return noise_between([SessionSummary(float(log), 0.001) for log in logs]).df
 
     white = np.random.default_rng(0).normal(size=40)
     assert noise_df(np.cumsum(white)) < 10 < noise_df(white)
