@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from harness.doctor.finding import Condition, Finding
+from harness.doctor import Condition, Finding
 
 if TYPE_CHECKING:
     from device_runner.device import Identity

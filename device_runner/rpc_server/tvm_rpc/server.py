@@ -20,10 +20,9 @@ from typing import NoReturn
 
 from device_runner.failures import SetupMissing
 from device_runner.rpc_server.tvm_rpc import flags, runtime
-from device_runner.rpc_server.tvm_rpc.behaviour import Behaviour, SessionBehaviour
+from device_runner.rpc_server.tvm_rpc.clients import LOOPBACK, Declined, Tracker, Unexpected, is_foreign, meet
 from device_runner.rpc_server.tvm_rpc.flags import Flags
-from device_runner.rpc_server.tvm_rpc.tracker import Tracker
-from device_runner.rpc_server.tvm_rpc.welcome import LOOPBACK, Declined, Unexpected, is_foreign, meet
+from device_runner.rpc_server.tvm_rpc.runtime import Behaviour, SessionBehaviour
 
 log = logging.getLogger("tvm_rpc")
 

@@ -18,7 +18,7 @@ from waiting import LONG_S
 
 from device_runner.rpc_server.handshake import MAGIC, MAX_KEY_BYTES, MISMATCH
 from device_runner.rpc_server.tvm_rpc import flags
-from device_runner.rpc_server.tvm_rpc.welcome import Client, Declined, Unexpected, is_foreign, meet
+from device_runner.rpc_server.tvm_rpc.clients import Client, Declined, Unexpected, is_foreign, meet
 
 Ends = tuple[socket.socket, socket.socket]
 
