@@ -48,14 +48,14 @@ def _others() -> list[int]:
 
 
 def _environment(pid: int) -> list[bytes]:
-    return _told(pid, "environ").split(b"\0")
+    return _read_proc(pid, "environ").split(b"\0")
 
 
 def _command_line(pid: int) -> bytes:
-    return _told(pid, "cmdline")
+    return _read_proc(pid, "cmdline")
 
 
-def _told(pid: int, what: str) -> bytes:
+def _read_proc(pid: int, what: str) -> bytes:
     try:
         return Path(f"/proc/{pid}/{what}").read_bytes()
     except OSError:

@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None, behaviour: Behaviour | None = None) 
     if given.host != LOOPBACK:
         _warn(f"refusing to listen on {given.host}: the server has no authentication, use {LOOPBACK}")
         return 1
-    for line in given.told():
+    for line in given.lines():
         log.info(line)
     log.info("Starting CPP Server, Press Ctrl+C to stop.")
     signal.signal(signal.SIGINT, _leave)
