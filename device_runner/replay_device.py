@@ -124,7 +124,7 @@ class ReplayDevice:
         if isinstance(gpu[0], GpuReading) and isinstance(gpu[1], GpuReading):
             return work(), host_gpu.judge(gpu[0], gpu[1])
         before, after = reading(self._turn.before), reading(self._turn.after)
-        if self.identity.kind != "phone" and not before.known:
+        if self.identity.kind != "phone" and not before.facts:
             return work(), Steadiness(facts={"unavailable": [gpu[0]]} if gpu[0] else {})
         require_charge(before, limits)
         result = work()

@@ -22,7 +22,7 @@ from device_runner.recovery.rungs import retry
 from device_runner.runtimes.probe import Probe
 from device_runner.session.identification import Description, ProbedSession, describe
 from device_runner.session.rpc_session import open_session
-from device_runner.transport.space import NEARLY_BYTES, free_bytes, megabytes
+from device_runner.transport.base import NEARLY_BYTES, free_bytes, megabytes
 
 if TYPE_CHECKING:
     from device_runner.transport.base import Transport

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from device_runner.recovery.ladder import RecoveryStep, climb
-from device_runner.recovery.quarantine import Quarantine, Recovery
+from device_runner.recovery.ladder import Quarantine, Recovery, RecoveryStep, climb
 
 __all__ = ["Quarantine", "Recovery", "RecoveryStep", "climb"]

@@ -17,7 +17,7 @@ from device_runner.device import Permission, Rung
 from device_runner.failures import DeviceLost
 from device_runner.recovery import usb_power
 from device_runner.transport.adb_transport import AdbTransport
-from device_runner.transport.boot import boot_of
+from device_runner.transport.base import boot_of
 
 if TYPE_CHECKING:
     from device_runner.transport.base import Transport

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 from device_runner.deadline import Deadline
 from device_runner.failures import DeviceLost, LinkFailure, RigFailure, SetupMissing
-from device_runner.transport.base import RemoteProcess, Transport
-from device_runner.transport.boot import BOOT_ID
+from device_runner.transport.base import BOOT_ID, RemoteProcess, Transport
 
 if TYPE_CHECKING:
     import socket

@@ -35,7 +35,7 @@ from device_runner.runtimes.probe import BadAnswer, Probe
 from device_runner.session.diagnosis import failure_of, how_ended
 from device_runner.session.probing import SessionProbe
 from device_runner.session.relay import Relay
-from device_runner.transport.boot import boot_of
+from device_runner.transport.base import boot_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -47,7 +47,7 @@ class GpuReading:
     """Whether its power limit holds the clock down, which a GPU at full load may be for ever."""
 
     @property
-    def known(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """What it says, ready for JSON."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 

@@ -51,7 +51,7 @@ def judge(before: GpuReading, after: GpuReading) -> Steadiness:
     if before.slowed_ms is not None and after.slowed_ms is not None and after.slowed_ms > before.slowed_ms:
         reasons.append(f"heat slowed the GPU down for {after.slowed_ms - before.slowed_ms:.0f} ms meanwhile")
     notes = ["the power limit held the clock down"] if before.capped or after.capped else []
-    facts = {"before": before.known, "after": after.known, **({"notes": notes} if notes else {})}
+    facts = {"before": before.facts, "after": after.facts, **({"notes": notes} if notes else {})}
     return Steadiness(throttled=bool(reasons), why="; ".join(reasons), facts=facts)
 
 

@@ -30,8 +30,8 @@ def judge(before: Reading, after: Reading, *, held: bool = False, tolerated_stat
     notes += _battery(before)
     histogram = clock_histogram(before, after)
     facts = {
-        "before": before.known,
-        "after": after.known,
+        "before": before.facts,
+        "after": after.facts,
         "unavailable": after.unknown,
         **({"clock_share": round(share, 3)} if share is not None else {}),
         **({"clock_histogram": histogram} if histogram else {}),

@@ -57,7 +57,7 @@ class Reading:
     """How often the GPU had to be reset since boot."""
 
     @property
-    def known(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, Any]:
         """What is known, for a record."""
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
         return {name: value for name, value in values.items() if value is not None}

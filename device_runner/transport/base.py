@@ -1,7 +1,7 @@
 """How to reach a machine that runs artifacts: give it commands, dial its ports, keep a process alive on it.
 
 A phone (through adb) and this host (through its own shell) differ only here; servers, sessions and identities are made
-of these few verbs.
+of these few verbs, and so are which boot of it this is and how much room is left.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from device_runner.device import Pushed, ShellResult
+from device_runner.failures import DeviceFailure, RigFailure
 
 if TYPE_CHECKING:
     import socket
+
 
 OUTPUT_LIMIT_BYTES = 262_144
 """How much of a process's newest output is kept."""
@@ -105,3 +108,37 @@ class Transport(Protocol):
 
     def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
         """Bring a file to the machine under its hash."""
+
+
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+"""New in each boot (Linux, random(4))."""
+
+
+def boot_of(transport: Transport, *, timeout_s: float) -> str:
+    """The id of this boot, empty if the machine does not tell. Raises `Failure` if it does not answer."""
+    return transport.shell(["cat", BOOT_ID], timeout_s=timeout_s).stdout.strip()
+
+
+ASK_S = 2.0
+NEARLY_BYTES = 1 << 20
+"""With less than this no program can be expected to run."""
+
+
+class Shell(Protocol):
+    """Whatever runs a command on a device."""
+
+    def shell(self, command: Sequence[str], *, timeout_s: float) -> ShellResult:
+        """Run it to its end."""
+
+
+def free_bytes(device: Shell, folder: str) -> int | None:
+    """Free bytes on the disk of a folder, as `df` tells; None if the device does not tell."""
+    with suppress(DeviceFailure, RigFailure, IndexError, ValueError):
+        told = device.shell(["df", "-k", folder], timeout_s=ASK_S).stdout
+        return int(told.splitlines()[-1].split()[3]) * 1024
+    return None
+
+
+def megabytes(free: int) -> str:
+    """For people."""
+    return f"{free / 1e6:.1f} MB free"

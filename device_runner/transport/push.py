@@ -20,9 +20,8 @@ from device_runner.deadline import Deadline
 from device_runner.device import Pushed
 from device_runner.failures import DeviceFailure, DeviceFull, DeviceLost, RigFailure
 from device_runner.transport.adb import Adb, receive
-from device_runner.transport.boot import BOOT_ID
+from device_runner.transport.base import BOOT_ID, free_bytes, megabytes
 from device_runner.transport.quoting import quoted
-from device_runner.transport.space import free_bytes, megabytes
 
 Progress = Callable[[int, int], None]
 """Called with the bytes sent so far and in all."""

@@ -1,7 +1,8 @@
-"""The faults of a running phone, as its daemon sees them.
+"""The faults of a running phone, as its daemon sees them, and what chance lets strike an operation.
 
-They stand in one file that the daemon looks at before each step they could spoil, so a test (or a person with an
-editor) injects one in mid-run without a connection to the daemon. Others come and pass by themselves.
+Faults stand in one file that the daemon looks at before each step they could spoil, so a test (or a person with an
+editor) injects one in mid-run without a connection to the daemon. Others come and pass by themselves. Chance draws from
+the seed, the kind of the operation and how many of its kind came before: the same seed gives the same strokes.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from device_runner.failures import RigFailure
-from device_runner.virtual.faults import Faults, Mishap, read
+from device_runner.virtual.faults import Chance, Faults, Mishap, read
 
 POLL_S = 0.05
 
@@ -82,3 +84,39 @@ class FaultFile:
         """Return when the phone is not frozen."""
         while self.now.frozen:
             await asyncio.sleep(POLL_S)
+
+
+STROKES = {
+    "shell": ("drop", "refuse", "freeze"),
+    "push": ("drop", "refuse", "freeze", "error", "full"),
+    "session": ("drop", "refuse", "freeze", "crash"),
+}
+"""What can strike each kind of operation."""
+
+
+@dataclass(frozen=True)
+class Stroke:
+    """What strikes one operation."""
+
+    what: str
+    when: float
+    """How far into it, from 0 to 1."""
+
+
+class Dice:
+    """Draws for one operation after the other."""
+
+    def __init__(self) -> None:
+        self._chance: Chance | None = None
+        self._seen: Counter[str] = Counter()
+
+    def draw(self, operation: str, chance: Chance) -> Stroke | None:
+        """What strikes the next operation of this kind; None if nothing does. Another chance begins from the start."""
+        if chance != self._chance:
+            self._chance = chance
+            self._seen.clear()
+        self._seen[operation] += 1
+        random = Random(f"{chance.seed} {operation} {self._seen[operation]}")
+        if random.random() >= chance.rate:
+            return None
+        return Stroke(random.choice(STROKES[operation]), random.random())

@@ -1,16 +1,18 @@
-"""What can be made to go wrong on the virtual phone: data, and the JSON file in which they stand."""
+"""What can be made to go wrong on the virtual phone: data, and the JSON file that a person writes it to."""
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from math import isfinite
 from pathlib import Path
-from typing import ClassVar
+from types import NoneType
+from typing import Any, ClassVar, TypeVar, get_args, get_origin, get_type_hints
 
 from device_runner.failures import RigFailure
 from device_runner.files import write_whole
-from device_runner.virtual import typed
 
 FAULTS_VARIABLE = "ADRENO_BENCH_VIRTUAL_FAULTS"
 """Environment of whoever starts the virtual device: a file of faults for it to begin with."""
@@ -208,7 +210,7 @@ def write(path: Path, faults: Faults) -> None:
 def read(path: Path) -> Faults:
     """The faults of a file, a healthy phone without one. Raises BadFaults, naming what it does not know."""
     try:
-        return typed.made(Faults, json.loads(path.read_text()))
+        return dataclass_of(Faults, json.loads(path.read_text()))
     except FileNotFoundError:
         return Faults()
     except (OSError, ValueError) as error:  # a JSONDecodeError and a UnicodeDecodeError are ValueErrors
@@ -221,3 +223,48 @@ def from_environment() -> Faults:
     if name and not Path(name).exists():
         raise BadFaults(f"{FAULTS_VARIABLE} names {name}, which does not exist", hint="unset it for a healthy phone")
     return read(Path(name)) if name else Faults()
+
+
+T = TypeVar("T")
+
+
+def dataclass_of(kind: type[T], values: object, name: str = "") -> T:
+    """A `kind` of these values. Raises ValueError that names the value which is not as it should be."""
+    if not isinstance(values, Mapping):
+        raise _wrong(name or "it", "an object")
+    hints = get_type_hints(kind)
+    known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    if unknown := sorted(set(values) - set(known)):
+        raise ValueError(f"there is no {_path(name, unknown[0])}; known are {', '.join(known)}")
+    try:
+        return kind(**{key: _value(hints[key], value, _path(name, key)) for key, value in values.items()})
+    except TypeError as error:  # a field without a default is missing
+        raise ValueError(f"{name}: {error}") from None
+
+
+def _path(outer: str, inner: str) -> str:
+    return f"{outer}.{inner}" if outer else inner
+
+
+def _value(kind: Any, value: object, name: str) -> Any:
+    options = [option for option in get_args(kind) if option is not NoneType]
+    if is_dataclass(kind):
+        return dataclass_of(kind, value, name)  # type: ignore[arg-type]
+    if get_origin(kind) is tuple:
+        if not isinstance(value, Sequence) or isinstance(value, str):
+            raise _wrong(name, "a list")
+        return tuple(_value(options[0], item, f"{name}[{index}]") for index, item in enumerate(value))
+    if options:  # X | None
+        return None if value is None else _value(options[0], value, name)
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if type(value) is not kind or (isinstance(value, float) and not isfinite(value)):
+        raise _wrong(name, _WORDS[kind])
+    return value
+
+
+def _wrong(name: str, wanted: str) -> ValueError:
+    return ValueError(f"{name} should be {wanted}")
+
+
+_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}

@@ -22,11 +22,11 @@ from device_runner.rpc_server.tvm_rpc.runtime import EXTRA_LIBRARIES
 from device_runner.runtimes.phone import PhoneRuntime, started_in
 from device_runner.transport.quoting import quoted
 from device_runner.virtual import faults, phone, private_adb, processes, sandbox, userland
-from device_runner.virtual.children import Children
 from device_runner.virtual.events import Events
 from device_runner.virtual.faults import Faults
 from device_runner.virtual.heat import heating
 from device_runner.virtual.phone import FAULTS_JSON, INJECTED_JSONL, PROGRAMS, PhoneState
+from device_runner.virtual.processes import Children
 from device_runner.virtual.tvm_rpc.server import FAULTS
 
 START_DEADLINE_S = 60.0

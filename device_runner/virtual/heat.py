@@ -20,7 +20,7 @@ from device_runner.virtual import phone
 from device_runner.virtual.fault_file import FaultFile
 from device_runner.virtual.faults import Heat
 from device_runner.virtual.phone import BOOT_ID, FAULTS_JSON, GPU_ZONE, PhoneState
-from device_runner.virtual.tvm_rpc.clocked import BUSY_FILE
+from device_runner.virtual.tvm_rpc.inference import BUSY_FILE
 
 TICK_S = 0.1
 STEP_S = 1.0

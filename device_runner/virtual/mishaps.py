@@ -1,4 +1,4 @@
-"""What befalls the phone as a whole in the middle of a session: it is unplugged, freezes, reboots, gets hot.
+"""What befalls the phone in the middle of a session: it is unplugged, freezes, reboots, gets hot, or chance strikes.
 
 What a mishap changes under `/sys` is told to the host, because the phone cannot write there (`events`).
 """
@@ -6,14 +6,16 @@ What a mishap changes under `/sys` is told to the host, because the phone cannot
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from device_runner.virtual import processes
-from device_runner.virtual.fault_file import POLL_S
+from device_runner.virtual.fault_file import POLL_S, FaultFile
 from device_runner.virtual.faults import Mishap
 from device_runner.virtual.phone import BOOT_COMPLETED
-from device_runner.virtual.transport import HostConnection, Phone
+from device_runner.virtual.transport import HostConnection, Phone, Stream, StreamRefused
 
 TVM_RPC = (b"tvm_rpc.server", b"/tvm_rpc\0server")
 """In the command line of the server and its workers, ours and TVM's own, and of nothing else."""
@@ -93,4 +95,102 @@ _MISHAPS: dict[str, Callable[[Phone, float], Awaitable[None]]] = {
     "reset_gpu": _reset_gpu,
     "overheat": _overheat,
     "reboot": _reboot,
+}
+
+
+TITLE_LIMIT = 200
+
+
+@contextmanager
+def struck(stream: Stream, operation: str, title: str) -> Iterator[None]:
+    """Around the work of one operation: lets it fail if chance says so. Raises StreamRefused if it may not begin."""
+    phone = stream.transport.phone
+    chance = phone.faults.now.chance
+    stroke = phone.dice.draw(operation, chance) if chance else None
+    if not chance or not stroke:
+        yield
+        return
+
+    def tell() -> None:
+        phone.tell(event="injected", what=stroke.what, into=operation, title=title[:TITLE_LIMIT])
+
+    with _STROKES[stroke.what](_Struck(stream, stroke.when * chance.for_s, chance.for_s, tell)):
+        yield
+
+
+@dataclass(frozen=True)
+class _Struck:
+    """An operation and when it is struck, from its beginning."""
+
+    stream: Stream
+    after_s: float
+    for_s: float
+    tell: Callable[[], None]
+
+    @property
+    def faults(self) -> FaultFile:
+        return self.stream.transport.phone.faults
+
+    @contextmanager
+    def later(self, act: Callable[[], None]) -> Iterator[None]:
+        """Act in the middle of the work, unless it has ended by then."""
+
+        def strike() -> None:
+            self.tell()
+            act()
+
+        handle = asyncio.get_running_loop().call_later(self.after_s, strike)
+        try:
+            yield
+        finally:
+            handle.cancel()
+
+
+@contextmanager
+def _refuse(struck: _Struck) -> Iterator[None]:
+    struck.tell()
+    raise StreamRefused("by chance")
+    yield
+
+
+@contextmanager
+def _freeze_by_chance(struck: _Struck) -> Iterator[None]:
+    struck.tell()
+    struck.faults.for_a_while(struck.for_s, frozen=True)
+    yield
+
+
+@contextmanager
+def _drop(struck: _Struck) -> Iterator[None]:
+    with struck.later(struck.stream.transport.drop):
+        yield
+
+
+@contextmanager
+def _crash(struck: _Struck) -> Iterator[None]:
+    with struck.later(lambda: kill_server(struck.stream.transport.phone)):
+        yield
+
+
+@contextmanager
+def _error(struck: _Struck) -> Iterator[None]:
+    struck.tell()
+    with struck.faults.during(send_error="by chance"):
+        yield
+
+
+@contextmanager
+def _full(struck: _Struck) -> Iterator[None]:
+    struck.tell()
+    with struck.faults.during(full_after_bytes=0):
+        yield
+
+
+_STROKES: dict[str, Callable[[_Struck], AbstractContextManager[None]]] = {
+    "refuse": _refuse,
+    "freeze": _freeze_by_chance,
+    "drop": _drop,
+    "crash": _crash,
+    "error": _error,
+    "full": _full,
 }

@@ -13,7 +13,7 @@ from typing import IO
 from device_runner.failures import Failure, RigFailure, SetupMissing
 from device_runner.lifetime import dying_with_parent
 from device_runner.transport.adb import Adb
-from device_runner.virtual.children import KILL_DEADLINE_S, Children
+from device_runner.virtual.processes import KILL_DEADLINE_S, Children
 
 LOOPBACK = "127.0.0.1"
 PROBE_TIMEOUT_S = 2.0

@@ -14,8 +14,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from device_runner.virtual.dice import Dice
-from device_runner.virtual.fault_file import POLL_S, FaultFile
+from device_runner.virtual.fault_file import POLL_S, Dice, FaultFile
 from device_runner.virtual.packet import (
     HEADER_BYTES,
     MAX_PAYLOAD_BYTES,
@@ -322,3 +321,27 @@ class TaskSet:
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+class Inbox:
+    """Reads exact numbers of bytes. Raises EOFError at the end of the stream."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self._rest = memoryview(b"")
+
+    async def some(self, limit: int) -> memoryview:
+        """At least one byte, at most `limit`, without a copy."""
+        if not self._rest:
+            self._rest = memoryview(await self._stream.read())
+        if not self._rest:
+            raise EOFError
+        piece, self._rest = self._rest[:limit], self._rest[limit:]
+        return piece
+
+    async def exactly(self, size: int) -> bytes:
+        """`size` bytes; keep it small, they are held in memory."""
+        data = bytearray()
+        while len(data) < size:
+            data += await self.some(size - len(data))
+        return bytes(data)

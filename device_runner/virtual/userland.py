@@ -58,7 +58,7 @@ def install(folder: Path, release: str) -> None:
     if release == FORKING_RELEASE:
         (folder / "setsid").write_text(_FORKING_SETSID)
         (folder / "setsid").chmod(0o755)
-    for name in sorted(_known(toolbox).intersection(_APPLETS.split())):
+    for name in sorted(_applets_of(toolbox).intersection(_APPLETS.split())):
         if not (folder / name).exists():
             (folder / name).symlink_to("toybox")
 
@@ -68,6 +68,6 @@ def is_stock(folder: Path) -> bool:
     return (folder / "toybox").exists()
 
 
-def _known(toolbox: str) -> set[str]:
+def _applets_of(toolbox: str) -> set[str]:
     told = subprocess.run([toolbox], capture_output=True, text=True, timeout=LIST_DEADLINE_S, check=False)
     return set(told.stdout.split())

@@ -266,7 +266,7 @@ def _keep_preparations(turn: TurnReport, plan: Plan, built: Built, run: Run) -> 
         if report and report.done:
             # What only the device needs stayed there: its place is taken by a word.
             made = bytes.fromhex(report.text("tuning")) or str(report.said.get("turns", session)).encode()
-            run.tunings.kept(kind, key, run.device, lambda: made)
+            run.tunings.find_or_make(kind, key, run.device, lambda: made)
 
     keep(TUNE, plan.case.path, plan.compile.key)
     kernel = built.get(plan.reference.key) if plan.reference else None

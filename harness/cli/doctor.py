@@ -14,7 +14,7 @@ from harness.failures import UsageError
 from harness.run.outcome import ExitCode
 
 if TYPE_CHECKING:
-    from harness.doctor.finding import Finding
+    from harness.doctor import Finding
 
 
 def doctor(
@@ -37,8 +37,8 @@ def doctor(
 
     from device_runner.store import cache_root
     from harness.cli.screen import out, out_json
+    from harness.doctor import Condition
     from harness.doctor.bundle import write_bundle
-    from harness.doctor.finding import Condition
 
     if bundle and not device:
         raise UsageError("--bundle is a report on a device", hint="add --device")

@@ -79,14 +79,14 @@ class Trials:
     def run(self, piece: Piece, name: str) -> Trial:
         """Build a piece and run it on the oracle's values of its inputs. Raises DeviceLost: then there is no answer."""
         values = self.inputs_of(piece, name)
-        return Trial(piece, self.judged(with_shapes(piece, values), values, name), self.folder / name)
+        return Trial(piece, self.judge(with_shapes(piece, values), values, name), self.folder / name)
 
     def inputs_of(self, piece: Piece, name: str) -> dict[str, Array]:
         """The oracle's values of a piece's inputs."""
         self._ask([tensor for tensor in piece.inputs if tensor not in self.values], f"{name}_inputs")
         return {tensor: self.values[tensor] for tensor in piece.inputs}
 
-    def judged(self, model: bytes, values: Mapping[str, Array], name: str, *, as_shipped: bool = False) -> Record:
+    def judge(self, model: bytes, values: Mapping[str, Array], name: str, *, as_shipped: bool = False) -> Record:
         """Build a network and run it on these inputs, with the defects worked around that were for the whole one.
 
         `as_shipped` works around only what nothing runs without. Raises DeviceLost: then there is no answer.

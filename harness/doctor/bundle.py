@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from device_runner.failures import Failure
-from harness.doctor.finding import Finding
+from harness.doctor import Finding
 
 if TYPE_CHECKING:
     from device_runner.adb_device import AdbDevice

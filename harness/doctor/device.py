@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.doctor.finding import Condition, Finding, guarded
+from harness.doctor import Condition, Finding, guarded
 from harness.doctor.opencl import examine_opencl
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from harness.doctor.finding import Condition, Finding, guarded
+from harness.doctor import Condition, Finding, guarded
 
 ROOM_NEEDED_BYTES = 2_000_000_000
 IMPORT_DEADLINE_S = 60

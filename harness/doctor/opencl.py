@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from harness.doctor.finding import Condition, Finding
+from harness.doctor import Condition, Finding
 
 if TYPE_CHECKING:
     from device_runner.device import Identity
@@ -84,17 +84,17 @@ def _images(who: Identity) -> str:
 
 
 def _limits(facts: Mapping[str, Any]) -> str:
-    def told(name: str, scale: int = 1) -> str:
+    def limit(name: str, scale: int = 1) -> str:
         value = facts.get(name)
         return f"{value // scale}" if isinstance(value, int) and value else "?"
 
     queue = facts.get("queue_properties")
     profiling = "?" if not isinstance(queue, int) else "yes" if queue & PROFILING else "no"
-    memory, buffer = told("global_memory_bytes", 1 << 20), told("max_allocation_bytes", 1 << 20)
+    memory, buffer = limit("global_memory_bytes", 1 << 20), limit("max_allocation_bytes", 1 << 20)
     return (
-        f"work groups to {told('max_work_group_size')}, {told('compute_units')} compute units, memory {memory} MiB, "
-        f"buffers to {buffer} MiB, local {told('local_memory_bytes', 1 << 10)} KiB, "
-        f"timer {told('timer_resolution_ns')} ns, profiling {profiling}"
+        f"work groups to {limit('max_work_group_size')}, {limit('compute_units')} compute units, memory {memory} MiB, "
+        f"buffers to {buffer} MiB, local {limit('local_memory_bytes', 1 << 10)} KiB, "
+        f"timer {limit('timer_resolution_ns')} ns, profiling {profiling}"
     )
 
 

@@ -192,10 +192,10 @@ def _by_evidence(key: SeriesKey, base: Side | None, head: Side, change: Change |
 def _by_outcome(base: Side | None, head: Side) -> tuple[Verdict, str]:
     """The verdict where there are no two latencies to compare."""
     now = f"{head.outcome.value}: {head.message}"
-    if head.found:
-        if base and base.found:
+    if head.finding:
+        if base and base.finding:
             return Verdict.SAME, f"base: {base.outcome.value}; head: {now}"
-        return head.found, f"{now} (base: {base.outcome.value if base else 'not known'})"
+        return head.finding, f"{now} (base: {base.outcome.value if base else 'not known'})"
     if head.outcome is not Outcome.OK:
         return Verdict.INCONCLUSIVE, now
     if base is None:
@@ -211,7 +211,7 @@ def _right_now(base: Side, head: Side) -> tuple[Verdict, str]:
         why = f" ({side.untimed})" if side.untimed else ""
         verdict = Verdict.INCONCLUSIVE if base.sessions else Verdict.SAME
         return verdict, f"right on both sides; {name} has no latency{why}"
-    verdict = Verdict.FIXED if base.found else Verdict.INCONCLUSIVE
+    verdict = Verdict.FIXED if base.finding else Verdict.INCONCLUSIVE
     return verdict, f"base: {base.outcome.value}: {base.message}"
 
 

@@ -145,7 +145,7 @@ def _settle_case(
     case: Comparison, way: Measure | str | None, series: TurnSeries | None, session_s: float
 ) -> Comparison:
     if series:
-        found = series.found
+        found = series.confirmation
         change = found.change or case.change
         reasons = found.reasons if found.change else (*found.reasons, *case.reasons)
         settled = replace(case, verdict=found.verdict, change=change, reasons=reasons, in_turns=len(series.turns))

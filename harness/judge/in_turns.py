@@ -123,7 +123,7 @@ class TurnSeries:
             yield arm, record
 
     @property
-    def found(self) -> Confirmation:
+    def confirmation(self) -> Confirmation:
         """What it came to, so far."""
         if self.lost:
             return self.lost
@@ -141,7 +141,7 @@ def confirm(
     series = TurnSeries(name, plan, measure, noise, kernels_noise)
     while series.open:
         series.block()
-    return series.found
+    return series.confirmation
 
 
 def judge_both(

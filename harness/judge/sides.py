@@ -124,7 +124,7 @@ class Side:
         return f"vacuous: being right proves nothing: {'; '.join(self.vacuous)}" if self.vacuous else ""
 
     @property
-    def found(self) -> Verdict | None:
+    def finding(self) -> Verdict | None:
         """Whether it is wrong or broken, and not by the rig's fault."""
         return finding(self.outcome)
 

@@ -216,12 +216,12 @@ def _model(
     """A network; outputs of no array are of no type yet."""
     from onnx import helper
 
-    def told(name: str, array: Array | None) -> Any:
+    def value_info(name: str, array: Array | None) -> Any:
         if array is None:
             return helper.make_empty_tensor_value_info(name)
         return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
 
-    inputs, outputs = ([told(*item) for item in ends.items()] for ends in (given, made))
+    inputs, outputs = ([value_info(*item) for item in ends.items()] for ends in (given, made))
     graph = helper.make_graph(nodes, name, inputs, outputs, weights)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION)
 

@@ -123,10 +123,10 @@ class Operators:
         }
         result = self._results.find(facts)
         if result is None:
-            result = self._results.keep(facts, self._judged(catalogue, cell, built), cell.title)
+            result = self._results.keep(facts, self._judge(catalogue, cell, built), cell.title)
         return CellResult(cell, result, _own(cell.path, built))
 
-    def _judged(self, catalogue: Catalogue, cell: Cell, artifact: Artifact) -> Result:
+    def _judge(self, catalogue: Catalogue, cell: Cell, artifact: Artifact) -> Result:
         if self._device.identity.fp16 is False and _half(cell, artifact):
             return Result(Outcome.UNSUPPORTED, "this device cannot compute in half precision")
         self._session.reserve(1)

@@ -182,7 +182,7 @@ def _agree(pair: Pair, now: float, before: float) -> bool | None:
 
 
 def _agreement(pairs: Sequence[Pair], timed: _RealTimes) -> str:
-    both = [(pair, timed.head[pair.kind], timed.base[pair.kind]) for pair in pairs if _known(pair, timed)]
+    both = [(pair, timed.head[pair.kind], timed.base[pair.kind]) for pair in pairs if _is_timed(pair, timed)]
     judged = [
         (agree, abs(now - before)) for pair, now, before in both if (agree := _agree(pair, now, before)) is not None
     ]
@@ -196,7 +196,7 @@ def _agreement(pairs: Sequence[Pair], timed: _RealTimes) -> str:
     )
 
 
-def _known(pair: Pair, timed: _RealTimes) -> bool:
+def _is_timed(pair: Pair, timed: _RealTimes) -> bool:
     return pair.kind in timed.head and pair.kind in timed.base
 
 

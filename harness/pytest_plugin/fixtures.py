@@ -1,18 +1,28 @@
-"""How cases become tests, and what the tests are given."""
+"""How cases become tests, what the tests of one process share, and what they are given."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from device_runner.failures import Failure
+from harness.build.artifact import Built
 from harness.cases.case import Case
-from harness.pytest_plugin.case_runner import CaseRunner, opened
+from harness.cases.plan import Plan
+from harness.cases.suite import Suite
+from harness.judge.baseline import Baseline
 from harness.pytest_plugin.message import explain, headline
-from harness.pytest_plugin.options import Options, device_of
+from harness.quirks import policy_of
+from harness.run.context import Run
 from harness.run.outcome import Outcome, Owner
+from harness.run.progress import Silent
 from harness.run.record import Record
+from harness.run.runner import run_with_recovery
+from harness.workbench import Request, open_workbench
 
 ARGUMENT = "adreno_case"
 PROPERTY = "adreno_bench_record"
@@ -84,3 +94,84 @@ def adreno_complaint(adreno_record: Record, adreno_case: Case, adreno_bench: Cas
     except Failure as failure:
         pytest.fail(str(failure), pytrace=False)
     return explain(adreno_record, adreno_bench.options.suite, known, adreno_bench.suite.justified(adreno_case))
+
+
+@dataclass(frozen=True)
+class CaseRunner:
+    """A device held by us, and what was built for it."""
+
+    options: Options
+    suite: Suite
+    run: Run
+    plans: Mapping[str, Plan]
+    """By case id."""
+    built: Built
+
+    def record(self, case: str) -> Record:
+        """Run a case and judge it; it is not timed."""
+        return run_with_recovery(self.plans[case], self.built, self.run, Silent())
+
+    def baseline(self, case: str) -> Baseline | None:
+        """What was blessed of a case on this identity. Raises UsageError for a file that is not good."""
+        return Baseline.find(self.options.baselines, self.run.device.identity.key, case)
+
+
+@contextlib.contextmanager
+def opened(options: Options, device: str, cases: Sequence[str]) -> Iterator[CaseRunner]:
+    """Open the device and build the cases. Raises Failure if the rig cannot; a build that fails is its case's."""
+    request = Request.read(options.suite, list(cases), policy_of(options.as_shipped, options.with_quirks))
+    with open_workbench(request, request.one_device(device, Silent()), Silent(), timed=False) as bench:
+        built = bench.builder.build(job for plan in bench.plans for job in (plan.compile, plan.oracle))
+        plans = {plan.case.id: plan for plan in bench.plans}
+        yield CaseRunner(options, request.suite, bench.run, plans, built)
+
+
+SUITE = "adreno-bench.toml"
+
+
+def devices(config: pytest.Config) -> tuple[str, ...]:
+    """The devices that were named, or the virtual one."""
+    return tuple(config.getoption("device", None) or ("virtual",))
+
+
+@dataclass(frozen=True)
+class Options:
+    """Names as typed; paths are relative to where pytest was started."""
+
+    suite: Path
+    cases: tuple[str, ...]
+    devices: tuple[str, ...]
+    baselines: Path
+    as_shipped: bool
+    with_quirks: tuple[str, ...]
+
+    @classmethod
+    def of(cls, config: pytest.Config, beside: Path) -> Options:
+        """The options of this run. A suite file `beside` the tests is their default."""
+        own = beside / SUITE
+        start = config.invocation_params.dir
+        suite = config.getoption("suite", None)
+        return cls(
+            suite=start / suite if suite else own if own.exists() else start / SUITE,
+            cases=tuple(config.getoption("case", None) or ()),
+            devices=devices(config),
+            baselines=start / (config.getoption("baselines", None) or "baselines"),
+            as_shipped=bool(config.getoption("as_shipped", False)),
+            with_quirks=tuple(config.getoption("with_quirk", None) or ()),
+        )
+
+
+def device_of(config: pytest.Config, devices: Sequence[str]) -> str:
+    """The device of this process: that of its number if it is a worker of pytest-xdist (`gw0`, `gw1`, ...).
+
+    Workers beyond the devices share, and wait for each other, as they do for anybody who holds a device.
+    """
+    worker = getattr(config, "workerinput", {}).get("workerid", "gw0")
+    return devices[int(worker.removeprefix("gw")) % len(devices)]
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """A run in which every case was skipped has judged nothing, and that is not good."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter and exitstatus == pytest.ExitCode.OK and not reporter.stats.get("passed"):
+        session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED

@@ -58,15 +58,14 @@ def add_options(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Bring in the rest if this run is ours."""
     if config.stash.get(ACTIVE, False):
-        from harness.pytest_plugin import fixtures, outcome
-        from harness.pytest_plugin.options import devices
+        from harness.pytest_plugin import fixtures
+        from harness.pytest_plugin.fixtures import devices
 
         # Whatever this repository calls its tests, ours are called so.
         config.addinivalue_line("python_files", "test_cases.py")
         config.addinivalue_line("python_functions", "test_right")
         config.addinivalue_line("markers", "timeout: of pytest-timeout, which may be missing")
         config.pluginmanager.register(fixtures)
-        config.pluginmanager.register(outcome)
         workers, count = config.getoption("numprocesses", None) or 0, len(devices(config))
         if workers > count:
             raise pytest.UsageError(
@@ -79,6 +78,6 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """`-n auto`: one worker for each device."""
     if not config.stash.get(ACTIVE, False):
         return None
-    from harness.pytest_plugin.options import devices
+    from harness.pytest_plugin.fixtures import devices
 
     return len(devices(config))

@@ -118,7 +118,7 @@ class _Attempts:
 
     def run(self, network: SmallNetwork, *, as_shipped: bool = False) -> Record:
         """The record of a network."""
-        return self._trials.judged(network.model, network.inputs, self._name(), as_shipped=as_shipped)
+        return self._trials.judge(network.model, network.inputs, self._name(), as_shipped=as_shipped)
 
     def expected(self, network: SmallNetwork) -> list[Array]:
         """The oracle's answers to a network."""

@@ -80,7 +80,7 @@ class IndexDatabase:
         """A connection to an index of all lines that are there now: the kept one, or else one in memory."""
         if os.fstat(self._file.fileno()).st_size > SMALL_BYTES:
             with contextlib.suppress(OSError, sqlite3.Error):
-                return self._kept()
+                return self._in_cache()
         return self._up_to_date(":memory:")
 
     def open_anew(self) -> sqlite3.Connection:
@@ -88,7 +88,7 @@ class IndexDatabase:
         self._discard()
         return self._up_to_date(":memory:")
 
-    def _kept(self) -> sqlite3.Connection:
+    def _in_cache(self) -> sqlite3.Connection:
         """The index in the cache. Raises OSError or sqlite3.Error if there can be none."""
         file = self._path.resolve()
         folder = cache_root() / KIND / key_of({"file": str(file), "form": _form()})

@@ -53,7 +53,7 @@ def prepare_reference(plan: Plan, built: Built, run: Run, step: Step = no_step) 
             return find_turns(run.device, artifact, binaries)
 
         return ReferenceKernel(
-            artifact, binaries, turns_in(run.tunings.kept("reference turns", source, run.device, find))
+            artifact, binaries, turns_in(run.tunings.find_or_make("reference turns", source, run.device, find))
         )
     except (Failure, OSError):
         return None

@@ -54,12 +54,12 @@ def settled_by(plans: Sequence[Plan], origin: Origin, kept: RecordIndex) -> list
     It is of this build and identity, and says something of its case. A quick look settles nothing but another one.
     """
 
-    def found(plan: Plan) -> Record | None:
+    def latest(plan: Plan) -> Record | None:
         key = ResumeKey(plan.case.id, origin.identity.key, plan.compile.key, origin.as_shipped)
         return kept.settled(key) or (kept.settled(key._replace(quick=True)) if plan.budget.quick else None)
 
     runtime = origin.identity.runtime
-    return [record for record in map(found, plans) if record and record.identity.runtime == runtime]
+    return [record for record in map(latest, plans) if record and record.identity.runtime == runtime]
 
 
 def run_with_recovery(plan: Plan, built: Built, run: Run, progress: Progress) -> Record:

@@ -278,9 +278,9 @@ class TuningStore:
             tuning()
             return TUNERS[path].tune(device, loadable, inputs, timeout_s)
 
-        return self.kept(path, artifact, device, tune)
+        return self.find_or_make(path, artifact, device, tune)
 
-    def kept(self, kind: str, artifact: str, device: Device, make: Callable[[], bytes]) -> Path:
+    def find_or_make(self, kind: str, artifact: str, device: Device, make: Callable[[], bytes]) -> Path:
         """What is kept of this kind for an artifact on this device, made if there is none.
 
         Raises RigFailure if it is larger than `LARGEST_BLOB_BYTES`, or not what was kept, and what `make` raises.

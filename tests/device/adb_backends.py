@@ -12,7 +12,7 @@ from pathlib import Path
 import bridge
 
 from device_runner.virtual import VirtualPhone, phone, private_adb, sandbox, virtual_phone
-from device_runner.virtual.children import Children
+from device_runner.virtual.processes import Children
 
 ADB_DEADLINE_S = 60
 ADBD_PORT = "5700"

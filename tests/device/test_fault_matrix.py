@@ -30,7 +30,7 @@ from device_runner.recovery import Recovery, RecoveryStep, rungs
 from device_runner.recovery.ladder import Attempt, T
 from device_runner.rpc_server import server
 from device_runner.transport.adb_transport import AdbTransport
-from device_runner.transport.boot import boot_of
+from device_runner.transport.base import boot_of
 from device_runner.virtual import VirtualPhone
 from harness.cases.plan import Plan
 from harness.run.context import Run

@@ -204,6 +204,15 @@ def test_a_page_of_2000_commits_is_small_and_draws_what_is_looked_at(page: Page,
     assert 1 <= drawn < page.ask(f"{CHARTS}.length")
 
 
+def test_what_is_printed_has_all_figures(page: Page, kept: Path) -> None:
+    show(page, kept / "charts.html", TELEPHONE_PX)
+    show_chart(page, 0)
+    every = f"[...{CHARTS}].every((chart) => chart.querySelector('.xtick'))"
+    assert not page.ask(every)
+    page.call("Page.printToPDF")
+    assert page.ask(every)
+
+
 def test_a_click_on_a_name_hides_its_line_and_another_one_shows_it(page: Page, kept: Path) -> None:
     show(page, kept / "charts.html", DESK_PX)
     chart = show_chart(page, 0)

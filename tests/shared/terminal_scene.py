@@ -24,7 +24,7 @@ from harness.cases.case import Case
 from harness.cases.plan import Budget, Job, Plan
 from harness.cli import app
 from harness.cli.run import _Results
-from harness.doctor.finding import Condition, Finding
+from harness.doctor import Condition, Finding
 from harness.failures import CompileFailure
 from harness.quirks import Presence, ProbeAnswer
 from harness.revisions.bisect.bisection import BisectionResult, SearchResult

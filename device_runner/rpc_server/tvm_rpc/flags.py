@@ -40,7 +40,7 @@ class Flags:
     silent: bool = False
     """Without any effect, as in TVM's."""
 
-    def told(self) -> list[str]:
+    def lines(self) -> list[str]:
         """The lines that the server begins its log with."""
         values = {**vars(self), "work_dir": self.work_dir or ""}
         texts = {name: "" if value is None else str(value) for name, value in values.items()}

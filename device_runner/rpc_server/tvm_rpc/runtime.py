@@ -1,15 +1,15 @@
-"""TVM's runtime in this process, and what the server must add to it."""
+"""TVM's runtime in this process, what the server must add to it, and where a faulty device would differ."""
 
 from __future__ import annotations
 
 import ctypes
 import logging
 import os
+import socket
 import sys
 from pathlib import Path
 
 from device_runner import installed_tvm
-from device_runner.rpc_server.tvm_rpc.behaviour import SessionBehaviour
 
 EXTRA_LIBRARIES = "ADRENO_BENCH_OPENCL_RUNTIME"
 """Environment: libraries to load beside the runtime, separated by `:`: TVM's OpenCL device API, the model of CLML."""
@@ -17,6 +17,41 @@ OF_TVM = ("libtvm_runtime.so", "libtvm_runtime_extra.so", "libtvm_runtime_opencl
 """What a TVM may consist of, beside its compiler. No wheel of a release has the last; a build with OpenCL does."""
 
 log = logging.getLogger("tvm_rpc")
+
+
+class SessionBehaviour:
+    """What happens in one session beside what its client asks for."""
+
+    kill_after_s: float | None = None
+    """How long after its beginning the session's worker is killed; None if it is not."""
+
+    def begin(self) -> None:
+        """Called in the worker, before it serves."""
+
+    def before_loading(self, library: str) -> None:
+        """Called in the worker, before it loads the library of this file name."""
+
+    def ended(self, worker: int, status: int) -> None:
+        """Called in the server, when its worker has ended with this status of `waitpid`, before its log says so."""
+
+
+class Behaviour:
+    """What happens in a server beside its sessions."""
+
+    def why_not_started(self) -> str:
+        """What the device's linker says of a program that it cannot start; empty of one that it can."""
+        return ""
+
+    def is_taken(self, port: int) -> bool:
+        """Whether a port is to be found taken that is not."""
+        return False
+
+    def meet(self, connection: socket.socket) -> None:
+        """Called before the handshake with a client."""
+
+    def session(self) -> SessionBehaviour:
+        """Called when a client was let in: what its session is like."""
+        return SessionBehaviour()
 
 
 def load() -> None:

@@ -20,10 +20,9 @@ from typing import NoReturn
 
 from device_runner.failures import SetupMissing
 from device_runner.rpc_server.tvm_rpc import flags, runtime
-from device_runner.rpc_server.tvm_rpc.behaviour import Behaviour, SessionBehaviour
+from device_runner.rpc_server.tvm_rpc.clients import LOOPBACK, Declined, Tracker, Unexpected, is_foreign, meet
 from device_runner.rpc_server.tvm_rpc.flags import Flags
-from device_runner.rpc_server.tvm_rpc.tracker import Tracker
-from device_runner.rpc_server.tvm_rpc.welcome import LOOPBACK, Declined, Unexpected, is_foreign, meet
+from device_runner.rpc_server.tvm_rpc.runtime import Behaviour, SessionBehaviour
 
 log = logging.getLogger("tvm_rpc")
 
@@ -47,7 +46,7 @@ def main(argv: Sequence[str] | None = None, behaviour: Behaviour | None = None) 
     if given.host != LOOPBACK:
         _warn(f"refusing to listen on {given.host}: the server has no authentication, use {LOOPBACK}")
         return 1
-    for line in given.told():
+    for line in given.lines():
         log.info(line)
     log.info("Starting CPP Server, Press Ctrl+C to stop.")
     signal.signal(signal.SIGINT, _leave)

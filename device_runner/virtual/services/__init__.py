@@ -1,13 +1,55 @@
-"""What a host can open on the phone, by destination. Source: AOSP packages/modules/adb, SERVICES.TXT."""
+"""What a host can open on the phone, by destination, with the requests to the daemon itself.
+
+Source: AOSP packages/modules/adb, SERVICES.TXT.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from device_runner.virtual.services import control, reverse, shell, sockets, sync
-from device_runner.virtual.strokes import struck
+from device_runner.virtual import mishaps
+from device_runner.virtual.mishaps import struck
+from device_runner.virtual.services import shell, sockets, sync
 from device_runner.virtual.transport import Service, Stream
+
+REBOOT_S = 1.0
+"""How long a phone that is told to reboot is away. It boots as long again."""
+
+
+async def _say(stream: Stream, text: str) -> None:
+    await stream.accept()
+    await stream.write(text.encode())
+
+
+async def reconnect(stream: Stream, _: str) -> None:
+    """Drop this host's connection; an adb server comes back by itself."""
+    await _say(stream, "done")
+    await stream.flush()
+    stream.transport.drop()
+
+
+async def root(stream: Stream, _: str) -> None:
+    """Refuse, in the words of a production build."""
+    await _say(stream, "adbd cannot run as root in production builds\n")
+
+
+async def unroot(stream: Stream, _: str) -> None:
+    """The daemon does not run as root, so there is nothing to do."""
+    await _say(stream, "adbd not running as root\n")
+
+
+async def reboot(stream: Stream, _: str) -> None:
+    """Go away and come back, as a phone that has booted."""
+    await stream.accept()
+    await stream.flush()
+    await mishaps.befall(stream.transport.phone, "reboot", REBOOT_S)
+
+
+async def refuse_politely(stream: Stream, _: str) -> None:
+    """Answer what a virtual phone cannot do."""
+    await _say(stream, "not supported by the virtual phone\n")
+
 
 _SERVICES: dict[str, Callable[[Stream, str], Awaitable[None]]] = {
     "shell:": shell.shell,
@@ -17,14 +59,14 @@ _SERVICES: dict[str, Callable[[Stream, str], Awaitable[None]]] = {
     "tcp:": sockets.tcp,
     "localabstract:": sockets.local_abstract,
     "localfilesystem:": sockets.local_filesystem,
-    "reverse:": reverse.reverse,
-    "reconnect": control.reconnect,
-    "root:": control.root,
-    "unroot:": control.unroot,
-    "remount:": control.refuse_politely,
-    "reboot:": control.reboot,
-    "tcpip:": control.refuse_politely,
-    "usb:": control.refuse_politely,
+    "reverse:": sockets.reverse,
+    "reconnect": reconnect,
+    "root:": root,
+    "unroot:": unroot,
+    "remount:": refuse_politely,
+    "reboot:": reboot,
+    "tcpip:": refuse_politely,
+    "usb:": refuse_politely,
 }
 _OPERATIONS = {"shell:": "shell", "shell,": "shell", "exec:": "shell", "sync:": "push", "tcp:": "session"}
 """What can be struck by chance, and as what."""

@@ -17,11 +17,9 @@ from collections.abc import Awaitable, Callable
 from enum import IntEnum
 from typing import Protocol
 
-from device_runner.virtual.fds import exit_code, read_some, write_all
 from device_runner.virtual.services import child
-from device_runner.virtual.services.child import Child
-from device_runner.virtual.services.inbox import Inbox
-from device_runner.virtual.transport import Stream
+from device_runner.virtual.services.child import Child, exit_code, read_some, write_all
+from device_runner.virtual.transport import Inbox, Stream
 
 _FRAME = struct.Struct("<BI")
 _MAX_WINDOW_SIZE_BYTES = 64

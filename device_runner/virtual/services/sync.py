@@ -15,9 +15,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager
 from typing import NoReturn
 
-from device_runner.virtual.services.inbox import Inbox
 from device_runner.virtual.services.receiver import NoFolder, NotCreated, Target, nowhere, open_target
-from device_runner.virtual.transport import Stream
+from device_runner.virtual.transport import Inbox, Stream
 
 MAX_PATH_BYTES = 1024
 MAX_DATA_BYTES = 64 * 1024

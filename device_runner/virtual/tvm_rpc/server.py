@@ -1,23 +1,27 @@
-"""The server with the faults that stand in the phone's file when each of them could strike."""
+"""The server with the faults that stand in the phone's file when each of them could strike.
+
+Of a worker that died it writes what Android's crash handler would: the first lines of it, without a backtrace, in the
+words of bionic and debuggerd (AOSP bionic/libc/bionic, debuggerd_handler.cpp; system/core, tombstone).
+"""
 
 from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from device_runner.failures import RigFailure
 from device_runner.rpc_server import handshake
 from device_runner.rpc_server.tvm_rpc import server
-from device_runner.rpc_server.tvm_rpc.behaviour import Behaviour, SessionBehaviour
+from device_runner.rpc_server.tvm_rpc.runtime import Behaviour, SessionBehaviour
 from device_runner.virtual import faults
+from device_runner.virtual.clock import JUMP_FILE
 from device_runner.virtual.faults import Faults
-from device_runner.virtual.tvm_rpc import crash_log
-from device_runner.virtual.tvm_rpc.clocked import ClockedGpu
-from device_runner.virtual.tvm_rpc.kernel_faults import spoil_kernels
-from device_runner.virtual.tvm_rpc.simulated import seconds, simulate
+from device_runner.virtual.tvm_rpc.inference import ClockedGpu, seconds, simulate, spoil_kernels
 
 FAULTS = "ADRENO_BENCH_PHONE_FAULTS"
 """Environment: the phone's file of faults."""
@@ -83,7 +87,7 @@ class FaultySession(SessionBehaviour):
 
     def ended(self, worker: int, status: int) -> None:
         """Leave what Android's crash handler would."""
-        crash_log.note(worker, status)
+        note_crash(worker, status)
 
     def _inference_s(self) -> float | None:
         simulated = self._faults.simulate_inference_s is not None and len(self._loaded) == 1
@@ -98,3 +102,39 @@ def injected() -> Faults:
     except RigFailure as failure:
         log.error("%s", failure)
         return Faults()
+
+
+CRASH_LOG = "data/misc/crash_log"
+"""Each line begins with its time, in seconds by the phone's clock."""
+MOST_BYTES = 65_536
+HANDLED = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV, signal.SIGSYS, signal.SIGTRAP)
+"""The signals that the handler hears of; of SIGKILL nobody does."""
+
+
+def note_crash(worker: int, status: int) -> None:
+    """Write down how a worker ended, by the status of `waitpid`, if that is what the handler would."""
+    if not os.WIFSIGNALED(status) or os.WTERMSIG(status) not in HANDLED:
+        return
+    died_of = signal.Signals(os.WTERMSIG(status))
+    root = Path(os.environ.get("ANDROID_ROOT", "/system")).parent
+    now_s = time.time() + _ahead_s(root / JUMP_FILE)
+    shown = time.strftime("%m-%d %H:%M:%S", time.gmtime(now_s)) + f".{int(now_s % 1 * 1000):03}"
+    lines = (
+        f"F libc    : Fatal signal {died_of.value} ({died_of.name}), code -6 in tid {worker} (tvm_rpc), pid {worker}",
+        "F DEBUG   : *** *** *** *** *** *** *** *** *** *** *** *** *** *** *** ***",
+        f"F DEBUG   : pid: {worker}, tid: {worker}, name: tvm_rpc  >>> tvm_rpc <<<",
+        "F DEBUG   : (the virtual phone has no backtrace)",
+    )
+    log = root / CRASH_LOG
+    log.parent.mkdir(exist_ok=True)
+    with log.open("a") as file:
+        if file.tell() > MOST_BYTES:
+            file.truncate(0)
+        file.writelines(f"{now_s:.3f} {shown} {worker:5} {worker:5} {line}\n" for line in lines)
+
+
+def _ahead_s(jump: Path) -> int:
+    try:
+        return int(jump.read_text())
+    except (OSError, ValueError):
+        return 0

@@ -82,7 +82,7 @@ class History:
     """Why nothing could be judged."""
 
     @property
-    def judged(self) -> bool:
+    def is_judged(self) -> bool:
         """Whether there was enough to tell a step."""
         return not self.reasons
 
@@ -103,7 +103,7 @@ def segment(
     """
     valid, logs = _valid(locations_ms)
     if len(valid) < FEWEST:
-        if noise is None or not noise.known or len(valid) < 2:
+        if noise is None or not noise.is_known or len(valid) < 2:
             return History(reasons=(f"{len(valid)} points; at least {FEWEST} are needed",))
         return History(tuple(_jumps(logs, valid, alpha, math.log1p(relevant), noise)))
     away, kept, proposed = _set_outliers_aside(logs)

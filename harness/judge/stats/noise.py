@@ -86,7 +86,7 @@ def estimate_noise(
     from scipy.stats import chi2
 
     noise = noise_between(good)
-    if not noise.known:
+    if not noise.is_known:
         return NoiseEstimate(False, sessions=len(good), reasons=("all sessions agree to the last digit", *refused))
     alarms, splits = _false_alarms(good, rules)
     return NoiseEstimate(

@@ -206,7 +206,7 @@ class Noise:
     """What all this is the noise of: the one by which base and head are both to be judged."""
 
     @property
-    def known(self) -> bool:
+    def is_known(self) -> bool:
         """Whether it says anything."""
         return math.isfinite(self.sd) and self.sd > 0 and math.isfinite(self.df) and self.df > 0
 

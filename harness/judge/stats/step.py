@@ -134,7 +134,7 @@ class _Scan:
     def __init__(self, rows: Array, alike: Array, *, trend: bool) -> None:
         count = rows.shape[1]
         self.trend, self._alike, self._count = trend, alike, count
-        self._beside = _beside(alike, count, trend=trend)
+        self._beside = _levels(alike, count, trend=trend)
         self.left = _innovations(rows, alike)
         for one in self._beside:
             self.left = self.left - (self.left * one).sum(axis=1, keepdims=True) * one
@@ -281,7 +281,7 @@ def _level_before(logs: Array, cut: int, shift: float, *, trend: bool) -> float:
     return middle - centre * float(away @ rest) / float(away @ away)
 
 
-def _beside(alike: Array, count: int, *, trend: bool) -> list[Array]:
+def _levels(alike: Array, count: int, *, trend: bool) -> list[Array]:
     """What a step stands beside, a constant and perhaps a line, each of length 1 and at right angles to the other."""
     found: list[Array] = []
     for column in (np.ones(count), np.arange(count) - (count - 1) / 2)[: 1 + trend]:

@@ -93,7 +93,7 @@ def moderated_variance(
     """
     low = noise is not None and noise.location is Location.LOW
     notes = ("sessions are judged by their lower quartiles, the steadiest of this series",) if low else ()
-    if noise is None or not noise.known:
+    if noise is None or not noise.is_known:
         return own, df, notes
     if is_surprising(own, df, noise, surprise):
         noisier = f"this run is noisier than what was learned ({math.sqrt(own):.1%} against {noise.sd:.1%})"

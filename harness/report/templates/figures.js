@@ -39,6 +39,7 @@ function fit(element, { data, layout }) {
 }
 
 async function draw(element) {
+  if (element.layout) return;
   const { data, layout, config } = figureOf(element);
   const { width, height, "xaxis.nticks": nticks } = fit(element, { data, layout });
   Object.assign(layout, { width, height, xaxis: { ...layout.xaxis, nticks } });
@@ -64,6 +65,9 @@ const seen = new IntersectionObserver((entries) => {
 }, { rootMargin: "200px" });
 const places = document.querySelectorAll(".figure, .spark");
 plotly.then(
-  () => places.forEach((element) => seen.observe(element)),
+  () => {
+    places.forEach((element) => seen.observe(element));
+    addEventListener("beforeprint", () => places.forEach(draw)); // paper has no view to come into
+  },
   (error) => places.forEach((element) => element.append(`This browser cannot draw (${error.message}).`)),
 );

@@ -24,8 +24,7 @@ from harness.cases.suite import load_suite
 from harness.cli.gate import gate
 from harness.judge import baseline
 from harness.pytest_plugin import fixtures, plugin
-from harness.pytest_plugin.case_runner import CaseRunner
-from harness.pytest_plugin.options import Options, device_of
+from harness.pytest_plugin.fixtures import CaseRunner, Options, device_of
 from harness.run.context import Run
 from harness.run.outcome import Outcome
 from harness.run.record import Record

@@ -18,7 +18,7 @@ from waiting import LONG_S
 
 from device_runner.rpc_server.handshake import MAGIC, MAX_KEY_BYTES, MISMATCH
 from device_runner.rpc_server.tvm_rpc import flags
-from device_runner.rpc_server.tvm_rpc.welcome import Client, Declined, Unexpected, is_foreign, meet
+from device_runner.rpc_server.tvm_rpc.clients import Client, Declined, Unexpected, is_foreign, meet
 
 Ends = tuple[socket.socket, socket.socket]
 
@@ -114,7 +114,7 @@ def test_flags_are_read_as_tvms_server_reads_them() -> None:
 
 
 def test_the_log_begins_with_the_flags() -> None:
-    assert flags.parse(["--key=k", "--tracker=127.0.0.1:9190"]).told() == [
+    assert flags.parse(["--key=k", "--tracker=127.0.0.1:9190"]).lines() == [
         "host        = 127.0.0.1",
         "port        = 9090",
         "port_end    = 9099",

@@ -28,7 +28,7 @@ from device_runner.failures import (
 from device_runner.session.diagnosis import explain_crash, failure_of, one_line
 from device_runner.transport.base import Transport
 from device_runner.virtual import phone
-from device_runner.virtual.tvm_rpc import crash_log
+from device_runner.virtual.tvm_rpc.server import CRASH_LOG, note_crash
 
 
 @dataclass
@@ -55,7 +55,7 @@ def evidence(home: Path, failure: Failure, before: int | None = None, status: in
 
     def crash() -> None:
         with explain_crash(cast("Transport", Phone(home)), node, lambda: before):
-            crash_log.note(4711, status)
+            note_crash(4711, status)
             raise failure
 
     with pytest.raises(type(failure)):
@@ -74,7 +74,7 @@ def test_the_crash_log_and_the_gpus_resets_follow_what_the_server_said(home: Pat
 
 def test_it_is_bounded_and_leaves_room_for_the_servers_log(home: Path) -> None:
     for number in range(200):
-        crash_log.note(number, signal.SIGABRT)
+        note_crash(number, signal.SIGABRT)
     told = evidence(home, DeviceCrash("died", evidence="x" * EVIDENCE_LIMIT_BYTES))
     assert len(told) <= EVIDENCE_LIMIT_BYTES
     assert told.count("x") > EVIDENCE_LIMIT_BYTES // 3
@@ -83,8 +83,8 @@ def test_it_is_bounded_and_leaves_room_for_the_servers_log(home: Path) -> None:
 
 
 def test_what_crashed_before_the_session_is_not_told(home: Path) -> None:
-    crash_log.note(1, signal.SIGSEGV)
-    log = home / crash_log.CRASH_LOG
+    note_crash(1, signal.SIGSEGV)
+    log = home / CRASH_LOG
     log.write_text(log.read_text().replace(f"{time.time():.0f}"[:6], "100000"))
     assert "pid: 1," not in evidence(home, DeviceCrash("died"))
 

@@ -84,7 +84,7 @@ def test_the_nodes_of_the_gpu() -> None:
         reset_count=3,
     )
     assert "battery_c" in seen.unknown
-    assert "battery_c" not in seen.known
+    assert "battery_c" not in seen.facts
 
 
 def test_the_driver_is_asked_before_the_zones_and_those_before_android() -> None:

@@ -15,7 +15,7 @@ from device_runner.virtual import faults, phone
 from device_runner.virtual.faults import Faults, Heat
 from device_runner.virtual.heat import Body, Heating, warmed
 from device_runner.virtual.phone import FAULTS_JSON, GPU_ZONE, PhoneState
-from device_runner.virtual.tvm_rpc.clocked import BUSY_FILE
+from device_runner.virtual.tvm_rpc.inference import BUSY_FILE
 
 LEVELS = PhoneState().gpu.levels_mhz
 RESTED = Body(gpu_c=36.0, battery_c=25.0)

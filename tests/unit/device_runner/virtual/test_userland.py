@@ -9,8 +9,7 @@ import pytest
 from waiting import LONG_S, eventually
 
 from device_runner.virtual import VirtualPhone, phone, userland
-from harness.doctor import machine
-from harness.doctor.finding import Condition
+from harness.doctor import Condition, machine
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from device_runner.stability import Keeper
 from device_runner.transport import adb_server
 from device_runner.transport.adb_server import AdbEntry
 from device_runner.virtual import phone
+from harness.doctor import Condition, Finding, guarded
 from harness.doctor.device import PHONE_CHECKS, examine_device
-from harness.doctor.finding import Condition, Finding, guarded
 
 
 @dataclass

@@ -65,7 +65,7 @@ def test_series_that_are_not_alike_tell_little_of_each_other() -> None:
 
 def test_days_are_learned_from_days_and_begin_as_an_assumption() -> None:
     none = pool_of({}, {}).noise(Spread())
-    assert (none.known, none.day_sd) == (False, DAY_SD)
+    assert (none.is_known, none.day_sd) == (False, DAY_SD)
     for day_sd in (0.001, 0.08):
         series = {number: kept(4, 5, days=20, day_sd=day_sd) for number in range(3)}
         learned = pool_of(series, {number: spread_of(of) for number, of in series.items()})
@@ -102,7 +102,7 @@ def test_records_baselines_and_profiles_feed_one_model_and_a_session_counts_once
 def test_what_cannot_be_used_is_left_out() -> None:
     odd = [a_record(wall_ms=times) for times in ([5.0] * 10, [math.nan] * 10, [1.0])]
     assert learn(odd).spreads[KEY] == Spread()
-    assert not learn(odd).pools[KEY.identity].noise(Spread()).known
+    assert not learn(odd).pools[KEY.identity].noise(Spread()).is_known
 
 
 def test_the_last_records_of_each_series_are_read(tmp_path: Path) -> None:

@@ -139,13 +139,13 @@ def test_a_short_series_is_judged_by_what_is_known_of_the_noise_and_not_at_all_w
     known = Noise(0.005, 8)
     assert [step.index for step in segment([20.0, 20.05, 26.0], noise=known).steps] == [2]
     assert segment([20.0, 20.05, 20.4], noise=known).steps == ()
-    assert not segment([20.0, 26.0]).judged
+    assert not segment([20.0, 26.0]).is_judged
 
 
 @pytest.mark.parametrize("values", [[], [20.0] * 5, [math.nan] * 50, ["fast"] * 10])
 def test_too_few_points_are_a_reason_not_a_pass(values: list[float]) -> None:
     history = segment(values)
-    assert not history.judged
+    assert not history.is_judged
     assert "at least 6" in history.reasons[0]
 
 

@@ -83,7 +83,7 @@ def test_sessions_that_follow_each_other_teach_less() -> None:
 def test_too_little_is_no_estimate(given: list[list[float]], reason: str) -> None:
     estimate = estimate_noise(given)
     assert not estimate.ok
-    assert not estimate.noise.known
+    assert not estimate.noise.is_known
     assert any(reason in one for one in estimate.reasons)
     assert math.isnan(estimate.smallest_detectable(4))
     assert estimate.sessions_needed(0.05) is None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_runner.virtual.dice import STROKES, Dice, Stroke
+from device_runner.virtual.fault_file import STROKES, Dice, Stroke
 from device_runner.virtual.faults import Chance
 
 kinds = st.sampled_from(sorted(STROKES))

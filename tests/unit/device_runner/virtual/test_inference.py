@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from device_runner.virtual import phone
-from device_runner.virtual.tvm_rpc.clocked import BUSY_FILE, ClockedGpu
+from device_runner.virtual.tvm_rpc.inference import BUSY_FILE, ClockedGpu
 
 
 @pytest.fixture

@@ -1,17 +1,21 @@
-"""How the server meets a client, which may take its time: as long as it is silent, nobody else is served.
+"""How the server is found through a tracker, and meets a client, for which it waits as long as that takes.
 
-Source: apache/tvm, apps/cpp_rpc/rpc_server.cc, AcceptConnection.
+Sources: tvm/rpc/server.py; apache/tvm, apps/cpp_rpc/rpc_server.cc, AcceptConnection.
 """
 
 from __future__ import annotations
 
+import logging
 import os
+import select
 import socket
 import struct
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from device_runner.rpc_server.handshake import MAGIC, MAX_KEY_BYTES, refuse, welcome
+from device_runner.rpc_server.tracker import Address, Code, Connection
 
 LOOPBACK = "127.0.0.1"
 _WORD = struct.Struct("<i")
@@ -103,3 +107,53 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
     if len(data) < size:
         raise Unexpected(f"the client left after {len(data)} of {size} bytes")
     return data
+
+
+CONNECT_DEADLINE_S = 10.0
+PING_PERIOD_S = 2.0
+RETRY_S = 5.0
+_UNUSED_PERIODS = 3
+
+log = logging.getLogger("tvm_rpc")
+
+
+class Tracker:
+    """A tracker that offers our sessions to clients; it is looked for again whenever it is gone."""
+
+    def __init__(self, address: Address, key: str, advertised: str | None, listener: socket.socket) -> None:
+        self._address = address
+        self._key = key
+        self._own = (advertised, listener.getsockname()[1])
+        self._listener = listener
+        self._connection: Connection | None = None
+
+    def wait_for_client(self) -> str:
+        """Offer one session and return when somebody connects to the listener, with the key that it must name."""
+        while True:
+            try:
+                self._connection = self._connection or self._connected()
+                return self._offer_until_taken(self._connection)
+            except (OSError, ValueError) as error:
+                log.warning("tracker %s:%d: %s", *self._address, error)
+                self.forget()
+                time.sleep(RETRY_S)
+
+    def forget(self) -> None:
+        """End the connection; the next client is waited for through another one."""
+        if self._connection:
+            self._connection.close()
+            self._connection = None
+
+    def _offer_until_taken(self, tracker: Connection) -> str:
+        match_key = tracker.offer(self._key, self._own)
+        unused = 0
+        while not select.select([self._listener], [], [], PING_PERIOD_S)[0]:
+            unused = 0 if match_key in tracker.ask(Code.GET_PENDING_MATCHKEYS) else unused + 1
+            if unused > _UNUSED_PERIODS:  # given to a client that never came
+                match_key, unused = tracker.offer(self._key, self._own), 0
+        return match_key
+
+    def _connected(self) -> Connection:
+        connection = Connection(self._address, CONNECT_DEADLINE_S)
+        connection.tell(Code.UPDATE_INFO, {"key": f"server:{self._key}", "addr": self._own})
+        return connection
