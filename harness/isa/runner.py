@@ -25,7 +25,7 @@ from harness.process import Listener, end_family
 
 _DECLARATION = re.compile(r"__kernel\b[^{;]*;")
 _MESA = re.compile(r"MESA: (info|warning|error): ?(.*)")
-_KERNEL = re.compile(r"kernel (\w+) private (\d+) local (\d+) group (\d+)")
+_KERNEL = re.compile(r"kernel (\w+) private (\d+) local (\d+) group \d+")
 START_DEADLINE_S = 60.0
 KERNEL_DEADLINE_S = 120.0
 """For one kernel, on a machine that is busy with other things; the slowest known takes a few seconds."""
@@ -76,7 +76,6 @@ class BuiltKernel:
     private_bytes: int
     """Memory of one thread for arrays and spills, as it is reserved."""
     local_bytes: int
-    largest_group: int
 
 
 @dataclass(frozen=True)
