@@ -31,7 +31,7 @@ def disk_full(why: BaseException | str, *folders: Path, otherwise: str = ELSEWHE
 
     `folders` are where was written, besides the folder of temporary files; `otherwise` is what to do but to free space.
     """
-    named = _named(why)
+    named = _full_file(why)
     if named is None:
         return None
     places = [folder for folder in folders if not named or Path(named).is_relative_to(folder)]
@@ -39,7 +39,7 @@ def disk_full(why: BaseException | str, *folders: Path, otherwise: str = ELSEWHE
     return _failure(min(places, key=_free_bytes), str(why), otherwise)
 
 
-def _named(why: BaseException | str) -> str | None:
+def _full_file(why: BaseException | str) -> str | None:
     """The file that found no room, empty if that is not known; None if it was something else that went wrong."""
     if isinstance(why, str):
         return "" if _SAID.search(why) else None
@@ -80,17 +80,17 @@ def _failure(folder: Path, evidence: str, otherwise: str) -> DiskFull:
 
 def _free_bytes(folder: Path) -> int:
     """For us, on the disk of a folder."""
-    seen = _seen(folder)
+    seen = _stat_of(folder)
     return seen.f_bavail * seen.f_frsize if seen else 0
 
 
 def _no_more_files(folder: Path) -> str:
     """A disk may have room, and none for another name."""
-    seen = _seen(folder)
+    seen = _stat_of(folder)
     return " and no inode" if seen and seen.f_files and not seen.f_favail else ""
 
 
-def _seen(folder: Path) -> os.statvfs_result | None:
+def _stat_of(folder: Path) -> os.statvfs_result | None:
     """The disk of a folder, or of the nearest one above it that is there."""
     for place in (folder, *folder.parents):
         with contextlib.suppress(OSError):

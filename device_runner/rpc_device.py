@@ -65,7 +65,7 @@ class RpcDevice(ABC):
         Raises DeviceFull instead of what a program says that found no room on the device.
         """
         try:
-            with self._opened(toggles, timeout_s) as session:
+            with self._open(toggles, timeout_s) as session:
                 yield session
         except (DeviceCrash, KernelBuildFailure, ProgramFailure) as failure:
             free = free_bytes(self.transport, self.transport.root)
@@ -75,7 +75,7 @@ class RpcDevice(ABC):
             hint = "free some space there; of a device of this host that is the disk of ADRENO_BENCH_CACHE"
             raise DeviceFull(message, hint=hint, evidence=f"{failure.message}\n{failure.evidence}") from failure
 
-    def _opened(self, toggles: Toggles, timeout_s: float) -> AbstractContextManager[ProbedSession]:
+    def _open(self, toggles: Toggles, timeout_s: float) -> AbstractContextManager[ProbedSession]:
         """A fresh server process, and nothing else."""
         return open_session(self.transport, self._command(), toggles, timeout_s=timeout_s, probe=self.probe)
 

@@ -19,13 +19,18 @@ LONGEST_FIRST = (
     "test_history.py",
     "test_paths.py",
     "test_run.py",
-    "test_first_hour.py",
     "test_gate.py",
-    "test_calibrate.py",
     "test_fleet.py",
+    "test_fault_matrix.py",
     "test_opencl_runtime_builds.py",
+    "test_judged.py",
+    "test_tuned.py",
+    "test_soak.py",
+    "test_paths_clml.py",
+    "test_slowed_kernel.py",
+    "test_resume.py",
 )
-"""Files of several minutes, with which a run of all begins: whichever comes last, it leaves no worker alone with it."""
+"""Files of half a minute and more, with which a run of all begins: none comes last and leaves a worker alone."""
 
 FAULT_COLUMNS = ("fault", "outcome", "noticed after s", "brought back by")
 

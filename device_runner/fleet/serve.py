@@ -199,7 +199,7 @@ class _Lending:
 
     def _greet(self, connection: socket.socket, password: str) -> None:
         """Welcome whoever names the password. Raises Unwelcome for anybody else, whom it refuses."""
-        name, _ = handshake.named(connection)
+        name, _ = handshake.read_name(connection)
         if not secrets.compare_digest(name.encode(), password.encode()):
             handshake.refuse(connection)
             raise handshake.Unwelcome("it names another key")

@@ -24,7 +24,7 @@ class Unwelcome(Exception):
     """The other side is not a client of ours."""
 
 
-def named(connection: socket.socket) -> tuple[str, list[str]]:
+def read_name(connection: socket.socket) -> tuple[str, list[str]]:
     """What a client names, and its options. Raises Unwelcome if it is no client of TVM's, or OSError."""
     deadline = Deadline(DEADLINE_S)
     if _word(connection, deadline) != MAGIC:

@@ -102,7 +102,7 @@ TITLE_LIMIT = 200
 
 
 @contextmanager
-def struck(stream: Stream, operation: str, title: str) -> Iterator[None]:
+def strike(stream: Stream, operation: str, title: str) -> Iterator[None]:
     """Around the work of one operation: lets it fail if chance says so. Raises StreamRefused if it may not begin."""
     phone = stream.transport.phone
     chance = phone.faults.now.chance

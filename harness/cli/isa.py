@@ -181,7 +181,7 @@ def _sides(toolchain: Toolchain, asked: _Asked, device: str, config: Path) -> tu
 
     with Screen() as screen:
         source = Source(asked.what, device, config, screen)
-        made = source.made(asked.release)
+        made = source.compile_cases(asked.release)
         keys = {one.case.id: one.artifact for one in made if one.artifact}
         other = opposite(asked.against, list(keys), source) if asked.against and keys else {}
         heads = networks(toolchain, keys, asked.gpus)

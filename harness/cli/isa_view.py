@@ -264,7 +264,7 @@ class Source:
     """asv's configuration of a compiler's repository."""
     screen: Screen
 
-    def made(self, release: str | None = None) -> list[CompiledCase]:
+    def compile_cases(self, release: str | None = None) -> list[CompiledCase]:
         """What TVM makes of the chosen cases, of another release if one is named; built if it is not there."""
         if release:
             return _of_revision(release, self.what.ids, self)
@@ -308,14 +308,14 @@ def _of_records(file: Path, cases: Sequence[str]) -> dict[str, Opposite]:
     for record in records:
         codes.setdefault(record.case, {}).update((code.series, code) for code in record.isa)
     newest = {record.case: record.artifact for record in records}
-    said = {record.case: _said(record) for record in records if not record.standalone}
+    said = {record.case: _describe_outcome(record) for record in records if not record.standalone}
     return {
         case: Opposite(f"{case} of {file}", key, tuple(codes[case].values()), said=said.get(case, ""))
         for case, key in newest.items()
     }
 
 
-def _said(record: Record) -> str:
+def _describe_outcome(record: Record) -> str:
     """What a device came to with a case: PoCL, say, on a host without a GPU."""
     by = record.identity.driver or record.identity.gpu
     return f"{record.device} ({by}): {record.outcome.value}" + (f": {record.message}" if record.message else "")

@@ -72,11 +72,11 @@ def pack(
     if as_json:
         out_json(_plain(packed))
     else:
-        tell(_said(packed))
+        tell(_summary(packed))
     raise typer.Exit(ExitCode.WRONG_OR_BROKEN if packed.failures else ExitCode.GOOD)
 
 
-def _said(packed: Packed) -> str:
+def _summary(packed: Packed) -> str:
     """What was packed, and what to do with it."""
     from harness.cli.table import size
 

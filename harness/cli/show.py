@@ -90,9 +90,9 @@ def show(
         return wanted(case, [glob] if glob else None)
 
     with open_index(records) as index:
-        chosen = _chosen(index, asked_for, every=every, builds=crossover, sustained=sustained)
+        chosen = _choose_records(index, asked_for, every=every, builds=crossover, sustained=sustained)
         if not chosen:
-            raise _nothing_found(glob, records, index, sustained)
+            raise _no_records(glob, records, index, sustained)
     if sustained:
         _show_sustained(chosen, plot, as_json)
     elif partitions:
@@ -119,7 +119,7 @@ def show(
         out(results_table(chosen))
 
 
-def _chosen(
+def _choose_records(
     index: RecordIndex, asked_for: Callable[[str], bool], *, every: bool, builds: bool, sustained: bool
 ) -> list[Record]:
     """The latest record of each series; every session of its latest build with `builds`, or simply every record."""
@@ -134,7 +134,7 @@ def _chosen(
     return [record for record in index.newest(asked_for, sustained=sustained) if bool(record.sustained) is sustained]
 
 
-def _nothing_found(glob: str | None, records: Path, index: RecordIndex, sustained: bool) -> UsageError:
+def _no_records(glob: str | None, records: Path, index: RecordIndex, sustained: bool) -> UsageError:
     from device_runner.names import suggestion
 
     known = index.cases

@@ -57,7 +57,7 @@ def adreno_bench(request: pytest.FixtureRequest) -> Iterator[CaseRunner]:
     options = Options.of(request.config, tests[0].path.parent)
     try:
         device = device_of(request.config, options.devices)
-        with opened(options, device, [_case_of(test) for test in tests]) as bench:
+        with open_cases(options, device, [_case_of(test) for test in tests]) as bench:
             yield bench
     except Failure as failure:
         pytest.fail(str(failure), pytrace=False)  # while setting up, so it is an error of the test, not a failure
@@ -117,7 +117,7 @@ class CaseRunner:
 
 
 @contextlib.contextmanager
-def opened(options: Options, device: str, cases: Sequence[str]) -> Iterator[CaseRunner]:
+def open_cases(options: Options, device: str, cases: Sequence[str]) -> Iterator[CaseRunner]:
     """Open the device and build the cases. Raises Failure if the rig cannot; a build that fails is its case's."""
     request = Request.read(options.suite, list(cases), policy_of(options.as_shipped, options.with_quirks))
     with open_workbench(request, request.one_device(device, Silent()), Silent(), timed=False) as bench:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from device_runner.virtual import mishaps
-from device_runner.virtual.mishaps import struck
+from device_runner.virtual.mishaps import strike
 from device_runner.virtual.services import shell, sockets, sync
 from device_runner.virtual.transport import Service, Stream
 
@@ -86,5 +86,5 @@ async def _call(
     if not operation:
         await service(stream, argument)
         return
-    with struck(stream, operation, argument):
+    with strike(stream, operation, argument):
         await service(stream, argument)

@@ -75,7 +75,7 @@ class Rig:
 @pytest.fixture
 def rig(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Rig:
     rig = Rig(pytester)
-    monkeypatch.setattr(fixtures, "opened", rig.open)
+    monkeypatch.setattr(fixtures, "open_cases", rig.open)
     (pytester.path / "my.toml").write_text(SUITE)
     return rig
 

@@ -50,7 +50,7 @@ def message(magic: int, text: bytes) -> bytes:
 def test_a_client_names_its_key(ends: tuple[socket.socket, socket.socket]) -> None:
     ours, theirs = ends
     theirs.sendall(message(handshake.MAGIC, b"client:key -timeout=7"))
-    assert handshake.named(ours) == ("key", ["-timeout=7"])
+    assert handshake.read_name(ours) == ("key", ["-timeout=7"])
 
 
 def test_a_client_that_is_refused_is_told(ends: tuple[socket.socket, socket.socket]) -> None:
@@ -68,7 +68,7 @@ def test_a_client_that_says_it_byte_by_byte_is_too_late_all_the_same(
     monkeypatch.setattr(handshake, "DEADLINE_S", 0.3)
     began = time.monotonic()
     with trickling(theirs, message(handshake.MAGIC, b"client:" + b"k" * 300), 0.1), pytest.raises(TimeoutError):
-        handshake.named(ours)
+        handshake.read_name(ours)
     assert time.monotonic() - began < LONG_S
 
 
