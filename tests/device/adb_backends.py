@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import bridge
+import pytest
+from debian_adbd import NotToBeHad, adbd_root
 
 from device_runner.virtual import VirtualPhone, phone, private_adb, sandbox, virtual_phone
 from device_runner.virtual.processes import Children
@@ -47,6 +49,23 @@ class Backend:
 
 def backend_of(running: VirtualPhone) -> Backend:
     return Backend("ours", running.serial, running.adb_port, running.root)
+
+
+@contextlib.contextmanager
+def backend(name: str, home: Path, config: pytest.Config) -> Iterator[Backend]:
+    """`ours`, or `debian`, without which the test is skipped."""
+    if name == "ours":
+        with ours(home) as device:
+            yield device
+        return
+    if reason := sandbox.why_not():
+        pytest.skip(f"adbd listens on all addresses and must be fenced in, but there is no sandbox: {reason}")
+    try:
+        root = adbd_root(config.cache.mkdir("adbd"))
+    except NotToBeHad as missing:
+        pytest.skip(f"Debian's adbd cannot be had: {missing}")
+    with debian(home, root) as device:
+        yield device
 
 
 @contextlib.contextmanager

@@ -12,14 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from adb_backends import debian, ours
-from debian_adbd import NotToBeHad, adbd_root
+from adb_backends import backend
 from waiting import eventually
 
 from device_runner.deadline import Deadline
 from device_runner.rpc_server.server import start_server
 from device_runner.transport.adb_transport import AdbTransport
-from device_runner.virtual import sandbox
 
 pytestmark = pytest.mark.device
 
@@ -41,18 +39,7 @@ while True:
 def transport(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 ) -> Iterator[AdbTransport]:
-    home = tmp_path_factory.mktemp(request.param)
-    if request.param == "ours":
-        with ours(home) as device:
-            yield AdbTransport(device.serial, device.adb_port, device.root)
-        return
-    if reason := sandbox.why_not():
-        pytest.skip(f"adbd listens on all addresses and needs a sandbox: {reason}")
-    try:
-        root = adbd_root(pytestconfig.cache.mkdir("adbd"))
-    except NotToBeHad as missing:
-        pytest.skip(f"Debian's adbd cannot be had: {missing}")
-    with debian(home, root) as device:
+    with backend(request.param, tmp_path_factory.mktemp(request.param), pytestconfig) as device:
         yield AdbTransport(device.serial, device.adb_port, device.root)
 
 

@@ -14,13 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from adb_backends import Backend, debian, ours
-from debian_adbd import NotToBeHad, adbd_root
+from adb_backends import Backend, backend
 from waiting import eventually
 
 from device_runner.deadline import Deadline
 from device_runner.transport.adb import Adb, Refused
-from device_runner.virtual import sandbox
 
 pytestmark = pytest.mark.device
 STDIN, WINDOW_SIZE = 0, 5
@@ -46,19 +44,8 @@ print(connection.recv(65536).decode())
 def device(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 ) -> Iterator[Backend]:
-    home = tmp_path_factory.mktemp(request.param)
-    if request.param == "ours":
-        with ours(home) as backend:
-            yield backend
-        return
-    if reason := sandbox.why_not():
-        pytest.skip(f"adbd listens on all addresses and must be fenced in, but there is no sandbox: {reason}")
-    try:
-        root = adbd_root(pytestconfig.cache.mkdir("adbd"))
-    except NotToBeHad as missing:
-        pytest.skip(f"Debian's adbd cannot be had: {missing}")
-    with debian(home, root) as backend:
-        yield backend
+    with backend(request.param, tmp_path_factory.mktemp(request.param), pytestconfig) as opened:
+        yield opened
 
 
 @pytest.fixture
