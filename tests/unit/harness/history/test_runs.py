@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import psutil
@@ -18,7 +19,7 @@ from harness.cases.case import Case, Precision
 from harness.cases.suite import Suite
 from harness.failures import UsageError
 from harness.history import asv_process, releases, runs
-from harness.history.runs import ASV_SOME_FAILED, HistoryRequest, Project, asv, load_project, machine_of, register, run
+from harness.history.runs import ASV_SOME_FAILED, HistoryRequest, asv, load_project, machine_of, register, run
 from harness.report.site import publish
 from harness.run import index_database, record_index
 from harness.run.outcome import Outcome
@@ -131,17 +132,27 @@ def test_of_two_histories_at_once_the_second_says_who_has_it(tmp_path: Path) -> 
         run(project, asked, PHONE)
 
 
-def test_a_commit_that_could_not_be_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fake_asv(project: Project, _arguments: object, _variables: object) -> int:
-        folder = project.results / PHONE.key
-        for name in ("aaaaaaaa-env.json", "bbbbbbbb-env.json"):
-            (folder / name).write_text("{}")
-        record = a_record("tiny-opencl-float32-untuned", "as-shipped", 1.0)
-        (folder / "bbbbbbbb-env.jsonl").write_text(record.line() + "\n")
-        return ASV_SOME_FAILED
+def stand_in_for_asv(folder: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    """Let processes find another package of this name, whose program is this code."""
+    package = folder / "stand-in" / "asv"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "main.py").write_text(f"def main():\n{textwrap.indent(textwrap.dedent(code), '    ')}")
+    monkeypatch.setenv("PYTHONPATH", str(package.parent))
 
-    monkeypatch.setattr(runs, "_asv", fake_asv)
-    made = run(load_project(a_config(tmp_path)), HistoryRequest("virtual", None, ""), PHONE)
+
+def test_a_commit_that_could_not_be_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = load_project(a_config(tmp_path))
+    record = a_record("tiny-opencl-float32-untuned", "as-shipped", 1.0)
+    files = {"aaaaaaaa-env.json": "{}", "bbbbbbbb-env.json": "{}", "bbbbbbbb-env.jsonl": f"{record.line()}\n"}
+    code = f"""
+        import pathlib, sys
+        for name, text in {files!r}.items():
+            (pathlib.Path({str(project.results / PHONE.key)!r}) / name).write_text(text)
+        sys.exit({ASV_SOME_FAILED})
+    """
+    stand_in_for_asv(tmp_path, monkeypatch, code)
+    made = run(project, HistoryRequest("virtual", None, ""), PHONE)
     assert (len(made.records), made.not_installed) == (1, ["aaaaaaaa"])
 
 
@@ -206,7 +217,7 @@ def test_a_silence_of_asv_is_broken_by_what_its_benchmarks_are_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wait = f"import pathlib, time\nwhile not pathlib.Path({str(tmp_path / 'said')!r}).exists(): time.sleep(0.01)"
-    monkeypatch.setattr(runs, "_ASV", ("-c", wait))
+    stand_in_for_asv(tmp_path, monkeypatch, wait)
     monkeypatch.setattr(runs, "POLL_S", 0.01)
     monkeypatch.setattr("harness.run.progress.Silence.FIRST_S", 0.01)
     monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path))
@@ -228,11 +239,10 @@ def test_an_asv_that_falls_silent_is_ended_with_all_that_it_started(
     deaf = "import subprocess, sys, time; print('[ 0%] begun', flush=True); "
     deaf += f"subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)', {str(tmp_path)!r}]); "
     deaf += "time.sleep(60)"
-    monkeypatch.setattr(runs, "_ASV", ("-c", deaf))
-    monkeypatch.setattr(runs, "POLL_S", 0.05)
+    stand_in_for_asv(tmp_path, monkeypatch, deaf)
     said: list[str] = []
-    with pytest.raises(RigFailure, match="`asv run` said nothing for 1 s"):
-        asv(load_project(a_config(tmp_path)), ["run"], output=said.append, silence_s=1.0)
+    with pytest.raises(RigFailure, match="`asv run` said nothing for 5 s"):
+        asv(load_project(a_config(tmp_path)), ["run"], output=said.append, silence_s=5.0)  # it starts within
     assert said == ["[ 0%] begun"]
     assert not [p for p in psutil.process_iter(["cmdline"]) if str(tmp_path) in (p.info["cmdline"] or [])]
 
