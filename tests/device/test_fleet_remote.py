@@ -64,7 +64,7 @@ def offered(sidecar_cache: Path, tracker: Address) -> Iterator[Path]:
             yield sidecar_cache
         finally:
             host.send_signal(signal.SIGINT)
-            assert host.wait(30) == 128 + signal.SIGINT
+            assert host.wait(FENCE_S) == 128 + signal.SIGINT
 
 
 def the_offer(tracker: Address, *, free: bool = True) -> Offer:
@@ -147,7 +147,7 @@ def test_whoever_does_not_name_the_key_is_shown_out(offered: Path, tracker: Addr
         assert isinstance(transport, RemoteTransport)
         stranger = RemoteTransport(transport.serial, 0, transport.root, address=transport.address, token="guess")
         with pytest.raises(DeviceLost, match="gave it to somebody else"):
-            stranger.shell(["true"], timeout_s=5)
+            stranger.shell(["true"], timeout_s=FENCE_S)
         for noise in (b"", b"GET / HTTP/1.1\r\n\r\n", struct.pack("<ii", 0xFF271, 1 << 30)):
             with socket.create_connection(transport.address, 5) as connection:
                 connection.sendall(noise)

@@ -67,7 +67,7 @@ def test_a_file_arrives_once(transport: AdbTransport, tmp_path: Path) -> None:
 
 
 def test_a_server_and_its_stubborn_worker_end_when_it_is_stopped(transport: AdbTransport, command: list[str]) -> None:
-    server, stream = start_server(transport, command, {}, Deadline(20))
+    server, stream = start_server(transport, command, {}, Deadline(300))
     with stream:
         assert stream.recv(100).decode() == server.key
     assert running(transport)
@@ -85,7 +85,7 @@ def test_a_server_ends_with_the_run_that_started_it(
         from device_runner.deadline import Deadline
         from device_runner.rpc_server.server import start_server
         serial, port, root, *command = sys.argv[1:]
-        server = start_server(AdbTransport(serial, int(port), root), command, {}, Deadline(20))
+        server = start_server(AdbTransport(serial, int(port), root), command, {}, Deadline(300))
         print("started", flush=True)
         time.sleep(60)
     """

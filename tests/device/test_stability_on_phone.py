@@ -183,7 +183,7 @@ def test_a_run_that_was_killed_is_undone_by_devices_restore(cache: Path) -> None
         assert run.stdout
         assert run.stdout.readline() == "measuring\n"
         run.send_signal(signal.SIGKILL)
-        run.wait(10)
+        run.wait(300)
     assert properties(home)["virtual.connectivity.airplane_mode"] == "enabled"
     assert put_back("virtual", cache, timeout_s=FENCE_S)["airplane-mode"] == "disabled"
     assert properties(home) == {}

@@ -157,7 +157,7 @@ class TestShell:
         size = (
             f"{device.python} -I -S -c 'import os; print(*reversed(os.get_terminal_size()))'"  # stty need not be there
         )
-        with adb.open(f"shell,v2,pty,TERM=vt100:read line; {size}; echo $TERM", Deadline(20)) as stream:
+        with adb.open(f"shell,v2,pty,TERM=vt100:read line; {size}; echo $TERM", Deadline(300)) as stream:
             for kind, data in ((WINDOW_SIZE, b"37x91,0x0\0"), (STDIN, b"\n")):
                 stream.sendall(struct.pack("<BI", kind, len(data)) + data)
             stream.settimeout(60)
@@ -288,7 +288,7 @@ class TestSyncRefusals:
     def test_say_what_was_wrong(self, device: Backend, said: bytes, answer: bytes) -> None:
         if not device.root.startswith("/data"):
             pytest.skip("in a plain folder the paths of a phone are others")
-        with Adb(device.serial, device.adb_port).open("sync:", Deadline(20)) as stream:
+        with Adb(device.serial, device.adb_port).open("sync:", Deadline(300)) as stream:
             stream.sendall(said)
             stream.settimeout(60)
             heard = stream.recv(8, socket.MSG_WAITALL)
@@ -300,7 +300,7 @@ class TestSyncRefusals:
         ("mode", "seen"), [("0755", "777"), ("33188", "666"), ("0x81a4", "666"), ("33188 ", "666")]
     )
     def test_a_mode_is_read_as_c_reads_numbers(self, device: Backend, folder: str, mode: str, seen: str) -> None:
-        with Adb(device.serial, device.adb_port).open("sync:", Deadline(20)) as stream:
+        with Adb(device.serial, device.adb_port).open("sync:", Deadline(300)) as stream:
             stream.sendall(sync_request(b"SEND", f"{folder}/x,{mode}") + b"DONE\0\0\0\0")
             stream.settimeout(60)
             assert stream.recv(8, socket.MSG_WAITALL)[:4] == b"OKAY"
@@ -339,7 +339,7 @@ class TestSockets:
     @pytest.mark.parametrize("name", ["tcp:1:127.0.0.1", "tcp:127.0.0.1:1", "tcp:example.org:80"])
     def test_forward_leads_to_the_phone_alone(self, device: Backend, name: str) -> None:
         with pytest.raises(Refused):
-            Adb(device.serial, device.adb_port).open(name, Deadline(20))
+            Adb(device.serial, device.adb_port).open(name, Deadline(300))
 
     def test_reverse_leads_to_the_host(self, device: Backend) -> None:
         with socket.create_server(("127.0.0.1", 0)) as server:

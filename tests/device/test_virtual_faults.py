@@ -86,7 +86,7 @@ def test_a_fault_strikes_in_the_middle_of_a_push(running: VirtualPhone, adb: Bac
         running.fault(full_after_bytes=0)
         assert push.stderr is not None
         assert b"No space left on device" in push.stderr.read()
-        assert push.wait(20) != 0
+        assert push.wait(FENCE_S) != 0
 
 
 def test_a_frozen_phone_is_a_device_that_does_not_answer(running: VirtualPhone, adb: Backend) -> None:
@@ -152,7 +152,7 @@ def test_shells_in_flight_end_when_the_cable_is_pulled(running: VirtualPhone, ad
     asleep = "test $(pgrep -c -x sleep) -ge 4"
     assert eventually(lambda: adb.adb("shell", asleep, check=False).returncode == 0)
     running.fault(offline=True)
-    assert all(shell.wait(20) != 0 for shell in shells)
+    assert all(shell.wait(FENCE_S) != 0 for shell in shells)
 
 
 def test_storage_that_is_read_only_refuses_every_change(running: VirtualPhone, adb: Backend, megabyte: str) -> None:

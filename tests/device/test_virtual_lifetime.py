@@ -78,7 +78,7 @@ def test_no_process_outlives_its_host(tmp_path: Path, signum: signal.Signals, sa
         assert any(sleeps(process) for process in started)
         assert len(started) >= 4
         os.kill(host.pid, signum)
-        host.wait(20)
+        host.wait(300)
     try:
         assert eventually(lambda: not alive(started)), alive(started)
     finally:

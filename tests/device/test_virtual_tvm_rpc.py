@@ -69,7 +69,7 @@ def server(
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait(LONG_S)
-        reader.join(10)
+        reader.join(60)
 
 
 @pytest.fixture(scope="module")

@@ -212,7 +212,7 @@ def test_it_does_not_outlive_the_run_that_started_it(machine: Machine, tmp_path:
         from device_runner.deadline import Deadline
         from device_runner.local import LocalTransport
         from device_runner.rpc_server.server import start_server
-        server = start_server(LocalTransport(sys.argv[1]), sys.argv[2:], {}, Deadline(10))
+        server = start_server(LocalTransport(sys.argv[1]), sys.argv[2:], {}, Deadline(300))
         print("started", flush=True)
         time.sleep(60)
     """

@@ -59,5 +59,5 @@ def test_what_a_command_leaves_behind_holds_nothing_up(run: Run) -> None:
 
 
 def test_a_command_that_is_not_here_ends_as_in_a_shell(tmp_path: Path) -> None:
-    answer = LocalTransport(str(tmp_path)).shell(["no-such-tool", "x"], timeout_s=5)
+    answer = LocalTransport(str(tmp_path)).shell(["no-such-tool", "x"], timeout_s=60)
     assert (answer.code, answer.stderr) == (127, "no-such-tool: not found")
