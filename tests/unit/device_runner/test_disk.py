@@ -44,7 +44,7 @@ JOB = Job("compile", "0123456789abcdef", "tiny", {})
 def full(monkeypatch: pytest.MonkeyPatch) -> None:
     """No disk has any room."""
     seen = SimpleNamespace(f_bavail=0, f_frsize=4096, f_files=9, f_favail=9)
-    monkeypatch.setattr(disk, "_seen", lambda _: seen)
+    monkeypatch.setattr(disk, "_stat_of", lambda _: seen)
 
 
 @pytest.fixture
