@@ -15,10 +15,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from device_runner.deadline import Deadline
 from device_runner.failures import DeviceBusy
 from device_runner.files import write_whole
 
 POLL_S = 0.2
+SHOWN_WITHIN_S = 2.0
 
 LONGEST_COMMAND = 200
 LONGEST_STEP = 200
@@ -112,13 +114,21 @@ def _lives(holder: Holder) -> bool:
 
 @contextmanager
 def _show_lock(file: Path) -> Iterator[None]:
-    """Show others that we hold `file`, which exists, until the context ends: this lock excludes nobody."""
+    """Show others that we hold `file`, which exists, until the context ends: this lock excludes nobody.
+
+    A child that was forked while the holder before us held it keeps that lock until it runs another program. So we wait
+    for the lock a moment, and give it up by name instead of by closing our end of it.
+    """
     fd = os.open(file, os.O_RDWR)
     try:
-        with suppress(OSError, AttributeError):  # without such locks `_is_locked` cannot tell
-            _query_lock(fd, fcntl.F_OFD_SETLK, fcntl.F_WRLCK)
+        for _ in Deadline(SHOWN_WITHIN_S).attempts(0.01):
+            with suppress(OSError, AttributeError):  # without such locks `_is_locked` cannot tell
+                _query_lock(fd, fcntl.F_OFD_SETLK, fcntl.F_WRLCK)
+                break
         yield
     finally:
+        with suppress(OSError, AttributeError):
+            _query_lock(fd, fcntl.F_OFD_SETLK, fcntl.F_UNLCK)
         os.close(fd)
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -193,3 +194,21 @@ def test_a_holder_is_seen_by_its_own_threads_and_asking_does_not_end_it(tmp_path
         with pytest.raises(DeviceBusy), lease(SERIAL, tmp_path, timeout_s=0):
             pass
         assert holder_of(SERIAL, tmp_path)
+
+
+def test_a_child_of_the_holder_before_hides_no_holder(tmp_path: Path) -> None:
+    """A child that is forked while a lease is held has the holder's files until it runs another program."""
+    with lease("virtual", tmp_path, timeout_s=1):
+        child = os.fork()
+        if child == 0:
+            signal.pause()
+            os._exit(0)
+    try:
+        assert holder_of("virtual", tmp_path) is None
+        with lease("virtual", tmp_path, timeout_s=1):
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            assert holder_of("virtual", tmp_path) is not None
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
