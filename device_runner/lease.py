@@ -122,9 +122,13 @@ def _show_lock(file: Path) -> Iterator[None]:
     fd = os.open(file, os.O_RDWR)
     try:
         for _ in Deadline(SHOWN_WITHIN_S).attempts(0.01):
-            with suppress(OSError, AttributeError):  # without such locks `_is_locked` cannot tell
+            try:
                 _query_lock(fd, fcntl.F_OFD_SETLK, fcntl.F_WRLCK)
-                break
+            except (BlockingIOError, PermissionError):  # EAGAIN, EACCES: somebody has it still
+                continue
+            except (OSError, AttributeError):
+                pass  # without such locks `_is_locked` cannot tell
+            break
         yield
     finally:
         with suppress(OSError, AttributeError):
