@@ -57,8 +57,8 @@ def is_foreign(ours: tuple[str, int], theirs: tuple[str, int]) -> bool:
     """Whether another user of this host holds the other end of a connection over 127.0.0.1.
 
     TVM's RPC runs whatever its client asks for, and the key stands on the server's command line, which all users of a
-    host can read. The kernel knows whose each socket is (proc(5), /proc/net/tcp); where it does not say, nobody is
-    foreign.
+    host can read. The kernel knows whose each socket is (proc(5), /proc/net/tcp). A client that it does not list is
+    foreign; where that file cannot be read, nobody is.
     """
     if theirs[0] != LOOPBACK:
         return False
