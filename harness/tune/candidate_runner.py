@@ -51,13 +51,6 @@ class Timed:
 
 
 @dataclass(frozen=True)
-class TaskTime:
-    """What the kernels of a task take in one call."""
-
-    ms: float
-
-
-@dataclass(frozen=True)
 class TaskProbe:
     """Times the kernels of a task; once, if it is far behind the best of its task so far."""
 
@@ -65,11 +58,13 @@ class TaskProbe:
     step = ""
     timed = True
 
-    def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[TaskTime]:
+    def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[Timed]:
         """Watch the launches of some inferences."""
         first_ms = kernels_ms(program, 1)
         far_behind = self.best_ms is not None and first_ms > FAR_BEHIND * self.best_ms
-        yield TaskTime(first_ms if far_behind else kernels_ms(program, repeats(first_ms)))
+        accuracy = facts.get(Accuracy)
+        assert accuracy
+        yield Timed(first_ms if far_behind else kernels_ms(program, repeats(first_ms)), accuracy.max_rel_err)
 
 
 class CandidateRunner:
@@ -101,10 +96,9 @@ class CandidateRunner:
         """
         facts = Facts()
         self._measure(artifact, truth, [TaskProbe(best_ms)], facts)
-        taken, accuracy = facts.get(TaskTime), facts.get(Accuracy)
-        assert taken
-        assert accuracy
-        return Timed(taken.ms, accuracy.max_rel_err)
+        timed = facts.get(Timed)
+        assert timed
+        return timed
 
     def load(self, artifact: Artifact, truth: Truth) -> tuple[Program, float]:
         """A task that is right, loaded and warm, and its error. Raises as `time` does."""
