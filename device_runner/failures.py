@@ -3,7 +3,7 @@
 Every failure that a person may meet is a `Failure`: one line that says what happened, a hint that says what to do
 next, and the evidence for an engineer (the tail of a log). The branch it hangs on says who owns it: the path under
 test (`PathFailure`), the device (`DeviceFailure`) or the rig (`RigFailure`). `outcome` is the word that stands in the
-record; docs/glossary.md explains each.
+record; docs/reference/glossary.md explains each.
 """
 
 from __future__ import annotations

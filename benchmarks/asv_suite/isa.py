@@ -1,4 +1,4 @@
-"""What an open compiler for Adreno makes of the kernels: exact counts, without a phone. docs/isa.md explains them.
+"""Count what an open compiler for Adreno makes of the kernels. docs/explanation/isa.md explains the counts.
 
 The last parameter names the GPU and the compiler's version: another version is another series, never compared. There
 are no such benchmarks where `adreno-bench isa setup` was not run: each would cost a process to say so.

@@ -1,6 +1,6 @@
 """The virtual phone: an adb daemon in front of an Android-shaped folder, in a sandbox, with the real adb server.
 
-docs/virtual-device.md says what of it is real and what is emulated.
+docs/explanation/virtual-device.md says what of it is real and what is emulated.
 """
 
 from typing import TYPE_CHECKING, Any

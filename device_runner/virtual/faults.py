@@ -214,7 +214,9 @@ def read(path: Path) -> Faults:
     except FileNotFoundError:
         return Faults()
     except (OSError, ValueError) as error:  # a JSONDecodeError and a UnicodeDecodeError are ValueErrors
-        raise BadFaults(f"{path} is no file of faults: {error}", hint="docs/virtual-device.md lists them") from None
+        raise BadFaults(
+            f"{path} is no file of faults: {error}", hint="docs/explanation/virtual-device.md lists them"
+        ) from None
 
 
 def from_environment() -> Faults:

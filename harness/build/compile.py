@@ -182,7 +182,7 @@ def stepping(name: str) -> Iterator[None]:
         if ours := asked_by_us(raised):
             raise RigFailure(
                 f"TVM {tvm_version()} lacks what {ours} asks of it: {said}",
-                hint="this harness does not know that TVM yet: see docs/own-tvm.md",
+                hint="this harness does not know that TVM yet: see docs/how-to/own-tvm.md",
                 evidence=traceback.format_exc(),
             ) from error
         raise CompileFailure(

@@ -83,6 +83,6 @@ def _require_finite(answers: Sequence[Array], model: Path, inputs: Mapping[str, 
         + (f"; it begins with {blamed}" if blamed else ""),
         hint=f"correct the model, or its inputs in {given}"
         if given
-        else 'correct the model, or give it inputs that it is made for: `inputs = "FILE.npz"` (docs/suite.md)',
+        else 'correct the model, or set `inputs = "FILE.npz"` in the suite (docs/reference/settings.md)',
         evidence=evidence,
     )

@@ -1,6 +1,6 @@
 """The vocabulary of what is measured: Model x Path x Precision x Tuning = Case.
 
-These words are the same everywhere. docs/glossary.md is their home.
+These words are the same everywhere. docs/reference/glossary.md is their home.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ else:
 
 RELATIVE_TOLERANCE = {"float32": 1e-3, "float16": 2e-2, "float16_acc32": 1e-2}
 """Of the oracle's peak, by precision. float32: rtol of TVM's own Adreno tests (tests/python/relax/backend/adreno);
-the half-precision ones are derived in docs/float16.md, from how deep networks and how long sums may be."""
+docs/reference/settings.md derives those of half precision from the depth of networks and the length of sums."""
 
 RESOLUTION = {Precision.FLOAT32: 2.0**-23, Precision.FLOAT16: 2.0**-10, Precision.FLOAT16_ACC32: 2.0**-10}
 """Relative distance of neighbouring numbers (IEEE 754). A finer tolerance would ask for what the format cannot hold."""

@@ -23,7 +23,7 @@ ConfigFile = Annotated[Path, typer.Option("--config", help="asv's configuration.
 
 history = typer.Typer(
     help="Measure the suite over commits and over TVM releases with asv, and publish what moved.",
-    epilog="asv's own commands (compare, continuous, show, preview) work on the same files: docs/history.md.",
+    epilog="asv's own commands (compare, continuous, show, preview) work on the same files: docs/how-to/history.md.",
     no_args_is_help=True,
 )
 

@@ -97,7 +97,7 @@ def isa(
 ) -> None:
     """Compile the kernels of the cases for Adreno GPUs with Mesa's open compiler, and count what it makes of them.
 
-    Nothing is executed, and the numbers are no times: docs/isa.md says what they mean. No device is needed; one that is
+    Nothing is executed, and the numbers are no times (docs/explanation/isa.md). No device is needed; one that is
     named is asked for its image limits, as by `build`. Exit code 3 if a case is not built, or the compiler refuses a
     kernel.
     """

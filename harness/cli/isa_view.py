@@ -120,7 +120,7 @@ def plain_verdicts(toolchain: Toolchain, found: Sequence[CodeVerdict], not_built
 
 
 def _closing(toolchain: Toolchain) -> str:
-    return f"{toolchain.identity}: an open compiler, not Qualcomm's; counts, no times (docs/isa.md)"
+    return f"{toolchain.identity}: an open compiler, not Qualcomm's; counts, no times (docs/explanation/isa.md)"
 
 
 def assembly(sides: Sequence[Side], name: str) -> str:

@@ -14,7 +14,7 @@ def quirks(as_json: AsJson = False) -> None:
     """List the known defects of TVM that the harness works around, and probe the installed TVM for each.
 
     A quirk marked essential is worked around even with --as-shipped, because nothing would run otherwise.
-    docs/quirks.md tells how each was found.
+    docs/explanation/quirks.md tells how each was found.
     """
     from concurrent.futures import ThreadPoolExecutor
 

@@ -11,7 +11,7 @@ from harness.cli.options import AsJson
 
 runtime = typer.Typer(
     help="Keep TVM's runtime for phones and boards on this host.",
-    epilog="docs/phones.md tells how to build one.",
+    epilog="docs/how-to/phones.md tells how to build one.",
     no_args_is_help=True,
 )
 

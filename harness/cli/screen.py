@@ -174,7 +174,7 @@ def out_whole(text: str) -> None:
 
 
 def out_json(value: object) -> None:
-    """Print a result for a program: one JSON value in the shape that docs/terminal.md tells, and nothing else."""
+    """Print one JSON value for a program, in the shape that docs/reference/records.md states."""
     import json
 
     out_whole(json.dumps(value, indent=1, allow_nan=False))

@@ -39,7 +39,7 @@ SPARE = ("library", "n", "error / tolerance", "device ms", "± % within")
 """What a narrow terminal gets along without, the first first."""
 
 
-HALF, HALF_DOCS = "cl_khr_fp16", "docs/float16.md"
+HALF, HALF_DOCS = "cl_khr_fp16", "docs/explanation/virtual-device.md"
 """What a device lacks that cannot compute in half precision, and what tells of one that can."""
 OF_ANOTHER_KIND = "*"
 CLML_DEVICE_MS = (

@@ -50,7 +50,7 @@ def tune(
 
     if cost_model != "random":
         raise UsageError(
-            "cost models were removed: xgb found slower schedules than random choice (docs/tuning.md)",
+            "cost models were removed: xgb found slower schedules than random choice (docs/how-to/tune.md)",
             hint="leave --cost-model out",
         )
     request = _tunable(what.request())

@@ -24,7 +24,7 @@ NEAR = 2
 
 
 NEWS = 12
-"""Newest commits in which a step is news: by then nearly every step that can be told is told (docs/history.md)."""
+"""Newest commits in which a step is news: nearly every step shows by then (docs/how-to/history.md)."""
 
 
 class CaseState(str, Enum):

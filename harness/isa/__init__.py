@@ -1,1 +1,1 @@
-"""Real Adreno machine code without a phone: Mesa's open compiler, run on the kernels of an artifact (docs/isa.md)."""
+"""Adreno machine code without a phone, by Mesa's open compiler (docs/explanation/isa.md)."""

@@ -1,8 +1,7 @@
 """Debian packages, downloaded and unpacked into a folder of ours by the user's own apt; the system is not touched.
 
 apt gets a root of its own: our suites at the user's mirror, its state in our folder, no package installed. It accepts
-nothing that the archive's key, which Debian's keyring package brings, has not signed. docs/isa.md says why mmdebstrap
-does not do this.
+nothing that the archive's key, which Debian's keyring package brings, has not signed.
 """
 
 from __future__ import annotations

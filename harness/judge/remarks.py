@@ -21,7 +21,7 @@ halves and what a drift may reach (`judge/stats/session.py`); at that spread thi
 uncertain by 2.7 % (95 %), just below the smallest change that counts by default, 3 %."""
 
 
-VACUOUS_HINT = 'give it trained weights, or inputs that it is made for: `inputs = "FILE.npz"` (docs/suite.md)'
+VACUOUS_HINT = 'use trained weights, or real inputs: `inputs = "FILE.npz"` (docs/reference/settings.md)'
 
 
 class Remark(NamedTuple):

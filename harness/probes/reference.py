@@ -36,7 +36,7 @@ TOO_LONG_MS = 5.0
 TRIED = (1.0, 1.013, 1.3)
 """Shares of a number of turns that are timed to judge it: times that are nearly alike tell how long a tick is."""
 FACTOR = 1.3
-"""How many times more turns the slowed one makes; docs/records.md says so of `slowed_ms`."""
+"""How many times more turns the slowed one makes; docs/reference/records.md says so of `slowed_ms`."""
 SAMPLES = 6
 """Of each."""
 ORDER = ((1.0, SAMPLES // 2), (FACTOR, SAMPLES), (1.0, SAMPLES // 2))

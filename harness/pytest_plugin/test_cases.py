@@ -1,4 +1,4 @@
-"""The correctness tests themselves. A repository of its own may have such a file too: docs/gates.md."""
+"""The correctness tests themselves. A repository of its own may have such a file too: docs/how-to/gate.md."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Known defects of TVM that stand between a model and its measurement: a file for each subject, a row for each defect.
 
-docs/quirks.md explains each.
+docs/explanation/quirks.md explains each.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The known defects of TVM's CLML path, a row each, in the order in which their workarounds are applied.
 
 A row says what goes wrong, where it can be read, what is done instead, the smallest network that shows it, and the edit
-that keeps the operator on OpenCL or mends it. All are in 0.25 and later releases. docs/clml.md explains them.
+that keeps the operator on OpenCL or mends it. All are in 0.25 and later releases.
+docs/explanation/clml.md explains them.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ class Owner(str, Enum):
 
 
 class Outcome(str, Enum):
-    """The word in a record; docs/glossary.md explains each."""
+    """The word in a record; docs/reference/glossary.md explains each."""
 
     OK = "ok"
     WRONG_RESULT = "wrong-result"

@@ -1,7 +1,7 @@
 """One case, run once: the record, and the JSON-lines file it is kept in.
 
 A record is one line, appended with a single write, so that a kill at any moment loses at most the case in flight.
-docs/records.md lists the fields; `SCHEMA` changes when one of them changes its meaning.
+docs/reference/records.md lists the fields; `SCHEMA` changes when one of them changes its meaning.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Record(BaseModel):
     """Of how many inferences in a row `wall_ms` has some, evenly spread. None in records of earlier versions, which
     have them all."""
     steadiness: dict[str, Any] = {}
-    """Temperatures, clocks and battery around the samples, and what was set to hold them; docs/phones.md."""
+    """Temperatures, clocks and battery around the samples, and what was set to hold them; docs/how-to/phones.md."""
     sustained: Sustained | None = None
     """Of a run that was to go on for some time (`run --sustain`), what it measured; such a record has no other times,
     and is compared with none."""
@@ -136,7 +136,7 @@ class Record(BaseModel):
     offload: dict[str, Any] | None = None
     """What went to CLML and what stayed outside, and why; only on the path that offloads."""
     isa: tuple[MachineCode, ...] = ()
-    """What an open compiler makes of its kernels, one for each GPU (docs/isa.md): exact counts, and no times."""
+    """Counts of an open compiler's machine code, one for each GPU (docs/explanation/isa.md). No times."""
     proofs: dict[str, Any] = {}
     """What the run's own process said of itself: programs built from binary or source, CLML's cache hits and misses."""
     reused: bool | None = None
@@ -149,7 +149,7 @@ class Record(BaseModel):
     started_at: str
     """UTC, ISO 8601."""
     recovery: list[RecoveryStep] = []
-    """What was done to bring the device back while this case ran, in order; docs/phones.md."""
+    """What was done to bring the device back while this case ran, in order; docs/how-to/phones.md."""
     compiled_with: Releases | None = None
     """What compiled the artifact, if it is a baseline's that was run again to compare with: then `tvm` and `ffi` only
     ran it. None for what was built for this run, which they compiled, too."""

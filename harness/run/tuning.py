@@ -37,7 +37,7 @@ LARGEST_BLOB_BYTES = 256 << 20
 
 FROM_BINARY, FROM_SOURCE = "programs_from_binary", "programs_from_source"
 SLOWED = "slowed_kernels"
-"""How many kernels the virtual device slowed on purpose, by its log; docs/virtual-device.md."""
+"""How many kernels the virtual device slowed on purpose, by its log; docs/explanation/virtual-device.md."""
 CLML_INFO = "adreno_bench.clml_info"
 
 CACHE_VARIABLE = "CLML_TUNING_CACHE"

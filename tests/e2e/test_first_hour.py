@@ -1,4 +1,4 @@
-"""docs/first-hour.md says what happens: its commands are run, and what it shows of their output is what they print."""
+"""The commands of docs/tutorial/first-hour.md print what the page shows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from waiting import LONG_S
 
 pytestmark = [pytest.mark.device, pytest.mark.usefixtures("warm_driver")]
 
-PAGE = (Path(__file__).parents[2] / "docs" / "first-hour.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/tutorial/first-hour.md").read_text(encoding="utf-8")
 RUN_HERE, _, _ = PAGE.partition("## 7. The history")
 """The history installs two releases of TVM: tests/e2e/test_history.py does that."""
 SHORT_S = 1

@@ -50,7 +50,7 @@ Box = tuple[str, float, float, float, float]
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site of the history that docs/findings.md tells of."""
+    """The site of the history that docs/evidence/findings.md tells of."""
     folder = tmp_path_factory.mktemp("kept")
     write_site(load(ROOT / "docs" / "example" / "results"), folder, "graphs.html")
     return folder

@@ -1,8 +1,8 @@
 """A functional model of TVM's CLML runtime, for devices without OpenCL ML and for writing CLML modules on the host.
 
 It answers to the names of TVM's own runtime, reads the same bytes and the same environment, and computes on the CPU
-what TVM's runtime would ask of Qualcomm's library: docs/clml-model.md. Its results are emulated and its time means
-nothing. Only shared libraries are loaded, never the package `tvm`.
+what TVM's runtime would ask of Qualcomm's library (docs/explanation/clml.md). Its results are emulated and its time
+means nothing. Only shared libraries are loaded, never the package `tvm`.
 """
 
 from __future__ import annotations

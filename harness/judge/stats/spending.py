@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 SHAPE = 2.0
 """Between Pocock's boundaries, which stop early, and O'Brien and Fleming's, which keep the power of a single look.
-docs/verdicts.md has what was tried."""
+docs/explanation/verdicts.md has what was tried."""
 LOWEST = -8.0
 """Standard deviations below which no path is followed."""
 POINTS = 401

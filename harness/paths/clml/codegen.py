@@ -2,7 +2,7 @@
 
 The graph is the one of TVM's own C++ generator (apache/tvm src/relax/backend/contrib/clml/codegen.cc and
 codegen_json/codegen_json.h), node by node, attribute by attribute and byte by byte, what is wrong in it included: what
-is measured is TVM. docs/clml.md describes the format.
+is measured is TVM. docs/explanation/clml.md describes the format.
 """
 
 from __future__ import annotations

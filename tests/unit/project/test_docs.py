@@ -13,7 +13,7 @@ from places import ROOT
 
 from harness.cli import COMMANDS
 
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "baselines").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "baselines").glob("*.md")])
 SOURCES = [*ROOT.glob("harness/**/*.py"), *ROOT.glob("device_runner/**/*"), ROOT / "Makefile"]
 OF_TESTS = sorted(ROOT.glob("tests/**/*.py"))
 OURS = re.compile(r"\bADRENO_BENCH_[A-Z0-9_]*[A-Z0-9]\b")
@@ -34,7 +34,7 @@ def text_of(files: list[Path]) -> str:
 
 
 def test_the_page_of_environment_variables_has_those_that_the_sources_read_and_no_others() -> None:
-    page = (ROOT / "docs" / "environment.md").read_text("utf-8")
+    page = (ROOT / "docs/reference/environment.md").read_text("utf-8")
     sources = text_of(SOURCES)
     named = set(re.findall(r"`([A-Z][A-Z0-9]*_[A-Z0-9_]+|CXX|HOME)`", page))
     read = set(OURS.findall(sources)) | set(READ.findall(sources))

@@ -13,7 +13,7 @@ import pytest
 from places import ROOT
 
 OURS = ("harness", "device_runner", "tests", "benchmarks", "docs", "baselines", ".ci", ".github")
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("baselines/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("baselines/*.md")])
 SOURCES = sorted(
     file for folder in ("harness", "device_runner", "benchmarks", "tests") for file in ROOT.glob(f"{folder}/**/*.py")
 )
@@ -89,7 +89,7 @@ def test_what_a_page_names_is_there(page: Path) -> None:
 
 
 def test_every_folder_of_the_map_is_there() -> None:
-    folders = FOLDER.findall((ROOT / "docs" / "architecture.md").read_text("utf-8"))
+    folders = FOLDER.findall((ROOT / "docs/explanation/architecture.md").read_text("utf-8"))
     assert [folder for folder in folders if not is_the_end_of_one(folder)] == []
 
 

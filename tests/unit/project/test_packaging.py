@@ -25,7 +25,7 @@ def test_every_file_that_is_no_python_is_packaged(package: str) -> None:
 
 
 def test_who_installs_without_tvm_is_told_all_that_is_needed() -> None:
-    page = (ROOT / "docs" / "own-tvm.md").read_text("utf-8").splitlines()
+    page = (ROOT / "docs/how-to/own-tvm.md").read_text("utf-8").splitlines()
     told = next(line for line in page if line.startswith("pip install adbutils")).split()[2:]
     dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
     names = [re.split(r"[>=;]", one)[0] for one in dependencies]

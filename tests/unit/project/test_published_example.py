@@ -1,4 +1,4 @@
-"""What docs/findings.md says is what its kept results say, read by the code of today."""
+"""What docs/evidence/findings.md says is what its kept results say, read by the code of today."""
 
 from places import ROOT
 
@@ -19,7 +19,7 @@ def test_the_example_says_what_the_page_of_findings_says() -> None:
         if event.verdict in (Verdict.WRONG, Verdict.BROKEN)
     }
     assert told == {"wrong resnet18-texture-float32-untuned as-shipped 0.25.0.post1 0.26.0"}
-    page = (DOCS / "findings.md").read_text(encoding="utf-8")
+    page = (DOCS / "evidence/findings.md").read_text(encoding="utf-8")
     rows = [[cell.strip(" *") for cell in line.split("|")[1:-1]] for line in page.splitlines()]
     of_page = {
         (row[0], row[1], row[2]): row[3:] for row in rows if len(row) == 6 and row[1] in ("opencl", "texture", "clml")

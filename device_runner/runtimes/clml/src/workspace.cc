@@ -26,7 +26,7 @@ Workspace::Workspace() {
   }
   recordable_queue = std::getenv("CLML_DISABLE_RECORDABLE_QUEUE") == nullptr;
   LOG(WARNING) << "CLML Target Version:" << version;
-  LOG(WARNING) << "CLML is emulated by adreno-bench: its results can be trusted as far as docs/clml-model.md says, its "
+  LOG(WARNING) << "CLML is emulated by adreno-bench: its results can be trusted as far as docs/explanation/clml.md says, its "
                   "time means nothing";
   const char* tune = std::getenv("CLML_IS_TUNING_RUN");
   tuning_run = tune != nullptr && std::stoi(tune) != 0;

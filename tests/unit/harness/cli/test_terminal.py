@@ -102,7 +102,7 @@ def test_the_history_is_of_the_machine_that_is_named() -> None:
 DOCS = ROOT / "docs"
 PICTURES = {"show": ["show"], "gate": ["gate", "--from", "slower.jsonl"]}
 WRITE_PICTURES = "ADRENO_BENCH_WRITE_PICTURES"
-"""Set it to draw the pictures of docs/terminal.md anew."""
+"""Set it to draw the pictures of docs/reference/records.md anew."""
 
 
 def picture(title: str, text: str) -> str:
@@ -118,7 +118,7 @@ def picture(title: str, text: str) -> str:
 @pytest.mark.parametrize("name", PICTURES)
 def test_the_pictures_in_the_docs_are_what_a_terminal_shows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "terminal_width", lambda *_: WIDTH)
-    words, file = PICTURES[name], DOCS / f"terminal-{name}.svg"
+    words, file = PICTURES[name], DOCS / "images" / f"terminal-{name}.svg"
     drawn = picture(f"adreno-bench {' '.join(words)}", typed(words).rstrip())
     if os.environ.get(WRITE_PICTURES):
         file.write_text(drawn, encoding="utf-8")
@@ -127,7 +127,7 @@ def test_the_pictures_in_the_docs_are_what_a_terminal_shows(name: str, monkeypat
 
 
 def test_the_page_lists_every_command_that_prints_json() -> None:
-    page = (DOCS / "terminal.md").read_text(encoding="utf-8")
+    page = (DOCS / "reference/terminal.md").read_text(encoding="utf-8")
     rows = [line for line in page.splitlines() if line.startswith("| `")]
     listed = {word for row in rows for word in re.findall(r"`([a-z ]+)`", row.split("|")[1])}
     assert listed == {name for name, command in commands() if any("--json" in option.opts for option in command.params)}

@@ -72,5 +72,5 @@ def test_a_path_that_did_nothing_of_its_own_measured_plain_opencl(
 def test_an_answer_that_proves_nothing_is_marked_before_all_else() -> None:
     told = remarks(a_record(vacuous=["output 0 of 1 is all zero"], wall_ms=[2.0, 4.5, 10.0, 15.5, 17.0] * 2))
     assert [remark.word for remark in told] == ["vacuous", "unsteady"]
-    assert told[0].why.startswith("being right proves nothing: output 0 of 1 is all zero; give it ")
+    assert told[0].why.startswith("being right proves nothing: output 0 of 1 is all zero; use trained weights")
     assert remarks(a_record(outcome=Outcome.HANG, vacuous=["output 0 of 1 is all zero"])) == ()

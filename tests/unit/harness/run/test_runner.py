@@ -274,7 +274,7 @@ def test_a_case_goes_through_the_steps_that_progress_and_the_docs_list(built: Bu
     heard = Heard()
     run_case(a_plan(), built, a_run(FakeDevice()), heard)
     assert [*heard.steps, RunStep.DEVICE_LOST] == [*RunStep]
-    watching = " ".join((ROOT / "docs" / "fleet.md").read_text(encoding="utf-8").split())
+    watching = " ".join((ROOT / "docs/how-to/fleet.md").read_text(encoding="utf-8").split())
     assert all(f"`{step}`" in watching for step in RunStep)
 
 
