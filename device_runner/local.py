@@ -59,9 +59,14 @@ class LocalTransport:
                 raise
         return ShellResult(_code(process), stdout.decode(errors="replace"), stderr.decode(errors="replace"))
 
-    def spawn(self, command: Sequence[str], *, timeout_s: float) -> RemoteProcess:
+    @property
+    def hides_environment(self) -> bool:
+        """Yes: only our user can read it (proc(5), /proc/PID/environ)."""
+        return True
+
+    def spawn(self, command: Sequence[str], *, environment: Mapping[str, str], timeout_s: float) -> RemoteProcess:
         """Start a command that runs until it is hung up on; its standard input closes when we die."""
-        process = self._popen(command, stdin=subprocess.PIPE, stderr=subprocess.STDOUT)
+        process = self._popen(command, stdin=subprocess.PIPE, stderr=subprocess.STDOUT, environment=environment)
 
         def hang_up() -> None:
             assert process.stdin
@@ -81,13 +86,15 @@ class LocalTransport:
         """There is nothing to push: the file is here."""
         return Pushed(str(file.resolve()), 0)
 
-    def _popen(self, command: Sequence[str], *, stdin: int, stderr: int) -> subprocess.Popen[bytes]:
+    def _popen(
+        self, command: Sequence[str], *, stdin: int, stderr: int, environment: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             command,
             stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=stderr,
-            env={**os.environ, **self.environment},
+            env={**os.environ, **self.environment, **(environment or {})},
             start_new_session=True,
         )
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from device_runner.deadline import Deadline
 from device_runner.failures import DeviceLost, LinkFailure, RigFailure, SetupMissing
+from device_runner.rpc_server.tvm_rpc.flags import KEY_VARIABLE
 from device_runner.transport.base import BOOT_ID, RemoteProcess, Transport
 
 if TYPE_CHECKING:
@@ -123,11 +124,15 @@ def _spawn(
     transport: Transport, program: Sequence[str], environment: Mapping[str, str], port: int, deadline: Deadline
 ) -> Server:
     key = secrets.token_hex(8)
-    variables = [f"{name}={value}" for name, value in environment.items()]
-    flags = ["server", "--host=127.0.0.1", f"--port={port}", f"--port-end={port + 1}", f"--key={key}"]
+    flags = ["server", "--host=127.0.0.1", f"--port={port}", f"--port-end={port + 1}"]
     flags.append(f"--work-dir={transport.root}")  # its default lies in the user's home, and it is removed afterwards
-    command = ["sh", "-c", SERVER_SCRIPT, "serve", transport.root, BOOT_ID, "env", *variables, *program, *flags]
-    return Server(transport.name, transport.spawn(command, timeout_s=deadline.remaining_s), port, key)
+    if transport.hides_environment:
+        environment = {**environment, KEY_VARIABLE: key}
+    else:  # all that TVM's own server reads
+        flags.append(f"--key={key}")
+    command = ["sh", "-c", SERVER_SCRIPT, "serve", transport.root, BOOT_ID, *program, *flags]
+    process = transport.spawn(command, environment=environment, timeout_s=deadline.remaining_s)
+    return Server(transport.name, process, port, key)
 
 
 def _free_port(transport: Transport, deadline: Deadline) -> int:

@@ -18,6 +18,11 @@ from pathlib import Path
 from device_runner.session import relay_process
 
 END_TIMEOUT_S = 5.0
+MAIN = f"""import sys
+sys.path.append({str(Path(relay_process.__file__).parents[2])!r})
+from {relay_process.__name__} import main
+main()"""
+"""It starts without the packages that are installed."""
 
 
 class Relay:
@@ -29,7 +34,7 @@ class Relay:
         with stream, theirs, socket.create_server(("127.0.0.1", 0)) as listener:
             self.port: int = listener.getsockname()[1]
             fds = (listener.fileno(), stream.fileno(), theirs.fileno())
-            command = [sys.executable, "-I", "-S", str(Path(relay_process.__file__)), *map(str, fds)]
+            command = [sys.executable, "-I", "-S", "-c", MAIN, *map(str, fds)]
             # Its own process group: Ctrl-C at the terminal must not break the stream before we have let go of it.
             self._process = subprocess.Popen(command, pass_fds=fds, stdin=subprocess.DEVNULL, start_new_session=True)
 

@@ -1,4 +1,4 @@
-"""The process behind `relay.Relay`: run as a script, it imports nothing but the standard library.
+"""The process behind `relay.Relay`: it imports nothing but the standard library.
 
 Arguments: the file descriptors of a listening socket, of the stream it leads to, and of a control socket. Control
 messages are a number of seconds from now after which to cut (`inf` for never); the end of control cuts at once, so the
@@ -15,6 +15,8 @@ import socket
 import sys
 import threading
 import time
+
+from device_runner.peers import is_foreign
 
 EXPIRED = b"expired"
 REMOTE_CLOSED = b"remote closed"
@@ -37,8 +39,7 @@ def main() -> None:
             _tell(control, EXPIRED)
             _cut(client, stream)
             end = math.inf
-        if listener in ready:
-            client, _ = listener.accept()
+        if listener in ready and (client := _own_client(listener)):
             listener.close()
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for pump in ((client, stream, CLIENT_CLOSED), (stream, client, REMOTE_CLOSED)):
@@ -49,6 +50,15 @@ def main() -> None:
                 _cut(client, stream)
                 return
             end = time.monotonic() + float(message)
+
+
+def _own_client(listener: socket.socket) -> socket.socket | None:
+    """Whoever connected, unless it is another user of this host."""
+    client, _ = listener.accept()
+    if is_foreign(client):
+        client.close()
+        return None
+    return client
 
 
 def _pump(source: socket.socket, sink: socket.socket, reason: bytes, control: socket.socket) -> None:
@@ -76,7 +86,3 @@ def _cut(*socks: socket.socket | None) -> None:
         if sock:
             with contextlib.suppress(OSError):  # it was closed already
                 sock.shutdown(socket.SHUT_RDWR)
-
-
-if __name__ == "__main__":
-    main()

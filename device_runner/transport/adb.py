@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import socket
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -78,11 +78,17 @@ class Adb:
                     raise OSError(f"it says more than {OUTPUT_LIMIT_BYTES >> 20} MiB")
         raise AssertionError("the packets end with an exit code or an error")
 
-    def spawn(self, command: Sequence[str], *, timeout_s: float) -> RemoteProcess:
+    @property
+    def hides_environment(self) -> bool:
+        """No: variables stand on the command line, which the apps of a phone cannot read."""
+        return False
+
+    def spawn(self, command: Sequence[str], *, environment: Mapping[str, str], timeout_s: float) -> RemoteProcess:
         """Start a command that goes on. When the stream closes, also by our death, adbd sends it SIGHUP."""
         deadline = Deadline(timeout_s)
+        variables = [f"{name}={value}" for name, value in environment.items()]
         with self.blame(_title(command), deadline):
-            sock = self._open_shell(command, deadline)
+            sock = self._open_shell(["env", *variables, *command], deadline)
         sock.settimeout(None)
 
         def hang_up() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -100,7 +100,11 @@ class Transport(Protocol):
     def shell(self, command: Sequence[str], *, timeout_s: float) -> ShellResult:
         """Run a command to its end."""
 
-    def spawn(self, command: Sequence[str], *, timeout_s: float) -> RemoteProcess:
+    @property
+    def hides_environment(self) -> bool:
+        """Whether `spawn` brings variables to a process where no other user of the machine can read them."""
+
+    def spawn(self, command: Sequence[str], *, environment: Mapping[str, str], timeout_s: float) -> RemoteProcess:
         """Start a command that goes on; it is hung up on when this process dies. `timeout_s` bounds the start only."""
 
     def dial(self, port: int, *, timeout_s: float) -> socket.socket:

@@ -8,6 +8,7 @@ import logging
 import socket
 from pathlib import Path
 
+from device_runner.peers import is_foreign
 from device_runner.virtual import services
 from device_runner.virtual.clock import Clock
 from device_runner.virtual.fault_file import POLL_S
@@ -37,10 +38,11 @@ async def serve(listener: socket.socket, phone: Phone, route: Router = services.
     clock = Clock(Path(phone.root))
 
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if phone.faults.now.offline:
+        connection = writer.get_extra_info("socket")
+        if phone.faults.now.offline or is_foreign(connection):
             writer.transport.abort()
             return
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         transport = HostConnection(reader, writer, phone, route, tasks)
         transports.add(transport)
         try:

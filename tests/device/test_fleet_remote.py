@@ -124,7 +124,7 @@ def test_a_user_that_is_gone_frees_the_device_and_its_streams_end(
     holding = open_remote(the_offer(tracker).key, tracker, tmp_path, timeout_s=NEVER_S)
     device, _ = holding.__enter__()
     transport = device.transport
-    job = transport.spawn(["sleep", "60"], timeout_s=FENCE_S)
+    job = transport.spawn(["sleep", "60"], environment={}, timeout_s=FENCE_S)
     holding.__exit__(None, None, None)
     assert job.wait(FENCE_S)
     with got(tracker, tmp_path) as again:

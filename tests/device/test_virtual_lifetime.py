@@ -29,7 +29,7 @@ from device_runner.virtual import virtual_phone
 with virtual_phone(Path(sys.argv[1]), sandboxed=json.loads(sys.argv[2])) as phone:
     adb = Adb(phone.serial, phone.adb_port)
     adb.shell(["sh", "-c", "nohup setsid sleep 600 >/dev/null 2>&1 </dev/null &"], timeout_s=300)
-    job = adb.spawn(["tvm_rpc", "server", "--port=20000", "--port-end=32000"], timeout_s=300)
+    job = adb.spawn(["tvm_rpc", "server", "--port=20000", "--port-end=32000"], environment={}, timeout_s=300)
     while "Bind to" not in job.output():
         time.sleep(0.02)
     print("ready", flush=True)

@@ -6,13 +6,11 @@ Sources: tvm/rpc/server.py; apache/tvm, apps/cpp_rpc/rpc_server.cc, AcceptConnec
 from __future__ import annotations
 
 import logging
-import os
 import select
 import socket
 import struct
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from device_runner.rpc_server.handshake import MAGIC, MAX_KEY_BYTES, refuse, welcome
 from device_runner.rpc_server.tracker import Address, Code, Connection
@@ -51,30 +49,6 @@ class Client:
         if not text.isdecimal():
             raise ValueError(f"{text!r} is no time limit")
         return int(text)
-
-
-def is_foreign(ours: tuple[str, int], theirs: tuple[str, int]) -> bool:
-    """Whether another user of this host holds the other end of a connection over 127.0.0.1.
-
-    TVM's RPC runs whatever its client asks for, and the key stands on the server's command line, which all users of a
-    host can read. The kernel knows whose each socket is (proc(5), /proc/net/tcp). A client that it does not list is
-    foreign; where that file cannot be read, nobody is.
-    """
-    if theirs[0] != LOOPBACK:
-        return False
-    wanted = [_hexadecimal(theirs), _hexadecimal(ours)]
-    try:
-        rows = [line.split() for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]]
-    except OSError:
-        return False
-    owners = [int(row[7]) for row in rows if row[1:3] == wanted]
-    return not set(owners) & {0, os.getuid()}
-
-
-def _hexadecimal(address: tuple[str, int]) -> str:
-    """An IPv4 address and port as /proc/net/tcp has them."""
-    (word,) = struct.unpack("=I", socket.inet_aton(address[0]))
-    return f"{word:08X}:{address[1]:04X}"
 
 
 def meet(connection: socket.socket, address: str, key: str, match_key: str) -> Client:

@@ -5,8 +5,9 @@ Source: apache/tvm, apps/cpp_rpc/main.cc.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from device_runner.rpc_server.tracker import Address
 USAGE = """tvm_rpc server [--host=ADDRESS] [--port=9090] [--port-end=9099] [--tracker=HOST:PORT] [--key=KEY]
   [--custom-addr=ADDRESS] [--work-dir=FOLDER] [--silent]"""
 MAX_PORT = 65535
+KEY_VARIABLE = "ADRENO_BENCH_RPC_KEY"
+"""Environment: the key, where a command line can be read by others."""
 
 
 class WrongFlag(Exception):
@@ -52,6 +55,11 @@ def parse(arguments: Sequence[str]) -> Flags:
     given = {name: _value(arguments, f"--{name.replace('_', '-')}=") for name in _READERS}
     read = {name: _READERS[name](text) for name, text in given.items() if text}
     return Flags(**read, silent=any(argument.startswith("--silent") for argument in arguments))
+
+
+def with_secret_key(given: Flags) -> Flags:
+    """The flags with the key that the environment has, if it has one; what this process starts does not get it."""
+    return replace(given, key=os.environ.pop(KEY_VARIABLE, given.key))
 
 
 def _value(arguments: Sequence[str], flag: str) -> str:

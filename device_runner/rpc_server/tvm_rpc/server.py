@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from device_runner.failures import SetupMissing
+from device_runner.peers import is_foreign
 from device_runner.rpc_server.tvm_rpc import flags, runtime
-from device_runner.rpc_server.tvm_rpc.clients import LOOPBACK, Declined, Tracker, Unexpected, is_foreign, meet
+from device_runner.rpc_server.tvm_rpc.clients import LOOPBACK, Declined, Tracker, Unexpected, meet
 from device_runner.rpc_server.tvm_rpc.flags import Flags
 from device_runner.rpc_server.tvm_rpc.runtime import Behaviour, SessionBehaviour
 
@@ -48,6 +49,7 @@ def main(argv: Sequence[str] | None = None, behaviour: Behaviour | None = None) 
         return 1
     for line in given.lines():
         log.info(line)
+    given = flags.with_secret_key(given)
     log.info("Starting CPP Server, Press Ctrl+C to stop.")
     signal.signal(signal.SIGINT, _leave)
     try:
@@ -95,7 +97,7 @@ def _listen(listener: socket.socket, given: Flags, behaviour: Behaviour) -> None
         connection, (host, port) = listener.accept()
         address = f"{host}:{port}"
         with connection:
-            if is_foreign(connection.getsockname(), (host, port)):
+            if is_foreign(connection):
                 _warn(f"Another user of this host was sent away: {address}")
                 continue
             try:

@@ -40,7 +40,7 @@ except OSError:
 {when_listening}
 while True:
     connection, _ = listener.accept()
-    connection.sendall(flags["key"].encode())
+    connection.sendall(os.environ["ADRENO_BENCH_RPC_KEY"].encode())
 """
 
 

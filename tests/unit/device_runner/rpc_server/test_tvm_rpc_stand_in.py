@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 import re
 import socket
 import struct
-import subprocess
 import threading
 from collections.abc import Iterator
 
@@ -18,7 +15,7 @@ from waiting import LONG_S
 
 from device_runner.rpc_server.handshake import MAGIC, MAX_KEY_BYTES, MISMATCH
 from device_runner.rpc_server.tvm_rpc import flags
-from device_runner.rpc_server.tvm_rpc.clients import Client, Declined, Unexpected, is_foreign, meet
+from device_runner.rpc_server.tvm_rpc.clients import Client, Declined, Unexpected, meet
 
 Ends = tuple[socket.socket, socket.socket]
 
@@ -142,32 +139,7 @@ def test_a_wrong_value_is_named(flag: str, says: str) -> None:
         flags.parse([flag])
 
 
-CONNECT = "exec 3<>/dev/tcp/127.0.0.1/$0; printf hello >&3; read -r -t 20 -u 3"
-"""For bash, which every user may run; Python may lie in a folder of one user's."""
-
-
-def is_foreign_as(user: int | None) -> bool:
-    """Whether a client that runs as this user is foreign to a server that we run."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        command = ["bash", "-c", CONNECT, str(listener.getsockname()[1])]
-        with subprocess.Popen(command, user=user, cwd="/") as client:
-            listener.settimeout(LONG_S)
-            connection, theirs = listener.accept()
-            with connection:
-                assert connection.recv(5, socket.MSG_WAITALL) == b"hello"
-                foreign = is_foreign(connection.getsockname(), theirs)
-                assert client.poll() is None
-                return foreign
-
-
-def test_a_client_of_the_same_user_is_no_stranger() -> None:
-    assert is_foreign_as(None) is False
-
-
-@pytest.mark.skipif(os.getuid() != 0, reason="only root may start a process as another user")
-def test_a_client_of_another_user_of_this_host_is_a_stranger() -> None:
-    assert is_foreign_as(pwd.getpwnam("nobody").pw_uid) is True
-
-
-def test_a_client_of_another_host_is_none_of_its_business() -> None:
-    assert is_foreign(("10.0.0.1", 9090), ("10.0.0.2", 4711)) is False
+def test_a_key_of_the_environment_is_taken_from_there_and_goes_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(flags.KEY_VARIABLE, "secret")
+    assert flags.with_secret_key(flags.Flags(key="shown")).key == "secret"
+    assert flags.with_secret_key(flags.Flags(key="shown")).key == "shown"

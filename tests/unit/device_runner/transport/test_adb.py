@@ -151,7 +151,7 @@ def test_a_job_collects_output_and_ends_with_its_code() -> None:
         sock.sendall(packet(EXIT, bytes([143])))
 
     with fake_adb({"shell,v2,raw": job}) as server:
-        running = Adb(SERIAL, server.port).spawn(["x"], timeout_s=60)
+        running = Adb(SERIAL, server.port).spawn(["x"], environment={}, timeout_s=60)
         assert not running.ended
         assert running.end(5)
     assert (running.code, running.output()) == (143, "one two")
@@ -162,7 +162,7 @@ def test_a_job_whose_stream_breaks_ended_without_a_code() -> None:
         sock.sendall(packet(STDOUT, b"last words"))
 
     with fake_adb({"shell,v2,raw": lost}) as server:
-        running = Adb(SERIAL, server.port).spawn(["x"], timeout_s=60)
+        running = Adb(SERIAL, server.port).spawn(["x"], environment={}, timeout_s=60)
         assert running.wait(60)
         assert not running.end(0)
     assert (running.code, running.output()) == (None, "last words")
@@ -177,7 +177,7 @@ def test_a_job_that_does_not_end_is_abandoned() -> None:
         closed.set()
 
     with fake_adb({"shell,v2,raw": stubborn}) as server:
-        assert not Adb(SERIAL, server.port).spawn(["x"], timeout_s=60).end(0.05)
+        assert not Adb(SERIAL, server.port).spawn(["x"], environment={}, timeout_s=60).end(0.05)
         assert closed.wait(60)
 
 
@@ -188,6 +188,6 @@ def test_only_the_newest_output_of_a_job_is_kept(monkeypatch: pytest.MonkeyPatch
         sock.sendall(b"".join(packet(STDOUT, b"%04d" % i) for i in range(100)) + packet(EXIT, b"\0"))
 
     with fake_adb({"shell,v2,raw": talk}) as server:
-        running = Adb(SERIAL, server.port).spawn(["x"], timeout_s=60)
+        running = Adb(SERIAL, server.port).spawn(["x"], environment={}, timeout_s=60)
         assert running.wait(60)
     assert running.output() == "00980099"
