@@ -32,7 +32,7 @@ def what_else(path: Path) -> str:
 
 def require_name(text: str) -> str:
     """Return a text that may come from others if it can be part of a file name. Raises ValueError if it cannot."""
-    if not re.fullmatch(r"\w[\w.-]*", text):
+    if not re.fullmatch(r"\w[\w.-]{0,199}", text):
         raise ValueError(f"{text[:80]!r} cannot be part of a file name")
     return text
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from device_runner.disk import disk_full
 from device_runner.failures import RigFailure
+from device_runner.files import require_name
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -83,8 +84,11 @@ class Store:
         self.kind = kind
 
     def find(self, key: str) -> Path | None:
-        """The folder of a key, marked as used now; None if it is not there."""
-        folder = self.folder / key
+        """The folder of a key, marked as used now; None if it is not there, as for what can be no key."""
+        try:
+            folder = self.folder / require_name(key)
+        except ValueError:  # of a record that somebody else wrote
+            return None
         if not folder.is_dir():
             return None
         with contextlib.suppress(OSError):  # a read-only store is still a store

@@ -1,14 +1,19 @@
-"""Archives of a folder: `.tar.zst`, `.tar.gz` or `.tar`, and reading them without trusting a name in them."""
+"""Archives of a folder: `.tar.zst`, `.tar.gz` or `.tar`, and reading them without trusting a byte in them.
+
+`_members` is the only reader. It goes through an archive once, as a stream, and bounds all that an archive claims: how
+much there is when it is unpacked, in how many members, and how large what describes a member is.
+"""
 
 from __future__ import annotations
 
 import gzip
-import io
+import math
+import shutil
 import tarfile
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path, PurePosixPath
-from typing import IO, cast
+from typing import IO, Any, NoReturn, cast
 
 from device_runner.disk import writing
 from device_runner.files import SCRATCH_SUFFIX
@@ -18,6 +23,13 @@ from harness.failures import UsageError
 ENDINGS = (".tar.zst", ".tar.gz", ".tar")
 GZIP_LEVEL, ZSTD_LEVEL = 1, 6
 """Weights hardly get smaller however long one tries, and what else is in a bundle is small."""
+MOST_BYTES, MOST_GROWTH = 1 << 30, 100
+"""An archive may hold so many bytes, or so many times its own size."""
+MOST_MEMBERS = 100_000
+MOST_HEADER_BYTES = 1 << 16
+"""What describes one member: a long name, say."""
+CHUNK_BYTES = 1 << 20
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
 def ending_of(path: Path) -> str:
@@ -77,106 +89,159 @@ def _packing(file: IO[bytes], ending: str) -> Iterator[IO[bytes]]:
         yield file
 
 
-def read_members(
-    source: Path, wanted: Collection[str], most_bytes: int, ignored: Collection[str] = ()
-) -> dict[str, bytes]:
-    """The wanted files of a folder, or of an archive of one, by their names in it.
+def find_files(
+    source: Path, wanted: Mapping[str, int], scratch: Path, ignored: Collection[str] = ()
+) -> dict[str, Path]:
+    """The wanted files of a folder, or of an archive of one, by their names in it; those of an archive in `scratch`.
 
-    `ignored` are folders whose files do not count. Raises UsageError for a file that is neither, that is there twice,
-    or that leads elsewhere; nothing is written anywhere.
+    `wanted` says how many bytes each may have at most; `ignored` are folders whose files do not count. Raises
+    UsageError for a file that is neither, that is there twice, or that leads elsewhere.
     """
     if source.is_dir():
-        return _in_folder(source, wanted, most_bytes, ignored)
-    try:
-        return _in_archive(source, wanted, most_bytes, ignored)
-    except (tarfile.TarError, EOFError, gzip.BadGzipFile, OSError, ValueError) as error:
-        raise UsageError(f"{source} cannot be read: {error}", hint="was it copied whole?") from None
+        return _in_folder(source, wanted, ignored)
+    found: dict[str, Path] = {}
+    for member, content in _members(source):
+        inner = member.parts[-2:]
+        if any(part in ignored for part in member.parts[:-1]):
+            continue
+        name = inner[-1]
+        if name not in wanted or len(member.parts) > 2 or not content:
+            raise UsageError(f"{source} has {str(member)!r}, which no bundle's runner writes", hint="remove it")
+        if name in found:
+            raise UsageError(f"{source} has {name} twice", hint="pack one results folder only")
+        found[name] = content.save(scratch / name, wanted[name])
+    return found
 
 
-def _in_folder(source: Path, wanted: Collection[str], most_bytes: int, ignored: Collection[str]) -> dict[str, bytes]:
+def _in_folder(source: Path, wanted: Mapping[str, int], ignored: Collection[str]) -> dict[str, Path]:
     found = {}
     for path in sorted(source.iterdir()):
         if path.name in ignored:
             continue
         if path.name not in wanted or path.is_symlink() or not path.is_file():
             raise UsageError(f"{path} is none of the files that a bundle's runner writes", hint="remove it")
-        if path.stat().st_size > most_bytes:
-            raise UsageError(f"{path} is larger than {most_bytes >> 20} MiB", hint="it is none of ours")
-        found[path.name] = path.read_bytes()
+        _require_size(path.name, path.stat().st_size, wanted[path.name])
+        found[path.name] = path
     return found
-
-
-def _in_archive(source: Path, wanted: Collection[str], most_bytes: int, ignored: Collection[str]) -> dict[str, bytes]:
-    found: dict[str, bytes] = {}
-    with _unpacking(source) as archive:
-        for member in archive:
-            path = PurePosixPath(member.name)
-            if path.is_absolute() or ".." in path.parts:
-                raise UsageError(f"{source} has a file {member.name!r}, which leads out of it", hint="do not unpack it")
-            inner = [part for part in path.parts if part != "."]
-            if member.isdir() or any(part in ignored for part in inner[:-1]):
-                continue
-            name = inner[-1]
-            if name not in wanted or len(inner) > 2 or not member.isreg():
-                raise UsageError(f"{source} has {member.name!r}, which no bundle's runner writes", hint="remove it")
-            if name in found:
-                raise UsageError(f"{source} has {name} twice", hint="pack one results folder only")
-            if member.size > most_bytes:
-                raise UsageError(f"{member.name} is larger than {most_bytes >> 20} MiB", hint="it is none of ours")
-            content = archive.extractfile(member)
-            assert content
-            found[name] = content.read()
-    return found
-
-
-@contextmanager
-def _unpacking(source: Path) -> Iterator[tarfile.TarFile]:
-    if ending_of(source) != ".tar.zst":
-        with tarfile.open(source, "r:*") as archive:
-            yield archive
-        return
-    import zstandard
-
-    with source.open("rb") as file:
-        try:
-            with tarfile.open(fileobj=zstandard.ZstdDecompressor().stream_reader(file), mode="r|") as archive:
-                yield archive
-        except zstandard.ZstdError as error:
-            raise tarfile.ReadError(str(error)) from None
 
 
 def unpack(source: Path, folder: Path) -> None:
     """Unpack a bundle into a folder. Raises UsageError for a member that is no plain file below it."""
-    try:
-        with _unpacking(source) as archive:
-            for member in archive:
-                path = PurePosixPath(member.name)
-                inner = path.parts[1:]
-                if path.is_absolute() or ".." in path.parts or not inner or not member.isreg():
-                    raise UsageError(f"{source} has {member.name!r}, which no bundle has", hint="it is none of ours")
-                content = archive.extractfile(member)
-                assert content
-                place = folder.joinpath(*inner)
-                place.parent.mkdir(parents=True, exist_ok=True)
-                with place.open("xb") as file:
-                    _copy(content.read, file)
-    except (tarfile.TarError, EOFError, OSError) as error:
-        raise UsageError(f"{source} cannot be unpacked: {error}", hint="was it copied whole?") from None
+    for member, content in _members(source):
+        if len(member.parts) < 2 or not content:
+            raise UsageError(f"{source} has {str(member)!r}, which no bundle has", hint="it is none of ours")
+        content.save(folder.joinpath(*member.parts[1:]))
 
 
 def first_member(source: Path, name: str) -> bytes:
     """A file of an archive, by its name in the folder that was packed. Raises UsageError if it has none."""
-    try:
-        with _unpacking(source) as archive:
-            for member in archive:
-                content = archive.extractfile(member) if PurePosixPath(member.name).parts[1:] == (name,) else None
-                if content:
-                    return content.read(LARGEST_MANIFEST_BYTES)
-    except (tarfile.TarError, EOFError) as error:
-        raise UsageError(f"{source} cannot be read: {error}", hint="was it copied whole?") from None
+    for member, content in _members(source):
+        if member.parts[1:] == (name,) and content:
+            return content.read(LARGEST_MANIFEST_BYTES)
     raise UsageError(f"{source} has no {name}", hint="is it a bundle?")
 
 
-def _copy(read: Callable[[int], bytes], into: io.BufferedWriter) -> None:
-    while piece := read(1 << 20):
-        into.write(piece)
+class _Content:
+    """What a member that is a plain file holds."""
+
+    def __init__(self, source: Path, member: tarfile.TarInfo, stream: IO[bytes]) -> None:
+        self._source, self._member, self._stream = source, member, stream
+
+    def read(self, most_bytes: int) -> bytes:
+        """All of it. Raises UsageError if that is more."""
+        _require_size(self._member.name, self._member.size, most_bytes)
+        with _blaming(self._source):
+            return self._stream.read()
+
+    def save(self, file: Path, most_bytes: int = 1 << 62) -> Path:
+        """Write it into a new file. Raises UsageError if it is larger, or if there is a file."""
+        _require_size(self._member.name, self._member.size, most_bytes)
+        with _blaming(self._source):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("xb") as out:
+                shutil.copyfileobj(self._stream, out, CHUNK_BYTES)
+        return file
+
+
+def _require_size(name: str, size: int, most_bytes: int) -> None:
+    if size > most_bytes:
+        raise UsageError(f"{name} is larger than {most_bytes >> 20} MiB", hint="it is none of ours")
+
+
+def _members(source: Path) -> Iterator[tuple[PurePosixPath, _Content | None]]:
+    """The members of an archive that are no folders, with what is in them; None for what is no plain file.
+
+    Raises UsageError for what cannot be read or leads out of the archive, and for more than an archive of ours has.
+    """
+    with _blaming(source), _unpacking(source) as archive:
+        for number, member in enumerate(iter(archive.next, None), 1):
+            vars(archive)["members"].clear()  # it keeps all that it has seen
+            path = PurePosixPath(member.name)
+            if path.is_absolute() or ".." in path.parts:
+                raise UsageError(f"{source} has {member.name!r}, which leads out of it", hint="do not unpack it")
+            if number > MOST_MEMBERS:
+                raise UsageError(f"{source} has more than {MOST_MEMBERS} files", hint="it is none of ours")
+            if path.parts and not member.isdir():
+                stream = archive.extractfile(member) if member.isreg() else None
+                yield path, _Content(source, member, stream) if stream else None
+
+
+@contextmanager
+def _blaming(source: Path) -> Iterator[None]:
+    """Turn whatever comes of reading an archive into one line."""
+    try:
+        yield
+    except (tarfile.TarError, OSError, ValueError, LookupError, RecursionError) as error:
+        raise UsageError(f"{source} cannot be read: {error}", hint="was it copied whole?") from None
+
+
+@contextmanager
+def _unpacking(source: Path) -> Iterator[tarfile.TarFile]:
+    with ExitStack() as stack:
+        file: IO[bytes] = stack.enter_context(source.open("rb"))
+        begins = file.read(len(_ZSTD))
+        file.seek(0)
+        most_bytes = max(MOST_BYTES, MOST_GROWTH * source.stat().st_size)
+        if begins == _ZSTD:
+            import zstandard
+
+            file = stack.enter_context(zstandard.ZstdDecompressor().stream_reader(file))
+        elif begins.startswith(_GZIP):
+            file = cast("IO[bytes]", stack.enter_context(gzip.GzipFile(fileobj=file)))
+        bounded = cast("IO[bytes]", _Bounded(file, most_bytes, source))
+        yield stack.enter_context(tarfile.open(fileobj=bounded, mode="r|", bufsize=CHUNK_BYTES, tarinfo=_Header))
+
+
+class _Bounded:
+    """A stream that ends in an error when it has more bytes than that."""
+
+    def __init__(self, stream: IO[bytes], most_bytes: int, source: Path) -> None:
+        self._stream, self._left, self._source = stream, most_bytes, source
+
+    def read(self, size: int) -> bytes:
+        """At most so many bytes."""
+        try:
+            piece = self._stream.read(size)
+        except Exception as error:  # each kind of compression has errors of its own
+            raise tarfile.ReadError(str(error)) from None
+        self._left -= len(piece)
+        if self._left < 0:
+            raise UsageError(f"{self._source} unpacks to more than it may have", hint="it is none of ours")
+        return piece
+
+
+class _Header(tarfile.TarInfo):
+    """What describes a member; no larger than it may be, and of no file with holes."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> tarfile.TarInfo:
+        """Called by `tarfile` for each header, before it reads what belongs to it."""
+        if not 0 <= self.size <= (math.inf if self.isfile() else MOST_HEADER_BYTES):
+            self._refuse()
+        proceed: Any = super()
+        made: tarfile.TarInfo = proceed._proc_member(archive)
+        return made
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise tarfile.ReadError(f"a header of {self.size} bytes, or a file with holes")
+
+    _proc_sparse = _proc_gnusparse_00 = _proc_gnusparse_01 = _proc_gnusparse_10 = _refuse

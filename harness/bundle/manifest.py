@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from device_runner.device import Loadable, ThermalLimits
 from device_runner.failures import Failure
+from device_runner.files import require_name
+from device_runner.foreign_json import read_json
 from harness.build.artifact import Answers, Artifact, Compiled
 from harness.cases.case import Case
 from harness.cases.plan import Budget, Job, Plan
@@ -115,13 +117,13 @@ def id_of(text: bytes) -> str:
 def manifest_of(text: bytes) -> Manifest:
     """Read a manifest. Raises UsageError for what is none, or one of another version."""
     try:
-        told = json.loads(text)
+        told = read_json(text)
         if told["schema"] != SCHEMA:
             raise UsageError(
                 f"the bundle is of version {told['schema']}, and this adreno-bench knows version {SCHEMA}",
                 hint="use the release of adreno-bench that packed it, or pack it again",
             )
-        builds = {name: _build(build) for name, build in told["builds"].items()}
+        builds = {require_name(name): _build(build) for name, build in told["builds"].items()}
         turns = tuple(Turn(str(build), str(case)) for build, case in told["turns"])
         files = {_inside(path): str(digest) for path, digest in told["files"].items()}
         manifest = Manifest(str(told["kind"]), builds, turns, files)
@@ -144,6 +146,8 @@ def _build(told: Mapping[str, Any]) -> Build:
 def _case(told: Mapping[str, Any]) -> PackedCase:
     reference = told["reference"] and _library(told["reference"])
     Case.parse(told["case"])
+    for name in (told["answers"], told["range"] or told["answers"]):
+        require_name(name)
     return PackedCase(**{**told, "artifact": _library(told["artifact"]), "reference": reference})
 
 

@@ -7,27 +7,28 @@ is the bundle's id.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import IO, Any
 
 from pydantic import ValidationError
 
 from device_runner.device import Identity, Program
+from device_runner.foreign_json import read_json
 from device_runner.replay_device import REFERENCE, TUNE, TURNS, ReplayDevice, TurnReport, identity_of, peaks_in
 from device_runner.session.replay import BadReport, ReplayProgram
 from harness.build.artifact import CRC, Artifact, Built
-from harness.bundle.archive import read_members, unpack
+from harness.bundle.archive import find_files, unpack
 from harness.bundle.manifest import (
     ANSWERS,
     BASE,
     HEAD,
     KEPT,
+    LARGEST_MANIFEST_BYTES,
     MANIFEST,
     PYTHON_RUNNER,
     Manifest,
@@ -51,7 +52,10 @@ LINES = "turns.jsonl"
 DIGEST_DIGITS = 64
 DEVICE = "bundle"
 """What records of a bundle have for what a person types after `--device`."""
-LARGEST_FILE_BYTES = 512 << 20
+WANTED = {MANIFEST: LARGEST_MANIFEST_BYTES, LINES: 512 << 20}
+"""The files of results, and how many bytes each may have."""
+LONGEST_LINE_BYTES = 128 << 20
+"""A line has a turn's outputs, two digits to a byte."""
 KINDS_OF_DEVICES = ("phone", "local")
 """What a device that ran a bundle may be."""
 IGNORED = ("work",)
@@ -90,17 +94,20 @@ def read_results(source: Path, cache: Path, *, partial: bool = False, bundle: Pa
     """
     if not source.exists():
         raise UsageError(f"there is no {source}", hint="name the folder that run.sh wrote, or an archive of it")
-    members = read_members(source, (MANIFEST, LINES), LARGEST_FILE_BYTES, IGNORED)
-    for name in (MANIFEST, LINES):
-        if name not in members:
-            raise UsageError(f"{source} has no {name}", hint="nothing was run, or it is no results folder of a bundle")
-    text = members[MANIFEST]
-    _require_known(text, cache, bundle)
-    manifest = manifest_of(text)
-    with TemporaryDirectory(prefix="adreno-bench-") as scratch:
-        answers = None if PYTHON_RUNNER in manifest.files else _answers(text, manifest, cache, bundle, Path(scratch))
-        reader = _Reader(manifest, Path(scratch), answers)
-        reader.read(members[LINES], id_of(text))
+    with TemporaryDirectory(prefix="adreno-bench-") as folder:
+        scratch = Path(folder)
+        files = find_files(source, WANTED, scratch, IGNORED)
+        for name in WANTED:
+            if name not in files:
+                hint = "nothing was run, or it is no results folder of a bundle"
+                raise UsageError(f"{source} has no {name}", hint=hint)
+        text = files[MANIFEST].read_bytes()
+        _require_known(text, cache, bundle)
+        manifest = manifest_of(text)
+        answers = None if PYTHON_RUNNER in manifest.files else _answers(text, manifest, cache, bundle, scratch)
+        reader = _Reader(manifest, scratch, answers)
+        with files[LINES].open("rb") as lines:
+            reader.read(lines, id_of(text))
     taken = reader.taken
     results = Results(id_of(text), manifest, taken, reader.peaks, reader.ended and len(taken) == len(manifest.turns))
     if not results.whole and not partial:
@@ -160,16 +167,21 @@ def link_of(text: bytes, before: str) -> str:
     return hashlib.sha256(before.encode() + b"\n" + text).hexdigest()
 
 
-def lines_of(content: bytes, begin: str) -> Iterator[dict[str, Any]]:
-    """What the lines hold. A last line that was cut short is left out. Raises Broken."""
+def lines_of(content: IO[bytes], begin: str) -> Iterator[dict[str, Any]]:
+    """What the lines hold, one after the other. A last line that was cut short is left out. Raises Broken."""
     before = begin
-    for number, line in enumerate(content.split(b"\n")[:-1], 1):
-        link, text = line[:DIGEST_DIGITS].decode(errors="replace"), line[DIGEST_DIGITS + 1 :]
-        if link != link_of(text, before):
+    for number, line in enumerate(iter(lambda: content.readline(LONGEST_LINE_BYTES), b""), 1):
+        if not line.endswith(b"\n"):
+            if len(line) == LONGEST_LINE_BYTES:
+                raise Broken(f"line {number} of {LINES} is longer than {LONGEST_LINE_BYTES >> 20} MiB")
+            return
+        text = line[DIGEST_DIGITS + 1 : -1]
+        link = link_of(text, before)
+        if line != b"%b %b\n" % (link.encode(), text):
             raise Broken(f"line {number} of {LINES} is not what was written after the line before it")
         before = link
         try:
-            yield json.loads(text)
+            yield read_json(text)
         except ValueError as error:
             raise Broken(f"line {number} of {LINES} is no JSON: {error}") from None
 
@@ -188,7 +200,7 @@ class _Reader:
     device: tuple[str, Identity] | None = None
     """The run's id, and who the device is."""
 
-    def read(self, content: bytes, begin: str) -> None:
+    def read(self, content: IO[bytes], begin: str) -> None:
         """Take all of them. Raises UsageError for what the runner did not write."""
         kinds: dict[str, Callable[[Mapping[str, Any]], None]] = {
             "device": self._take_device,

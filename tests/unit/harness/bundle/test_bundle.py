@@ -218,14 +218,14 @@ def test_a_bundle_of_another_version_is_no_base(rig: Rig) -> None:
 def test_a_truncated_archive_is_refused(rig: Rig) -> None:
     packed = rig.pack()
     packed.file.write_bytes(packed.file.read_bytes()[:-200])
-    with pytest.raises(UsageError, match="cannot be unpacked"):
+    with pytest.raises(UsageError, match="cannot be read"):
         unpack(packed.file, rig.root / "there")
 
 
 @pytest.mark.parametrize("name", ["../x", "/x", "bundle/../../x"])
 def test_nothing_is_unpacked_outside_of_the_folder(rig: Rig, name: str) -> None:
     file = archive(rig.root / "evil.tar", {name: b"x"})
-    with pytest.raises(UsageError, match="which no bundle has"):
+    with pytest.raises(UsageError, match="leads out of it"):
         unpack(file, rig.root / "there" / "deep")
     assert not (rig.root / "x").exists()
     assert not (rig.root / "there" / "x").exists()
@@ -418,9 +418,9 @@ def test_no_byte_of_the_lines_can_be_another(told: list[dict[str, Any]], seed: i
     for one in told:
         line, link = line_of(one, link)
         lines += line
-    assert list(lines_of(lines, str(seed))) == told
+    assert list(lines_of(io.BytesIO(lines), str(seed))) == told
     if lines:
         place = data.draw(st.integers(0, len(lines) - 2))
         other = bytes([lines[place] ^ data.draw(st.integers(1, 255))])
         with pytest.raises(Broken):
-            list(lines_of(lines[:place] + other + lines[place + 1 :], str(seed)))
+            list(lines_of(io.BytesIO(lines[:place] + other + lines[place + 1 :]), str(seed)))
