@@ -20,8 +20,8 @@ from device_runner.session import relay_process
 END_TIMEOUT_S = 5.0
 MAIN = f"""import sys
 sys.path.append({str(Path(relay_process.__file__).parents[2])!r})
-from {relay_process.__name__} import main
-main()"""
+import {relay_process.__name__} as relay
+relay.{relay_process.main.__name__}()"""
 """It starts without the packages that are installed."""
 
 

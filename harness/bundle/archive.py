@@ -23,7 +23,7 @@ from harness.failures import UsageError
 ENDINGS = (".tar.zst", ".tar.gz", ".tar")
 GZIP_LEVEL, ZSTD_LEVEL = 1, 6
 """Weights hardly get smaller however long one tries, and what else is in a bundle is small."""
-MOST_BYTES, MOST_GROWTH = 1 << 30, 100
+MOST_BYTES, MOST_GROWTH = 1 << 28, 100
 """An archive may hold so many bytes, or so many times its own size."""
 MOST_MEMBERS = 100_000
 MOST_HEADER_BYTES = 1 << 16
