@@ -111,6 +111,11 @@ class Identity:
         """Whether kernels may use `half` arithmetic (extension `cl_khr_fp16`); None if the device does not say."""
         return "cl_khr_fp16" in self.extensions if self.extensions else None
 
+    @property
+    def fp64(self) -> bool | None:
+        """Whether kernels may use `double` (extension `cl_khr_fp64`, which no Adreno has); None if it does not say."""
+        return "cl_khr_fp64" in self.extensions if self.extensions else None
+
 
 @dataclass(frozen=True)
 class Loadable:

@@ -137,6 +137,7 @@ def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Devi
     from device_runner.runtimes.phone import RuntimeStore
     from device_runner.transport.adb_transport import AdbTransport
     from device_runner.virtual import faults, virtual_phone
+    from device_runner.virtual.opencl import layer
 
     injected = faults.from_environment()
     original = RuntimeStore(cache).find_for(platform.machine())
@@ -144,6 +145,7 @@ def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Devi
     with virtual_phone(
         cache / name,
         opencl_runtime=opencl_runtime,
+        opencl_layer=layer(cache),
         clml_runtime=clml_runtime,
         original=original,
         env=opencl.chosen(),

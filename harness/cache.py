@@ -56,6 +56,7 @@ KINDS = (
     Kind("harness", "a copy of this harness, for revisions of TVM to run"),
     Kind("bisect", "what a bisection has found so far"),
     Kind("opencl_runtime", "TVM's OpenCL runtime, compiled for the installed TVM"),
+    Kind("opencl_layer", "limits of the virtual GPU, compiled"),
     Kind("clml_runtime", "the functional model of CLML, compiled for the installed TVM"),
     Kind("isa_toolchains", "Mesa's compiler for Adreno GPUs, unpacked"),
     Kind("isa_program", "what hands kernels to Mesa's compiler, compiled"),

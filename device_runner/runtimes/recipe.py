@@ -147,7 +147,7 @@ def run_compiler(title: str, command: Sequence[str], made: Path) -> None:
     # A linker that maps its output into memory dies of a full disk without a word of it.
     if full := disk_full(done.stderr, made.parents[1]) or nearly_full(done.stderr, made.parents[1]):
         raise full
-    if re.search(r"CL/cl\.h: No such file|cannot find -lOpenCL", done.stderr):
+    if re.search(r"CL/cl\w*\.h: No such file|cannot find -lOpenCL", done.stderr):
         raise SetupMissing("the OpenCL development files are missing", hint=APT_HINT, evidence=done.stderr)
     raise RigFailure(
         f"{title} does not compile against the installed TVM",

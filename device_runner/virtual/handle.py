@@ -21,7 +21,7 @@ from device_runner.failures import RigFailure
 from device_runner.rpc_server.tvm_rpc.runtime import EXTRA_LIBRARIES
 from device_runner.runtimes.phone import PhoneRuntime, started_in
 from device_runner.transport.quoting import quoted
-from device_runner.virtual import faults, phone, private_adb, processes, sandbox, userland
+from device_runner.virtual import faults, opencl, phone, private_adb, processes, sandbox, userland
 from device_runner.virtual.events import Events
 from device_runner.virtual.faults import Faults
 from device_runner.virtual.heat import heating
@@ -109,6 +109,7 @@ def virtual_phone(
     home: Path,
     *,
     opencl_runtime: Path | None = None,
+    opencl_layer: Path | None = None,
     clml_runtime: Path | None = None,
     original: PhoneRuntime | None = None,
     env: Mapping[str, str] | None = None,
@@ -117,7 +118,8 @@ def virtual_phone(
 ) -> Iterator[VirtualPhone]:
     """A virtual phone with its folder at `home`, connected to an adb server of its own.
 
-    `opencl_runtime` is the library with TVM's OpenCL device API, `clml_runtime` the model of its CLML runtime,
+    `opencl_runtime` is the library with TVM's OpenCL device API, `opencl_layer` what limits the driver to an Adreno's
+    abilities, `clml_runtime` the model of its CLML runtime,
     `original` a build of TVM's own server and OpenCL runtime for this host, which takes the place of ours, `env` goes
     into every process on the phone, `injected` are the faults to begin with, `sandboxed` forces or forbids the sandbox
     (None: where it can be had). All processes end with the context, or with this process if it is killed.
@@ -136,9 +138,12 @@ def virtual_phone(
     root = Path("/") if sandboxed else home
     (home / REMOTE_ROOT).mkdir(parents=True, exist_ok=True)
     runtimes = [library.resolve() for library in (opencl_runtime, clml_runtime) if library]
-    readable = [library.parent for library in runtimes] + ([original.folder.resolve()] if original else [])
+    layers = [opencl_layer.resolve()] if opencl_layer else []
+    readable = [library.parent for library in (*runtimes, *layers)] + ([original.folder.resolve()] if original else [])
     stock = userland.is_stock(home / PROGRAMS)
     environment = {**_environment(root, stock, runtimes, injected.driver_keeps_programs), **(env or {})}
+    if layers:
+        environment[opencl.VARIABLE] = ":".join(map(str, layers))
     with contextlib.ExitStack() as stack:
         if not sandboxed:
             stack.callback(processes.end_all_of, environment[processes.PHONE_ID])

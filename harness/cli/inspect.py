@@ -101,10 +101,19 @@ def _text(summary: Summary, changes: Sequence[str], lacking: dict[str, list[str]
         table(rows, HEADERS, right=HEADERS[1:4]),
         "",
         *(f"TVM's ONNX importer does not know {kind}: {', '.join(names)}" for kind, names in lacking.items()),
+        *_double(summary),
         "image: laid out for images; clml: offloaded; else an OpenCL kernel. What a build makes of it, `adreno-bench "
         "build` says.",
     ]
     return "\n".join(lines)
+
+
+def _double(summary: Summary) -> list[str]:
+    """That a network with float64 runs on no phone."""
+    if not summary.double:
+        return []
+    kinds = ", ".join(f"{kind} ({count})" for kind, count in summary.double.items())
+    return [f"no Adreno computes in float64: {kinds}; such a case is `unsupported`. Export the model in float32."]
 
 
 def _cell(path: str, taken: Counter[str]) -> str:
@@ -141,4 +150,5 @@ def _plain(model: str, summary: Summary, changes: Sequence[str], lacking: dict[s
         "changes": list(changes),
         "operators": _rows(summary),
         "unknown": lacking,
+        "float64": summary.double,
     }

@@ -6,6 +6,7 @@ No weight is read, so the outline of a network that has none yet is counted as w
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -35,6 +36,8 @@ class Node:
     outputs: tuple[Shape | None, ...]
     dtype: str
     """Of its first input."""
+    double: bool
+    """Whether it reads or makes float64, which no Adreno computes in."""
     macs: int
     """Multiply-accumulates of convolutions and products, as papers count them; 0 for all else."""
     parameters: int
@@ -61,6 +64,11 @@ class Summary:
         """Trained numbers."""
         return sum(node.parameters for node in self.nodes)
 
+    @property
+    def double(self) -> dict[str, int]:
+        """How many operators of each kind read or make float64."""
+        return dict(Counter(node.kind for node in self.nodes if node.double))
+
 
 def summarize(model: Any) -> Summary:
     """Count a network. Shapes that are not static count as nothing."""
@@ -84,6 +92,7 @@ def summarize(model: Any) -> Summary:
                 inputs,
                 outputs,
                 _dtype(found),
+                any(_dtype(types.get(name)) == "float64" for name in (*proto.input, *proto.output)),
                 _macs(proto, inputs, outputs),
                 sum(math.prod(weights[name].dims) for name in own if _is_trained(weights[name])),
             )

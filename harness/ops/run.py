@@ -17,6 +17,7 @@ from device_runner.failures import Failure, PathFailure
 from device_runner.registry import open_device
 from harness.build.artifact import Answers, Artifact, Built
 from harness.build.pool import Builder
+from harness.cases.plan import no_half
 from harness.cases.suite import Limits
 from harness.ops.catalogue import INPUTS, OUTPUTS, Catalogue, catalogue, choose
 from harness.ops.cells import Cell, Result, Results, Verdict, cells
@@ -25,12 +26,13 @@ from harness.run.correctness import Accuracy, Truth
 from harness.run.decide import decide
 from harness.run.outcome import Outcome
 from harness.run.shared_session import SharedSession
+from harness.run.support import lacks
 from harness.workbench import make_ready
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from device_runner.device import Device
+    from device_runner.device import Device, Identity
     from harness.cases.case import Precision
 
 LIMITS = Limits(build_s=120.0, build_memory_gb=8.0, run_s=60.0)
@@ -114,6 +116,8 @@ class Operators:
         if isinstance(built, Failure):
             return CellResult(cell, Result(Outcome(built.outcome), built.message), own=True)
         assert isinstance(built, Artifact)
+        if why := _lacking(cell, built, self._device.identity):
+            return CellResult(cell, Result(Outcome.UNSUPPORTED, why), _own(cell.path, built))
         facts = {
             "library": built.loadable.sha256,
             "data": cell.case.data_sha256,
@@ -127,8 +131,6 @@ class Operators:
         return CellResult(cell, result, _own(cell.path, built))
 
     def _judge(self, catalogue: Catalogue, cell: Cell, artifact: Artifact) -> Result:
-        if self._device.identity.fp16 is False and _half(cell, artifact):
-            return Result(Outcome.UNSUPPORTED, "this device cannot compute in half precision")
         self._session.reserve(1)
         fresh = self._session.programs == 0
         result = self._attempt(catalogue, cell, artifact)
@@ -161,9 +163,11 @@ class Operators:
         return Result(decision.outcome, decision.message, error if error < float("inf") else None)
 
 
-def _half(cell: Cell, artifact: Artifact) -> bool:
-    asked = cell.dtype.startswith("float16")
-    return asked or bool(artifact.compiled.facts.get("half_kernels"))
+def _lacking(cell: Cell, artifact: Artifact, identity: Identity) -> str:
+    """What the device lacks for a cell; empty if it may be tried."""
+    if cell.dtype.startswith("float16") and (why := no_half(identity)):
+        return why
+    return next((why for why, _ in lacks(artifact, identity)), "")
 
 
 def _own(path: str, artifact: Artifact) -> bool:

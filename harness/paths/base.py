@@ -47,11 +47,17 @@ class PathFacts:
     """Those that read or write an image."""
     half_kernels: int
     """Those with numbers in half precision, whatever precision was asked for."""
+    double_kernels: int
+    """Those with numbers in double precision, which no Adreno has."""
     source_bytes: int
     calls: int
     """Compiled functions called in one inference; one of them may launch several kernels."""
     texture_tensors: int
     """Intermediate tensors that live in an image."""
+    image_side: int
+    """Pixels of the longest side of these images; 0 without any."""
+    image_layers: int
+    """Layers of the deepest of these images; 0 without any."""
     buffer_tensors: int
     """Intermediate tensors that live in plain memory."""
     storage_bytes: int

@@ -11,6 +11,7 @@ from harness.failures import InvalidKernel
 _DEFINITION = re.compile(r"__kernel\s+void\s+(?:__attribute__\s*\(\(.*?\)\)\s*)?(\w+)\s*\(([^{};]*)\)\s*\{")
 _IMAGE = re.compile(r"(?:__(read_only|write_only|read_write)\s+)?image2d(?:_array)?_t\s+(?:restrict\s+)?(\w+)")
 _HALF = re.compile(r"\bhalf\d*\b")
+_DOUBLE = re.compile(r"\bdouble\d*\b")
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 _NAME_LAST = re.compile(r"(\w+)\s*$")
 _ACCESS = re.compile(r"\b(READ_IMAGE|read_image|write_image)\w*\s*\(\s*(\w+)")
@@ -33,6 +34,11 @@ class Kernel:
     def half(self) -> bool:
         """Whether it has numbers in half precision, which OpenCL C knows with `cl_khr_fp16` alone."""
         return any(map(_HALF.search, (self.parameters, self._own)))
+
+    @property
+    def double(self) -> bool:
+        """Whether it has numbers in double precision, which OpenCL C knows with `cl_khr_fp64` alone."""
+        return any(map(_DOUBLE.search, (self.parameters, self._own)))
 
     @property
     def code(self) -> str:

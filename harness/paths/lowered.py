@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -17,6 +17,8 @@ from harness.paths.kernels import kernels
 ENTRY = "main"
 HOST_ENTRY = "main_to_host"
 _DL_CPU = 1
+TEXTURE = "global.texture"
+"""Begins the names of the scopes of images."""
 
 
 def add_host_entry(mod: Any) -> Any:
@@ -67,25 +69,39 @@ def path_facts(built: BuiltModule) -> PathFacts:
     """The noise-free numbers, from the lowered module and the source."""
     mod, found = built.lowered, list(kernels(built.source))
     scopes = memory_scopes(mod)
-    device_of = [int(call.args[-1].value) for call in _calls(mod, "relax.vm.alloc_tensor")]
-    textures = sum(d < len(scopes) and scopes[d].startswith("global.texture") for d in device_of)
+    tensors = [(call.args[2], int(call.args[-1].value)) for call in _calls(mod, "relax.vm.alloc_tensor")]
+    placed = [(shape, scopes[number] if number < len(scopes) else "") for shape, number in tensors]
+    images = [image_size(_extents_of(shape), scope) for shape, scope in placed if scope.startswith(TEXTURE)]
     sizes = (_known_size(call.args[0]) for call in _calls(mod, "relax.vm.alloc_storage"))
     return PathFacts(
         kernels=len(found),
         image_kernels=sum(bool(kernel.images) for kernel in found),
         half_kernels=sum(kernel.half for kernel in found),
+        double_kernels=sum(kernel.double for kernel in found),
         source_bytes=len(built.source.encode()),
         calls=sum(1 for _ in _calls(mod, "")),
-        texture_tensors=textures,
-        buffer_tensors=len(device_of) - textures,
+        texture_tensors=len(images),
+        image_side=max((side for image in images for side in image[:2]), default=0),
+        image_layers=max((layers for _, _, layers in images), default=0),
+        buffer_tensors=len(tensors) - len(images),
         storage_bytes=sum(sizes),
     )
 
 
 def _known_size(shape: Any) -> int:
     """Bytes of an allocation; 0 of one whose size is computed on the way, as that of what a Compress leaves."""
-    extents = getattr(shape, "values", None)
-    return int(getattr(extents[0], "value", 0)) if extents else 0
+    return next(iter(_extents_of(shape)), 0)
+
+
+def _extents_of(shape: Any) -> list[int]:
+    """0 for one that is computed on the way."""
+    return [int(getattr(extent, "value", 0)) for extent in getattr(shape, "values", None) or ()]
+
+
+def image_size(extents: Sequence[int], scope: str) -> tuple[int, int, int]:
+    """Width and height in pixels, and layers, of the image that a tensor lies in (apache/tvm texture.h)."""
+    rows = {f"{TEXTURE}-weight": 1, f"{TEXTURE}-nhwc": 2}.get(scope, len(extents) - 2)
+    return prod(extents[rows:-1]), prod(extents[max(rows - 1, 0) : rows]), prod(extents[: max(rows - 1, 0)])
 
 
 def memory_scopes(mod: Any) -> list[str]:

@@ -25,8 +25,9 @@ from harness.run.preparation import prepare
 from harness.run.progress import Progress, RunStep
 from harness.run.recording import Recording
 from harness.run.standard_probes import standard_probes
+from harness.run.support import require_support
 from harness.run.tuning import CacheUse, Proof
-from harness.run.work import half_range, open_work, require_support, schedules_of
+from harness.run.work import half_range, open_work, schedules_of
 
 if TYPE_CHECKING:
     from device_runner.device import Loadable, Program, Session
@@ -86,7 +87,7 @@ def run_case(plan: Plan, built: Built, run: Run, progress: Progress) -> Recordin
         facts = recording.facts
         work = open_work(plan, built)
         facts.add(work.artifact)
-        require_support(work, run.device.identity)
+        require_support(work.artifact, run.device.identity)
         if plan.default_schedules and facts.add(schedules_of(work, run.made_by.get("tvm", ""))).complaint:
             return recording
         run.recovery.admit(run.rungs)

@@ -1,4 +1,4 @@
-"""What was built for a case, opened, and held to what the device can do and to what its schedules promise.
+"""What was built for a case, opened, and held to what its schedules promise.
 
 The compiler says which functions took a tuned schedule. That proves little, because TVM might have done the same by
 itself. So the kernels of those functions are compared with the default build's, definition by definition.
@@ -27,14 +27,14 @@ from harness.build.artifact import (
     Built,
     load_arrays,
 )
-from harness.cases.plan import Plan, no_half
+from harness.cases.plan import Plan
 from harness.paths.kernels import kernels
 from harness.probes.facts import Schedules
 from harness.probes.reference import ReferenceKernel
 from harness.run.tuning import CacheUse
 
 if TYPE_CHECKING:
-    from device_runner.device import Array, Identity
+    from device_runner.device import Array
 
 T = TypeVar("T")
 LARGEST_HALF = 65_504.0
@@ -96,27 +96,6 @@ def _expect(built: Artifact | Answers | Failure, kind: type[T]) -> T:
     if not isinstance(built, kind):
         raise TypeError(f"expected {kind.__name__}, found {type(built).__name__}")
     return built
-
-
-def require_support(work: Work, identity: Identity) -> None:
-    """Raise Unsupported if the device lacks half precision that the model itself needs, or the memory for it.
-
-    Cases in half precision were refused before they were built (`Plan.unsupported`). A device that does not say whether
-    it has it is given the library to try. The library has the weights, and the compiler has planned the memory of
-    everything between: nothing is pushed that can only end in a device that kills its processes one after the other.
-    """
-    artifact = work.artifact
-    kernels = artifact.compiled.facts.get("half_kernels", 0)
-    in_half = bool(kernels) or any(dtype == "float16" for _, _, dtype in artifact.compiled.inputs)
-    if in_half and (why := no_half(identity)):
-        raise Unsupported(f"{why}, and the model itself is in half precision ({kernels} of its kernels)")
-    needed = artifact.size_bytes + artifact.compiled.facts.get("storage_bytes", 0)
-    if 0 < identity.memory_bytes < needed:
-        raise Unsupported(
-            f"the model takes about {needed / 1e9:.3g} GB of memory, and {identity.gpu or identity.serial} has "
-            f"{identity.memory_bytes / 1e9:.3g} GB",
-            hint="try it in half precision, with a smaller batch, or on another device",
-        )
 
 
 def half_range(plan: Plan, built: Built) -> str:

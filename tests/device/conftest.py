@@ -16,7 +16,7 @@ from device_runner.runtimes import opencl as opencl_runtime
 from device_runner.runtimes import probe
 from device_runner.runtimes.phone import RuntimeStore
 from device_runner.transport.adb_transport import AdbTransport
-from device_runner.virtual import Faults, VirtualPhone, private_adb, virtual_phone
+from device_runner.virtual import Faults, VirtualPhone, opencl, private_adb, virtual_phone
 from device_runner.virtual.faults import NeedsStandIn
 
 
@@ -33,7 +33,8 @@ def pytest_runtest_call() -> Iterator[None]:
 def running_phone(tmp_path_factory: pytest.TempPathFactory, sidecar_cache: Path) -> Iterator[VirtualPhone]:
     runtime = opencl_runtime.sidecar(sidecar_cache) if opencl_runtime.needed() else None
     original = RuntimeStore(sidecar_cache).find_for(platform.machine())
-    with virtual_phone(tmp_path_factory.mktemp("phone"), opencl_runtime=runtime, original=original) as phone:
+    home, layer = tmp_path_factory.mktemp("phone"), opencl.layer(sidecar_cache)
+    with virtual_phone(home, opencl_runtime=runtime, opencl_layer=layer, original=original) as phone:
         yield phone
 
 

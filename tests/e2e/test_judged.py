@@ -19,7 +19,7 @@ from harness.run.record import Record, RecordFile
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 
 SHAPE = (1, 136, 14, 14)
-SUITE = """models = ["small.onnx", "root.onnx", "half.onnx", "stuck.onnx",
+SUITE = """models = ["small.onnx", "root.onnx", "half.onnx", "double.onnx", "stuck.onnx",
   { onnx = "root.onnx", name = "given", inputs = "x.npz" }]
 paths = ["opencl"]
 """
@@ -49,6 +49,7 @@ def test_every_answer_is_judged_or_it_is_said_why_not(tmp_path: Path, cache: Pat
         "small": small(),
         "root": of(helper.make_node("Sqrt", ["x"], ["y"], name="the root")),
         "half": of(helper.make_node("Mul", ["x", "x"], ["y"]), kind=TensorProto.FLOAT16),
+        "double": of(helper.make_node("Mul", ["x", "x"], ["y"]), kind=TensorProto.DOUBLE),
         "stuck": of(helper.make_node("Clip", ["x", "low", "high"], ["y"]), low=5.0, high=6.0),
     }
     for name, model in models.items():
@@ -71,6 +72,7 @@ def test_every_answer_is_judged_or_it_is_said_why_not(tmp_path: Path, cache: Pat
     assert not wrong.wall_ms
     came_to("root", Outcome.ORACLE_NOT_FINITE, "it begins with Sqrt 'the root'")
     came_to("half", Outcome.UNSUPPORTED, "no cl_khr_fp16), and the model itself is in half precision")
+    came_to("double", Outcome.UNSUPPORTED, "cannot compute in float64 (no cl_khr_fp64), and the model does")
     assert came_to("stuck", Outcome.OK).vacuous == ["output 0 of 1 is constant: 5 everywhere"]
     assert came_to("given", Outcome.OK).vacuous == []
     assert "stuck-opencl-float32-untuned: vacuous: being right proves nothing" in " ".join(out.split())

@@ -116,6 +116,21 @@ def test_inspect_shows_what_it_counted_and_names_what_tvm_lacks(tmp_path: Path) 
     assert json.loads(open_.stdout)["inputs"][0]["shape"] == ["batch", 4, 8, 8]
 
 
+def test_inspect_says_that_no_phone_computes_in_float64(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Cast", ["x"], ["z"], to=TensorProto.DOUBLE), helper.make_node("Exp", ["z"], ["e"])]
+    file = tmp_path / "net.onnx"
+    model = network(*nodes, helper.make_node("Cast", ["e"], ["y"], to=TensorProto.FLOAT), x=(2, 3))
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, (2, 3)))
+    onnx.save(model, file)
+    shown = CliRunner().invoke(app, ["inspect", str(file)])
+    assert shown.exit_code == ExitCode.GOOD
+    assert "no Adreno computes in float64: Cast (2), Exp (1); such a case is `unsupported`" in shown.stdout
+    told = json.loads(CliRunner().invoke(app, ["inspect", str(file), "--json"]).stdout)
+    assert told["float64"] == {"Cast": 2, "Exp": 1}
+    single = json.loads(CliRunner().invoke(app, ["inspect", "tiny", "--json"]).stdout)
+    assert single["float64"] == {}
+
+
 def test_inspect_loads_no_tvm() -> None:
     import subprocess
     import sys

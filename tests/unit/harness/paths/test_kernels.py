@@ -67,3 +67,11 @@ def test_half_precision_is_seen_in_parameters_and_bodies_and_not_in_what_follows
         kernel.name: kernel.half for kernel in kernels(PLAIN + pragma + takes.replace(" {", ";", 1) + takes + reads)
     }
     assert found == {"plain": False, "takes": True, "reads": True}
+
+
+def test_double_precision_is_seen_in_kernels_alone() -> None:
+    guard = "#ifdef cl_khr_fp64\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif\n"
+    takes = "__kernel void takes(__global double* restrict a) {\n  a[0] = 1.0;\n}\n"
+    vectors = "__kernel void vectors(__global float* a) {\n  double4 v = 0;\n  redouble(a);\n}\n"
+    found = {kernel.name: kernel.double for kernel in kernels(guard + PLAIN + takes + vectors)}
+    assert [found.pop("takes"), found.pop("vectors"), *found.values()] == [True, True, False]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from harness.build.reference_kernel import THREADS, _module
 from harness.paths import PATHS
 from harness.paths.base import ImageLimits
-from harness.paths.lowered import Launch, add_host_entry, launches
+from harness.paths.lowered import Launch, add_host_entry, image_size, launches
 
 
 def test_threads_and_calls_are_those_of_the_lowered_module() -> None:
@@ -18,3 +20,15 @@ def test_threads_and_calls_are_those_of_the_lowered_module() -> None:
     path.build(add_host_entry(lowered), target, (), tir.append)
 
     assert launches(lowered, tir[0]) == {"spin_kernel": Launch(threads=THREADS, group=64, per_inference=1)}
+
+
+@pytest.mark.parametrize(
+    ("scope", "size"),
+    [
+        ("global.texture", (7, 5, 6)),
+        ("global.texture-nhwc", (5 * 7, 3, 2)),
+        ("global.texture-weight", (3 * 5 * 7, 2, 1)),
+    ],
+)
+def test_the_scope_says_which_axes_are_columns_rows_and_layers(scope: str, size: tuple[int, int, int]) -> None:
+    assert image_size([2, 3, 5, 7, 4], scope) == size

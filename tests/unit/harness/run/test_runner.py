@@ -245,6 +245,50 @@ def test_a_half_precision_model_is_unsupported_whatever_precision_the_case_says(
     assert run(able, model).outcome is Outcome.OK
 
 
+@pytest.mark.parametrize(
+    ("compiled", "lacking", "able", "why"),
+    [
+        (
+            {"facts": {"kernels": 4, "double_kernels": 3}},
+            {"extensions": ("cl_khr_fp16",)},
+            [{"extensions": ("cl_khr_fp64",)}, {"extensions": ()}],
+            "G cannot compute in float64 (no cl_khr_fp64), and the model does (3 of its kernels)",
+        ),
+        (
+            {"facts": {"image_side": 9000, "image_layers": 3}},
+            {"image2d_max_height": 8192},
+            [{}],
+            "the model needs an image of 9000 pixels a side, and G has 8192",
+        ),
+        (
+            {"facts": {"image_side": 9, "image_layers": 2049}},
+            {},
+            [{"image_max_array_layers": 4096}],
+            "the model needs an image of 2049 layers, and G has 2048",
+        ),
+        (
+            {"launches": {"small": {"group": 64}, "large": {"group": 2048}, "open": {"group": None}}},
+            {"work_group_items": 1024},
+            [{"work_group_items": 4096}, {"work_group_items": 0}],
+            "large needs work-groups of 2048 items, and G has 1024",
+        ),
+    ],
+)
+def test_what_the_device_lacks_is_said_and_no_session_opened(
+    built: Things, compiled: dict[str, Any], lacking: dict[str, Any], able: list[dict[str, Any]], why: str
+) -> None:
+    case = built["c-tiny"]
+    assert isinstance(case, Artifact)
+    model = {**built, "c-tiny": replace(case, compiled=replace(case.compiled, **compiled))}
+    device = FakeDevice(identity=replace(FakeDevice().identity, **lacking))
+    record = run(device, model)
+    assert (record.outcome, record.message) == (Outcome.UNSUPPORTED, why)
+    assert record.hint
+    assert "session" not in device.steps
+    for identity in (replace(FakeDevice().identity, **fields) for fields in able):  # one that does not say may try
+        assert run(FakeDevice(identity=identity), model).outcome is Outcome.OK
+
+
 def test_a_model_that_the_device_has_no_room_for_is_unsupported_and_opens_no_session(built: Things) -> None:
     case = built["c-tiny"]
     assert isinstance(case, Artifact)
