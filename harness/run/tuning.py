@@ -286,16 +286,17 @@ class TuningStore:
         Raises RigFailure if it is larger than `LARGEST_BLOB_BYTES`, or not what was kept, and what `make` raises.
         """
         key = key_of({"path": kind, "artifact": artifact, "identity": device.identity.key})
-        if self._store.find(key) is None:
-            with self._store.making(key, LOCK_WAIT_S) as scratch:
-                blob = make()
-                if len(blob) > LARGEST_BLOB_BYTES:
-                    text = f"tuning left {len(blob)} bytes, and at most {LARGEST_BLOB_BYTES} are taken from a device"
-                    raise RigFailure(text, hint="leave the tuned cases of this model out of the suite")
-                (scratch / BLOB).write_bytes(blob)
-                (scratch / SHA256).write_text(sha256_of(scratch / BLOB), encoding="utf-8")
-                (scratch / "title").write_text(f"{kind} {artifact} on {device.identity.key}\n", encoding="utf-8")
-        folder = self._store.find(key)
-        if folder is None or sha256_of(folder / BLOB) != (folder / SHA256).read_text(encoding="utf-8").strip():
+
+        def fill(folder: Path) -> None:
+            blob = make()
+            if len(blob) > LARGEST_BLOB_BYTES:
+                text = f"tuning left {len(blob)} bytes, and at most {LARGEST_BLOB_BYTES} are taken from a device"
+                raise RigFailure(text, hint="leave the tuned cases of this model out of the suite")
+            (folder / BLOB).write_bytes(blob)
+            (folder / SHA256).write_text(sha256_of(folder / BLOB), encoding="utf-8")
+            (folder / "title").write_text(f"{kind} {artifact} on {device.identity.key}\n", encoding="utf-8")
+
+        folder = self._store.obtain(key, fill, LOCK_WAIT_S)
+        if sha256_of(folder / BLOB) != (folder / SHA256).read_text(encoding="utf-8").strip():
             raise RigFailure(f"the kept tuning {key} is not what was kept", hint=f"remove {folder} and run again")
         return folder / BLOB
