@@ -68,6 +68,7 @@ class ProfileProbe:
 def watch(bench: Workbench, repeat: int, peaks: Peaks, progress: Progress) -> list[Watched]:
     """A profile of each case of the workbench. Raises the first failure; UsageError of a case that is wrong."""
     built = bench.builder.build(job for plan in bench.plans for job in plan.jobs)
+    progress.begin(len(bench.plans))
     return [_watch(plan, built, bench, repeat, peaks, progress) for plan in bench.plans]
 
 
@@ -78,7 +79,9 @@ def _watch(plan: Plan, built: Built, bench: Workbench, repeat: int, peaks: Peaks
         return [ProfileProbe(repeat, plan.budget)]
 
     run = replace(bench.run, timed=False, probes=probes)
-    facts = run_case(plan, built, run, progress).facts
+    recording = run_case(plan, built, run, progress)
+    progress.done(recording.record)
+    facts = recording.facts
     if facts.failure:
         raise facts.failure
     if (decision := decide(facts)).outcome is not Outcome.OK:
