@@ -94,7 +94,7 @@ def _looks(rig: Sequence[Array], detector: Detector, counts: Callable[[int], boo
 
 def _ours(rig: Sequence[list[float]]) -> list[list[int]]:
     others = common_resemblance([resemblance(values) for values in rig])
-    return [[step.index for step in segment(values, others=others).steps] for values in rig]
+    return [[step.index for step in segment(values, others=others)] for values in rig]
 
 
 def _otava(rig: Sequence[list[float]], max_pvalue: float) -> list[list[int]]:

@@ -187,7 +187,7 @@ def _steps(series: Series, known: Noise | None, others: Resemblance) -> Iterator
     """What the engine finds in the latencies. A build that did not change got no slower, whatever the numbers say."""
     timed = _timed(series)
     latencies = [point.wall_ms or math.nan for point in timed]
-    for step in segment(latencies, relevant=RELEVANT, noise=known, others=others).steps:
+    for step in segment(latencies, relevant=RELEVANT, noise=known, others=others):
         place = _rebuilt_near(timed, step.index)
         if place is not None:
             verdict = Verdict.SLOWER if step.relative > 0 else Verdict.FASTER

@@ -1,4 +1,4 @@
-"""A series over its commits: where it stepped, by how much, how sure that is, and which points were mere outliers.
+"""A series over its commits: where it stepped, by how much, and how sure that is.
 
 Steps are sought by least squares in stretches of every length (seeded binary segmentation: Kovács et al., Biometrika
 110, 2023), which takes time near-linear in the points. Each then has to be certain between its neighbours, weakest
@@ -72,28 +72,13 @@ class Step:
     """Whether the series moves steadily besides."""
 
 
-@dataclass(frozen=True)
-class History:
-    """What a series did. Indices count the series as given."""
-
-    steps: tuple[Step, ...] = ()
-    outliers: tuple[int, ...] = ()
-    reasons: tuple[str, ...] = ()
-    """Why nothing could be judged."""
-
-    @property
-    def is_judged(self) -> bool:
-        """Whether there was enough to tell a step."""
-        return not self.reasons
-
-
 def segment(
     locations_ms: Sequence[float],
     alpha: float = ALPHA,
     relevant: float = 0.0,
     noise: Noise | None = None,
     others: Resemblance = UNKNOWN,
-) -> History:
+) -> list[Step]:
     """Find the steps of a series: one location per commit, in commit order; a missing point is NaN.
 
     `alpha` is the chance of any step in a series that has none; steps smaller than `relevant` (a fraction) are merged.
@@ -104,14 +89,11 @@ def segment(
     valid, logs = _valid(locations_ms)
     if len(valid) < FEWEST:
         if noise is None or not noise.is_known or len(valid) < 2:
-            return History(reasons=(f"{len(valid)} points; at least {FEWEST} are needed",))
-        return History(tuple(_jumps(logs, valid, alpha, math.log1p(relevant), noise)))
+            return []
+        return list(_jumps(logs, valid, alpha, math.log1p(relevant), noise))
     away, kept, proposed = _set_outliers_aside(logs)
     search = _Search(logs[kept], away, alpha, math.log1p(relevant), others)
-    return History(
-        steps=tuple(_step(fit, p, valid[kept[cut]]) for cut, fit, p in search.certain(proposed)),
-        outliers=tuple(valid[index] for index in np.setdiff1d(np.arange(len(logs)), kept)),
-    )
+    return [_step(fit, p, valid[kept[cut]]) for cut, fit, p in search.certain(proposed)]
 
 
 def resemblance(locations_ms: Sequence[float]) -> Resemblance:
