@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from device_runner.fleet.select import select_one
+from device_runner.names import suggestion
+from device_runner.store import cache_root
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     DEFAULT_DEVICE,
@@ -17,14 +22,17 @@ from harness.cli.options import (
     DeviceName,
     grouped,
 )
+from harness.cli.screen import Screen, out, out_json
+from harness.cli.table import milliseconds
+from harness.cli.verdicts import keep_for_history
+from harness.failures import UsageError
+from harness.revisions.sources import Revision, describe, revision, revisions_between
 from harness.run.outcome import ExitCode
+from harness.tables import table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from harness.revisions.bisect.bisection import BisectionResult
     from harness.revisions.bisect.judging import Inspection, Reason
-    from harness.revisions.sources import Revision
 
 SHOWN_LINES, SHOWN_COLUMNS = 40, 160
 
@@ -62,12 +70,7 @@ def bisect(
     Exit codes: 0 the first bad revision was found, 5 it is one of several, because some could not be judged; 2 an end
     is not what it was said to be, 4 rig failure.
     """
-    from device_runner.fleet.select import select_one
-    from device_runner.store import cache_root
-    from harness.cli.screen import Screen, out, out_json
-    from harness.cli.verdicts import keep_for_history
     from harness.revisions.bisect.bisection import Bisection
-    from harness.revisions.sources import revision, revisions_between
 
     case_id, quirks, cache = _the_case(what), what.quirks, cache_root()
     ends = (revision(good, config, cache, repo), revision(bad, config, cache, repo))
@@ -99,8 +102,6 @@ def _limited(paths: Sequence[str], bad: str) -> str:
 
 def _the_case(what: CaseOptions) -> str:
     """The one case that is meant. Raises UsageError for none, and for several."""
-    from harness.failures import UsageError
-
     if not what.case:
         raise UsageError("a bisection is of one case", hint="name it with --case; `adreno-bench list` shows them")
     found = what.ids
@@ -111,8 +112,6 @@ def _the_case(what: CaseOptions) -> str:
 
 
 def _reason(text: str) -> Reason | None:
-    from device_runner.names import suggestion
-    from harness.failures import UsageError
     from harness.revisions.bisect.judging import Reason
 
     if not text:
@@ -127,8 +126,6 @@ def _reason(text: str) -> Reason | None:
 def _text(answer: BisectionResult, case: str, line: Sequence[Revision]) -> str:
     """Every revision that was judged, the answer, what that revision is, and the beginning of the difference."""
     from harness.revisions.bisect.bisection import shorten
-    from harness.revisions.sources import describe
-    from harness.tables import table
 
     found = answer.found
     rows = [_row(inspection) for inspection in found.inspections]
@@ -153,8 +150,6 @@ def _text(answer: BisectionResult, case: str, line: Sequence[Revision]) -> str:
 
 
 def _row(inspection: Inspection) -> tuple[str, ...]:
-    from harness.cli.table import milliseconds
-
     return (
         inspection.name,
         inspection.state.value,
@@ -167,8 +162,6 @@ def _row(inspection: Inspection) -> tuple[str, ...]:
 
 
 def _plain(answer: BisectionResult, case: str) -> dict[str, Any]:
-    import dataclasses
-
     found = answer.found
     return {
         "case": case,

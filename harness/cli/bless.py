@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from harness.cli.options import DEFAULT_BASELINES, DEFAULT_RECORDS, AsJson, BaselinesFolder, CaseGlob, RecordsFile
+from harness.cli.record_filter import read_builds
+from harness.cli.screen import out, out_json
+from harness.failures import UsageError
+from harness.run.outcome import exit_code
+from harness.tables import table
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from harness.judge.baseline import Blessing
 
 
@@ -31,12 +35,7 @@ def bless(
     All sessions of that build in the records file count, so run it a few times first. What is wrong, broken, throttled
     or too noisy is refused. Of an emulated device only the correctness is kept, unless --emulated is given.
     """
-    from harness.cli.record_filter import read_builds
-    from harness.cli.screen import out, out_json
-    from harness.failures import UsageError
     from harness.judge.baseline import bless_build
-    from harness.run.outcome import exit_code
-    from harness.tables import table
 
     builds = (build for build in read_builds(records, case) if not build[0].as_shipped)
     blessings = [bless_build(build, emulated=emulated) for build in builds]

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 import typer
 
 from device_runner.failures import Failure
+from harness.build.artifact import Answers, Artifact
+from harness.cases.plan import Plan
 from harness.cli.options import DEFAULT_DEVICE, AsJson, DeviceName, ModelOptions, grouped
+from harness.cli.screen import Screen, out, out_json
+from harness.cli.table import size
 from harness.run.outcome import ExitCode, Outcome, exit_code
+from harness.tables import table
 
 if TYPE_CHECKING:
-    from harness.build.artifact import Answers, Artifact
-    from harness.cases.plan import Plan
     from harness.workbench import PlannedRequest
 
 HEADERS = ("case", "built", "library", "quirks", "what it is made of")
@@ -26,7 +29,6 @@ def build(what: ModelOptions, device: DeviceName = DEFAULT_DEVICE, as_json: AsJs
     The device is asked for its image limits, because they decide which tensors may be textures; nothing is run on it.
     `--device none` takes those that every Adreno has.
     """
-    from harness.cli.screen import Screen, out, out_json
     from harness.workbench import open_to_build
 
     request = what.request()
@@ -45,10 +47,6 @@ def _outcome(result: Artifact | Answers | Failure) -> Outcome:
 
 
 def _table(plans: Sequence[Plan], built: Mapping[str, Artifact | Answers | Failure]) -> str:
-    from harness.build.artifact import Artifact
-    from harness.cli.table import size
-    from harness.tables import table
-
     rows = []
     for plan in plans:
         result, quirks = built[plan.compile.key], len(plan.quirks)
@@ -66,7 +64,6 @@ def _table(plans: Sequence[Plan], built: Mapping[str, Artifact | Answers | Failu
 
 def _plain(bench: PlannedRequest, built: Mapping[str, Artifact | Answers | Failure]) -> dict[str, object]:
     """`library` is the library's SHA-256: equal where the compiler made the same of a case, whatever it is called."""
-    from harness.build.artifact import Artifact
 
     def of(plan: Plan) -> dict[str, object]:
         result = built[plan.compile.key]

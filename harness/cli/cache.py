@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from device_runner.registry import open_device
+from device_runner.store import cache_root
 from harness.cli import completion
 from harness.cli.options import AsJson
+from harness.cli.screen import out, out_json
+from harness.cli.table import size
+from harness.failures import UsageError
+from harness.tables import table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from harness.cache import Entry
 
 DEFAULT_UNUSED_DAYS = 14.0
@@ -42,9 +48,6 @@ def cache(
     Everything listed can be made again, and what is in use is never removed; nor are runtimes that you added for phones
     (`adreno-bench runtime`). Files of others go with --all only. ADRENO_BENCH_CACHE chooses the folder.
     """
-    from device_runner.store import cache_root
-    from harness.failures import UsageError
-
     if (everything or unused_days is not None or device) and not prune:
         raise UsageError("--all, --unused-days and --device go with --prune", hint="add --prune")
     if prune:
@@ -55,9 +58,7 @@ def cache(
 
 
 def _prune(root: Path, unused_for_s: float, device: str | None, *, everything: bool, as_json: bool) -> None:
-    from device_runner.registry import open_device
     from harness.cache import prune
-    from harness.cli.screen import out, out_json
 
     files = 0
     if device:  # first: opening a device may make what the cache is pruned of
@@ -76,12 +77,7 @@ def _prune(root: Path, unused_for_s: float, device: str | None, *, everything: b
 
 
 def _list(root: Path, as_json: bool) -> None:
-    import time
-
     from harness.cache import entries
-    from harness.cli.screen import out, out_json
-    from harness.cli.table import size
-    from harness.tables import table
 
     found, now = entries(root), time.time()
     if as_json:
@@ -100,7 +96,5 @@ def _plain(entry: Entry) -> dict[str, object]:
 
 
 def _amount(entries: Sequence[Entry]) -> str:
-    from harness.cli.table import size
-
     count = "1 entry" if len(entries) == 1 else f"{len(entries)} entries"
     return f"{count}, {size(sum(entry.size_bytes for entry in entries))}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,10 +19,13 @@ from harness.cli.options import (
     SuiteOptions,
     grouped,
 )
+from harness.cli.record_filter import device_of_records
+from harness.cli.screen import Screen, out, out_json
+from harness.judge.stats.pair import Rules
+from harness.tables import table
 
 if TYPE_CHECKING:
     from harness.judge.calibrate import CalibrationResult
-    from harness.judge.stats.pair import Rules
     from harness.run.record import Record
 
 DEFAULT_CALIBRATION = Path("calibration.jsonl")
@@ -59,7 +63,6 @@ def calibrate(
     The cases take turns, so that the sessions of one are spread in time. The profiles stand below the baselines,
     to be reviewed as a diff; `adreno-bench gate` decides sooner with them, and refuses what they do not support.
     """
-    from harness.cli.screen import out, out_json
     from harness.judge.calibrate import exit_code_of, profile_all
 
     rules = relevance.rules
@@ -75,10 +78,6 @@ def calibrate(
 def _sessions(
     what: SuiteOptions, device: str | None, sessions: int, budget: float | None, records: Path | None
 ) -> dict[str, list[Record]]:
-    from dataclasses import replace
-
-    from harness.cli.record_filter import device_of_records
-    from harness.cli.screen import Screen
     from harness.judge.calibrate import take_sessions
     from harness.run.record import RecordFile
     from harness.workbench import open_workbench
@@ -103,7 +102,6 @@ def _save(one: CalibrationResult, baselines: Path) -> bool:
 
 def _table(done: Sequence[CalibrationResult], written: Mapping[str, bool]) -> str:
     from harness.judge.noise import SESSIONS_A_SIDE
-    from harness.tables import table
 
     shown = [f"{count} a side" for count in SESSIONS_A_SIDE]
     headers = ("case", "noise profile", "sessions", "wall ms", "± % between", "false alarms", *shown)

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from device_runner.fleet.select import select_one
+from device_runner.store import cache_root
+from harness.cli import verdicts
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     DEFAULT_DEVICE,
@@ -17,6 +20,11 @@ from harness.cli.options import (
     DeviceName,
     grouped,
 )
+from harness.cli.record_filter import read_sides, wanted
+from harness.cli.screen import Screen, out, out_json, out_whole
+from harness.cli.verdicts import keep_for_history
+from harness.failures import UsageError
+from harness.revisions.sources import revision
 
 if TYPE_CHECKING:
     from harness.judge.compare import Result
@@ -57,9 +65,6 @@ def compare(
     Releases of TVM and commits of the repository that --config names are installed, the suite is built with both and
     run on the device, and what looks slower or faster is measured in turns until it is certain.
     """
-    from harness.cli import verdicts
-    from harness.cli.screen import out, out_json, out_whole
-    from harness.failures import UsageError
     from harness.judge.compare import exit_code
     from harness.judge.path_ranking import path_flips, path_means
 
@@ -114,15 +119,9 @@ def _of_revisions(
     config: Path,
     folder: Path | None,
 ) -> tuple[Result, str]:
-    from device_runner.fleet.select import select_one
-    from device_runner.store import cache_root
-    from harness.cli.screen import Screen
-    from harness.cli.verdicts import keep_for_history
-    from harness.failures import UsageError
     from harness.judge.confirm import decisions_of
     from harness.judge.stats.turns import Arm
     from harness.revisions.compare import RevisionPair
-    from harness.revisions.sources import revision
     from harness.revisions.toolchain import Toolchain
     from harness.run.record import RecordFile
 
@@ -149,8 +148,6 @@ def _of_revisions(
 
 def _load(source: Path, globs: list[str] | None) -> dict[SeriesKey, Side]:
     """What a file of records or a folder of baselines says. Raises UsageError if it says nothing."""
-    from harness.cli.record_filter import read_sides, wanted
-    from harness.failures import UsageError
     from harness.judge import baseline
 
     sides = baseline.sides(baseline.load(source.absolute())) if source.is_dir() else read_sides(source, globs)

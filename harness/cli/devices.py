@@ -13,17 +13,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from device_runner.failures import RigFailure
+from device_runner.device import DeviceEntry
+from device_runner.failures import Failure, RigFailure
+from device_runner.fleet.offer import entry_of
+from device_runner.fleet.remote import offers
+from device_runner.registry import list_devices, put_back
+from device_runner.rpc_server.tracker import address_of
+from device_runner.store import cache_root
 from harness.cli import completion
 from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsFile, TrackerAddress
+from harness.cli.record_filter import open_index
+from harness.cli.screen import out, out_json, plain
 from harness.failures import UsageError
 from harness.run.outcome import ExitCode
+from harness.tables import table
 
 if TYPE_CHECKING:
     from rich.live import Live
     from rich.text import Text
-
-    from device_runner.device import DeviceEntry
 
 
 def devices(
@@ -57,7 +64,7 @@ def devices(
     if health:
         show_health(records, device, as_json)
     elif watch:
-        _watch(tracker)
+        watch_devices(_lister(tracker))
     elif restore:
         _restore(device, as_json)
     else:
@@ -65,12 +72,6 @@ def devices(
 
 
 def _restore(name: str | None, as_json: bool) -> None:
-    from device_runner.failures import Failure
-    from device_runner.registry import list_devices, put_back
-    from device_runner.store import cache_root
-    from harness.cli.screen import out, out_json
-    from harness.tables import table
-
     cache = cache_root()
     rows, failed = list[tuple[str, str, str]](), False
     for device in [name] if name else [entry.name for entry in list_devices(cache) if entry.state == "ready"]:
@@ -88,19 +89,8 @@ def _restore(name: str | None, as_json: bool) -> None:
         raise typer.Exit(ExitCode.RIG_FAILURE)
 
 
-def _watch(tracker: str | None) -> None:
-
-    watch(_lister(tracker))
-
-
 def _lister(tracker: str | None) -> Callable[[], Sequence[DeviceEntry]]:
     """What lists the devices of this host, or those at a tracker."""
-    from device_runner.fleet.offer import entry_of
-    from device_runner.fleet.remote import offers
-    from device_runner.registry import list_devices
-    from device_runner.rpc_server.tracker import address_of
-    from device_runner.store import cache_root
-
     if not tracker:
         return partial(list_devices, cache_root())
     address = address_of(tracker)
@@ -108,14 +98,9 @@ def _lister(tracker: str | None) -> Callable[[], Sequence[DeviceEntry]]:
 
 
 def _list(tracker: str | None, as_json: bool) -> None:
-    import dataclasses
-
-    from harness.cli.screen import out, out_json
-    from harness.tables import table
-
     found = _lister(tracker)()
     if as_json:
-        out_json([dataclasses.asdict(entry) for entry in found])
+        out_json([asdict(entry) for entry in found])
         return
     rows = [(e.name, e.kind, e.state, ", ".join(f"{k} {v}" for k, v in e.detail.items() if v)) for e in found]
     out(table(rows, ("device", "kind", "state", "detail"), prose=("detail",)))
@@ -127,7 +112,7 @@ WATCH_COLUMNS = ("device", "state", "used by", "case", "step", "for", "held for"
 Row = tuple[str, ...]
 
 
-def watch(
+def watch_devices(
     devices: Callable[[], Sequence[DeviceEntry]],
     *,
     rounds: int | None = None,
@@ -161,8 +146,6 @@ def row_of(entry: DeviceEntry, now: datetime) -> Row:
 
 
 def _rows(devices: Callable[[], Sequence[DeviceEntry]], now: datetime) -> list[Row]:
-    from harness.cli.screen import plain
-
     try:
         rows = [row_of(entry, now) for entry in devices()]
     except RigFailure as failure:
@@ -191,16 +174,12 @@ def _live() -> AbstractContextManager[Live | None]:
 def _table(rows: Sequence[Row]) -> Text:
     from rich.text import Text
 
-    from harness.tables import table
-
     return Text(
         table(rows, WATCH_COLUMNS, prose=("state",), spare=("held for", "used by", "for"))
     )  # a name is not markup
 
 
 def _say_changes(before: Sequence[Row], rows: Sequence[Row], now: datetime) -> None:
-    from harness.cli.screen import out
-
     known = {row[0]: row[1:5] for row in before}
     gone = [(name, "gone") for name in known if name not in {row[0] for row in rows}]
     changed = [row[:5] for row in rows if known.get(row[0]) != row[1:5]]
@@ -213,11 +192,7 @@ HEALTH_COLUMNS = ("phone", "week of", "records", "lost", "rig failures", "crashe
 
 def show_health(records: Path, device: str | None, as_json: bool) -> None:
     """Show what a file of records says of the phones, or of one by its serial or name. Raises UsageError."""
-    from harness.cli.record_filter import open_index
-    from harness.cli.screen import out, out_json
-    from harness.failures import UsageError
     from harness.run.health import health
-    from harness.tables import table
 
     with open_index(records) as index:
         found = health(index.outcomes(device))

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from device_runner.store import cache_root
 from harness.cli import completion
 from harness.cli.options import AsJson
+from harness.cli.screen import out, out_json
+from harness.doctor import Condition
+from harness.doctor.bundle import write_bundle
+from harness.doctor.device import examine_device
+from harness.doctor.machine import examine
 from harness.failures import UsageError
 from harness.run.outcome import ExitCode
-
-if TYPE_CHECKING:
-    from harness.doctor import Finding
 
 
 def doctor(
@@ -33,17 +36,10 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Check what a run needs, by doing it, and say how to fix what is missing."""
-    import dataclasses
-
-    from device_runner.store import cache_root
-    from harness.cli.screen import out, out_json
-    from harness.doctor import Condition
-    from harness.doctor.bundle import write_bundle
-
     if bundle and not device:
         raise UsageError("--bundle is a report on a device", hint="add --device")
     findings = []
-    for finding in _findings(device, cache_root()):
+    for finding in examine_device(device, cache_root()) if device else examine(cache_root()):
         findings.append(finding)
         if not as_json:
             out(f"{finding.state.value:8}{finding.what:18}{finding.seen}")
@@ -57,10 +53,3 @@ def doctor(
             out(f"\n{bundle} holds all of this and what the device prints; read it before you send it to anybody")
     if any(finding.state is Condition.MISSING for finding in findings):
         raise typer.Exit(ExitCode.RIG_FAILURE)
-
-
-def _findings(device: str | None, cache: Path) -> Iterator[Finding]:
-    from harness.doctor.device import examine_device
-    from harness.doctor.machine import examine
-
-    return examine_device(device, cache) if device else examine(cache)

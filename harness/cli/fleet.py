@@ -5,18 +5,23 @@ from __future__ import annotations
 import logging
 import socket
 import threading
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from device_runner.adb_device import AdbDevice
+from device_runner.failures import Failure
+from device_runner.fleet.select import ALL, select
+from device_runner.fleet.serve import Lender
+from device_runner.fleet.serve import serve as offer
+from device_runner.registry import open_device, tell
+from device_runner.rpc_server.tracker import address_of, connected
+from device_runner.store import cache_root
 from harness.cli.options import DeviceNames
+from harness.cli.screen import Screen
 from harness.failures import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from device_runner.fleet.serve import Lender
 
 LOOPBACK = "127.0.0.1"
 AGAIN_S = 10.0
@@ -43,12 +48,6 @@ def serve(
 
     Meanwhile they are in use: a run on this host reaches them through the tracker, too.
     """
-    from device_runner.fleet.select import ALL, select
-    from device_runner.fleet.serve import Lender
-    from device_runner.rpc_server.tracker import address_of, connected
-    from device_runner.store import cache_root
-    from harness.cli.screen import Screen
-
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     if host in ("0.0.0.0", "::", ""):
         raise UsageError(
@@ -78,11 +77,6 @@ def serve(
 
 def _keep_serving(name: str, cache: Path, lender: Lender, say: Callable[[str], None], stop: threading.Event) -> None:
     """Hold a device and offer it; while it cannot be opened, try again."""
-    from device_runner.adb_device import AdbDevice
-    from device_runner.failures import Failure
-    from device_runner.fleet.serve import serve as offer
-    from device_runner.registry import open_device, tell
-
     while not stop.is_set():
         try:
             with open_device(name, cache, say=say, timeout_s=AGAIN_S) as device:

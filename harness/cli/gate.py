@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cli import verdicts
 from harness.cli.options import (
     DEFAULT_BASELINES,
     DEFAULT_RECORDS,
@@ -19,6 +20,10 @@ from harness.cli.options import (
     RecordsToAddTo,
     grouped,
 )
+from harness.cli.record_filter import device_of_records, read_sides, wanted
+from harness.cli.screen import Screen, out, out_json
+from harness.cli.verdicts import keep_for_history
+from harness.judge.verdict import Verdict
 
 if TYPE_CHECKING:
     from harness.judge.compare import Result
@@ -44,10 +49,6 @@ def gate(
     up; exit 6 if it looks slower and that could not be decided. The noise of the device is learned from every session
     that was kept. A baseline of another identity is never compared; cases without one are named.
     """
-    from harness.cli import verdicts
-    from harness.cli.record_filter import read_sides, wanted
-    from harness.cli.screen import out, out_json
-    from harness.cli.verdicts import keep_for_history
     from harness.judge.compare import exit_code
     from harness.judge.confirm import decisions_of
     from harness.judge.gate import Gate
@@ -76,8 +77,6 @@ def gate(
 
 
 def _run(what: CaseOptions, held_to: Gate, minutes: float, device: str | None, records: Path | None) -> Result:
-    from harness.cli.record_filter import device_of_records
-    from harness.cli.screen import Screen
     from harness.judge.confirm import Budget
     from harness.judge.gate import Remeasure
     from harness.judge.sides import sides_of
@@ -99,7 +98,6 @@ def _run(what: CaseOptions, held_to: Gate, minutes: float, device: str | None, r
 def _remark(result: Result, held_to: Gate) -> str:
     """What was not compared, and why."""
     from harness.judge.sides import of_one_model
-    from harness.judge.verdict import Verdict
 
     new = [str(comparison.key) for comparison in result.cases if comparison.verdict is Verdict.NEW]
     lent = {str(c.key): c.base.key.identity for c in result.cases if c.base and c.base.key.identity != c.key.identity}

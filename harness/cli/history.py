@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from device_runner.failures import Failure
+from device_runner.registry import open_device
+from device_runner.store import cache_root
 from harness.cli.options import DEFAULT_SUITE, AsJson, DeviceName, FindingsAreFine
+from harness.cli.screen import Screen, out, out_json, out_whole
+from harness.failures import UsageError
 from harness.run.outcome import ExitCode, Outcome, exit_code, without_findings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from harness.history.runs import RunResult
 
 DEFAULT_CONFIG = Path("asv.conf.json")
@@ -54,11 +58,7 @@ def run(
     A new driver or ROM is another identity and starts new series. The next run measures again only those cases
     that found no device.
     """
-    from device_runner.failures import Failure
-    from device_runner.registry import open_device
-    from device_runner.store import cache_root
     from harness.cases.suite import load_suite
-    from harness.cli.screen import Screen, out
     from harness.history import runs
     from harness.history.releases import checkout
     from harness.profile.peaks import peaks_of
@@ -94,7 +94,6 @@ def releases(
 
     One commit and tag for each release, dated as released, with the apache-tvm and apache-tvm-ffi that work together.
     """
-    from harness.cli.screen import out
     from harness.history.releases import maintain
 
     added = maintain(folder, names)
@@ -105,7 +104,6 @@ def releases(
 @history.command()
 def publish(config: ConfigFile = DEFAULT_CONFIG) -> None:
     """Write asv's site with pages of our own: the newest state, what moved, what vanished, what was installed."""
-    from harness.cli.screen import out
     from harness.history.runs import load_project
     from harness.report.site import publish as write
 
@@ -124,8 +122,6 @@ def summary(
     as_json: AsJson = False,
 ) -> None:
     """Say how the newest commit did on each device, and what moved there."""
-    from harness.cli.screen import out, out_json, out_whole
-    from harness.failures import UsageError
     from harness.history.code_results import load_codes
     from harness.history.events import events
     from harness.history.kernel_times import load_kernels

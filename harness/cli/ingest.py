@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from device_runner.store import cache_root
+from harness.cli import verdicts
 from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsFile, RuleOptions, grouped
+from harness.cli.screen import out, out_json, out_whole
+from harness.cli.table import json_array, results_table
+from harness.run.outcome import exit_code
 
 if TYPE_CHECKING:
     from harness.bundle.results import Results
@@ -33,14 +38,9 @@ def ingest(
     Refused is what was changed, is missing, twice, or of another bundle. Of a bundle with two builds it also says what
     became of each case, with `gate`'s own engine: exit 1 if one is slower, 3 if one is wrong or broken.
     """
-    from device_runner.store import cache_root
     from harness.bundle.results import read_results
     from harness.bundle.verdict import verdicts_of
-    from harness.cli import verdicts
-    from harness.cli.screen import out, out_json, out_whole
-    from harness.cli.table import json_array, results_table
     from harness.judge import compare
-    from harness.run.outcome import exit_code
     from harness.run.record import RecordFile
 
     file = RecordFile(records)
@@ -74,7 +74,6 @@ def _add(read: Results, file: RecordFile) -> None:
 
 def _keep_peaks(read: Results) -> None:
     """Keep what the device does at best, for `adreno-bench profile`."""
-    from device_runner.store import cache_root
     from harness.profile.peaks import save_reported_peaks
 
     if read.peaks and read.records:

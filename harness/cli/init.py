@@ -8,8 +8,11 @@ from typing import Annotated
 
 import typer
 
+from harness.cases.template import PRESETS, Preset, suite_text
 from harness.cli import completion
 from harness.cli.options import DEFAULT_SUITE
+from harness.cli.screen import out
+from harness.failures import UsageError
 
 DEFAULT_MODELS = ["mobilenet_v1"]
 
@@ -46,9 +49,6 @@ def init(
 ) -> None:
     """Write a suite file with every key and a comment on each; an existing file is never touched."""
     from harness.cases.suite import DEFAULT_PATHS
-    from harness.cases.template import PRESETS, Preset, suite_text
-    from harness.cli.screen import out
-    from harness.failures import UsageError
 
     if model and preset:
         raise UsageError("--preset does not go with --model", hint="write the preset, and add your model to the file")

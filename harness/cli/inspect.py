@@ -11,7 +11,11 @@ import typer
 
 from harness.cli import completion
 from harness.cli.options import AsJson, Shapes, Trust
+from harness.cli.screen import out, out_json
+from harness.compiler.installed import onnx_operators
+from harness.models.outline import unknown_operators
 from harness.run.outcome import ExitCode
+from harness.tables import table
 
 if TYPE_CHECKING:
     from harness.models.summary import End, Node, Summary
@@ -41,9 +45,6 @@ def inspect(
     them is not counted. Exits with 3 if TVM's importer lacks an operator.
     """
     from harness.cases.model import shapes_given
-    from harness.cli.screen import out, out_json
-    from harness.compiler.installed import onnx_operators
-    from harness.models.outline import unknown_operators
     from harness.models.sources import open_model
     from harness.models.summary import summarize
 
@@ -59,7 +60,6 @@ def inspect(
 
 def _rows(summary: Summary) -> list[dict[str, Any]]:
     """A row for each kind of operator, the most costly first."""
-    from harness.compiler.installed import onnx_operators
     from harness.paths.predict import destination_of
 
     kinds: dict[str, list[Node]] = {}
@@ -79,8 +79,6 @@ def _rows(summary: Summary) -> list[dict[str, Any]]:
 
 
 def _text(summary: Summary, changes: Sequence[str], lacking: dict[str, list[str]]) -> str:
-    from harness.tables import table
-
     rows = [
         (
             row["operator"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from device_runner.store import Store, cache_root
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     AsJson,
@@ -17,14 +19,16 @@ from harness.cli.options import (
     DeviceName,
     grouped,
 )
+from harness.cli.screen import Screen, out, out_json, out_whole
+from harness.isa.kernels import check_gpus
+from harness.isa.toolchain import Toolchain, need, set_up
+from harness.judge.code_gate import exit_code, judge_code
+from harness.run.context import new_id
 from harness.run.outcome import ExitCode
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from harness.cli.isa_view import Opposite, Side
     from harness.isa.network import Network
-    from harness.isa.toolchain import Toolchain
     from harness.run.compiled_record import CompiledCase
 
 DEFAULT_GPU = "a740"
@@ -101,11 +105,7 @@ def isa(
     named is asked for its image limits, as by `build`. Exit code 3 if a case is not built, or the compiler refuses a
     kernel.
     """
-    from device_runner.store import cache_root
     from harness.cli import isa_view
-    from harness.cli.screen import out_json, out_whole
-    from harness.isa.kernels import check_gpus
-    from harness.isa.toolchain import need
     from harness.profile.profile import Profile
     from harness.run.record import RecordFile
 
@@ -137,10 +137,6 @@ def isa(
 
 
 def _set_up(mirror: str, as_json: bool) -> None:
-    from device_runner.store import cache_root
-    from harness.cli.screen import Screen, out, out_json
-    from harness.isa.toolchain import set_up
-
     with Screen() as screen:
         toolchain = set_up(cache_root(), mirror, screen.say)
     if as_json:
@@ -151,8 +147,6 @@ def _set_up(mirror: str, as_json: bool) -> None:
 
 def _gate(toolchain: Toolchain, sides: Sequence[Side], remarks: Sequence[str], tolerance: float, as_json: bool) -> None:
     from harness.cli import isa_view
-    from harness.cli.screen import out_json
-    from harness.judge.code_gate import exit_code, judge_code
 
     found = [judge_code(side.head.case, side.bases, side.code, tolerance) for side in sides]
     if as_json:
@@ -176,7 +170,6 @@ class _Asked:
 def _sides(toolchain: Toolchain, asked: _Asked, device: str, config: Path) -> tuple[list[Side], list[str]]:
     """The cases on each GPU, each with what it is compared with; and why the others were not built."""
     from harness.cli.isa_view import Opposite, Side, Source, opposite
-    from harness.cli.screen import Screen
     from harness.isa.network import code_of, networks
 
     with Screen() as screen:
@@ -200,8 +193,6 @@ def _sides(toolchain: Toolchain, asked: _Asked, device: str, config: Path) -> tu
 
 def _there(other: Mapping[str, Opposite]) -> dict[str, str]:
     """Keys of those artifacts that are in the cache: of others there are the kept numbers, or none."""
-    from device_runner.store import Store, cache_root
-
     find = Store(cache_root(), "artifacts").find
     return {case: one.artifact for case, one in other.items() if one.artifact and find(one.artifact)}
 
@@ -209,7 +200,6 @@ def _there(other: Mapping[str, Opposite]) -> dict[str, str]:
 def _keep(asked: _Asked, made: Sequence[CompiledCase], heads: Sequence[Network], compiler: str) -> None:
     from harness.isa.network import codes_of
     from harness.run.compiled_record import code_record
-    from harness.run.context import new_id
     from harness.run.record import RecordFile
 
     assert asked.records

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from harness.cli.screen import out
-from harness.failures import UsageError
+from device_runner.names import suggestion
+from device_runner.store import cache_root
+from harness.build.pool import load_artifact
+from harness.cases.case import Case
+from harness.cli.options import CaseOptions
+from harness.cli.record_filter import open_index
+from harness.cli.screen import Screen, out
+from harness.compiler.installed import RELEASES
+from harness.failures import CompileFailure, CompilerCrash, CompileTimeout, UsageError
 from harness.isa.code import Change, KernelCode, KernelDiff, MachineCode, compare, find_matching
 from harness.isa.network import Network, work_of
+from harness.isa.toolchain import Toolchain
 from harness.judge.code_gate import CodeVerdict, judge_code, percent
 from harness.profile.instructions import Build, in_words
+from harness.profile.profile import Profile
+from harness.revisions.sources import revision
+from harness.run.compiled_record import CompiledCase
+from harness.run.record import Record, Releases
 from harness.tables import table
-
-if TYPE_CHECKING:
-    from harness.cli.options import CaseOptions
-    from harness.cli.screen import Screen
-    from harness.isa.code import MachineCode
-    from harness.isa.toolchain import Toolchain
-    from harness.profile.profile import Profile
-    from harness.run.compiled_record import CompiledCase
-    from harness.run.record import Record
-
+from harness.workbench import Request, build_only
 
 _NETWORKS = ("case", "GPU", "kernels", "raw M", "weighted M", "flops/byte", "fewest waves", "spilling", "refused")
 _KERNELS = ("kernel", "threads", "raw", "weighted", "M per inference", "waves", "registers", "spills", "textures")
@@ -125,10 +129,6 @@ def _closing(toolchain: Toolchain) -> str:
 
 def assembly(sides: Sequence[Side], name: str) -> str:
     """The machine code of one kernel on every GPU; as a difference if there are two sides. Raises UsageError."""
-    import difflib
-
-    from device_runner.names import suggestion
-
     found = []
     for side in sides:
         now = _code(side.head, name)
@@ -268,15 +268,11 @@ class Source:
         """What TVM makes of the chosen cases, of another release if one is named; built if it is not there."""
         if release:
             return _of_revision(release, self.what.ids, self)
-        from harness.workbench import build_only
-
         return build_only(self.what.request(), self.device, self.screen)
 
 
 def check(against: str) -> None:
     """Raise UsageError for what cannot be compared with, before anything is built."""
-    from harness.compiler.installed import RELEASES
-
     if Path(against).suffix == ".jsonl" and not Path(against).is_file():
         raise UsageError(f"there is no {against}", hint=f"`adreno-bench isa --records {against}` makes it")
     if not (Path(against).is_file() or "-" in against or against[:1].isdigit()):
@@ -300,8 +296,6 @@ def opposite(against: str, cases: Sequence[str], source: Source) -> dict[str, Op
 
 def _of_records(file: Path, cases: Sequence[str]) -> dict[str, Opposite]:
     """What the newest records say: their numbers, and the artifact for what has none."""
-    from harness.cli.record_filter import open_index
-
     with open_index(file) as index:
         records = index.every(lambda case: case in cases)
     codes: dict[str, dict[tuple[str, str], MachineCode]] = {}
@@ -323,9 +317,6 @@ def _describe_outcome(record: Record) -> str:
 
 def _of_cases(glob: str, cases: Sequence[str], source: Source) -> dict[str, Opposite]:
     """For each case the one of those that match which has the same model, and as much else of it as possible."""
-    from harness.cases.case import Case
-    from harness.workbench import Request, build_only
-
     request = Request.read(source.what.suite, [glob], source.what.quirks, schedules=source.what.schedules)
     keys = {one.case: one.artifact for one in build_only(request, source.device, source.screen) if one.artifact}
 
@@ -343,15 +334,7 @@ def _of_cases(glob: str, cases: Sequence[str], source: Source) -> dict[str, Oppo
 
 def _of_revision(word: str, cases: Sequence[str], source: Source) -> list[CompiledCase]:
     """What another release, or a commit, makes of the cases, in an environment of its own."""
-    from device_runner.store import cache_root
-    from harness.build.pool import load_artifact
-    from harness.cases.case import Case
-    from harness.compiler.installed import RELEASES
-    from harness.failures import CompileFailure, CompilerCrash, CompileTimeout
-    from harness.revisions.sources import revision
     from harness.revisions.toolchain import Toolchain
-    from harness.run.compiled_record import CompiledCase
-    from harness.run.record import Releases
 
     cache, options = cache_root(), source.what.on_each_revision(source.device)
     toolchain = Toolchain.of(revision(word, source.config, cache), cache, options, source.screen.say)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from device_runner.store import cache_root
 from harness.cli.options import DEFAULT_SUITE, AsJson, CaseGlob, SuiteFile
+from harness.cli.screen import out, out_json
+from harness.tables import table
 
 
 def list_cases(suite: SuiteFile = DEFAULT_SUITE, case: CaseGlob = None, as_json: AsJson = False) -> None:
     """List the cases of the suite: Model x Path x Precision x Tuning. Touches no device and compiles nothing."""
-    from device_runner.store import cache_root
     from harness.build.planner import check
     from harness.cases.suite import choose, load_suite
-    from harness.cli.screen import out, out_json
-    from harness.tables import table
 
     read = load_suite(suite)
     cases = choose(read, case)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from device_runner.fleet.select import select_one
+from device_runner.names import suggestion
+from device_runner.store import cache_root
 from harness.cases.case import Precision
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
@@ -18,10 +23,10 @@ from harness.cli.options import (
     DeviceName,
     FindingsAreFine,
 )
+from harness.cli.screen import Screen, out, out_json, out_whole
+from harness.compiler.installed import require_working_pair, versions
+from harness.failures import UsageError
 from harness.run.outcome import Outcome, exit_code, without_findings
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 PATHS = ("opencl", "texture", "clml")
 
@@ -91,7 +96,6 @@ def ops(
 
     Operators that were built and run before are not run again, so a run that was stopped goes on where it was.
     """
-    from harness.cli.screen import out, out_json, out_whole
     from harness.ops.page import LEGEND, Coverage
     from harness.report.page import write_page
 
@@ -115,9 +119,6 @@ def ops(
 
 
 def _paths(wanted: Sequence[str] | None) -> Sequence[str]:
-    from device_runner.names import suggestion
-    from harness.failures import UsageError
-
     for name in wanted or ():
         if name not in PATHS:
             raise UsageError(f"there is no path {name!r}", hint=suggestion(name, PATHS))
@@ -145,9 +146,6 @@ class _Asked:
 
 def _of_releases(asked: _Asked, releases: Sequence[str], config: Path) -> list[dict[str, Any]]:
     """The cells of each release, each in its own environment, but for what is installed here."""
-    from device_runner.store import cache_root
-    from harness.cli.screen import Screen
-    from harness.compiler.installed import versions
     from harness.ops.cells import cells_of
 
     cells = []
@@ -162,10 +160,6 @@ def _of_releases(asked: _Asked, releases: Sequence[str], config: Path) -> list[d
 
 def _run(asked: _Asked) -> list[dict[str, Any]]:
     """Every cell, as plain values."""
-    from device_runner.fleet.select import select_one
-    from device_runner.store import cache_root
-    from harness.cli.screen import Screen
-    from harness.compiler.installed import require_working_pair, versions
     from harness.ops.run import operators
 
     require_working_pair(versions())
@@ -180,9 +174,7 @@ def _run(asked: _Asked) -> list[dict[str, Any]]:
 
 def _read(file: Path) -> list[dict[str, Any]]:
     """What `--json` printed. Raises UsageError for anything else."""
-    import json
 
-    from harness.failures import UsageError
     from harness.ops.page import Coverage
 
     try:

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 import typer
 
 from harness import option_texts as texts
+from harness.cases.request import WORKED_AROUND, QuirkPolicy, RunOptions
 from harness.cli import completion
+from harness.judge.stats.pair import Rules
+from harness.quirks import policy_of
 
 if TYPE_CHECKING:
-    from harness.cases.request import QuirkPolicy, RunOptions
-    from harness.judge.stats.pair import Rules
     from harness.workbench import Request
 
 DEFAULT_DEVICE = "virtual"
@@ -133,8 +134,6 @@ class SuiteOptions:
     @property
     def quirks(self) -> QuirkPolicy:
         """Which upstream defects are worked around: all of them. Raises UsageError for what cannot be meant."""
-        from harness.cases.request import WORKED_AROUND
-
         return WORKED_AROUND
 
     @property
@@ -162,8 +161,6 @@ class CaseOptions(SuiteOptions):
     @property
     def quirks(self) -> QuirkPolicy:
         """Which upstream defects are worked around. Raises UsageError for what cannot be meant."""
-        from harness.quirks import policy_of
-
         return policy_of(self.as_shipped, self.with_quirks)
 
     @property
@@ -179,8 +176,6 @@ class CaseOptions(SuiteOptions):
 
     def on_each_revision(self, device: str) -> RunOptions:
         """What every revision of a compiler is to build and run on a device."""
-        from harness.cases.request import RunOptions
-
         return RunOptions(self.suite, device, self.quirks, self.schedules)
 
     def request(self, *, quick: bool = False, sustain_s: float = 0.0) -> Request:
@@ -221,8 +216,6 @@ class RuleOptions:
     @property
     def rules(self) -> Rules:
         """As the statistics take it."""
-        from harness.judge.stats.pair import Rules
-
         return Rules(self.relevant / 100, self.relevant_kernels / 100, self.floor_ms)
 
 

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.build.artifact import Built
+from harness.cases.plan import Plan
 from harness.cli.options import AsJson, ModelOptions, grouped
+from harness.cli.screen import Screen, out_json
+from harness.cli.screen import out as tell
+from harness.cli.table import size
 from harness.run.outcome import ExitCode
 
 if TYPE_CHECKING:
-    from harness.build.artifact import Built
     from harness.bundle.pack import Packed
-    from harness.cases.plan import Plan
 
 
 class DeviceKind(str, Enum):
@@ -57,8 +60,6 @@ def pack(
     and its usual tools, and no Python. `adreno-bench ingest RESULTS` takes in what it wrote.
     """
     from harness.bundle.pack import KINDS, pack
-    from harness.cli.screen import Screen, out_json
-    from harness.cli.screen import out as tell
     from harness.workbench import make_ready
 
     request = what.request()
@@ -78,8 +79,6 @@ def pack(
 
 def _summary(packed: Packed) -> str:
     """What was packed, and what to do with it."""
-    from harness.cli.table import size
-
     turns, cases = len(packed.manifest.turns), len({turn.case for turn in packed.manifest.turns})
     lines = [f"{packed.file}: {size(packed.size_bytes)}, {cases} cases, {turns} turns, bundle {packed.id[:12]}"]
     lines += [f"{one.case} was not built: {one.artifact.failure['message']}" for one in packed.failures]

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from harness.cases.case import Case
 from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceName, grouped
+from harness.cli.screen import Screen, out, out_json
 from harness.failures import UsageError
 
 if TYPE_CHECKING:
-    from harness.cases.case import Case
     from harness.profile.measure import Watched
     from harness.workbench import Request
 
@@ -43,7 +44,6 @@ def profile(
     A kernel's time is that of its OpenCL event, which the probe sees. Operations and bytes are those that the operator
     needs, known from TIR. What the device can do at best is measured on it once, and kept.
     """
-    from harness.cli.screen import out, out_json
     from harness.profile.profile import Profile, trace_of
     from harness.profile.report import pages
 
@@ -75,7 +75,6 @@ def _the_one(cases: Sequence[Case], option: str) -> Case:
 
 
 def _watched(request: Request, device: str, repeat: int) -> list[Watched]:
-    from harness.cli.screen import Screen
     from harness.profile.measure import watch
     from harness.profile.peaks import peaks_of
     from harness.workbench import open_workbench

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from concurrent.futures import ThreadPoolExecutor
 
 from harness.cli.options import AsJson
-
-if TYPE_CHECKING:
-    from harness.quirks import ProbeAnswer, Quirk
+from harness.cli.screen import out, out_json
+from harness.compiler.installed import versions
+from harness.process import cores
+from harness.quirks import QUIRKS, ProbeAnswer, Quirk
+from harness.quirks.ask import ask
 
 
 def quirks(as_json: AsJson = False) -> None:
@@ -16,14 +18,6 @@ def quirks(as_json: AsJson = False) -> None:
     A quirk marked essential is worked around even with --as-shipped, because nothing would run otherwise.
     docs/explanation/quirks.md tells how each was found.
     """
-    from concurrent.futures import ThreadPoolExecutor
-
-    from harness.cli.screen import out, out_json
-    from harness.compiler.installed import versions
-    from harness.process import cores
-    from harness.quirks import QUIRKS
-    from harness.quirks.ask import ask
-
     with ThreadPoolExecutor(cores()) as pool:
         answers = list(pool.map(ask, QUIRKS))
     if as_json:

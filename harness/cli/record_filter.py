@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import fnmatch
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cli.options import DEFAULT_DEVICE
+from harness.cli.screen import Screen
+from harness.failures import UsageError
 
 if TYPE_CHECKING:
-    from harness.cli.screen import Screen
     from harness.judge.sides import SeriesKey, Side
     from harness.run.record import Record
     from harness.run.record_index import RecordIndex
@@ -18,14 +21,11 @@ if TYPE_CHECKING:
 
 def wanted(case: str, globs: Sequence[str] | None) -> bool:
     """Whether a case id matches any of the globs; without globs every one does."""
-    import fnmatch
-
     return not globs or any(fnmatch.fnmatchcase(case, glob) for glob in globs)
 
 
 def open_index(file: Path) -> RecordIndex:
     """The records of a file, by question. Lines that are not records are named on standard error."""
-    import sys
 
     from harness.run.record_index import RecordIndex
 
@@ -43,8 +43,6 @@ def read_builds(file: Path, globs: Sequence[str] | None, device: str | None = No
 
     Raises UsageError if there is no such file, or if it has nothing of a device that is named.
     """
-    from harness.failures import UsageError
-
     if not file.exists():
         raise UsageError(f"there is no {file}", hint="`adreno-bench run` makes records")
     with open_index(file) as index:
@@ -66,7 +64,6 @@ def device_of_records(request: Request, device: str | None, file: Path, screen: 
     Raises UsageError if the records are of several and none is named, or if they are of another than the one that is
     named, and the file was given too. Raises AmbiguousDevice, UnknownDevice.
     """
-    from harness.failures import UsageError
     from harness.run.record_index import RecordIndex
 
     with RecordIndex(file, screen.say) as index:
@@ -80,7 +77,5 @@ def device_of_records(request: Request, device: str | None, file: Path, screen: 
 
 
 def _other_device(file: Path, there: Sequence[str], device: str) -> Exception:
-    from harness.failures import UsageError
-
     of = f"has records of {', '.join(there)}" if there else "has no records"
     return UsageError(f"{file} {of}, and --device names {device}", hint="leave one of the two out")

@@ -10,6 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.options import DEFAULT_DEVICE, AsJson, DeviceName, ModelOptions, grouped
+from harness.cli.screen import Screen, out_json
+from harness.cli.screen import out as print_out
+from harness.failures import UsageError
+from harness.reduce.search import Budget
 
 if TYPE_CHECKING:
     from harness.reduce.reduction import Reduction
@@ -37,8 +41,6 @@ def reduce(
     Every smaller network is built and run as a case of its own. What was built is kept, so a reduction that was stopped
     is soon where it was.
     """
-    from harness.cli.screen import out as print_out
-    from harness.cli.screen import out_json
     from harness.reduce.folder import write_folder
 
     began = time.monotonic()
@@ -54,11 +56,8 @@ def reduce(
 
 
 def _reduced(request: Request, device: str, minutes: float) -> Reduction:
-    from harness.cli.screen import Screen
     from harness.divergence.trial import Trials, scratch
-    from harness.failures import UsageError
     from harness.reduce.reduction import reduce_case
-    from harness.reduce.search import Budget
     from harness.workbench import open_workbench
 
     if len(request.cases) > 1:

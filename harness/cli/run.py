@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from device_runner.device import Identity, Permission
+from device_runner.failures import Failure
+from device_runner.fleet.select import ALL, worker_names
+from device_runner.registry import tell
+from device_runner.rpc_server.tracker import Address, address_of
+from device_runner.workers import Access, Processes, WorkerPool
 from harness.cases.case import Tuning
+from harness.cases.plan import Plan
 from harness.cli.options import (
     DEFAULT_DEVICE,
     DEFAULT_RECORDS,
@@ -23,18 +30,15 @@ from harness.cli.options import (
     TrackerAddress,
     grouped,
 )
+from harness.cli.screen import Screen, out, out_whole
 from harness.cli.table import json_array, results_table, size, sustained_table
 from harness.failures import UsageError
+from harness.run.context import Origin, new_id
 from harness.run.outcome import ExitCode, Outcome, exit_code, without_findings
+from harness.run.progress import ProgressTee
 from harness.run.work import schedule_summary
 
 if TYPE_CHECKING:
-    from device_runner.device import Identity, Permission
-    from device_runner.failures import Failure
-    from device_runner.rpc_server.tracker import Address
-    from harness.cases.plan import Plan
-    from harness.cli.screen import Screen
-    from harness.run.context import Origin
     from harness.run.record import Record, RecordFile
     from harness.run.record_index import RecordIndex
     from harness.workbench import Request
@@ -85,10 +89,6 @@ def run(
     pushed by content hash, judged against LLVM on the CPU, and only if it is right, timed. Every case ends as one line
     in the records file, whatever happens to it.
     """
-    from device_runner.device import Permission
-    from device_runner.fleet.select import ALL, worker_names
-    from device_runner.rpc_server.tracker import address_of
-    from harness.cli.screen import Screen, out, out_whole
     from harness.run.record import RecordFile
     from harness.run.record_index import RecordIndex
 
@@ -154,8 +154,6 @@ class _Results:
 
 
 def _on_one(name: str, work: _Work) -> _Results:
-    from device_runner.registry import tell
-    from harness.run.progress import ProgressTee
     from harness.run.runner import run_suite
     from harness.workbench import open_workbench
 
@@ -167,10 +165,8 @@ def _on_one(name: str, work: _Work) -> _Results:
 
 
 def _on_many(names: Sequence[str], work: _Work, tracker: Address | None) -> _Results:
-    from device_runner.workers import Access, Processes, WorkerPool
     from harness.fleet.case_worker import Settings, run_cases
     from harness.fleet.run import FleetRun
-    from harness.run.context import Origin, new_id
     from harness.workbench import make_ready
 
     work.screen.say(f"opening {', '.join(names)} (the first time, this compiles the runtimes that TVM's wheel lacks)")

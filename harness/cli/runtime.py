@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from device_runner.runtimes.phone import RuntimeRefused, RuntimeStore, examine
+from device_runner.runtimes.phone.check import host_interface
+from device_runner.store import cache_root
 from harness.cli.options import AsJson
+from harness.cli.screen import out, out_json, plain
+from harness.cli.table import size
+from harness.tables import table
 
 runtime = typer.Typer(
     help="Keep TVM's runtime for phones and boards on this host.",
@@ -22,14 +30,6 @@ def add(folder: Annotated[Path, typer.Argument(help="Folder with tvm_rpc and its
 
     Only tvm_rpc, TVM's runtime libraries and what they need are taken; other files of the folder are left alone.
     """
-    import sys
-
-    from device_runner.runtimes.phone import RuntimeRefused, RuntimeStore, examine
-    from device_runner.runtimes.phone.check import host_interface
-    from device_runner.store import cache_root
-    from harness.cli.screen import out, plain
-    from harness.cli.table import size
-
     try:
         examined = examine(folder, host_interface())
     except RuntimeRefused as refused:
@@ -44,14 +44,6 @@ def add(folder: Annotated[Path, typer.Argument(help="Folder with tvm_rpc and its
 @runtime.command("list")
 def list_runtimes(as_json: AsJson = False) -> None:
     """List the runtimes that are kept."""
-    import time
-
-    from device_runner.runtimes.phone import RuntimeStore
-    from device_runner.store import cache_root
-    from harness.cli.screen import out, out_json
-    from harness.cli.table import size
-    from harness.tables import table
-
     kept = RuntimeStore(cache_root()).entries()
     if as_json:
         told = ("digest", "abi", "tvm", "size_bytes", "added_at")
@@ -69,9 +61,5 @@ def remove(
     name: Annotated[str, typer.Argument(help="Its name, as `list` shows it, or the first letters of it.")],
 ) -> None:
     """Remove a runtime."""
-    from device_runner.runtimes.phone import RuntimeStore
-    from device_runner.store import cache_root
-    from harness.cli.screen import out
-
     removed = RuntimeStore(cache_root()).remove(name)
     out(f"removed {removed.digest} for {removed.abi}")

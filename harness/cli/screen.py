@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 import time
@@ -10,13 +11,14 @@ from typing import TYPE_CHECKING
 
 from harness.cli.table import size
 from harness.run.progress import BUILDING, STILL, RunStep, Silence, Tally, on_device
-from harness.run.record import Record
 from harness.tables import folded
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import TaskID
     from typing_extensions import Self
+
+    from harness.run.record import Record
 
 
 ADDED = {RunStep.FIRST_RUN: "the device compiles its kernels"}
@@ -175,8 +177,6 @@ def out_whole(text: str) -> None:
 
 def out_json(value: object) -> None:
     """Print one JSON value for a program, in the shape that docs/reference/records.md states."""
-    import json
-
     out_whole(json.dumps(value, indent=1, allow_nan=False))
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import fnmatch
+import json
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from device_runner.names import suggestion
 from harness.cli import completion
 from harness.cli.options import (
     DEFAULT_RECORDS,
@@ -23,12 +26,18 @@ from harness.cli.options import (
     SuiteFile,
     Trust,
 )
-from harness.cli.table import milliseconds
+from harness.cli.record_filter import open_index, wanted
+from harness.cli.screen import out, out_json, out_whole
+from harness.cli.table import json_array, milliseconds, results_table, sustained_table
 from harness.failures import UsageError
+from harness.judge.remarks import remarks
+from harness.judge.stats.pair import Change
+from harness.paths.clml.report import render
+from harness.probes import batches
+from harness.tables import table
 
 if TYPE_CHECKING:
     from harness.judge.path_ranking import Standing
-    from harness.judge.stats.pair import Change
     from harness.run.record import Record
     from harness.run.record_index import RecordIndex
 
@@ -75,12 +84,6 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show the latest record of each case on each device; of a single case, everything that is known."""
-    from harness.cli.record_filter import open_index, wanted
-    from harness.cli.screen import out, out_whole
-    from harness.cli.table import json_array, results_table
-    from harness.judge.remarks import remarks
-    from harness.probes import batches
-
     if plot and not sustained:
         raise UsageError("--plot draws sustained runs", hint="add --sustained")
     if (model or shape or input) and not diverge:
@@ -135,8 +138,6 @@ def _choose_records(
 
 
 def _no_records(glob: str | None, records: Path, index: RecordIndex, sustained: bool) -> UsageError:
-    from device_runner.names import suggestion
-
     known = index.cases
     if glob and not any(fnmatch.fnmatchcase(case, glob) for case in known):
         hint = suggestion(glob, known) if known else "`adreno-bench run` makes some"
@@ -150,9 +151,6 @@ def _no_records(glob: str | None, records: Path, index: RecordIndex, sustained: 
 
 
 def _show_partitions(records: Sequence[Record], as_json: bool) -> None:
-    from harness.cli.screen import out, out_json
-    from harness.paths.clml.report import render
-
     reports = {record.case: record.offload for record in records if record.offload}
     if not reports:
         raise UsageError("none of these cases was cut into parts", hint="only path clml is: try '*-clml-*'")
@@ -163,11 +161,7 @@ def _show_partitions(records: Sequence[Record], as_json: bool) -> None:
 
 
 def _show_path_ranking(records: Sequence[Record], as_json: bool) -> None:
-    from dataclasses import asdict
-
-    from harness.cli.screen import out, out_json
     from harness.judge.path_ranking import rank_paths
-    from harness.tables import table
 
     ranked = rank_paths(records)
     if as_json:
@@ -223,9 +217,6 @@ def _value(value: object) -> str:
 
 def _show_sustained(records: Sequence[Record], plot: Path | None, as_json: bool) -> None:
     """Show sustained runs, and draw them if `plot` names a file."""
-    from harness.cli.screen import out, out_json
-    from harness.cli.table import sustained_table
-
     if plot:
         from harness.report.plots import plot_sustained
 
@@ -238,7 +229,5 @@ def _show_sustained(records: Sequence[Record], plot: Path | None, as_json: bool)
 
 def _with_figures(record: Record) -> dict[str, object]:
     """The record's line, with the figures beside what they are made of."""
-    import json
-
     figures = record.sustained and record.sustained.figures
     return {**json.loads(record.line()), "figures": figures._asdict() if figures else None}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from device_runner.store import cache_root
 from harness.build.artifact import kernel_files
+from harness.cases.model import OnnxModel
 from harness.cases.request import QuirkPolicy
 from harness.cli.screen import Screen, out, out_json
 from harness.divergence.locate import locate
@@ -15,12 +15,8 @@ from harness.divergence.report import Report, compiled_kernels
 from harness.divergence.trial import Trials, keep, scratch
 from harness.failures import UsageError
 from harness.run.outcome import Outcome, without_findings
+from harness.run.record import Record
 from harness.workbench import Request, open_workbench
-
-if TYPE_CHECKING:
-    from harness.cases.model import OnnxModel
-    from harness.run.record import Record
-
 
 MOST_LINES = 20
 """Of a build log; what follows the first error is mostly its consequence."""

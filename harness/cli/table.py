@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from harness.cases.case import Case
 from harness.judge.remarks import remarks, spread_within
 from harness.probes.latency import KERNELS, device_clock
 from harness.run.outcome import Outcome
@@ -50,7 +52,6 @@ CLML_DEVICE_MS = (
 
 def json_array(records: Sequence[Record]) -> str:
     """Records as a JSON array, one to a line, each with the remarks on it."""
-    import json
 
     def line(record: Record) -> str:
         told = json.dumps([remark._asdict() for remark in remarks(record)])
@@ -85,7 +86,6 @@ def _table(records: Sequence[Record]) -> str:
 
 def by_default(records: Sequence[Record]) -> dict[int, str]:
     """By the identity of a record with tuned schedules: how many times as fast it is as the same case without them."""
-    from harness.cases.case import Case
     from harness.judge.stats.session import location_ms
 
     known = {(record.device, record.run, record.case): record for record in records}

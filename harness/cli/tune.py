@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from device_runner.fleet.select import ALL, worker_names
+from device_runner.rpc_server.tracker import address_of
+from harness.cases.case import Tuning
 from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceNames, TrackerAddress, grouped
+from harness.cli.screen import Screen, out_json
+from harness.cli.screen import out as print_out
 from harness.failures import UsageError
 from harness.run.outcome import ExitCode
+from harness.tables import table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from harness.tune.tune import CaseTuning
     from harness.workbench import Request
 
@@ -39,10 +45,6 @@ def tune(
     was tried is kept: the same command goes on from there, also after Ctrl-C. Several devices of one identity share the
     candidates of each case.
     """
-    from device_runner.fleet.select import ALL, worker_names
-    from device_runner.rpc_server.tracker import address_of
-    from harness.cli.screen import Screen, out_json
-    from harness.cli.screen import out as print_out
     from harness.tune.devices import open_devices
     from harness.tune.dispatcher import SearchBudget
     from harness.tune.tune import Bench
@@ -72,9 +74,7 @@ def tune(
 
 def _tunable(request: Request) -> Request:
     """The request for the cases that have kernels of TVM's, each once and untuned. Raises UsageError if none has."""
-    from dataclasses import replace
 
-    from harness.cases.case import Tuning
     from harness.cases.suite import SCHEDULED_PATHS
 
     paths = SCHEDULED_PATHS
@@ -85,8 +85,6 @@ def _tunable(request: Request) -> Request:
 
 
 def _text(found: Sequence[CaseTuning], out: Path) -> str:
-    from harness.tables import table
-
     parts = []
     for one in found:
         rows = [

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.cli.table import milliseconds
+from harness.judge.verdict import Verdict
 from harness.tables import markdown_table, table
 
 if TYPE_CHECKING:
@@ -24,8 +25,6 @@ SPARE = ("interval", "confidence", "base ms", "head ms", "can see")
 
 def headline(comparisons: Sequence[Comparison]) -> str:
     """What a pull request's reader needs first, in Markdown: what became worse, and the line that shows it."""
-    from harness.judge.verdict import Verdict
-
     counts = Counter(one.verdict for one in comparisons)
     worse = [verdict for verdict in (Verdict.WRONG, Verdict.BROKEN, Verdict.SLOWER) if counts[verdict]]
 

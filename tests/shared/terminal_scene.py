@@ -1,42 +1,48 @@
 """A week of work with long names and long complaints: records, baselines, a cache, a history, and what commands find.
 
-No device is opened and nothing is compiled: what would do so is replaced by what it came to.
+What takes minutes is replaced where a command meets it: adb, the machine's examination, the probes of TVM, a device and
+what is built for it, and a bisection's run.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
-from fake_records import a_record, sessions
+from fake_device import FakeDevice, a_plan, things
+from fake_records import IDENTITY, a_record, sessions
 from history_results import Folder
 from typer.testing import CliRunner
 
-from device_runner.device import DeviceEntry, Identity, Loadable
-from device_runner.failures import Failure
-from device_runner.runtimes.phone.store import PhoneRuntime
-from harness.build.artifact import Artifact, Compiled
+from device_runner.transport.adb_server import AdbEntry
+from harness.build.artifact import Artifact
+from harness.build.pool import Builder
 from harness.cases.case import Case
-from harness.cases.plan import Budget, Job, Plan
+from harness.cases.plan import Job, Plan
 from harness.cli import app
-from harness.cli.run import _Results
 from harness.doctor import Condition, Finding
 from harness.failures import CompileFailure
 from harness.quirks import Presence, ProbeAnswer
 from harness.revisions.bisect.bisection import BisectionResult, SearchResult
 from harness.revisions.bisect.judging import Inspection, Reason
 from harness.revisions.bisect.search import RevisionState
-from harness.revisions.sources import Revision, Source
+from harness.run.context import Run
 from harness.run.outcome import Outcome
 from harness.run.record import Record
+from harness.run.tuning import TuningStore
+from harness.workbench import Request, Workbench
 
 CASES = [
     f"{model}-{path}-float32-untuned" for model in ("mobilenet_v1", "squeezenet1_1") for path in ("opencl", "texture")
 ]
+ARTIFACT = "a" * 24
+"""Key of what is built of all cases but the last, of which the compiler makes nothing."""
 BROKEN = "squeezenet1_1-clml-float16_acc32-tuned"
 OFFLOAD = {
     "subgraphs": [
@@ -74,60 +80,65 @@ def set_the_scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     write("records.jsonl", [*good, restless, wrong])
     write("slower.jsonl", [one for case in CASES for one in sessions(13, seed=1, case=case, artifact="b" * 24)])
+    write("calibration.jsonl", [one for case in CASES for one in sessions(10, 15, case=case)])
     CliRunner().invoke(app, ["bless"])
-    artifact = tmp_path / "cache" / "artifacts" / ("a" * 24)
+    artifact = tmp_path / "cache" / "artifacts" / ARTIFACT
     artifact.mkdir(parents=True)
     (artifact / "title").write_text(f"{CASES[-1]}\n")
+    runtime = tmp_path / "cache" / "phone-runtime" / "0123456789abcdef"
+    (runtime / "files").mkdir(parents=True)
+    facts = {"abi": "arm64-v8a", "tvm": "0.27.0.post1", "preload": [], "added_at": 0.0}
+    (runtime / "runtime.json").write_text(json.dumps(facts))
     folder = Folder(tmp_path / "results")
     for quick in (1.0, 2.0):
         folder.commit({(case, "none"): 1000.0 * quick for case in CASES})
     Path("asv.conf.json").write_text(json.dumps({"version": 1, "project": "p", "repo": ".", "results_dir": "results"}))
-    entries = [
-        DeviceEntry("virtual", "virtual", "ready", {"gpu": "pthread-skylake-avx512-AMD EPYC"}),
-        DeviceEntry("R5CT30ABCDE", "phone", "unauthorized", {"hint": "allow USB debugging on its screen " * 3}),
+    phones = [
+        AdbEntry("phone", "device"),
+        AdbEntry("R5CT30ABCDE", "unauthorized", {"hint": "allow USB debugging on its screen " * 3}),
     ]
-    for module in ("device_runner.registry", "device_runner.fleet.select"):
-        monkeypatch.setattr(f"{module}.list_devices", lambda _cache: entries)
-    monkeypatch.setattr("harness.doctor.machine.examine", lambda _cache: _findings())
-    calibrated = {case: sessions(10, 16, case=case) for case in CASES}
-    monkeypatch.setattr("harness.cli.calibrate._sessions", lambda *_: calibrated)
-    monkeypatch.setattr("harness.cli.run._on_one", lambda *_: _Results([restless, wrong], good[:1]))
-    monkeypatch.setattr("harness.workbench.open_workbench", lambda *_, **__: nullcontext(_bench(tmp_path)))
-    monkeypatch.setattr("harness.quirks.ask.ask", lambda _quirk: ProbeAnswer(Presence.PRESENT, "it is there, " * 9))
-    kept = PhoneRuntime("0123456789abcdef", "arm64-v8a", "0.27.0.post1", (), 0.0, tmp_path / "cache" / "artifacts")
-    monkeypatch.setattr("device_runner.runtimes.phone.RuntimeStore.entries", lambda _self: [kept])
-    _a_bisection(tmp_path, monkeypatch)
+    monkeypatch.setattr("device_runner.transport.adb_server.known_devices", lambda: phones)
+    monkeypatch.setattr("harness.cli.doctor.examine", lambda _cache: _findings())
+    monkeypatch.setattr("harness.cli.quirks.ask", lambda _quirk: ProbeAnswer(Presence.PRESENT, "it is there, " * 9))
+    monkeypatch.setattr("harness.workbench.open_workbench", _open_workbench)
+    monkeypatch.setattr("harness.revisions.bisect.bisection.Bisection.run", lambda *_, **__: _answer())
 
 
-def _bench(folder: Path) -> SimpleNamespace:
-    """A workbench whose builder has made one library and failed at the other."""
+@contextmanager
+def _open_workbench(request: Request, *_: object, **__: object) -> Iterator[Workbench]:
+    """A workbench on a device of plain Python, whose builder makes one library and fails at the other."""
+    folder = Path("built")
+    built = things(folder)
+    small = built["c-tiny"]
+    assert isinstance(small, Artifact)
     facts = {"kernels": 20, "image_kernels": 13, "source_bytes": 169542, "texture_tensors": 8, "storage_bytes": 229672}
-    compiled = Compiled("lib.so", 3, [], 1, [], facts, 12.5)
-    built: dict[str, Artifact | Failure] = {
-        CASES[0]: Artifact(CASES[0], Loadable(folder / "lib.so", "f" * 64, 3), compiled, 496_000, reused=False),
-        CASES[1]: CompileFailure("TVM failed to lower the model: ScheduleError: cache-write " * 4),
+    compiled = replace(small.compiled, facts=facts, compile_s=12.5)
+    known = {
+        ARTIFACT: replace(small, key=ARTIFACT, compiled=compiled, size_bytes=496_000),
+        "b" * 24: CompileFailure("TVM failed to lower the model: ScheduleError: cache-write " * 4),
+        "o-tiny": built["o-tiny"],
     }
-    plans = [
-        Plan(Case.parse(id_), Job("compile", id_, id_, {}), Job("oracle", "o", "o", {}), ("a", "b"), 1e-3, Budget())
-        for id_ in built
-    ]
-    device = SimpleNamespace(identity=Identity("phone", "serial"))
-    return SimpleNamespace(plans=plans, device=device, builder=SimpleNamespace(build=lambda _jobs: built))
+    builder = SimpleNamespace(build=lambda jobs: {job.key: known[job.key] for job in jobs})
+    device = FakeDevice(name="phone", identity=IDENTITY)
+    run = Run(cast(Any, device), TuningStore(request.cache), request.quirks.as_shipped)
+    yield Workbench(request, run, [_plan(case) for case in CASES], cast(Builder, builder))
 
 
-def _a_bisection(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _plan(case: str) -> Plan:
+    key = "b" * 24 if case == CASES[-1] else ARTIFACT
+    return replace(a_plan(), case=Case.parse(case), compile=Job("compile", key, case, {}), quirks=("a", "b"))
+
+
+def _answer() -> BisectionResult:
     looks = [
         Inspection(name, state, "ok", "the sequential test decided after eight sessions " * 3, wall_ms=10.0, sessions=8)
-        for name, state in (("0.25.0", RevisionState.GOOD), ("0.27.0", RevisionState.BAD))
+        for name, state in (("0.25.0.post1", RevisionState.GOOD), ("0.27.0.post1", RevisionState.BAD))
     ]
-    answer = BisectionResult(
-        SearchResult(Reason.SLOWER, "0.25.0", ["0.27.0"], looks), Path("kept"), ["+ float4 texel = read_imagef(" * 6]
+    return BisectionResult(
+        SearchResult(Reason.SLOWER, "0.25.0.post1", ["0.27.0.post1"], looks),
+        Path("kept"),
+        ["+ float4 texel = read_imagef(" * 6],
     )
-    source = Source(folder, folder, released=True)
-    monkeypatch.setattr("harness.revisions.sources.revision", lambda word, *_: Revision(word, word, source))
-    monkeypatch.setattr("harness.revisions.sources.revisions_between", lambda *ends, **_: list(ends))
-    monkeypatch.setattr("harness.revisions.sources.describe", lambda revision: f"{revision} of a long time ago")
-    monkeypatch.setattr("harness.revisions.bisect.bisection.Bisection.run", lambda *_, **__: answer)
 
 
 def _findings() -> list[Finding]:

@@ -285,8 +285,8 @@ def test_restoring_goes_on_where_one_device_does_not_answer(
         return {"screen": "as it was"}
 
     entries = [DeviceEntry(name, "phone", "ready") for name in ("gone", "here")]
-    monkeypatch.setattr("device_runner.registry.list_devices", lambda _cache: entries)
-    monkeypatch.setattr("device_runner.registry.put_back", put_back)
+    monkeypatch.setattr("harness.cli.devices.list_devices", lambda _cache: entries)
+    monkeypatch.setattr("harness.cli.devices.put_back", put_back)
     monkeypatch.setattr(sys, "argv", ["adreno-bench", "devices", "--restore"])
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(SystemExit) as ended:

@@ -17,7 +17,7 @@ from device_runner.lease import Holder, lease, tell
 from device_runner.registry import list_devices
 from device_runner.transport import adb_server
 from device_runner.transport.adb_server import AdbEntry
-from harness.cli.devices import row_of, watch
+from harness.cli.devices import row_of, watch_devices
 
 ODD = "adb-0A\x1b[31m [bold]=2c ' \u202ed"
 
@@ -36,7 +36,7 @@ def lines(cache: Path, capsys: pytest.CaptureFixture[str], *between: Callable[[]
     def sleep(_seconds: float) -> None:
         next(happening, lambda: None)()
 
-    watch(partial(list_devices, cache), rounds=len(between) + 1, sleep=sleep)
+    watch_devices(partial(list_devices, cache), rounds=len(between) + 1, sleep=sleep)
     return [re.sub(r"^\d\d:\d\d:\d\d  ", "", line) for line in capsys.readouterr().out.splitlines()]
 
 
@@ -65,7 +65,7 @@ def test_a_terminal_gets_a_table_and_no_markup_of_a_device(
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "160")
     monkeypatch.setenv("TERM", "xterm")
-    watch(partial(list_devices, tmp_path), rounds=1, sleep=lambda _s: None)
+    watch_devices(partial(list_devices, tmp_path), rounds=1, sleep=lambda _s: None)
     shown = capsys.readouterr().out
     assert "held for" in shown
     assert "[bold]=2c" in shown

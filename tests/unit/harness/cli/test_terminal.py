@@ -18,7 +18,7 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.text import Text
 from terminal_scene import BROKEN, CASES, set_the_scene
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from harness import tables
 from harness.cli import COMMANDS as COMMANDS_OF_PROGRAM
@@ -37,15 +37,18 @@ COMMANDS: dict[str, tuple[list[str], str]] = {
     "gate": (["gate", "--from", "slower.jsonl"], "slower"),
     "bless": (["bless"], "refused"),
     "devices": (["devices"], "unauthorized"),
-    "cache": (["cache"], "1 entry"),
+    "cache": (["cache"], "2 entries"),
     "doctor": (["doctor"], "missing"),
     "history summary": (["history", "summary"], "since last release"),
-    "run": (["run"], "settled before and not run again"),
+    "run": (["run", "--resume"], "settled before and not run again"),
     "build": (["build"], "13 image kernels"),
     "calibrate": (["calibrate"], "a change of"),
     "quirks": (["quirks"], "texture-store-broadcast"),
     "runtime list": (["runtime", "list"], "checked against"),
-    "bisect": (["bisect", "--good", "0.25.0", "--bad", "0.27.0", "--case", CASES[0]], "is the first that is slower"),
+    "bisect": (
+        ["bisect", "--good", "0.25.0.post1", "--bad", "0.27.0.post1", "--case", CASES[0]],
+        "is the first that is slower",
+    ),
 }
 """What is typed, and a word that has to be in the answer."""
 
@@ -57,8 +60,17 @@ def _scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     set_the_scene(tmp_path, monkeypatch)
 
 
-def typed(words: Sequence[str]) -> str:
+def invoke(words: Sequence[str]) -> Result:
+    """What a command comes to. What it adds to records is taken away again, so that it does the same the next time."""
+    before = {file: file.read_bytes() for file in Path().glob("*.jsonl")}
     done = CliRunner().invoke(app, words)
+    for file, content in before.items():
+        file.write_bytes(content)
+    return done
+
+
+def typed(words: Sequence[str]) -> str:
+    done = invoke(words)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done.stdout
 
@@ -81,7 +93,7 @@ def test_json_is_all_there_is_on_standard_output_and_the_exit_code_stays(
 ) -> None:
     arguments, _ = COMMANDS[command]
     monkeypatch.setattr(tables, "terminal_width", lambda *_: WIDTH)
-    plain, programs = (CliRunner().invoke(app, [*arguments, *more]) for more in ([], ["--json"]))
+    plain, programs = (invoke([*arguments, *more]) for more in ([], ["--json"]))
     told = json.loads(programs.stdout, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
     assert isinstance(told, (list, dict))
     assert told
