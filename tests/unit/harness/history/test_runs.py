@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
 import psutil
 import pytest
 from history_results import Folder, a_record, both
+from typer.testing import CliRunner
 
 from device_runner.device import Identity
 from device_runner.failures import DeviceLost, RigFailure
 from device_runner.lease import lease, tell
 from harness.cases.case import Case, Precision
 from harness.cases.suite import Suite
+from harness.cli import app
 from harness.failures import UsageError
 from harness.history import asv_process, releases, runs
 from harness.history.runs import ASV_SOME_FAILED, HistoryRequest, asv, load_project, machine_of, register, run
 from harness.report.site import publish
-from harness.run import index_database, record_index
 from harness.run.outcome import Outcome
-from harness.run.record import Record, parse
 
 PHONE = Identity("phone", "abc", soc="SM8650", gpu="Adreno 750", driver="E031.45", clml="4", rom="r1", abi="arm64-v8a")
 
@@ -34,17 +33,41 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "home").mkdir()
 
 
+def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch, package: str, **modules: str) -> None:
+    """Let processes find another package of this name, with these modules."""
+    place = folder / "stand-in" / package
+    place.mkdir(parents=True)
+    for module, code in {"__init__": "", **modules}.items():
+        (place / f"{module}.py").write_text(textwrap.dedent(code))
+    monkeypatch.setenv("PYTHONPATH", str(place.parent))
+
+
+PIP = """
+    import pathlib, sys
+    if "wheel" in sys.argv:
+        target = pathlib.Path(sys.argv[sys.argv.index("-w") + 1])
+        target.mkdir(parents=True)
+        (target / "harness.whl").touch()
+"""
+"""It can install whatever it is asked for."""
+
+
 @pytest.fixture
-def _no_pip(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(releases, "_require_wheel", lambda release: None)
-    monkeypatch.setattr(releases, "_harness_wheel", lambda folder, root: folder / "harness.whl")
+def _pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(tmp_path, monkeypatch, "pip", __main__=PIP)
+
+
+@pytest.fixture
+def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What asv's own process would do, and does not end with it."""
+    monkeypatch.setattr(asv_process, "end_with_asv", lambda: None)
 
 
 def git(repo: Path, *arguments: str) -> str:
     return subprocess.run(["git", "-C", str(repo), *arguments], capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.usefixtures("_no_pip")
+@pytest.mark.usefixtures("_pip")
 def test_releases_are_commits_with_their_dates_and_pins(tmp_path: Path) -> None:
     assert releases.maintain(tmp_path / "r", ["0.26.0", "0.25.0.post1"]) == ["0.25.0.post1", "0.26.0"]
     repo = tmp_path / "r" / "repo"
@@ -53,14 +76,14 @@ def test_releases_are_commits_with_their_dates_and_pins(tmp_path: Path) -> None:
     assert git(repo, "log", "-1", "--format=%cI", "0.26.0").strip() == "2026-08-11T02:34:21+00:00"
 
 
-@pytest.mark.usefixtures("_no_pip")
+@pytest.mark.usefixtures("_pip")
 def test_a_relative_folder_is_where_the_command_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert releases.maintain(Path("some/where"), ["0.26.0"]) == ["0.26.0"]
     assert git(tmp_path / "some/where/repo", "tag").split() == ["0.26.0"]
 
 
-@pytest.mark.usefixtures("_no_pip")
+@pytest.mark.usefixtures("_pip")
 def test_adding_a_release_leaves_the_others_as_they_are(tmp_path: Path) -> None:
     releases.maintain(tmp_path, ["0.25.0.post1", "0.26.0"])
     before = git(tmp_path / "repo", "rev-parse", "0.25.0.post1", "0.26.0")
@@ -69,7 +92,7 @@ def test_adding_a_release_leaves_the_others_as_they_are(tmp_path: Path) -> None:
     assert git(tmp_path / "repo", "rev-parse", "0.25.0.post1", "0.26.0") == before
 
 
-@pytest.mark.usefixtures("_no_pip")
+@pytest.mark.usefixtures("_pip")
 def test_a_release_before_the_last_one_is_refused(tmp_path: Path) -> None:
     releases.maintain(tmp_path, ["0.26.0"])
     with pytest.raises(UsageError, match=r"0\.25\.0\.post1 was released before 0\.26\.0"):
@@ -133,12 +156,9 @@ def test_of_two_histories_at_once_the_second_says_who_has_it(tmp_path: Path) -> 
 
 
 def stand_in_for_asv(folder: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
-    """Let processes find another package of this name, whose program is this code."""
-    package = folder / "stand-in" / "asv"
-    package.mkdir(parents=True)
-    (package / "__init__.py").touch()
-    (package / "main.py").write_text(f"def main():\n{textwrap.indent(textwrap.dedent(code), '    ')}")
-    monkeypatch.setenv("PYTHONPATH", str(package.parent))
+    """Let processes run this code as asv's program."""
+    main = f"def main():\n{textwrap.indent(textwrap.dedent(code), '    ')}"
+    stand_in(folder, monkeypatch, "asv", main=main)
 
 
 def test_a_commit_that_could_not_be_installed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,9 +178,7 @@ def test_a_commit_that_could_not_be_installed_is_named(tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize("command", ["run", "releases", "publish", "summary"])
 def test_every_command_has_help(command: str) -> None:
-    program = [sys.executable, "-c", "from harness.cli import main; main()"]
-    done = subprocess.run([*program, "history", command, "--help"], capture_output=True, text=True, check=True)
-    assert "Usage" in done.stdout
+    assert "Usage" in CliRunner().invoke(app, ["history", command, "--help"]).stdout
 
 
 def test_before_anything_was_measured_there_is_nothing_to_publish(tmp_path: Path) -> None:
@@ -174,6 +192,7 @@ def test_output_of_asv_can_be_had_line_by_line(tmp_path: Path) -> None:
     assert "unrecognized arguments: --nonsense" in said[-1]
 
 
+@pytest.mark.usefixtures("_in_this_process")
 def test_without_its_device_a_case_is_lost_and_the_record_is_filed_under_the_expected_identity(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,7 +200,6 @@ def test_without_its_device_a_case_is_lost_and_the_record_is_filed_under_the_exp
         raise DeviceLost("abc went away")
 
     monkeypatch.setattr("device_runner.registry.open_device", gone)
-    monkeypatch.setattr(asv_process, "end_with_asv", lambda: None)
     for name, value in {
         asv_process.DEVICE: "abc",
         asv_process.IDENTITY: PHONE_JSON,
@@ -201,11 +219,11 @@ def test_without_its_device_a_case_is_lost_and_the_record_is_filed_under_the_exp
 PHONE_JSON = asv_process.identity_to(PHONE)
 
 
+@pytest.mark.usefixtures("_in_this_process")
 def test_a_device_that_is_known_to_lack_half_precision_is_not_opened_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     identity = Identity("phone", "abc", gpu="Adreno 750", extensions=("cl_khr_icd",))
-    monkeypatch.setattr(asv_process, "end_with_asv", lambda: None)
     monkeypatch.setenv(asv_process.IDENTITY, asv_process.identity_to(identity))
     monkeypatch.setenv(asv_process.DEVICE, "there-is-none-of-this-name")
     suite = Suite(models=["tiny"], paths=["opencl"], precisions=[Precision.FLOAT16])
@@ -256,30 +274,17 @@ def test_what_is_right_at_an_older_commit_does_not_settle_what_is_wrong_at_a_new
     assert outcomes == [Outcome.OK, Outcome.WRONG_RESULT, Outcome.OK, Outcome.OK]
 
 
-def test_of_the_kept_records_of_a_commit_those_of_other_cases_are_not_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder, cases = Folder(tmp_path / "results"), [Case(f"m{n}", "opencl").id for n in range(20)]
+def test_what_is_kept_of_a_commit_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, cases = Folder(tmp_path / "results"), [Case(f"m{n}", "opencl").id for n in range(3)]
     kept = folder.commit({key: value for case in cases for key, value in both(case, 1.0, 2.0).items()})
     for name, value in {
+        asv_process.DEVICE: "there-is-none-of-this-name",
         asv_process.RECORDS: str(kept.parent),
         asv_process.REUSE: "1",
         "ASV_COMMIT": "0" * 40,
         "ASV_ENV_NAME": kept.stem.split("-", 1)[1],
-        "ADRENO_BENCH_CACHE": str(tmp_path / "cache"),
     }.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(index_database, "SMALL_BYTES", 0)
-    read: list[bytes] = []
-
-    def counted(line: bytes) -> Record:
-        read.append(line)
-        return parse(line)
-
-    for module in (index_database, record_index):
-        monkeypatch.setattr(module, "parse", counted)
-    suite = Suite(models=[f"m{n}" for n in range(20)], paths=["opencl"])
-    for case in cases:
-        record = asv_process.record_of(suite, case, "worked-round", tmp_path)
-        assert (record.case, record.wall_ms != []) == (case, True)
-    assert len(read) == 2 * len(cases) + 2 * len(cases), "all of them for the index, then the two of each case"
+    suite = Suite(models=[f"m{n}" for n in range(3)], paths=["opencl"])
+    found = [asv_process.record_of(suite, case, "worked-round", tmp_path) for case in cases]
+    assert [(record.case, record.wall_ms != []) for record in found] == [(case, True) for case in cases]

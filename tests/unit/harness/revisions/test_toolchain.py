@@ -53,9 +53,14 @@ SLEEPS = "import os, sys, time; open(sys.argv[1] + '.pid', 'w').write(str(os.get
 
 @pytest.fixture
 def revision(tmp_path: Path) -> Revision:
-    config = tmp_path / "asv.conf.json"
-    config.write_text(json.dumps({"version": 1, "repo": "repo", "install_command": ["true"], "install_timeout": 5}))
-    return Revision("0.26.0", "a" * 40, Source(config, tmp_path / "repo", released=True))
+    return a_revision(tmp_path, install_timeout=5)
+
+
+def a_revision(folder: Path, install_timeout: float) -> Revision:
+    """A release, and how long each of asv's commands may take to install it."""
+    config, said = folder / "asv.conf.json", {"install_command": ["true"], "install_timeout": install_timeout}
+    config.write_text(json.dumps({"version": 1, "repo": "repo", **said}))
+    return Revision("0.26.0", "a" * 40, Source(config, folder / "repo", released=True))
 
 
 def making(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
@@ -93,11 +98,9 @@ def test_what_does_not_install_says_why_and_leaves_nothing_but_its_log(
     assert [file.suffix for file in (tmp_path / KIND).glob("[!.]*")] == [".log"]
 
 
-def test_making_ends_at_its_deadline_and_with_its_process(
-    revision: Revision, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_making_ends_at_its_deadline_and_with_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     making(monkeypatch, SLEEPS)
-    monkeypatch.setattr(environments, "_COMMANDS", 0.1)
+    revision = a_revision(tmp_path, install_timeout=0.5)
     with pytest.raises(InstallFailure, match="was not installed within"):
         environment(revision, tmp_path)
     pid = int(Path(f"{revision.source.config}.pid").read_text())
@@ -111,7 +114,7 @@ def test_whoever_waits_for_another_run_waits_not_for_ever(
     environment(revision, tmp_path)
     (made,) = (tmp_path / KIND).glob(f"*/{MADE}")
     made.unlink()
-    monkeypatch.setattr(environments, "_COMMANDS", 0.01)
+    a_revision(tmp_path, install_timeout=0.01)
     lock = FileLock(tmp_path / KIND / ".locks" / f"{made.parent.name}.lock", thread_local=False)
     with lock, pytest.raises(RigFailure, match="another run has been making"):
         environment(revision, tmp_path)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from fake_records import virtual_record
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from harness.cli.run import _exit_code, _Results
 from harness.run.correctness import compare_answers, vacuous
-from harness.run.outcome import ExitCode, Outcome
-from harness.run.record import Record
 
 TOLERANCE = 1e-3
 CHANCE = np.random.default_rng(0)
@@ -79,20 +75,3 @@ def test_no_answer_that_knows_nothing_is_right_without_being_told(array: np.ndar
     if not vacuous([oracle], [other], TOLERANCE):
         lazy = (np.zeros_like(oracle), other, *([np.full_like(oracle, oracle.mean())] if oracle.size > 1 else []))
         assert not any(compare_answers([answer], [oracle], TOLERANCE).right for answer in lazy)
-
-
-@pytest.mark.parametrize(
-    ("also", "fine", "code"),
-    [
-        ([], False, ExitCode.NOTHING_MEASURED),
-        ([], True, ExitCode.NOTHING_MEASURED),
-        ([virtual_record()], False, ExitCode.GOOD),
-        ([virtual_record(outcome=Outcome.WRONG_RESULT)], False, ExitCode.WRONG_OR_BROKEN),
-        ([virtual_record(outcome=Outcome.WRONG_RESULT)], True, ExitCode.GOOD),
-    ],
-)
-def test_a_run_whose_right_answers_all_prove_nothing_is_not_good(
-    also: list[Record], fine: bool, code: ExitCode
-) -> None:
-    vacuous = virtual_record(vacuous=["output 0 of 1 is all zero"])
-    assert _exit_code(_Results([vacuous, *also], [vacuous]), fine) is code
