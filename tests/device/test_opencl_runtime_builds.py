@@ -17,7 +17,7 @@ from device_runner.runtimes.opencl import sidecar
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 
 TESTS = Path(__file__).with_name("test_opencl_runtime.py")
-RELEASES = [("0.25.0.post1", "0.1.12"), ("0.26.0", "0.1.13.post3")]
+RELEASES = [("0.25.0.post1", "0.1.12"), pytest.param(("0.26.0", "0.1.13.post3"), marks=pytest.mark.long)]
 """Releases besides the installed one, with a tvm-ffi that each works with (apache/tvm's metadata only says `>=`)."""
 
 
@@ -35,7 +35,7 @@ def passed(done: subprocess.CompletedProcess[str]) -> int:
     return int(found[1]) if found else 0
 
 
-@pytest.fixture(params=RELEASES, ids=lambda release: release[0])
+@pytest.fixture(params=RELEASES, ids=["oldest", "between"])
 def release(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Path:
     """A folder with another TVM, kept for the next run."""
     tvm, ffi = request.param

@@ -85,26 +85,3 @@ def test_an_ended_run_ends_all_its_workers_and_phones(tmp_path: Path, cache: Pat
     assert run.returncode == (-number if number == signal.SIGKILL else 128 + number)
     assert records(tmp_path) == []
     assert [holder(phone, cache) for phone in PHONES] == [None, None]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        (["--device", "soc=SM8650,kind=phone"], "no device that is ready matches 'soc=SM8650,kind=phone'"),
-        (["--device", "virtual", "--device", "local"], "virtual and local compute on the same cores of this host"),
-        (["--device", "virtual", "--device", "R5CT"], "there is no device 'R5CT'"),
-        (["--tracker", "nowhere"], "'nowhere' is not HOST:PORT"),
-    ],
-)
-def test_what_cannot_be_meant_is_one_line(tmp_path: Path, cache: Path, arguments: list[str], line: str) -> None:
-    run = start(tmp_path, cache, "run", *arguments)
-    _, err = run.communicate(timeout=LONG_S)
-    assert run.returncode == ExitCode.USAGE
-    assert err.strip().splitlines()[-1].startswith(f"adreno-bench: {line}")
-
-
-def test_a_tracker_that_is_not_there_is_one_line(tmp_path: Path, cache: Path) -> None:
-    run = start(tmp_path, cache, "run", "--tracker", "127.0.0.1:1")
-    _, err = run.communicate(timeout=LONG_S)
-    assert run.returncode == ExitCode.RIG_FAILURE
-    assert err.strip().startswith("adreno-bench: the TVM RPC tracker at 127.0.0.1:1 does not answer")

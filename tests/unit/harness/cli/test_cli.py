@@ -296,3 +296,22 @@ def test_restoring_goes_on_where_one_device_does_not_answer(
     assert ended.value.code == ExitCode.RIG_FAILURE
     assert "gone does not answer" in said
     assert "as it was" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "line"),
+    [
+        (["--device", "virtual", "--device", "local"], 2, "virtual and local compute on the same cores of this host"),
+        (["--device", "virtual", "--device", "R5CT"], 2, "there is no device 'R5CT'"),
+        (["--tracker", "nowhere"], 2, "'nowhere' is not HOST:PORT"),
+        (["--tracker", "127.0.0.1:1"], 4, "the TVM RPC tracker at 127.0.0.1:1 does not answer"),
+    ],
+)
+def test_a_device_that_cannot_be_meant_or_reached_is_one_line(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: int, line: str
+) -> None:
+    monkeypatch.setattr("device_runner.transport.adb_server.known_devices", list)
+    Path("adreno-bench.toml").write_text('models = ["tiny"]\npaths = ["opencl"]\n')
+    done = bench("run", *arguments)
+    assert done.returncode == code
+    assert done.stderr.strip().splitlines()[-1].startswith(f"adreno-bench: {line}")
