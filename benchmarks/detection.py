@@ -4,7 +4,7 @@
 
 The gate is the product's own (`benchmarks.simulated_gate`); only the device is simulated. Peers get as many sessions as
 the gate took on the average, and each the bar that lets through exactly 0.5 % of `PEER_TRIALS` comparisons of that very
-rig: hindsight that no user has. Prints Markdown, which docs/evidence/power.md holds. Seeds are fixed.
+rig: hindsight that no user has. Prints Markdown, which docs/data/power.md holds. Seeds are fixed.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python -m benchmarks.sequential_tests [TRIALS]
 
 Normal sessions in turns, 2 of each side from look to look; the change is sought at 0.5 % and 3 % is relevant, excluded
-at 5 %. Prints the table of docs/explanation/verdicts.md.
+at 5 %. docs/explanation/verdicts.md has some of its rows.
 """
 
 from __future__ import annotations

@@ -4,5 +4,5 @@ In the order of use, one file each: `robust` (measures of a session), `session` 
 `pair` (what a change is), `turns` (base and head in turns), `spending` (the price of looking often), `engine` (the
 verdict), `suite` (many series), `history` and `step` (steps of a series), `noise` (what a series can show), `controls`
 (is this run fit?). Of ours they import only the list of verdicts. docs/explanation/verdicts.md says what the
-verdicts mean, docs/evidence/power.md what they detect.
+verdicts mean, docs/data/power.md what they detect.
 """

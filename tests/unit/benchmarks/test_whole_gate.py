@@ -13,7 +13,7 @@ from harness.judge.verdict import Verdict
 
 TRIALS = 300
 STATED = {0.01: 0.05, 0.015: 0.05, 0.02: 0.06}
-"""By the noise between sessions, the change that docs/evidence/power.md says a gate of 32 sessions finds."""
+"""By the noise between sessions, the change that docs/data/power.md says a gate of 32 sessions finds."""
 
 
 @pytest.mark.parametrize("noise", STATED)
