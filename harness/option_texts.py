@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-SUITE = "The suite file."
-CASE = "Only cases whose id matches, e.g. 'resnet18-*' or '*-clml-*-tuned'. Repeatable."
-DEVICE = "virtual, local, the adb serial of a phone (see `adreno-bench devices`), or labels."
-AS_SHIPPED = "Work around only those upstream defects without which nothing compiles."
-WITH_QUIRK = "With --as-shipped: work around this defect anyway. Repeatable."
+SUITE = "Suite file."
+CASE = "Only cases whose id matches, for example 'resnet18-*' or '*-clml-*-tuned'. Repeatable."
+DEVICE = "Device: virtual, local, an adb serial (see `adreno-bench devices`), or labels."
+AS_SHIPPED = "Work around only the essential defects of TVM, without which nothing compiles."
+WITH_QUIRK = "With --as-shipped: work around this defect, too. Repeatable."
 BASELINES = "Folder of baselines."
-SCHEDULES = "File of tuned schedules: cases on opencl and texture are run with them, too."
+SCHEDULES = "File of tuned schedules. Cases on opencl and texture run with them, too."

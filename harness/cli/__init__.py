@@ -20,77 +20,45 @@ from harness.run.outcome import ExitCode
 DEBUG_VARIABLE = "ADRENO_BENCH_DEBUG"
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
+MEASURE, JUDGE, EXPLAIN, DEVICES, SET_UP = "Measure", "Judge", "Explain", "Devices", "Set up"
 COMMANDS = (
-    Command("run", "Run the suite on one device or on several at once, and end with a table."),
-    Command(
-        "calibrate",
-        "Run each case's artifact against itself in fresh sessions, and learn the smallest change that can be seen.",
-    ),
-    Command(
-        "compare",
-        "Say what became of each case between BASE and HEAD: wrong, broken, slower, faster, fixed or the same.",
-    ),
-    Command("bisect", "Find the first release, or the first commit, with which a case is wrong, broken or slower."),
-    Command("bless", "Write the latest build of each case into the baselines, to be reviewed as a diff."),
+    Command("run", "Compile, judge and time every case of the suite, on one device or several.", MEASURE),
+    Command("build", "Compile the cases and show what the compiler made of them.", MEASURE),
+    Command("tune", "Search for schedules that are faster than TVM's own.", MEASURE),
+    Command("ops", "Test single operators on each path: right, wrong, or not built.", MEASURE),
+    Command("pack", "Pack the suite for a machine that you cannot reach.", MEASURE),
+    Command("ingest", "Check the results of a bundle and add them to the records.", MEASURE),
     Command(
         "gate",
         "Run the suite and compare it with its baselines: exit 3 if a case is wrong or broken, 1 if it is slower.",
+        JUDGE,
     ),
-    Command("build", "Compile the cases for a device and show what the compiler made of them."),
-    Command(
-        "isa",
-        "Compile the kernels of the cases for Adreno GPUs with Mesa's open compiler, and count what it makes of them.",
-    ),
-    Command(
-        "show",
-        "Show the latest record of each case on each device; of a single case, everything that is known.",
-    ),
-    Command("ops", "Run single operators on each path, and show which are right, wrong, or do not build."),
-    Command(
-        "profile",
-        "Show where the time of an inference goes: its kernels by time, and what makes the difference to another case.",
-    ),
-    Command(
-        "pack",
-        "Pack the suite for a machine that cannot be reached from here: what is built, the inputs, and what runs it "
-        "there.",
-    ),
-    Command(
-        "ingest",
-        "Check what a bundle's run wrote, and add it to the records, as if it had been run from here.",
-    ),
-    Command(
-        "reduce",
-        "Shrink a wrong or broken network to the smallest that fails alike, and write a folder that shows it.",
-    ),
-    Command(
-        "tune",
-        "Look for better schedules than TVM's own on a device, and write the best of each task to a file.",
-    ),
-    Command("inspect", "Say what a network is made of, and which path can take what, before anything is built."),
-    Command("init", "Write a suite file with every key and a comment on each; an existing file is never touched."),
-    Command("list", "List the cases of the suite: Model x Path x Precision x Tuning.", module="list_cases"),
-    Command(
-        "devices",
-        "List the virtual device, this host's OpenCL device, and every phone that adb knows; or those at a tracker.",
-    ),
-    Command("doctor", "Check what a run needs, by doing it, and say how to fix what is missing."),
-    Command(
-        "quirks", "List the known defects of TVM that the harness works around, and probe the installed TVM for each."
-    ),
-    Command("cache", "Show what has been compiled and kept, or prune it."),
-    Command("history", "Measure the suite over commits and over TVM releases with asv, and publish what moved."),
-    Command("fleet", "Offer the devices of this host to others, through a TVM RPC tracker."),
-    Command("runtime", "Keep TVM's runtime for phones and boards on this host."),
+    Command("bless", "Save the latest right results as baselines.", JUDGE),
+    Command("compare", "Compare two releases, commits or records files.", JUDGE),
+    Command("bisect", "Find the first release or commit with which a case is wrong, broken or slower.", JUDGE),
+    Command("calibrate", "Measure the noise of each case: the smallest change that a gate can detect.", JUDGE),
+    Command("history", "Measure commits and releases with asv, and publish what moved.", JUDGE),
+    Command("show", "Show the latest record of each case, or everything about one case.", EXPLAIN),
+    Command("profile", "Show which kernels take the time, and why two cases differ.", EXPLAIN),
+    Command("reduce", "Shrink a wrong or broken network to the smallest that fails alike.", EXPLAIN),
+    Command("inspect", "Count the operators of a network, and show which path can take which.", EXPLAIN),
+    Command("isa", "Count the Adreno machine code of the kernels, without a phone.", EXPLAIN),
+    Command("quirks", "List the known defects of TVM, and probe the installed TVM for each.", EXPLAIN),
+    Command("devices", "List the virtual phone, the OpenCL device of this host, and every phone.", DEVICES),
+    Command("doctor", "Check what a run needs, and say how to fix what is missing.", DEVICES),
+    Command("runtime", "Keep TVM's runtime for phones and boards on this host.", DEVICES),
+    Command("fleet", "Offer the devices of this host to other hosts.", DEVICES),
+    Command("init", "Write a suite file with every key and a comment on each.", SET_UP),
+    Command("list", "List the cases of the suite.", SET_UP, module="list_cases"),
+    Command("cache", "Show what adreno-bench keeps in its cache, or remove it.", SET_UP),
 )
 """In the order in which `--help` lists them."""
 
 app = typer.Typer(
     name="adreno-bench",
-    help="Measure and judge Apache TVM's compilation paths to Qualcomm Adreno GPUs: is each model right on each path, "
-    "how fast, and if not, what broke and whose fault is it?",
+    help="Find which models got slower, wrong or broken on Apache TVM's compilation paths to Qualcomm Adreno GPUs.",
     epilog="Start with `adreno-bench doctor`, then `adreno-bench run`. Exit codes: 0 all good, 1 slower, 2 usage, "
-    "3 wrong or broken, 4 rig failure, 5 nothing was measured, 6 undecided: something looks slower.",
+    "3 wrong or broken, 4 rig failure, 5 nothing was measured, 6 undecided.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -116,7 +84,7 @@ def _program(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Show the releases of this program and of TVM."
+            "--version", callback=_print_version, is_eager=True, help="Show the versions of adreno-bench and TVM."
         ),
     ] = False,
 ) -> None:

@@ -15,6 +15,7 @@ from device_runner.store import cache_root
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     DEFAULT_DEVICE,
+    SELDOM,
     AsJson,
     CaseOptions,
     CompilerConfig,
@@ -39,36 +40,43 @@ SHOWN_LINES, SHOWN_COLUMNS = 40, 160
 
 @grouped
 def bisect(
-    good: Annotated[
-        str, typer.Option("--good", metavar="REVISION", help="A release of TVM or a commit that is still good.")
-    ],
-    bad: Annotated[str, typer.Option("--bad", metavar="REVISION", help="A later one that is bad.")],
+    good: Annotated[str, typer.Option("--good", metavar="REVISION", help="Release or commit that is good.")],
+    bad: Annotated[str, typer.Option("--bad", metavar="REVISION", help="Later release or commit that is bad.")],
     what: CaseOptions,
     confirming: ConfirmOptions,
     reason: Annotated[
-        str, typer.Option("--reason", help="wrong, broken or slower; by default what the bad end turns out to be.")
+        str, typer.Option("--reason", help="What is bad: wrong, broken or slower. Default: what the bad end is.")
     ] = "",
     device: DeviceName = DEFAULT_DEVICE,
     config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
     repo: Annotated[
-        Path | None, typer.Option("--repo", help="A local clone or bare repository, instead of the configuration's.")
+        Path | None,
+        typer.Option(
+            "--repo",
+            help="Local clone or bare repository, instead of that of the configuration.",
+            rich_help_panel=SELDOM,
+        ),
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", metavar="PATH", help="Only commits that touch this path of the repository. May repeat."),
+        typer.Option(
+            "--only",
+            metavar="PATH",
+            help="Consider only commits that touch this path. Repeatable.",
+            rich_help_panel=SELDOM,
+        ),
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget what an earlier bisection found so far.")] = False,
+    fresh: Annotated[
+        bool,
+        typer.Option("--fresh", help="Start anew instead of resuming an earlier bisection.", rich_help_panel=SELDOM),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Find the first release, or the first commit, with which a case is wrong, broken or slower.
+    """Find the first release or commit with which a case is wrong, broken or slower.
 
-    Both ends are verified first. What does not build is skipped; what makes the same library as a revision that was
-    judged is not measured, nor, where wrong answers are looked for, what makes the same kernels; a latency is measured
-    in turns with the good revision's until a sequential test decides. A bisection that was interrupted continues where
-    it was when it is started again in the same way.
-
-    Exit codes: 0 the first bad revision was found, 5 it is one of several, because some could not be judged; 2 an end
-    is not what it was said to be, 4 rig failure.
+    Checks both ends first, and skips what does not build. A revision that makes the same library as a judged one is
+    not measured. Latencies are measured in turns with the good end. The same command resumes an interrupted bisection.
+    Exit codes: 0 found, 5 it is one of several, 2 an end is not what it was said to be, 4 rig failure.
     """
     from harness.revisions.bisect.bisection import Bisection
 

@@ -24,16 +24,15 @@ def bless(
     baselines: BaselinesFolder = DEFAULT_BASELINES,
     emulated: Annotated[
         bool,
-        typer.Option(
-            "--emulated", help="Keep latencies of emulated devices, too, though they say nothing about a phone."
-        ),
+        typer.Option("--emulated", help="Save latencies of emulated devices, too. They say nothing about a phone."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write the latest build of each case into the baselines, to be reviewed as a diff.
+    """Save the latest right results as baselines.
 
-    All sessions of that build in the records file count, so run it a few times first. What is wrong, broken, throttled
-    or too noisy is refused. Of an emulated device only the correctness is kept, unless --emulated is given.
+    Review them as a diff. All sessions of the latest build in the records file count, so run the suite four times
+    first. Refuses results that are wrong, broken, throttled or too noisy. Keeps only the correctness of an emulated
+    device.
     """
     from harness.judge.baseline import bless_build
 

@@ -24,10 +24,9 @@ HEADERS = ("case", "built", "library", "quirks", "what it is made of")
 
 @grouped
 def build(what: ModelOptions, device: DeviceName = DEFAULT_DEVICE, as_json: AsJson = False) -> None:
-    """Compile the cases for a device and show what the compiler made of them.
+    """Compile the cases and show what the compiler made of them.
 
-    The device is asked for its image limits, because they decide which tensors may be textures; nothing is run on it.
-    `--device none` takes those that every Adreno has.
+    The device only tells its image limits; nothing runs on it. `--device none` uses those of every Adreno.
     """
     from harness.workbench import open_to_build
 

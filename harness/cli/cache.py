@@ -31,22 +31,22 @@ def cache(
         typer.Option("--unused-days", min=0, help="With --prune: only entries not used for this long (default 14)."),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="With --prune: every entry, and what is none of ours.")
+        bool, typer.Option("--all", help="With --prune: every entry, including unknown files.")
     ] = False,
     device: Annotated[
         str | None,
         typer.Option(
             "--device",
-            help="With --prune: also files pushed to this device and not used for as long.",
+            help="With --prune: also files pushed to this device that are unused for as long.",
             autocompletion=completion.devices,
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what has been compiled and kept, or prune it.
+    """Show what adreno-bench keeps in its cache, or remove it.
 
-    Everything listed can be made again, and what is in use is never removed; nor are runtimes that you added for phones
-    (`adreno-bench runtime`). Files of others go with --all only. ADRENO_BENCH_CACHE chooses the folder.
+    Everything listed can be made again, except runtimes for phones, which stay. Entries in use stay, too.
+    ADRENO_BENCH_CACHE chooses the folder.
     """
     if (everything or unused_days is not None or device) and not prune:
         raise UsageError("--all, --unused-days and --device go with --prune", hint="add --prune")

@@ -40,28 +40,33 @@ def calibrate(
     what: SuiteOptions,
     relevance: RuleOptions,
     device: DeviceOfRecords = None,
-    sessions: Annotated[int, typer.Option("--sessions", min=4, max=1000, help="Fresh sessions of each case.")] = 16,
+    sessions: Annotated[
+        int, typer.Option("--sessions", min=4, max=1000, help="Number of fresh sessions per case.")
+    ] = 16,
     budget: Annotated[
         float | None,
         typer.Option(
-            "--budget", metavar="SECONDS", min=0.1, help="Seconds of sampling in each session, instead of the suite's."
+            "--budget",
+            metavar="SECONDS",
+            min=0.1,
+            help="Sampling time per session, in seconds, instead of that of the suite.",
         ),
     ] = None,
     records: Annotated[
         Path | None,
         typer.Option(
             "--records",
-            help="File of the sessions; those that a killed calibration left in it count.",
+            help="File of the sessions. Resumes an interrupted calibration.",
             show_default=str(DEFAULT_CALIBRATION),
         ),
     ] = None,
     baselines: BaselinesFolder = DEFAULT_BASELINES,
     as_json: AsJson = False,
 ) -> None:
-    """Run each case's artifact against itself in fresh sessions, and learn the smallest change that can be seen.
+    """Measure the noise of each case: the smallest change that a gate can detect.
 
-    The cases take turns, so that the sessions of one are spread in time. The profiles stand below the baselines,
-    to be reviewed as a diff; `adreno-bench gate` decides sooner with them, and refuses what they do not support.
+    Runs each artifact against itself in fresh sessions. The cases take turns. Writes a noise profile for each series
+    below the baselines, to be reviewed as a diff.
     """
     from harness.judge.calibrate import exit_code_of, profile_all
 

@@ -20,6 +20,8 @@ class Command:
     """What a person types."""
     help: str
     """The first sentence of its help."""
+    group: str
+    """Under which heading `--help` lists it."""
     module: str = ""
     """Module of `harness.cli` that defines, under its own name, a function or a group; empty if it is `name`."""
 
@@ -28,12 +30,20 @@ class Command:
         module = self.module or self.name
         found = getattr(import_module(f"harness.cli.{module}"), module)
         if isinstance(found, typer.Typer):
-            return get_group(found)
+            group = get_group(found)
+            for command in group.commands.values():
+                command.help = _unwrapped(command.help)
+            return group
         alone = typer.Typer(add_completion=False)
-        alone.command(self.name)(found)
+        alone.command(self.name, help=_unwrapped(found.__doc__))(found)
         command = get_command(alone)
         assert isinstance(command, TyperCommand)
         return command
+
+
+def _unwrapped(text: str | None) -> str:
+    """Docstring with one line for each paragraph: the terminal's width folds them."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in (text or "").split("\n\n"))
 
 
 class Deferred(TyperCommand):
@@ -48,7 +58,7 @@ class Deferred(TyperCommand):
 def add_commands(app: typer.Typer, commands: tuple[Command, ...]) -> None:
     """Add commands to a program, none of which is imported before it is called."""
     for command in commands:
-        app.command(command.name, cls=Deferred, help=command.help)(command.load)
+        app.command(command.name, cls=Deferred, help=command.help, rich_help_panel=command.group)(command.load)
 
 
 _PACKAGE = "adreno-bench"

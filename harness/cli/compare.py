@@ -13,6 +13,8 @@ from harness.cli import verdicts
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     DEFAULT_DEVICE,
+    OUTPUT,
+    SELDOM,
     AsJson,
     CaseOptions,
     CompilerConfig,
@@ -36,34 +38,42 @@ if TYPE_CHECKING:
 def compare(
     base: Annotated[
         str,
-        typer.Argument(metavar="BASE", help="A records file, a folder of baselines, a release of TVM, or a commit."),
+        typer.Argument(metavar="BASE", help="Base: a records file, a folder of baselines, a TVM release, or a commit."),
     ],
-    head: Annotated[str, typer.Argument(metavar="HEAD", help="The same, for what is to be judged.")],
+    head: Annotated[str, typer.Argument(metavar="HEAD", help="Head: the same choices, for the side to judge.")],
     what: CaseOptions,
     confirming: ConfirmOptions,
     states: Annotated[
         bool,
         typer.Option(
-            "--states", help="BASE and HEAD are states of a device, so unchanged artifacts are not a control."
+            "--states",
+            help="Compare two states of one device: unchanged artifacts are no control.",
+            rich_help_panel=SELDOM,
         ),
     ] = False,
     device: DeviceName = DEFAULT_DEVICE,
     config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
     records: Annotated[
         Path | None,
-        typer.Option("--records", metavar="FOLDER", help="Keep what two revisions measured: base.jsonl, head.jsonl."),
+        typer.Option(
+            "--records",
+            metavar="FOLDER",
+            help="Folder for the records of two revisions: base.jsonl and head.jsonl.",
+            rich_help_panel=SELDOM,
+        ),
     ] = None,
     as_json: AsJson = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print Markdown for a pull request.", rich_help_panel=OUTPUT)
+    ] = False,
 ) -> None:
-    """Say what became of each case between BASE and HEAD: wrong, broken, slower, faster, fixed or the same.
+    """Compare two releases, commits or records files.
 
-    Records and baselines are compared as they are: only what ran on the same identity; a latency changes only by the
-    evidence of several sessions on each side. What looks slower with less is `inconclusive`, exit code 6. If artifacts
-    that are the same on both sides look changed, the run is unfit and no latency is believed.
+    The verdict on each case is wrong, broken, slower, faster, fixed, same or inconclusive.
 
-    Releases of TVM and commits of the repository that --config names are installed, the suite is built with both and
-    run on the device, and what looks slower or faster is measured in turns until it is certain.
+    Releases and commits are installed, built and run, and what looks slower or faster is measured in turns. Records
+    and baselines are compared as they are, on the same identity. If artifacts that are the same on both sides look
+    changed, the run is unfit and no latency is believed. Exit code 6: something looks slower and is undecided.
     """
     from harness.judge.compare import exit_code
     from harness.judge.path_ranking import path_flips, path_means

@@ -35,24 +35,25 @@ if TYPE_CHECKING:
 
 def devices(
     restore: Annotated[
-        bool, typer.Option("--restore", help="Put back what a killed run left changed: screen, radio, clocks.")
+        bool,
+        typer.Option("--restore", help="Restore what a killed run left changed on a phone: screen, radio, clocks."),
     ] = False,
     device: Annotated[
         str | None,
-        typer.Option("--device", help="With --restore, --health: only this one.", autocompletion=completion.devices),
+        typer.Option(
+            "--device", help="With --restore or --health: only this device.", autocompletion=completion.devices
+        ),
     ] = None,
     health: Annotated[
         bool,
-        typer.Option("--health", help="How each phone did, week by week, by its records: losses, recoveries, heat."),
+        typer.Option("--health", help="Show losses, recoveries and heat of each phone, week by week."),
     ] = False,
     records: RecordsFile = DEFAULT_RECORDS,
     tracker: TrackerAddress = None,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Show which process uses which device, as it changes, until Ctrl-C.")
-    ] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Show which process uses which device, until Ctrl-C.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the virtual device, this host's OpenCL device, and every phone that adb knows; or those at a tracker."""
+    """List the virtual phone, the OpenCL device of this host, and every phone."""
     if device and not (restore or health):
         raise UsageError("--device says which device --restore or --health is for", hint="add one of them")
     if health and (restore or watch or tracker):

@@ -25,17 +25,17 @@ def doctor(
         str | None,
         typer.Option(
             "--device",
-            help="Examine this device instead: virtual, local, or an adb serial.",
+            help="Check this device: virtual, local, or an adb serial.",
             autocompletion=completion.devices,
         ),
     ] = None,
     bundle: Annotated[
         Path | None,
-        typer.Option("--bundle", help="With --device: also write a report to attach to a bug, without serial numbers."),
+        typer.Option("--bundle", help="With --device: also write a report without serial numbers, for a bug report."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check what a run needs, by doing it, and say how to fix what is missing."""
+    """Check what a run needs, and say how to fix what is missing."""
     if bundle and not device:
         raise UsageError("--bundle is a report on a device", hint="add --device")
     findings = []

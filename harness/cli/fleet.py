@@ -27,26 +27,28 @@ LOOPBACK = "127.0.0.1"
 AGAIN_S = 10.0
 END_S = 30.0
 
-fleet = typer.Typer(help="Offer the devices of this host to others, through a TVM RPC tracker.", no_args_is_help=True)
+fleet = typer.Typer(help="Offer the devices of this host to other hosts.", no_args_is_help=True)
 
 
 @fleet.command()
 def serve(
-    tracker: Annotated[str, typer.Option("--tracker", metavar="HOST:PORT", help="A running TVM RPC tracker.")],
+    tracker: Annotated[
+        str, typer.Option("--tracker", metavar="HOST:PORT", help="Address of a running TVM RPC tracker.")
+    ],
     device: DeviceNames = None,
     host: Annotated[
         str,
         typer.Option(
             "--host",
             metavar="ADDRESS",
-            help="Address of this host that the devices are offered at. Whoever can reach it and the tracker gets a "
-            "shell on the devices: name one other than the loopback only in a network that you trust.",
+            help="Address of this host for clients. Whoever reaches it and the tracker gets a shell on the devices: "
+            "use another address than the loopback only in a network that you trust.",
         ),
     ] = LOOPBACK,
 ) -> None:
-    """Offer devices until Ctrl-C: by default all attached phones. `adreno-bench run --tracker` uses them.
+    """Offer devices to other hosts until Ctrl-C. Default: all attached phones.
 
-    Meanwhile they are in use: a run on this host reaches them through the tracker, too.
+    `adreno-bench run --tracker` uses them. A run on this host must use the tracker, too.
     """
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     if host in ("0.0.0.0", "::", ""):

@@ -45,9 +45,9 @@ def gate(
 ) -> None:
     """Run the suite and compare it with its baselines: exit 3 if a case is wrong or broken, 1 if it is slower.
 
-    Each latency is measured in turns with the baseline's build, in fresh sessions, until it is decided or the time is
-    up; exit 6 if it looks slower and that could not be decided. The noise of the device is learned from every session
-    that was kept. A baseline of another identity is never compared; cases without one are named.
+    Measures each changed latency in turns with the build of the baseline, in fresh sessions, until it is decided or the
+    time is up. Exit code 6: something looks slower and is undecided. Compares only baselines of the same identity, and
+    names cases without one.
     """
     from harness.judge.compare import exit_code
     from harness.judge.confirm import decisions_of

@@ -12,7 +12,7 @@ import typer
 from device_runner.failures import Failure
 from device_runner.registry import open_device
 from device_runner.store import cache_root
-from harness.cli.options import DEFAULT_SUITE, AsJson, DeviceName, FindingsAreFine
+from harness.cli.options import DEFAULT_SUITE, OUTPUT, SELDOM, AsJson, DeviceName, FindingsAreFine
 from harness.cli.screen import Screen, out, out_json, out_whole
 from harness.failures import UsageError
 from harness.run.outcome import ExitCode, Outcome, exit_code, without_findings
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 DEFAULT_CONFIG = Path("asv.conf.json")
 DEFAULT_FOLDER = Path(".asv/releases")
 
-ConfigFile = Annotated[Path, typer.Option("--config", help="asv's configuration.", show_default=True)]
+ConfigFile = Annotated[Path, typer.Option("--config", help="asv configuration.", show_default=True)]
 
 history = typer.Typer(
-    help="Measure the suite over commits and over TVM releases with asv, and publish what moved.",
+    help="Measure commits and releases with asv, and publish what moved.",
     epilog="asv's own commands (compare, continuous, show, preview) work on the same files: docs/how-to/history.md.",
     no_args_is_help=True,
 )
@@ -35,28 +35,34 @@ history = typer.Typer(
 @history.command()
 def run(
     commits: Annotated[
-        str, typer.Argument(help="Commits as asv takes them: NEW, ALL, TAGS, v1..v2. Default: the branches' heads.")
+        str,
+        typer.Argument(help="Commits in asv's notation: NEW, ALL, TAGS, v1..v2. Default: the heads of the branches."),
     ] = "",
     config: ConfigFile = DEFAULT_CONFIG,
     device: DeviceName = "virtual",
-    suite: Annotated[Path | None, typer.Option("--suite", help="The suite file, if not the checkout's own.")] = None,
+    suite: Annotated[Path | None, typer.Option("--suite", help="Suite file, if not that of the checkout.")] = None,
     bench: Annotated[
-        list[str] | None, typer.Option("--bench", metavar="REGEX", help="Only these benchmarks of asv.")
+        list[str] | None,
+        typer.Option(
+            "--bench", metavar="REGEX", help="Only asv benchmarks that match. Repeatable.", rich_help_panel=SELDOM
+        ),
     ] = None,
-    record_samples: Annotated[bool, typer.Option(help="Keep every sample in asv's results.")] = True,
-    skip_existing: Annotated[bool, typer.Option(help="Skip what there are results of already.")] = True,
+    record_samples: Annotated[
+        bool, typer.Option(help="Keep every sample in the results of asv.", rich_help_panel=SELDOM)
+    ] = True,
+    skip_existing: Annotated[bool, typer.Option(help="Skip commits that have results.", rich_help_panel=SELDOM)] = True,
     complete: Annotated[
         bool,
         typer.Option(
-            "--complete", help="Also measure, at the commits measured before, the cases that are new in the suite."
+            "--complete", help="Also measure new cases of the suite at commits measured before.", rich_help_panel=SELDOM
         ),
     ] = False,
     findings_are_fine: FindingsAreFine = False,
 ) -> None:
-    """Measure commits on a device, filed under the device's identity.
+    """Measure commits on a device, and file them under its identity.
 
-    A new driver or ROM is another identity and starts new series. The next run measures again only those cases
-    that found no device.
+    A new driver or ROM is another identity and starts a new series. The next run measures the cases that found no
+    device.
     """
     from harness.cases.suite import load_suite
     from harness.history import runs
@@ -87,12 +93,12 @@ def run(
 def releases(
     names: Annotated[list[str], typer.Argument(metavar="RELEASE...", help="Releases of apache-tvm.")],
     folder: Annotated[
-        Path, typer.Option("--folder", help="Folder of the repository and its results.")
+        Path, typer.Option("--folder", help="Folder for the repository and its results.")
     ] = DEFAULT_FOLDER,
 ) -> None:
-    """Make a git repository of TVM releases, or add to it, for asv to run over.
+    """Make a git repository of TVM releases for asv, or add releases to it.
 
-    One commit and tag for each release, dated as released, with the apache-tvm and apache-tvm-ffi that work together.
+    It has one commit and one tag for each release.
     """
     from harness.history.releases import maintain
 
@@ -103,7 +109,7 @@ def releases(
 
 @history.command()
 def publish(config: ConfigFile = DEFAULT_CONFIG) -> None:
-    """Write asv's site with pages of our own: the newest state, what moved, what vanished, what was installed."""
+    """Write asv's site and our pages: newest state, what moved, charts, kernels, coverage."""
     from harness.history.runs import load_project
     from harness.report.site import publish as write
 
@@ -117,7 +123,8 @@ def publish(config: ConfigFile = DEFAULT_CONFIG) -> None:
 def summary(
     config: ConfigFile = DEFAULT_CONFIG,
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print Markdown, for a job's summary or a pull request.")
+        bool,
+        typer.Option("--markdown", help="Print Markdown for a job summary or a pull request.", rich_help_panel=OUTPUT),
     ] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -21,22 +21,20 @@ if TYPE_CHECKING:
 
 @grouped
 def ingest(
-    results: Annotated[
-        Path, typer.Argument(metavar="RESULTS", help="The folder that run.sh wrote, or an archive of it.")
-    ],
+    results: Annotated[Path, typer.Argument(metavar="RESULTS", help="Folder that run.sh wrote, or an archive of it.")],
     rule: RuleOptions,
     records: RecordsFile = DEFAULT_RECORDS,
     bundle: Annotated[
         Path | None,
-        typer.Option("--bundle", metavar="BUNDLE", help="The bundle that was run, if it was not packed on this host."),
+        typer.Option("--bundle", metavar="BUNDLE", help="Bundle that was run, if this host did not pack it."),
     ] = None,
-    partial: Annotated[bool, typer.Option("--partial", help="Take what there is of a run that was cut short.")] = False,
+    partial: Annotated[bool, typer.Option("--partial", help="Accept the results of a run that was cut short.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check what a bundle's run wrote, and add it to the records, as if it had been run from here.
+    """Check the results of a bundle and add them to the records.
 
-    Refused is what was changed, is missing, twice, or of another bundle. Of a bundle with two builds it also says what
-    became of each case, with `gate`'s own engine: exit 1 if one is slower, 3 if one is wrong or broken.
+    Refuses lines that were changed, removed or doubled, or that belong to another bundle. For a bundle with two builds
+    it prints verdicts: exit 1 if a case is slower, 3 if one is wrong or broken.
     """
     from harness.bundle.results import read_results
     from harness.bundle.verdict import verdicts_of

@@ -26,28 +26,28 @@ class PresetName(str, Enum):
 
 
 def init(
-    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="The file to write.")] = DEFAULT_SUITE,
+    file: Annotated[Path, typer.Argument(metavar="[FILE]", help="File to write.")] = DEFAULT_SUITE,
     model: Annotated[
         list[str] | None,
         typer.Option(
             "--model",
             metavar="MODEL",
-            help="A network of the zoo, or an .onnx file by its path from FILE's folder. Repeatable.",
+            help="Model: a network of the zoo, or an .onnx file relative to the folder of FILE. Repeatable.",
             autocompletion=completion.models,
         ),
     ] = None,
     preset: Annotated[
         PresetName | None,
-        typer.Option("--preset", help="A suite of the zoo: for a first look, of what phones are asked to do, or all."),
+        typer.Option("--preset", help="Suite of zoo networks: quick, phone or full."),
     ] = None,
     path: Annotated[
         list[str] | None,
         typer.Option(
-            "--path", metavar="PATH", help="opencl, texture or clml. Repeatable.", autocompletion=completion.paths
+            "--path", metavar="PATH", help="Path: opencl, texture or clml. Repeatable.", autocompletion=completion.paths
         ),
     ] = None,
 ) -> None:
-    """Write a suite file with every key and a comment on each; an existing file is never touched."""
+    """Write a suite file with every key and a comment on each. It never overwrites a file."""
     from harness.cases.suite import DEFAULT_PATHS
 
     if model and preset:

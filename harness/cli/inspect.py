@@ -31,7 +31,7 @@ def inspect(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="An .onnx or .pt2 file of your own, or a network of the zoo.",
+            help="Model: an .onnx or .pt2 file, or a network of the zoo.",
             autocompletion=completion.models,
         ),
     ],
@@ -39,10 +39,9 @@ def inspect(
     trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
-    """Say what a network is made of, and which path can take what, before anything is built.
+    """Count the operators of a network, and show which path can take which.
 
-    It is looked at as it would be compiled, without what an exporter left. Open extents may stay open: what depends on
-    them is not counted. Exits with 3 if TVM's importer lacks an operator.
+    Builds nothing. Dynamic dimensions may stay open. Exit code 3 if TVM's importer lacks an operator.
     """
     from harness.cases.model import shapes_given
     from harness.models.sources import open_model

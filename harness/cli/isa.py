@@ -13,6 +13,9 @@ import typer
 from device_runner.store import Store, cache_root
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
+    OUTPUT,
+    SELDOM,
+    THRESHOLDS,
     AsJson,
     CaseOptions,
     CompilerConfig,
@@ -51,59 +54,77 @@ def isa(
         Action | None,
         typer.Argument(
             metavar="[setup|gate]",
-            help="Download the compiler into the cache; or end with 1 if a case got heavier, 3 if a kernel is refused.",
+            help="setup: download the compiler. gate: exit with 1 if a case is heavier, with 3 if a kernel is refused.",
         ),
     ] = None,
     gpu: Annotated[
-        str, typer.Option("--gpu", metavar="NAMES", help="Adreno GPUs, such as a630,a740,a750.")
+        str, typer.Option("--gpu", metavar="NAMES", help="Adreno GPUs, for example a630,a740,a750.")
     ] = DEFAULT_GPU,
     release: Annotated[
         str | None,
-        typer.Option("--of", metavar="RELEASE", help="Build with this release of TVM instead of the installed one."),
+        typer.Option("--of", metavar="RELEASE", help="Build with this TVM release instead of the installed one."),
     ] = None,
     against: Annotated[
         str | None,
         typer.Option(
             "--against",
             metavar="WHAT",
-            help="What to compare with: another case, a release of TVM, or a file of records.",
+            help="Compare with another case, a TVM release, or a records file.",
             show_default=f"with gate, {BASELINE}",
         ),
     ] = None,
     tolerance: Annotated[
         float,
         typer.Option(
-            "--tolerance", metavar="PERCENT", min=0, max=1000, help="With gate: how far instructions may move."
+            "--tolerance",
+            metavar="PERCENT",
+            min=0,
+            max=1000,
+            help="With gate: allowed increase of the instructions, in percent.",
+            rich_help_panel=THRESHOLDS,
         ),
     ] = 0.0,
     records: Annotated[
         Path | None,
-        typer.Option("--records", metavar="FILE", help="Add a record of each case to this file (JSON lines)."),
+        typer.Option(
+            "--records",
+            metavar="FILE",
+            help="Append a record of each case to this file (JSON lines).",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     profiles: Annotated[
         list[Path] | None,
         typer.Option(
             "--profile",
             metavar="FILE",
-            help="With --against: a profile that `profile --json` wrote on a real GPU, to put beside. Repeatable.",
+            help="With --against: profile of a real GPU, written by `profile --json`. Repeatable.",
+            rich_help_panel=SELDOM,
         ),
     ] = None,
     asm: Annotated[
         str | None,
-        typer.Option("--asm", metavar="KERNEL", help="Print the machine code of one kernel; with --against of both."),
+        typer.Option(
+            "--asm",
+            metavar="KERNEL",
+            help="Print the machine code of one kernel, with --against of both.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     mirror: Annotated[
-        str, typer.Option("--mirror", metavar="URL", help="With setup: Debian's archive, if apt here has another.")
+        str,
+        typer.Option(
+            "--mirror", metavar="URL", help="With setup: address of a Debian archive.", rich_help_panel=SELDOM
+        ),
     ] = "",
     device: DeviceName = NO_DEVICE,
     config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
     as_json: AsJson = False,
 ) -> None:
-    """Compile the kernels of the cases for Adreno GPUs with Mesa's open compiler, and count what it makes of them.
+    """Count the Adreno machine code of the kernels, without a phone.
 
-    Nothing is executed, and the numbers are no times (docs/explanation/isa.md). No device is needed; one that is
-    named is asked for its image limits, as by `build`. Exit code 3 if a case is not built, or the compiler refuses a
-    kernel.
+    Mesa's open compiler makes it. Nothing is executed, and the counts are no times (docs/explanation/isa.md). Exit
+    code 3 if a case does not build or the compiler refuses a kernel.
     """
     from harness.cli import isa_view
     from harness.profile.profile import Profile

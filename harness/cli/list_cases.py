@@ -9,7 +9,7 @@ from harness.tables import table
 
 
 def list_cases(suite: SuiteFile = DEFAULT_SUITE, case: CaseGlob = None, as_json: AsJson = False) -> None:
-    """List the cases of the suite: Model x Path x Precision x Tuning. Touches no device and compiles nothing."""
+    """List the cases of the suite. Opens no device and compiles nothing."""
     from harness.build.planner import check
     from harness.cases.suite import choose, load_suite
 

@@ -18,6 +18,8 @@ from harness.cases.case import Precision
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     DEFAULT_DEVICE,
+    OUTPUT,
+    SELDOM,
     AsJson,
     CompilerConfig,
     DeviceName,
@@ -52,23 +54,24 @@ MODES = {Mode.WORKED_ROUND: (False,), Mode.AS_SHIPPED: (True,), Mode.BOTH: (Fals
 
 OperatorGlob = Annotated[
     list[str] | None,
-    typer.Option("--op", metavar="GLOB", help="Only operators or cases of this name, such as 'conv*'. Repeatable."),
+    typer.Option(
+        "--op", metavar="GLOB", help="Only operators or cases whose name matches, such as 'conv*'. Repeatable."
+    ),
 ]
 PathNames = Annotated[
-    list[str] | None, typer.Option("--path", help="opencl, texture or clml; all of them by default. Repeatable.")
+    list[str] | None, typer.Option("--path", help="Path: opencl, texture or clml. Default: all. Repeatable.")
 ]
 Releases = Annotated[
     list[str] | None,
     typer.Option(
         "--release",
         metavar="RELEASE",
-        help="A release of TVM, or a commit, to build and run with, in an environment of its own; by default, what is "
-        "installed. Repeatable: they stand side by side.",
+        help="TVM release or commit to build and run with. Default: the installed one. Repeatable.",
     ),
 ]
 From = Annotated[
     list[Path] | None,
-    typer.Option("--from", help="Run nothing: show what --json printed, of several releases of TVM too. Repeatable."),
+    typer.Option("--from", help="Show cells that --json printed, and run nothing. Repeatable.", rich_help_panel=OUTPUT),
 ]
 
 
@@ -77,24 +80,26 @@ def ops(
     path: PathNames = None,
     of: Annotated[
         SetName,
-        typer.Option("--set", help="sweep: ours; sweep-float16: ours in half precision; onnx: the node tests of ONNX."),
+        typer.Option("--set", help="Operators: sweep (our own), sweep-float16, onnx (node tests of ONNX), or all."),
     ] = SetName.SWEEP,
-    mode: Annotated[
-        Mode, typer.Option("--mode", help="With the known defects of TVM worked around, as shipped, or both.")
-    ] = Mode.BOTH,
-    precision: Annotated[Precision, typer.Option("--precision", help="To compile in.")] = Precision.FLOAT32,
+    mode: Annotated[Mode, typer.Option("--mode", help="With workarounds, as shipped, or both.")] = Mode.BOTH,
+    precision: Annotated[
+        Precision, typer.Option("--precision", help="Precision to compile in.", rich_help_panel=SELDOM)
+    ] = Precision.FLOAT32,
     release: Releases = None,
     config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
     device: DeviceName = DEFAULT_DEVICE,
     from_files: From = None,
-    html: Annotated[Path | None, typer.Option("--html", help="Also write a page to this file.")] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the page as Markdown.")] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Also write a page to this file.", rich_help_panel=OUTPUT)
+    ] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.", rich_help_panel=OUTPUT)] = False,
     findings_are_fine: FindingsAreFine = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run single operators on each path, and show which are right, wrong, or do not build.
+    """Test single operators on each path: right, wrong, or not built.
 
-    Operators that were built and run before are not run again, so a run that was stopped goes on where it was.
+    Results are kept, so an interrupted run continues where it stopped.
     """
     from harness.ops.page import LEGEND, Coverage
     from harness.report.page import write_page

@@ -26,6 +26,10 @@ DEFAULT_SUITE = Path(completion.DEFAULT_SUITE)
 DEFAULT_RECORDS = Path(completion.DEFAULT_RECORDS)
 DEFAULT_COMPILER_CONFIG = Path("asv.tvm.conf.json")
 
+MODELS, WORKAROUNDS, THRESHOLDS = "Models", "Workarounds", "Thresholds"
+DEVICES, OUTPUT, SELDOM = "Devices", "Output", "Seldom needed"
+"""Groups of options that few need; `--help` shows them below the others."""
+
 SuiteFile = Annotated[Path, typer.Option("--suite", help=texts.SUITE, show_default=True)]
 CaseGlob = Annotated[
     list[str] | None, typer.Option("--case", metavar="GLOB", help=texts.CASE, autocompletion=completion.cases)
@@ -44,51 +48,93 @@ DeviceNames = Annotated[
     list[str] | None,
     typer.Option(
         "--device",
-        help="virtual (the default), local, the adb serial of a phone, all, labels such as soc=SM8650, or virtual:4 "
-        "for four virtual phones. Repeatable.",
+        help="Device: virtual (the default), local, an adb serial, all, labels such as soc=SM8650, or virtual:4 for "
+        "four virtual phones. Repeatable.",
         autocompletion=completion.devices,
     ),
 ]
 TrackerAddress = Annotated[
     str | None,
-    typer.Option("--tracker", metavar="HOST:PORT", help="Devices that other hosts offer through this TVM RPC tracker."),
+    typer.Option(
+        "--tracker",
+        metavar="HOST:PORT",
+        help="Address of a TVM RPC tracker that offers devices of other hosts.",
+        rich_help_panel=DEVICES,
+    ),
 ]
-RecordsFile = Annotated[Path, typer.Option("--records", help="File of records (JSON lines).")]
+RecordsFile = Annotated[Path, typer.Option("--records", help="Records file (JSON lines).")]
 RecordsToAddTo = Annotated[
     Path | None,
-    typer.Option("--records", help="File of records (JSON lines) to add to.", show_default=str(DEFAULT_RECORDS)),
+    typer.Option("--records", help="Records file (JSON lines) to append to.", show_default=str(DEFAULT_RECORDS)),
 ]
-AsShipped = Annotated[bool, typer.Option("--as-shipped", help=texts.AS_SHIPPED)]
+AsShipped = Annotated[bool, typer.Option("--as-shipped", help=texts.AS_SHIPPED, rich_help_panel=WORKAROUNDS)]
 WithQuirks = Annotated[
     list[str] | None,
-    typer.Option("--with-quirk", metavar="QUIRK", help=texts.WITH_QUIRK, autocompletion=completion.quirks),
+    typer.Option(
+        "--with-quirk",
+        metavar="QUIRK",
+        help=texts.WITH_QUIRK,
+        rich_help_panel=WORKAROUNDS,
+        autocompletion=completion.quirks,
+    ),
 ]
 SchedulesFile = Annotated[
     Path | None,
-    typer.Option("--schedules", metavar="FILE", help=texts.SCHEDULES, show_default="the suite's, if it names one"),
+    typer.Option(
+        "--schedules",
+        metavar="FILE",
+        help=texts.SCHEDULES,
+        rich_help_panel=SELDOM,
+        show_default="the suite's, if it names one",
+    ),
 ]
 FindingsAreFine = Annotated[
-    bool, typer.Option("--findings-are-fine", help="Exit 0 if the rig worked, whatever it found about the compiler.")
+    bool,
+    typer.Option(
+        "--findings-are-fine",
+        help="Exit with 0 if the rig worked, whatever it found about the compiler.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.", rich_help_panel=OUTPUT)]
 BaselinesFolder = Annotated[Path, typer.Option("--baselines", help=texts.BASELINES)]
 Relevant = Annotated[
-    float, typer.Option("--relevant", metavar="PERCENT", min=0.1, max=1000, help="Smallest change worth a verdict.")
+    float,
+    typer.Option(
+        "--relevant",
+        metavar="PERCENT",
+        min=0.1,
+        max=1000,
+        help="Relevant change of the wall time, in percent.",
+        rich_help_panel=THRESHOLDS,
+    ),
 ]
 RelevantKernels = Annotated[
     float,
-    typer.Option("--relevant-kernels", metavar="PERCENT", min=0.1, max=1000, help="The same of the kernels alone."),
+    typer.Option(
+        "--relevant-kernels",
+        metavar="PERCENT",
+        min=0.1,
+        max=1000,
+        help="Relevant change of the kernel time, in percent.",
+        rich_help_panel=THRESHOLDS,
+    ),
 ]
-FloorMs = Annotated[float, typer.Option("--floor-ms", min=0, help="Smallest change worth a verdict, in ms.")]
+FloorMs = Annotated[
+    float,
+    typer.Option(
+        "--floor-ms", min=0, help="Relevant change of the wall time, in milliseconds.", rich_help_panel=THRESHOLDS
+    ),
+]
 MostSessions = Annotated[
-    int, typer.Option("--most-sessions", min=4, help="At most this many sessions in turns for the verdict on one case.")
+    int, typer.Option("--most-sessions", min=4, help="Maximum number of sessions per case.", rich_help_panel=THRESHOLDS)
 ]
 Minutes = Annotated[
     float,
-    typer.Option("--minutes", min=0, help="Time for measuring in turns, spent where it decides most."),
+    typer.Option("--minutes", min=0, help="Time for sessions in turns, in minutes, over all cases."),
 ]
 CompilerConfig = Annotated[
-    Path, typer.Option("--config", help="asv's configuration of the compiler to take commits of.")
+    Path, typer.Option("--config", help="asv configuration of the TVM repository.", rich_help_panel=SELDOM)
 ]
 
 
@@ -97,7 +143,7 @@ Models = Annotated[
     typer.Option(
         "--model",
         metavar="MODEL",
-        help="An .onnx or .pt2 file of your own, or a network of the zoo, in place of the suite's models. Repeatable.",
+        help="Model to use instead of those of the suite: an .onnx or .pt2 file, or a network of the zoo. Repeatable.",
         autocompletion=completion.models,
     ),
 ]
@@ -106,7 +152,8 @@ Shapes = Annotated[
     typer.Option(
         "--shape",
         metavar="NAME=SIZES",
-        help="What a file leaves open: input=1x3x224x224, or batch=1 by the name of the extent. Repeatable.",
+        help="Fix a dynamic dimension: input=1x3x224x224, or batch=1. Repeatable.",
+        rich_help_panel=MODELS,
     ),
 ]
 Inputs = Annotated[
@@ -114,13 +161,16 @@ Inputs = Annotated[
     typer.Option(
         "--input",
         metavar="INPUT",
-        help="What it is run on: an .npz file, or how an input is drawn, as in 'tokens=integers(0, 9)'. Repeatable.",
+        help="Inputs: an .npz file, or how to draw one, such as 'tokens=integers(0, 9)'. Repeatable.",
+        rich_help_panel=MODELS,
     ),
 ]
 
 Trust = Annotated[
     bool,
-    typer.Option("--trust", help="Let torch execute what is in a .pt2 file: it is yours, or of somebody you trust."),
+    typer.Option(
+        "--trust", help="Load a .pt2 file that contains code. Use only with files you trust.", rich_help_panel=MODELS
+    ),
 ]
 
 

@@ -33,31 +33,35 @@ class DeviceKind(str, Enum):
 def pack(
     what: ModelOptions,
     out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="A .tar.zst, .tar.gz or .tar file, or a folder, to make.")
+        Path, typer.Option("--out", metavar="FILE", help="File to write (.tar.zst, .tar.gz or .tar), or a folder.")
     ] = Path("bundle.tar.gz"),
     device_kind: Annotated[
-        DeviceKind, typer.Option("--device-kind", help="The kind of machine that it is for.")
+        DeviceKind, typer.Option("--device-kind", help="Kind of machine that will run it.")
     ] = DeviceKind.LINUX_X86_64,
     against: Annotated[
         Path | None,
         typer.Option(
             "--against",
             metavar="BUNDLE",
-            help="Another bundle, of another release or commit say: its build is the base, and both run in turns.",
+            help="Base to compare with: another bundle. Both builds run in turns.",
         ),
     ] = None,
     sessions: Annotated[
         int | None,
         typer.Option(
-            "--sessions", min=1, max=64, help="Sessions of each case and build.", show_default="1, or 8 with --against"
+            "--sessions",
+            min=1,
+            max=64,
+            help="Number of sessions per case and build.",
+            show_default="1, or 8 with --against",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Pack the suite for a machine that cannot be reached from here: what is built, the inputs, and what runs it there.
+    """Pack the suite for a machine that you cannot reach.
 
-    Unpack it there, and `sh run.sh RESULTS` runs every case by the usual protocol. It needs an OpenCL driver, a shell
-    and its usual tools, and no Python. `adreno-bench ingest RESULTS` takes in what it wrote.
+    Unpack it there: `sh run.sh RESULTS` runs every case. It needs an OpenCL driver and a shell, and no Python.
+    `adreno-bench ingest RESULTS` reads the results here.
     """
     from harness.bundle.pack import KINDS, pack
     from harness.workbench import make_ready

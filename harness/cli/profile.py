@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cases.case import Case
-from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceName, grouped
+from harness.cli.options import DEFAULT_DEVICE, OUTPUT, AsJson, CaseOptions, DeviceName, grouped
 from harness.cli.screen import Screen, out, out_json
 from harness.failures import UsageError
 
@@ -26,23 +26,25 @@ def profile(
         str | None,
         typer.Option(
             metavar="CASE|FILE",
-            help="Another case, or a profile that --json wrote: of another release, commit or device.",
+            help="Compare with another case, or with a profile that --json wrote.",
         ),
     ] = None,
     device: DeviceName = DEFAULT_DEVICE,
-    repeat: Annotated[int, typer.Option(min=1, max=1000, help="Inferences to watch.")] = 10,
+    repeat: Annotated[int, typer.Option(min=1, max=1000, help="Number of inferences to watch.")] = 10,
     trace: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the launches as a trace for Perfetto or Chrome.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write the launches as a trace for Perfetto or Chrome.", rich_help_panel=OUTPUT
+        ),
     ] = None,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Draw the operators as a roofline: both cases, if two.")
+        Path | None, typer.Option(metavar="FILE.html", help="Draw the operators as a roofline.", rich_help_panel=OUTPUT)
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show where the time of an inference goes: its kernels by time, and what makes the difference to another case.
+    """Show which kernels take the time, and why two cases differ.
 
-    A kernel's time is that of its OpenCL event, which the probe sees. Operations and bytes are those that the operator
-    needs, known from TIR. What the device can do at best is measured on it once, and kept.
+    The time of a kernel is that of its OpenCL event. Operations and bytes are those that the operator needs, from TIR.
     """
     from harness.profile.profile import Profile, trace_of
     from harness.profile.report import pages

@@ -13,10 +13,9 @@ from harness.quirks.ask import ask
 
 
 def quirks(as_json: AsJson = False) -> None:
-    """List the known defects of TVM that the harness works around, and probe the installed TVM for each.
+    """List the known defects of TVM, and probe the installed TVM for each.
 
-    A quirk marked essential is worked around even with --as-shipped, because nothing would run otherwise.
-    docs/explanation/quirks.md tells how each was found.
+    Essential ones are worked around even with --as-shipped. docs/explanation/quirks.md explains each.
     """
     with ThreadPoolExecutor(cores()) as pool:
         answers = list(pool.map(ask, QUIRKS))

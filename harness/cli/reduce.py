@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 Out = Annotated[
     Path | None,
-    typer.Option("--out", help="Folder to write to.", show_default="reduced-CASE in the working directory"),
+    typer.Option("--out", help="Folder to write.", show_default="reduced-CASE in the working directory"),
 ]
 Minutes = Annotated[
-    float, typer.Option("--minutes", min=0.1, help="After so long it ends with the smallest network found so far.")
+    float, typer.Option("--minutes", min=0.1, help="Time limit, in minutes. It ends with the smallest network found.")
 ]
 
 
@@ -36,10 +36,9 @@ def reduce(
     minutes: Minutes = 30.0,
     as_json: AsJson = False,
 ) -> None:
-    """Shrink a wrong or broken network to the smallest that fails alike, and write a folder that shows it.
+    """Shrink a wrong or broken network to the smallest that fails alike.
 
-    Every smaller network is built and run as a case of its own. What was built is kept, so a reduction that was stopped
-    is soon where it was.
+    Writes a folder that shows it. Every attempt is kept, so an interrupted reduction continues quickly.
     """
     from harness.reduce.folder import write_folder
 

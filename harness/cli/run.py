@@ -22,6 +22,8 @@ from harness.cases.plan import Plan
 from harness.cli.options import (
     DEFAULT_DEVICE,
     DEFAULT_RECORDS,
+    DEVICES,
+    SELDOM,
     AsJson,
     DeviceNames,
     FindingsAreFine,
@@ -54,12 +56,11 @@ def run(
         bool,
         typer.Option(
             "--resume",
-            help="Skip cases that the records file has settled for this build and device; by default the device is "
-            "that of the records.",
+            help="Skip cases that the records file has settled. Without --device, use the device of these records.",
         ),
     ] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A first look at an emulated device: three samples a case, not to compare.")
+        bool, typer.Option("--quick", help="Take three samples per case on an emulated device. Nothing compares them.")
     ] = False,
     sustain: Annotated[
         float | None,
@@ -68,26 +69,31 @@ def run(
             metavar="SECONDS",
             min=1,
             max=86_400,
-            help="Keep each case running for so long (600 is usual) and say how its pace holds as the phone gets warm.",
+            help="Run each case for this many seconds without a pause (600 is usual) and show how heat slows it down.",
+            rich_help_panel=SELDOM,
         ),
     ] = None,
     allow_usb_power: Annotated[
         bool,
         typer.Option(
-            "--allow-usb-power", help="Switch a lost phone's USB port off and on, if uhubctl is here and the hub can."
+            "--allow-usb-power",
+            help="Switch the USB port of a lost phone off and on, with uhubctl.",
+            rich_help_panel=DEVICES,
         ),
     ] = False,
     allow_reboot: Annotated[
-        bool, typer.Option("--allow-reboot", help="Reboot a lost phone if nothing else brings it back.")
+        bool,
+        typer.Option(
+            "--allow-reboot", help="Reboot a lost phone if nothing else brings it back.", rich_help_panel=DEVICES
+        ),
     ] = False,
     findings_are_fine: FindingsAreFine = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run the suite on one device or on several at once, and end with a table.
+    """Compile, judge and time every case of the suite, on one device or several.
 
-    Devices of one identity share its cases, and each identity gets them all. Each case is compiled in a worker process,
-    pushed by content hash, judged against LLVM on the CPU, and only if it is right, timed. Every case ends as one line
-    in the records file, whatever happens to it.
+    A worker process compiles each case. adreno-bench judges its answer first, and times only right answers. Every
+    case ends as one line in the records file. Devices of one identity share its cases.
     """
     from harness.run.record import RecordFile
     from harness.run.record_index import RecordIndex

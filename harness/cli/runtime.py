@@ -19,16 +19,16 @@ from harness.tables import table
 
 runtime = typer.Typer(
     help="Keep TVM's runtime for phones and boards on this host.",
-    epilog="docs/how-to/phones.md tells how to build one.",
+    epilog="docs/tutorial/first-phone.md tells how to build one.",
     no_args_is_help=True,
 )
 
 
 @runtime.command()
 def add(folder: Annotated[Path, typer.Argument(help="Folder with tvm_rpc and its shared libraries.")]) -> None:
-    """Check a folder with TVM's build for a device, and keep it.
+    """Check a folder with TVM's runtime for a device, and keep it.
 
-    Only tvm_rpc, TVM's runtime libraries and what they need are taken; other files of the folder are left alone.
+    Takes only tvm_rpc, TVM's runtime libraries and what they need.
     """
     try:
         examined = examine(folder, host_interface())
@@ -58,7 +58,7 @@ def list_runtimes(as_json: AsJson = False) -> None:
 
 @runtime.command()
 def remove(
-    name: Annotated[str, typer.Argument(help="Its name, as `list` shows it, or the first letters of it.")],
+    name: Annotated[str, typer.Argument(help="Name as `list` shows it, or its first letters.")],
 ) -> None:
     """Remove a runtime."""
     removed = RuntimeStore(cache_root()).remove(name)

@@ -17,6 +17,7 @@ from harness.cli import completion
 from harness.cli.options import (
     DEFAULT_RECORDS,
     DEFAULT_SUITE,
+    OUTPUT,
     AsJson,
     DeviceOfRecords,
     Inputs,
@@ -48,32 +49,35 @@ def show(
         typer.Argument(metavar="[GLOB]", help="Only cases whose id matches.", autocompletion=completion.recorded_cases),
     ] = None,
     records: RecordsFile = DEFAULT_RECORDS,
-    every: Annotated[bool, typer.Option("--every", help="Every record, not only the latest of each series.")] = False,
+    every: Annotated[
+        bool, typer.Option("--every", help="Show every record, not only the latest of each series.")
+    ] = False,
     partitions: Annotated[
-        bool, typer.Option("--partitions", help="What went to CLML, what stayed on OpenCL, and why.")
+        bool, typer.Option("--partitions", help="Show what went to CLML, what stayed on OpenCL, and why.")
     ] = False,
     crossover: Annotated[
-        bool, typer.Option("--crossover", help="Which path wins for each model, and by how much.")
+        bool, typer.Option("--crossover", help="Show which path is fastest for each model, and by how much.")
     ] = False,
     kernels: Annotated[
         bool,
-        typer.Option("--kernels", help="Where the OpenCL kernels lie, as files, and what the device said of them."),
+        typer.Option("--kernels", help="Show the files of the OpenCL kernels, and the build log of the device."),
     ] = False,
     diverge: Annotated[
         bool,
-        typer.Option(
-            "--diverge", help="Run the network of one case in pieces: which operator is the first that is off?"
-        ),
+        typer.Option("--diverge", help="Run the network of one case in pieces, and show the first wrong operator."),
     ] = False,
     sustained: Annotated[
         bool,
         typer.Option(
-            "--sustained", help="Sustained runs: the first minute, the last one, and when heat slowed the phone down."
+            "--sustained",
+            help="Show sustained runs: the first and the last minute, and when heat slowed the phone down.",
         ),
     ] = False,
     plot: Annotated[
         Path | None,
-        typer.Option("--plot", metavar="FILE.html", help="With --sustained: draw them into a page."),
+        typer.Option(
+            "--plot", metavar="FILE.html", help="With --sustained: draw them into this page.", rich_help_panel=OUTPUT
+        ),
     ] = None,
     suite: SuiteFile = DEFAULT_SUITE,
     model: Models = None,
@@ -83,7 +87,7 @@ def show(
     device: DeviceOfRecords = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the latest record of each case on each device; of a single case, everything that is known."""
+    """Show the latest record of each case, or everything about one case."""
     if plot and not sustained:
         raise UsageError("--plot draws sustained runs", hint="add --sustained")
     if (model or shape or input) and not diverge:

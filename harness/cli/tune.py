@@ -31,19 +31,18 @@ def tune(
     what: CaseOptions,
     device: DeviceNames = None,
     tracker: TrackerAddress = None,
-    trials: Annotated[int | None, typer.Option(min=1, max=100_000, help="Candidates for each case.")] = None,
+    trials: Annotated[int | None, typer.Option(min=1, max=100_000, help="Number of candidates per case.")] = None,
     minutes: Annotated[
-        float, typer.Option(min=0.1, max=10_000, help="Time for the candidates of each case, without --trials.")
+        float, typer.Option(min=0.1, max=10_000, help="Search time per case, in minutes, unless --trials is given.")
     ] = 10.0,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="File of schedules to add to.")] = DEFAULT_OUT,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Schedules file to append to.")] = DEFAULT_OUT,
     cost_model: Annotated[str, typer.Option(hidden=True)] = "random",
     as_json: AsJson = False,
 ) -> None:
-    """Look for better schedules than TVM's own on a device, and write the best of each task to a file.
+    """Search for schedules that are faster than TVM's own.
 
-    Each candidate is judged against LLVM before it is timed, and the best are measured again in fresh sessions. What
-    was tried is kept: the same command goes on from there, also after Ctrl-C. Several devices of one identity share the
-    candidates of each case.
+    Writes the best of each task to a file. Judges each candidate before it times it, and measures the best again in
+    fresh sessions. The same command resumes an interrupted search. Devices of one identity share the candidates.
     """
     from harness.tune.devices import open_devices
     from harness.tune.dispatcher import SearchBudget

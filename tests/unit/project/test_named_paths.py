@@ -25,6 +25,8 @@ SHORT_PATH = re.compile(r"`([\w-]+(?:/[\w-]+)*\.py)`")
 """In a page: the end of a path, as in `stats/engine.py`."""
 FOLDER = re.compile(r"`([\w-]+(?:/[\w-]+)*)/`")
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)\s]*)?\)")
+ANCHORED = re.compile(r"\]\(((?![a-z]+:)[^)#\s]*)#([^)\s]+)\)")
+OF_A_FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 OF_OTHERS = (
     *("python/", "src/", "relax/", "dlight/", "tvm/", "topi/", "tests/python/"),
     *("tune_context.py", "local_builder.py", "fallback.py"),
@@ -86,6 +88,20 @@ def test_what_a_page_names_is_there(page: Path) -> None:
     short = (path for path in SHORT_PATH.findall(text) if not path.startswith(OF_OTHERS))
     assert [*missing(text), *(path for path in short if not is_the_end_of_one(path))] == []
     assert [link for link in LINK.findall(text) if not (page.parent / link).exists()] == []
+
+
+def anchors(page: Path) -> set[str]:
+    """Names of the headings of a page, as GitHub and the site make them."""
+    text = OF_A_FENCE.sub("", page.read_text("utf-8"))
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_heading_that_a_page_links_to_is_there(page: Path) -> None:
+    links = [(link, anchor) for link, anchor in ANCHORED.findall(OF_A_FENCE.sub("", page.read_text("utf-8")))]
+    files = [(page.parent / link if link else page, anchor) for link, anchor in links]
+    assert [f"{file}#{anchor}" for file, anchor in files if anchor not in anchors(file)] == []
 
 
 def test_every_folder_of_the_map_is_there() -> None:

@@ -129,7 +129,7 @@ def test_a_mistyped_command_is_told_the_nearest_one(bench: Bench, arguments: lis
 @pytest.mark.parametrize(
     ("typed", "completed"),
     [
-        ("adreno-bench b", ["bisect", "bless", "build"]),
+        ("adreno-bench b", ["build", "bless", "bisect"]),
         ("adreno-bench gate --base", ["--baselines"]),
         ("adreno-bench history pu", ["publish"]),
     ],
