@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PHONES := $(VENV)/.phones
 FP16 := $(VENV)/.fp16
+DOCS := $(VENV)/.docs
 
-.PHONY: demo test test-stock test-arm64 test-long test-light test-zoo test-isa benchmarks lint format lock phones fp16 system browser userland clean
+.PHONY: demo test test-stock test-arm64 test-long test-light test-zoo test-isa benchmarks docs lint format lock phones fp16 system browser userland clean
 
 demo: $(INSTALLED) system userland ## a first look: one network of the default suite on the virtual device, on every path
 	$(BIN)/adreno-bench run --quick --findings-are-fine --case 'squeezenet1_1-*'
@@ -37,6 +38,9 @@ test-light: $(INSTALLED) system userland ## the nine light models of the onnx pa
 test-isa: $(INSTALLED) system ## Mesa's compiler for Adreno: downloads 90 MB the first time, then two minutes on two busy cores
 	ADRENO_BENCH_TEST_ISA=1 $(BIN)/python -m pytest tests/e2e/test_isa_compiler.py
 
+docs: $(DOCS) ## the site of docs/, in build/docs: open index.html
+	$(BIN)/python -m sphinx -q -W --keep-going docs build/docs
+
 lint: $(INSTALLED) ## style, imports and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -56,6 +60,8 @@ lock:
 	printf '%s; sys_platform == "linux" and platform_machine == "x86_64"\n' 'intel-opencl-rt>=2025.3' \
 	  'intel-cmplr-lib-rt>=2025.3' | uv pip compile --universal --python-version 3.10 \
 	  --generate-hashes --no-annotate --no-header - -o requirements-fp16.lock
+	printf '%s\n' 'furo>=2025.9' 'myst-parser>=5' 'sphinx>=9' | uv pip compile --universal --python-version 3.11 \
+	  --constraint requirements.lock --generate-hashes --no-annotate --no-header - -o requirements-docs.lock
 
 # What links artifacts for arm64 devices. Tests that need it are skipped, with the reason, where it cannot be had.
 phones: $(INSTALLED)
@@ -72,6 +78,11 @@ fp16: $(INSTALLED) ## an OpenCL device with half precision: 280 MB to fetch, 750
 
 $(FP16): requirements-fp16.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-fp16.lock
+	touch $@
+
+# Sphinx and its theme, which need Python 3.11.
+$(DOCS): requirements-docs.lock | $(INSTALLED)
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-docs.lock
 	touch $@
 
 # Bytecode is made of what is imported, when it is: making it of everything takes pip half of its time.

@@ -61,7 +61,7 @@ def _points(hashes: list[str], ms: float, case: tuple[str, str], rng: random.Ran
 
 
 FOOTER_TOP = "Math.ceil(document.querySelector('footer').getBoundingClientRect().top)"
-DRAWN = "[...document.querySelectorAll('.figure')].slice(0, %d).every((figure) => figure.querySelector('svg'))"
+DRAWN = "[...document.querySelectorAll('.figure')].slice(0, %d).every((figure) => figure.querySelector('.trace'))"
 
 
 def draw(page: Page, file: Path, to: str, width_px: int, height_px: int | None = None) -> None:
@@ -76,6 +76,7 @@ def main() -> None:
     """Draw all pictures."""
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as temporary, browser(Path(temporary, "home")) as page:
+        page.call("Emulation.setScrollbarsHidden", hidden=True)
         made_up, findings = Path(temporary, "example"), Path(temporary, "findings")
         made_up.mkdir()
         findings.mkdir()

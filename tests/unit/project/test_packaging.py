@@ -24,6 +24,12 @@ def test_every_file_that_is_no_python_is_packaged(package: str) -> None:
     assert kept - hidden - packaged == set()
 
 
+def test_the_version_is_the_same_everywhere() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text("utf-8")
+    assert f"\n## [{version}]" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+
+
 def test_who_installs_without_tvm_is_told_all_that_is_needed() -> None:
     page = (ROOT / "docs/how-to/own-tvm.md").read_text("utf-8").splitlines()
     told = next(line for line in page if line.startswith("pip install adbutils")).split()[2:]

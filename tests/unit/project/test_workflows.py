@@ -66,7 +66,7 @@ def test_permissions_are_said_and_written_only_where_needed(file: Path) -> None:
         for scope, access in {**workflow["permissions"], **job.get("permissions", {})}.items()
         if access == "write"
     }
-    allowed = {("measure", "contents"), ("deploy", "pages"), ("deploy", "id-token")}
+    allowed = {("measure", "contents"), ("deploy", "pages"), ("deploy", "id-token"), ("publish", "id-token")}
     assert writes <= allowed
 
 
