@@ -18,14 +18,24 @@ OLDEST_OPSET, CONVERTED_TO = 7, 13
 """Before 7, `Add` and its like broadcast by attributes that TVM's importer does not read."""
 LARGEST_GROWTH_BYTES = 1 << 20
 """A result larger than this and than what it is made of is cheaper computed than stored."""
-NEVER_FOLDED = frozenset(
+FOLDABLE = frozenset(
     (
-        "RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial", "Bernoulli",
-        "Constant",
-        "BatchNormalization",  # of operator sets before 14 onnx 1.23 computes what it is in training
-        "DequantizeLinear",  # a network with quantised weights is to stay one
+        "Abs", "Acos", "Acosh", "Add", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "BitShift",
+        "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Compress",
+        "Concat", "ConstantOfShape", "Cos", "Cosh", "CumSum", "DepthToSpace", "Div", "Elu", "Equal", "Erf", "Exp",
+        "Expand", "EyeLike", "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "Gelu", "Gemm", "Greater",
+        "GreaterOrEqual", "HardSigmoid", "HardSwish", "IsInf", "IsNaN", "LeakyRelu", "Less", "LessOrEqual", "Log",
+        "LogSoftmax", "MatMul", "Max", "Mean", "Min", "Mish", "Mod", "Mul", "Neg", "NonZero", "Not", "OneHot", "Or",
+        "PRelu", "Pow", "QuantizeLinear", "Range", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum",
+        "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare",
+        "Relu", "Reshape", "Round", "ScatterElements", "ScatterND", "Selu", "Shape", "Sigmoid", "Sign", "Sin", "Sinh",
+        "Size", "Slice", "Softmax", "Softplus", "Softsign", "SpaceToDepth", "Split", "Sqrt", "Squeeze", "Sub", "Sum",
+        "Tan", "Tanh", "Tile", "Transpose", "Trilu", "Unsqueeze", "Where", "Xor",
     )
 )  # fmt: skip
+"""Operators that take no more time and memory than their operands and results are large: a file of 200 bytes may ask
+for a window of 2000 by 2000, or a pad by 2^33 that another one takes back. A network with quantised weights is to stay
+one, so they stay. What `BatchNormalization` of operator sets before 14 computes in onnx 1.23 is for training."""
 
 
 def clean_up(model: Any) -> list[str]:
@@ -168,7 +178,7 @@ def _fold(model: Any, node: Any, known: dict[str, Any], types: dict[str, Any]) -
     """Results of a node that depends on no input, by name; None for any other, and for what is too large to keep."""
     import numpy as np
 
-    if node.domain not in ("", "ai.onnx") or node.op_type in NEVER_FOLDED:
+    if node.domain not in ("", "ai.onnx") or node.op_type not in FOLDABLE:
         return None
     if node.op_type == "Shape" and not node.attribute:
         shape = static_shape(types.get(node.input[0]))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from device_runner.files import what_else
 from harness.failures import ModelError
@@ -20,6 +20,10 @@ LARGEST_FILE_BYTES = (1 << 31) - 1
 """Of one protobuf message; a larger network keeps its weights in other files."""
 LARGEST_MODEL_BYTES = LARGEST_FILE_BYTES
 """With its external data: it is handed to the compiler as one file."""
+
+MOST_NODES = 200_000
+"""Ten times those of the largest language models."""
+DEEPEST_CALLS = 100
 
 _GET_AGAIN = "get the file again"
 
@@ -49,10 +53,52 @@ def parse(file: Path) -> Any:
     del data  # a copy of all that the model holds
     if not model.ir_version or not model.graph.node:
         raise ModelError(f"{file} is not an ONNX file", hint="export the network as ONNX")
+    _require_bounded_functions(file, model)
     for tensor in tensors(model):
         if not is_external(tensor):
             _require_its_bytes(file, tensor)
     return model
+
+
+class _Size(NamedTuple):
+    """Of nodes, once the functions that they call stand in their place."""
+
+    nodes: int
+    length_bytes: int
+
+
+def _require_bounded_functions(file: Path, model: Any) -> None:
+    """Raise `ModelError` if the network is too large once its functions are inlined, which checking it does as well.
+
+    Functions that call each other ten times each make 10^12 nodes of a file of 2 kB.
+    """
+    bodies = {(function.domain, function.name): function.node for function in model.functions}
+    sizes: dict[tuple[str, str], _Size] = {}
+    pending: list[tuple[str, str]] = []
+
+    def size_of(nodes: Iterable[Any]) -> _Size:
+        found = [_Size(1, node.ByteSize()) for node in nodes]
+        for node in nodes:
+            found += [size_of(inner.node) for inner in inner_graphs(node)]
+            if (key := (node.domain, node.op_type)) in bodies:
+                found.append(size_of_function(key))
+        return _Size(sum(one.nodes for one in found), sum(one.length_bytes for one in found))
+
+    def size_of_function(key: tuple[str, str]) -> _Size:
+        if key in pending or len(pending) > DEEPEST_CALLS:
+            raise ModelError(f"{file}: the function {key[1]!r:.100} calls itself, or others too deep", hint=_GET_AGAIN)
+        if key not in sizes:
+            pending.append(key)
+            sizes[key] = size_of(bodies[key])
+            pending.pop()
+        return sizes[key]
+
+    size = size_of(model.graph.node) if bodies else _Size(0, 0)
+    if size.nodes > MOST_NODES or size.length_bytes > LARGEST_MODEL_BYTES:
+        raise ModelError(
+            f"{file} has {size.nodes} operators in {size.length_bytes / 1e6:.0f} MB once its functions are inlined",
+            hint=f"export it with fewer than {MOST_NODES} operators in 2 GB",
+        )
 
 
 def bring_in_external_data(model: Any, file: Path) -> int:

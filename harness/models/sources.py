@@ -9,6 +9,7 @@ import functools
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from device_runner.store import cache_root
 from harness.cases.model import SUFFIXES
 from harness.failures import ModelError, UsageError
 from harness.models.cleanup import clean_up
+from harness.models.confined import confined
 from harness.models.input_files import load_inputs, load_labelled
 from harness.models.onnx_inputs import Shapes, fix_shapes, input_specs
 from harness.models.onnx_read import bring_in_external_data, parse, require_numbers
@@ -104,8 +106,19 @@ def _stamp(file: Path) -> tuple[int, int]:
 @functools.lru_cache(maxsize=64)
 def _prepare(name: str, file: Path, _changed: tuple[int, int], options: _Options, cache: Path) -> PreparedModel:
     """Read a file once, however many cases ask for it."""
-    shapes = dict(options.shapes)
-    model, changes = read_and_prepare(file, shapes, cache, clean=options.clean, trust=options.trust)
+    import_module("onnx")  # here, and not anew in each fork
+    onnx = _onnx_of(file, cache, trust=options.trust)
+    return confined(file, lambda: _prepare_here(name, file, onnx, options, cache))
+
+
+def _onnx_of(file: Path, cache: Path, *, trust: bool) -> Path:
+    """The file itself, or what torch made of it in a process of its own, kept in `cache`."""
+    return as_onnx(file, cache, trust=trust) if file.suffix == PROGRAM else file
+
+
+def _prepare_here(name: str, file: Path, onnx: Path, options: _Options, cache: Path) -> PreparedModel:
+    """Prepare the network in `onnx`, which is `file` or was made of it."""
+    model, changes = read_and_prepare(file, onnx, dict(options.shapes), clean=options.clean)
     specs = input_specs(model)
     require_numbers(model, file)
     if not changes:
@@ -119,18 +132,16 @@ def _prepare(name: str, file: Path, _changed: tuple[int, int], options: _Options
 
 
 def read_and_prepare(
-    file: Path, shapes: Shapes, cache: Path, *, clean: bool = True, may_stay_open: bool = False, trust: bool = False
+    given: Path, file: Path, shapes: Shapes, *, clean: bool = True, may_stay_open: bool = False
 ) -> tuple[Any, list[str]]:
-    """The network as it is compiled, and what was changed in it; what torch has to convert is kept in `cache`.
+    """The network in `file` as it is compiled, and what was changed in it.
 
-    Inputs whose shape is not fixed are an error, unless they `may_stay_open`. Raises `ModelError`, SetupMissing.
+    Inputs whose shape is not fixed are an error, unless they `may_stay_open`. Raises `ModelError`.
     """
-    program = file.suffix == PROGRAM
-    given, file = file, as_onnx(file, cache, trust=trust) if program else file
     model = parse(file)
     external = bring_in_external_data(model, file)
     check(file, model)
-    changes = [f"converted {given.name} from a torch.export program"] if program else []
+    changes = [f"converted {given.name} from a torch.export program"] if given != file else []
     changes += [f"brought in {external} tensors from other files"] if external else []
     if shapes or not may_stay_open:
         fixed = fix_shapes(model, input_specs(model, shapes))
@@ -148,7 +159,8 @@ def open_model(name: str, shapes: Shapes, *, trust: bool = False) -> tuple[Any, 
     Raises UsageError.
     """
     if name.endswith(SUFFIXES):
-        return read_and_prepare(Path(name), shapes, cache_root() / MODELS, may_stay_open=True, trust=trust)
+        file, onnx = Path(name), _onnx_of(Path(name), cache_root() / MODELS, trust=trust)
+        return confined(file, lambda: read_and_prepare(file, onnx, shapes, may_stay_open=True))
     return _zoo_model(name).outline(), []
 
 
