@@ -45,7 +45,7 @@ from harness.probes.latency import Timing
 from harness.run.context import Run
 from harness.run.loop import run_case
 from harness.run.progress import Silent
-from harness.run.record import Record, Releases
+from harness.run.record import Record, Releases, contradiction_in
 from harness.run.tuning import TuningStore
 
 LINES = "turns.jsonl"
@@ -56,8 +56,12 @@ WANTED = {MANIFEST: LARGEST_MANIFEST_BYTES, LINES: 512 << 20}
 """The files of results, and how many bytes each may have."""
 LONGEST_LINE_BYTES = 128 << 20
 """A line has a turn's outputs, two digits to a byte."""
-KINDS_OF_DEVICES = ("phone", "local")
-"""What a device that ran a bundle may be."""
+DEVICES = {
+    "linux-x86_64": ("local", "x86_64"),
+    "linux-aarch64": ("local", "aarch64"),
+    "android-arm64": ("phone", "arm64-v8a"),
+}
+"""What a device is that runs a kind of bundle: its own kind, and its processor."""
 IGNORED = ("work",)
 """The runner's own folder beside the results."""
 AGAIN = "copy the results folder again; if it is the same, run the bundle again"
@@ -259,8 +263,11 @@ class _Reader:
             raise Broken(f"turn {place + 1} is of {turn.case} ({turn.build}), which was not packed there")
         record, build = Record.model_validate(known), self.manifest.builds[turn.build]
         packed = self.manifest.packed(turn)
-        if record.identity.kind not in KINDS_OF_DEVICES:
-            raise Broken(f"{record.identity.kind!r} is no kind of device that runs bundles")
+        if (record.identity.kind, record.identity.abi) != (kind := DEVICES.get(self.manifest.kind)):
+            who = f"a {record.identity.kind!r:.100} with the processor {record.identity.abi!r:.100}"
+            raise Broken(f"{who} does not run bundles for {self.manifest.kind}: {kind} does")
+        if why := contradiction_in(record):
+            raise Broken(f"the record of {turn.case} ({turn.build}) cannot be: {why}")
         said = (record.case, record.artifact, record.quirks, record.as_shipped, record.device, record.identity_key)
         meant = (turn.case, packed.artifact.key, tuple(packed.quirks), build.as_shipped, DEVICE, record.identity.key)
         if said != meant or {"tvm": record.tvm, "ffi": record.ffi, "harness": record.harness} != dict(build.made_by):

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from harness.run.contradiction import wrong_claim
 from harness.run.outcome import Outcome
 from harness.run.record import Loaded, Record, RecordFile, parse
 
@@ -32,6 +33,11 @@ class RecordView(msgspec.Struct, frozen=True, gc=False):
     tolerance: float | None = None
     vacuous: list[str] = []
     facts: dict[str, int] = {}
+
+    def __post_init__(self) -> None:
+        """Leave what cannot be to pydantic, as all that msgspec cannot read."""
+        if why := wrong_claim(self):
+            raise ValueError(why)
 
 
 _decoder = msgspec.json.Decoder(RecordView)

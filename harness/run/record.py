@@ -27,6 +27,7 @@ from harness.failures import UsageError
 from harness.isa.code import MachineCode
 from harness.probes.labelled import TopOne
 from harness.probes.sustained import Sustained
+from harness.run.contradiction import OF_THE_DEVICE, OF_THE_HOST, SHORTEST_MS, wrong_claim, wrong_times
 from harness.run.correctness import Accuracy
 from harness.run.outcome import Outcome
 
@@ -247,10 +248,14 @@ class RecordFile:
             raise self._not_written(error) from error
 
     def append(self, *records: Record) -> None:
-        """Write records durably. Raises RigFailure if the disk refuses it."""
-        lines = b"".join(record.line().encode() + b"\n" for record in records)
+        """Write records durably. Raises RigFailure if the disk refuses it, UsageError for one too long to be read."""
+        lines = [record.line().encode() + b"\n" for record in records]
+        for record, line in zip(records, lines, strict=True):
+            if len(line) > LONGEST_LINE_BYTES:
+                message = f"the record of {record.case} takes {len(line) >> 20} MB, and a line of records has at most 4"
+                raise UsageError(message, hint="is it a record of adreno-bench?")
         try:
-            append_lines(self.path, lines, durable=True)
+            append_lines(self.path, b"".join(lines), durable=True)
         except OSError as error:
             raise self._not_written(error) from error
 
@@ -321,8 +326,33 @@ def line_parser(form: type[T]) -> Callable[[bytes], T]:
     return parse
 
 
-parse = line_parser(Record)
-"""The record that a line is. Raises NotARecord."""
+_record_of = line_parser(Record)
+
+
+def parse(line: bytes) -> Record:
+    """The record that a line is. Raises NotARecord, also for one that calls a wrong answer right."""
+    record = _record_of(line)
+    if why := wrong_claim_in(record):
+        raise NotARecord(why)
+    return record
+
+
+def wrong_claim_in(record: Record) -> str:
+    """Why an answer cannot be right that the record says is; empty if it can."""
+    if record.outcome is Outcome.OK and record.accuracy and not record.accuracy.right:
+        return "`ok` with an answer that is not right"
+    return wrong_claim(record)
+
+
+def contradiction_in(record: Record) -> str:
+    """What in a record cannot be, in a few words; empty of one that a run of ours may have written.
+
+    Times that are none are refused of what comes from elsewhere. In a file of our own they tell of a clock that stood
+    still, and `harness.judge` names them.
+    """
+    wrong = [wrong_times(name, getattr(record, name), SHORTEST_MS) for name in OF_THE_HOST]
+    wrong += [wrong_times(name, getattr(record, name), 0.0) for name in OF_THE_DEVICE]
+    return next(filter(None, (wrong_claim_in(record), *wrong)), "")
 
 
 def lines_of(

@@ -326,12 +326,48 @@ def test_a_record_of_something_else_is_foreign(rig: Rig, fields: dict[str, Any])
         rig.read(results, bundle=manifest)
 
 
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"max_abs_err": 99.0}, "`ok` with an error of 99"),
+        ({"max_abs_err": "NaN"}, "`ok` with an error of nan"),
+        ({"wall_ms": [2.0] * 9 + [-1.0]}, "wall_ms has -1 ms"),
+        ({"wall_ms": ["NaN"]}, "wall_ms has nan ms"),
+        ({"wall_ms": ["Infinity"]}, "wall_ms has inf ms"),
+        ({"wall_ms": [1e-300]}, "wall_ms has 1e-300 ms"),
+        ({"device_ms": [-1.0]}, "device_ms has -1 ms"),
+        ({"wall_ms": [2.0] * 100_001}, "wall_ms has 100001 samples"),
+    ],
+)
+def test_a_record_that_cannot_be_is_refused(rig: Rig, fields: dict[str, Any], why: str) -> None:
+    results, manifest = of_python(rig, rig.pack(), **fields)
+    with pytest.raises(UsageError, match=why):
+        rig.read(results, bundle=manifest)
+
+
+def test_a_wrong_answer_is_not_right_because_it_is_called_so(rig: Rig) -> None:
+    packed = rig.pack()
+    accuracy = json.loads(rig.read(rig.run(packed)).records[0].model_dump_json())["accuracy"]
+    results, manifest = of_python(rig, packed, accuracy={**accuracy, "right": False})
+    with pytest.raises(UsageError, match="an answer that is not right"):
+        rig.read(results, bundle=manifest)
+
+
+@pytest.mark.parametrize("claim", [{"machine": "aarch64"}, {"properties": "[ro.product.cpu.abi]: [arm64-v8a]"}])
+def test_another_device_than_a_bundle_is_for_is_refused(rig: Rig, claim: dict[str, str]) -> None:
+    packed = rig.pack()
+    (turn,) = packed.manifest.turns
+    lines = [device_line(**claim), seen_line(turn, right_turn(ANSWER)), *END]
+    with pytest.raises(UsageError, match="does not run bundles for linux-x86_64"):
+        rig.read(write_lines(rig.root / "r", packed.manifest.text(), lines))
+
+
 def test_a_device_of_a_kind_that_is_a_path_is_refused(rig: Rig) -> None:
     packed = rig.pack()
     identity = json.loads(rig.read(rig.run(packed)).records[0].model_dump_json())["identity"]
     identity["kind"] = "../../../outside/pwn"
     results, manifest = of_python(rig, packed, identity=identity)
-    with pytest.raises(UsageError, match="is no kind of device that runs bundles"):
+    with pytest.raises(UsageError, match="does not run bundles for linux-x86_64"):
         rig.read(results, bundle=manifest)
 
 

@@ -253,7 +253,7 @@ def test_what_is_kept_of_a_line_is_what_the_whole_record_has(tmp_path: Path) -> 
     example = ROOT / "docs/example/results"
     records = [record for file in example.glob("*/*.jsonl") for record in RecordFile(file).load().records]
     assert records
-    odd = records[0].model_copy(update={"max_abs_err": math.inf})
+    odd = records[0].model_copy(update={"max_abs_err": math.inf, "outcome": Outcome.WRONG_RESULT})
     lines = [record.line() for record in (*records, odd)]
     (tmp_path / "kept.jsonl").write_text("\n".join([*lines, '{"case": 1}']) + "\n")
     kept = load_views(tmp_path / "kept.jsonl")

@@ -1,16 +1,20 @@
 """Records and their file."""
 
 import json
+import math
 import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_records import virtual_record
 
 from device_runner.failures import RigFailure
-from harness.run.correctness import compare_answers
+from harness.failures import UsageError
+from harness.run.correctness import Accuracy, compare_answers
+from harness.run.outcome import Outcome
 from harness.run.record import Record, RecordFile
 
 REQUIRED_KEYS = """schema case model path precision tuning outcome message wall_ms device_ms init_ms first_run_ms
@@ -48,6 +52,30 @@ def test_a_torn_last_line_is_named_and_spoils_no_other(tmp_path: Path) -> None:
     assert [record.run for record in loaded.records] == ["first", "second"]
     assert len(loaded.skipped) == 1
     assert "records.jsonl:2: not a record" in loaded.skipped[0]
+
+
+WRONG = Accuracy(False, 99.0, 9.9, 0.1, False, 0.001, "off")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"accuracy": WRONG}, {"max_abs_err": 99.0, "tolerance": 0.001}, {"max_abs_err": math.nan, "tolerance": 0.001}],
+)
+def test_a_wrong_answer_that_is_called_ok_is_no_record(tmp_path: Path, fields: dict[str, Any]) -> None:
+    file = RecordFile(tmp_path / "records.jsonl")
+    file.append(virtual_record().model_copy(update=fields))
+    loaded = file.load()
+    assert loaded.records == []
+    assert "records.jsonl:1: `ok` with an" in loaded.skipped[0]
+    file.append(virtual_record().model_copy(update={**fields, "outcome": Outcome.WRONG_RESULT}))
+    assert len(file.load().records) == 1
+
+
+def test_a_record_too_long_to_be_read_is_refused_before_a_byte_is_written(tmp_path: Path) -> None:
+    file = RecordFile(tmp_path / "records.jsonl")
+    with pytest.raises(UsageError, match="takes 7 MB, and a line of records has at most 4"):
+        file.append(virtual_record(), virtual_record().model_copy(update={"wall_ms": [2.0] * 2_000_000}))
+    assert not file.path.exists()
 
 
 @pytest.mark.parametrize("line", [b"{}", b"[]", b"\xff\xfe", b'{"schema": 99}', b"null", b'"' + b"x" * 10_000 + b'"'])
