@@ -72,10 +72,11 @@ _OURS = ("harness", "device_runner")
 def _print_version(wanted: bool) -> None:
     if wanted:
         from harness.compiler.installed import harness_version, versions
+        from harness.terminal import write
 
         installed = versions()
-        typer.echo(f"adreno-bench {harness_version()}")
-        typer.echo(f"apache-tvm {installed['tvm']}, apache-tvm-ffi {installed['ffi']}")
+        write(f"adreno-bench {harness_version()}")
+        write(f"apache-tvm {installed['tvm']}, apache-tvm-ffi {installed['ffi']}")
         raise typer.Exit
 
 
@@ -121,11 +122,11 @@ def _call() -> None:
 
 
 def _end(line: str, code: ExitCode) -> NoReturn:
-    from harness.cli.screen import plain
     from harness.tables import folded
+    from harness.terminal import plain, tell
 
     raise_if_interrupted()  # what failed on the way out is of no use to whoever pressed Ctrl-C
     if os.environ.get(DEBUG_VARIABLE):
         traceback.print_exc()
-    sys.stderr.write(folded(f"adreno-bench: {plain(' '.join(line.split()))}", sys.stderr) + "\n")
+    tell(folded(f"adreno-bench: {plain(' '.join(line.split()))}", sys.stderr))
     sys.exit(code)

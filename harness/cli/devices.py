@@ -23,10 +23,11 @@ from device_runner.store import cache_root
 from harness.cli import completion
 from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsFile, TrackerAddress
 from harness.cli.record_filter import open_index
-from harness.cli.screen import out, out_json, plain
+from harness.cli.screen import out, out_json
 from harness.failures import UsageError
 from harness.run.outcome import ExitCode
 from harness.tables import table
+from harness.terminal import plain
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -16,6 +16,7 @@ from harness.cli.options import DEFAULT_SUITE, OUTPUT, SELDOM, AsJson, DeviceNam
 from harness.cli.screen import Screen, out, out_json, out_whole
 from harness.failures import UsageError
 from harness.run.outcome import ExitCode, Outcome, exit_code, without_findings
+from harness.terminal import tell
 
 if TYPE_CHECKING:
     from harness.history.runs import RunResult
@@ -155,7 +156,7 @@ def summary(
 def _name_skipped(skipped: Sequence[str]) -> None:
     """Name the results that could not be read, which must not pass for good ones."""
     for problem in skipped:
-        typer.echo(f"adreno-bench: skipped {problem}", err=True)
+        tell(f"adreno-bench: skipped {problem}")
     if skipped:
         raise typer.Exit(ExitCode.RIG_FAILURE)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 from harness.cli.options import DEFAULT_DEVICE
 from harness.cli.screen import Screen
 from harness.failures import UsageError
+from harness.terminal import tell
 
 if TYPE_CHECKING:
     from harness.judge.sides import SeriesKey, Side
@@ -29,12 +29,9 @@ def open_index(file: Path) -> RecordIndex:
 
     from harness.run.record_index import RecordIndex
 
-    def say(text: str) -> None:
-        sys.stderr.write(f"{text}\n")
-
-    index = RecordIndex(file, say)
+    index = RecordIndex(file, tell)
     for skipped in index.skipped:
-        say(f"skipped {skipped}")
+        tell(f"skipped {skipped}")
     return index
 
 

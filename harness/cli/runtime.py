@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -13,9 +12,10 @@ from device_runner.runtimes.phone import RuntimeRefused, RuntimeStore, examine
 from device_runner.runtimes.phone.check import host_interface
 from device_runner.store import cache_root
 from harness.cli.options import AsJson
-from harness.cli.screen import out, out_json, plain
+from harness.cli.screen import out, out_json
 from harness.cli.table import size
 from harness.tables import table
+from harness.terminal import tell
 
 runtime = typer.Typer(
     help="Keep TVM's runtime for phones and boards on this host.",
@@ -33,7 +33,8 @@ def add(folder: Annotated[Path, typer.Argument(help="Folder with tvm_rpc and its
     try:
         examined = examine(folder, host_interface())
     except RuntimeRefused as refused:
-        sys.stderr.writelines(f"  {plain(reason)}\n" for reason in refused.reasons)
+        for reason in refused.reasons:
+            tell(f"  {reason}")
         raise
     added = RuntimeStore(cache_root()).add(examined)
     out(f"{added.digest} for {added.abi}: {len(examined.files)} files, {size(added.size_bytes)}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from harness.cli.table import size
 from harness.run.progress import BUILDING, STILL, RunStep, Silence, Tally, on_device
 from harness.tables import folded
+from harness.terminal import plain, write
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -171,15 +172,9 @@ def out(text: str) -> None:
 
 def out_whole(text: str) -> None:
     """Print a result for a program or a file: JSON, Markdown, source code. No line of it is folded."""
-    sys.stdout.write(plain(text) + "\n")
-    sys.stdout.flush()
+    write(text)
 
 
 def out_json(value: object) -> None:
     """Print one JSON value for a program, in the shape that docs/reference/records.md states."""
     out_whole(json.dumps(value, indent=1, allow_nan=False))
-
-
-def plain(text: str) -> str:
-    """Text without what a terminal would obey: devices, models and records from others have a say in what we print."""
-    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)

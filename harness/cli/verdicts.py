@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from harness.cli.table import milliseconds
 from harness.judge.verdict import Verdict
 from harness.tables import markdown_table, table
+from harness.terminal import tell
 
 if TYPE_CHECKING:
     from harness.judge.compare import Comparison, Result
@@ -78,12 +79,10 @@ def needed(result: Result) -> str:
 
 def keep_for_history(found: Sequence[Decision]) -> None:
     """Keep what was decided in turns where `history` looks for it."""
-    import typer
-
     from harness.judge.decisions import keep
 
     if problem := keep(found):
-        typer.echo(f"adreno-bench: {problem}", err=True)
+        tell(f"adreno-bench: {problem}")
 
 
 def _by(comparison: Comparison) -> str:

@@ -27,6 +27,7 @@ from harness.revisions.environment import build_variables
 from harness.revisions.sources import configuration
 from harness.run.progress import STILL, Silence
 from harness.run.record import Record, RecordFile
+from harness.terminal import write
 
 ASV_SOME_FAILED = 2
 LONGEST_SILENCE_S = 4 * 3600.0
@@ -256,7 +257,7 @@ def asv(
         text=True,
     )
     assert process.stdout
-    silence, said = Silence(), output or _print
+    silence, said = Silence(), output or write
 
     def hear(line: str) -> None:
         silence.broken()
@@ -279,8 +280,3 @@ def asv(
             end_family(process.pid)
             process.wait()
         heard.join(END_S)
-
-
-def _print(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()

@@ -9,6 +9,7 @@ from harness.cases.suite import Tolerance
 from harness.judge.baseline import Baseline
 from harness.quirks import QUIRKS
 from harness.run.record import Record
+from harness.terminal import plain
 
 LABEL = 11
 
@@ -29,12 +30,12 @@ def explain(record: Record, suite: Path, baseline: Baseline | None, justified: T
     }
     lines = [f"{name:{LABEL}} {value}" for name, value in facts.items() if value]
     evidence = ["evidence", *(f"  {line}" for line in record.evidence.splitlines())] if record.evidence else []
-    return "\n".join([headline(record), *lines, *evidence])
+    return plain("\n".join([headline(record), *lines, *evidence]))
 
 
 def headline(record: Record) -> str:
     """What happened and whose it is. Of a wrong answer the message names the first output and index that differ."""
-    return f"{record.case}: {record.outcome.value} (owner: {record.outcome.owner.value}): {record.message}"
+    return plain(f"{record.case}: {record.outcome.value} (owner: {record.outcome.owner.value}): {record.message}")
 
 
 def reproduce(record: Record, suite: Path) -> str:

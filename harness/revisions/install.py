@@ -16,6 +16,7 @@ from typing import NoReturn
 from device_runner.files import write_whole
 from harness.compiler.installed import REVISION_MARK
 from harness.revisions.environment import BUILDING, MADE, build_variables
+from harness.terminal import tell
 
 _IMPORT = "import tvm, tvm.relax, tvm.s_tir"
 _IMPORTED = "imported"
@@ -80,7 +81,7 @@ def require_import(python: Path) -> None:
     except subprocess.TimeoutExpired:
         _give_up(f"error: `{_IMPORT}` did not end within {IMPORT_TIMEOUT_S:g} s")
     if done.returncode:
-        sys.stderr.write(f"\n{done.stderr}")
+        tell(f"\n{done.stderr}")
         ending = f"died of signal {-done.returncode}" if done.returncode < 0 else f"ended with code {done.returncode}"
         where = "and Python cannot end with it" if _IMPORTED in done.stdout else "and cannot be imported"
         _give_up(f"it was installed, {where}: {complaint(done.stderr) or f'Python {ending} and said nothing'}")
