@@ -34,7 +34,7 @@ says more, so it may be slower; it is never wrong.
 
 HINT = (
     "does it have a driver for OpenCL (Android: /vendor/lib64/libOpenCL.so)? `adreno-bench doctor` looks at this host, "
-    "`adreno-bench doctor --device` at a phone"
+    "`adreno-bench doctor --device SERIAL` at a phone"
 )
 HASH_TIMEOUT_S = 30.0
 

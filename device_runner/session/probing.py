@@ -84,7 +84,9 @@ class SessionProbe:
         """Begin to keep launches of kernels. Raises `RigFailure` where they cannot be seen."""
         if not self.watch_kernels(deadline):
             why = self.lacking or "TVM's runtime launches them in a way that it does not see"
-            raise RigFailure(f"kernels cannot be watched: {why}", hint="`adreno-bench doctor --device` looks")
+            raise RigFailure(
+                f"kernels cannot be watched: {why}", hint="`adreno-bench doctor --device NAME` shows the cause"
+            )
 
     def inferences(self, repeat: int, deadline: Deadline) -> list[list[Launch]]:
         """The launches since `require_watching`, as so many inferences. Raises `RigFailure` if they are not alike."""
@@ -119,7 +121,7 @@ class SessionProbe:
         binaries = self.program_binaries(module, deadline)
         if binaries is None:
             message = f"program binaries cannot be read without the probe: {self.lacking}"
-            raise RigFailure(message, hint="`adreno-bench doctor --device` looks")
+            raise RigFailure(message, hint="`adreno-bench doctor --device NAME` shows the cause")
         return binaries
 
     def peaks(self, name: str, driver_version: str, deadline: Deadline) -> dict[str, float]:

@@ -120,7 +120,7 @@ class RpcSession:
             message = f"the RPC server on {transport.name} cannot be used: {failure.message}"
             if server.process.code in KILLED:
                 raise LinkFailure(message, evidence=failure.evidence) from failure
-            hint = "is it of another release of TVM? `adreno-bench doctor --device` looks"
+            hint = "is it of another release of TVM? `adreno-bench doctor --device NAME` shows that"
             raise RigFailure(message, hint=hint, evidence=failure.evidence) from failure
 
     def load(self, loadable: Loadable, *, timeout_s: float) -> RpcProgram:

@@ -245,6 +245,16 @@ class ModelOptions(CaseOptions):
     input: Inputs = None
     trust: Trust = False
 
+    @property
+    def words(self) -> list[str]:
+        """Suite and models as they are typed, without defaults: what a next command on the same cases repeats."""
+        given = (("--model", self.model), ("--shape", self.shape), ("--input", self.input))
+        return [
+            *(["--suite", str(self.suite)] if self.suite != DEFAULT_SUITE else []),
+            *(word for option, values in given for value in values or () for word in (option, value)),
+            *(["--trust"] if self.trust else []),
+        ]
+
     def request(self, *, quick: bool = False, sustain_s: float = 0.0) -> Request:
         """All of it, read and checked. Raises UsageError, SetupMissing."""
         from harness.cases.model import models_given

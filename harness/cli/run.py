@@ -19,6 +19,7 @@ from device_runner.rpc_server.tracker import Address, address_of
 from device_runner.workers import Access, Processes, WorkerPool
 from harness.cases.case import Tuning
 from harness.cases.plan import Plan
+from harness.cli.hints import runnable
 from harness.cli.options import (
     DEFAULT_DEVICE,
     DEFAULT_RECORDS,
@@ -117,7 +118,8 @@ def run(
     if as_json:
         out_whole(json_array(results.all))
     else:
-        out(sustained_table(results.all) if sustain else results_table(results.all))
+        drawn = sustained_table(results.all) if sustain else results_table(results.all)
+        out(runnable(drawn, records, what.words))
         lost = [f"{name} was lost: {why}" for name, why in results.lost.items()]
         out("\n".join([*_summary(results.done, records), *_settled(results.settled), *lost]))
     raise typer.Exit(_exit_code(results, findings_are_fine))

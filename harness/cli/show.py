@@ -14,6 +14,7 @@ import typer
 
 from device_runner.names import suggestion
 from harness.cli import completion
+from harness.cli.hints import runnable
 from harness.cli.options import (
     DEFAULT_RECORDS,
     DEFAULT_SUITE,
@@ -115,15 +116,15 @@ def show(
         from harness.cli.show_case import show_divergence
 
         models = models_given(model or (), shape or (), input or (), trust=trust)
-        show_divergence(chosen, suite, models, device, as_json)
+        show_divergence(chosen, records, suite, models, device, as_json)
     elif as_json:
         out_whole(json_array(chosen))
     elif len(chosen) == 1:
         told = "; ".join(f"{remark.word}: {remark.why}" for remark in remarks(chosen[0]))
         beside = {"waiting": batches.format_batches(chosen[0]), "remarks": told}
-        out(_whole({**chosen[0].model_dump(mode="json", by_alias=True), **beside}))
+        out(runnable(_whole({**chosen[0].model_dump(mode="json", by_alias=True), **beside}), records))
     else:
-        out(results_table(chosen))
+        out(runnable(results_table(chosen), records))
 
 
 def _choose_records(
@@ -149,7 +150,7 @@ def _no_records(glob: str | None, records: Path, index: RecordIndex, sustained: 
     if sustained:
         return UsageError(f"no sustained run in {records}", hint="`adreno-bench run --sustain 600` makes one")
     if known:
-        others = "`adreno-bench show --sustained` and `adreno-bench isa --against` read these"
+        others = "`adreno-bench show --sustained` and `adreno-bench isa --against FILE` read these"
         return UsageError(f"only sustained runs, or machine code of no run, in {records}", hint=others)
     return UsageError(f"there are no records in {records}", hint="`adreno-bench run` makes some")
 

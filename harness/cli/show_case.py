@@ -9,6 +9,7 @@ from device_runner.store import cache_root
 from harness.build.artifact import kernel_files
 from harness.cases.model import OnnxModel
 from harness.cases.request import QuirkPolicy
+from harness.cli.hints import runnable
 from harness.cli.screen import Screen, out, out_json
 from harness.divergence.locate import locate
 from harness.divergence.report import Report, compiled_kernels
@@ -64,7 +65,12 @@ def _files(record: Record) -> list[str]:
 
 
 def show_divergence(
-    records: Sequence[Record], suite: Path, models: Sequence[str | OnnxModel], device: str | None, as_json: bool
+    records: Sequence[Record],
+    file: Path,
+    suite: Path,
+    models: Sequence[str | OnnxModel],
+    device: str | None,
+    as_json: bool,
 ) -> None:
     """Find and print it for the one case that the records are of. Raises UsageError if there is nothing to find."""
     record = _meant(records)
@@ -72,7 +78,7 @@ def show_divergence(
     if as_json:
         out_json(report.plain())
     else:
-        out(report.text())
+        out(runnable(report.text(), file))
 
 
 def _meant(records: Sequence[Record]) -> Record:

@@ -85,7 +85,10 @@ def _watch(plan: Plan, built: Built, bench: Workbench, repeat: int, peaks: Peaks
     if facts.failure:
         raise facts.failure
     if (decision := decide(facts)).outcome is not Outcome.OK:
-        hint = decision.hint or f"`adreno-bench run --case {plan.case.id}`, then `adreno-bench show --diverge`"
+        hint = (
+            decision.hint
+            or f"`adreno-bench run --case {plan.case.id}`, then `adreno-bench show --diverge {plan.case.id}`"
+        )
         raise UsageError(f"{plan.case.id} is not profiled, because it is {decision.outcome.value}", hint=hint)
     artifact, launches, wall = facts.get(Artifact), facts.get(Launches), facts.get(WallTime)
     assert artifact

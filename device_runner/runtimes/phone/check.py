@@ -82,7 +82,7 @@ class RuntimeRefused(Failure):
         self.reasons = tuple(reasons)
         super().__init__(
             f"{folder} holds no runtime that a phone could use ({len(reasons)} reasons, the first: {reasons[0]})",
-            hint="docs/how-to/phones.md tells how to build one",
+            hint="docs/tutorial/first-phone.md tells how to build one",
         )
 
 

@@ -107,7 +107,7 @@ class RuntimeStore:
         others = f", only for TVM {', '.join(sorted(found))}" if found else ""
         raise SetupMissing(
             f"there is no TVM {tvm} runtime for phones with ABI {abi or 'unknown'} yet{others}",
-            hint="build one (docs/how-to/phones.md) and give it to `adreno-bench runtime add FOLDER`",
+            hint="build one (docs/tutorial/first-phone.md) and give it to `adreno-bench runtime add FOLDER`",
         )
 
     def _read(self, digest: str) -> PhoneRuntime:

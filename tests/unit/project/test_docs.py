@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +86,40 @@ def refusal(line: str) -> str:
     except Exception as error:  # typer has its own copy of click's
         return str(error) or type(error).__name__
     return ""
+
+
+def _part(part: ast.expr) -> str:
+    return str(part.value) if isinstance(part, ast.Constant) else "VALUE"
+
+
+def texts_of(source: Path) -> Iterator[str]:
+    """The texts of a module without its docstrings, with a word for each value that is written into them."""
+    tree = ast.parse(source.read_text("utf-8"))
+    inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield re.sub(r"(?<![\w-])VALUE", "word", "".join(_part(part) for part in node.values)).replace("VALUE", "")
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not {id(node)} & (inside | alone):
+            yield node.value.replace("{}", "word")
+
+
+@pytest.mark.parametrize("package", ["harness", "device_runner"])
+def test_every_command_that_a_message_names_runs_as_printed(package: str) -> None:
+    named = {
+        line
+        for file in ROOT.glob(f"{package}/**/*.py")
+        for text in texts_of(file)
+        for line in COMMAND_IN_A_SENTENCE.findall(text)
+    }
+    assert named
+    assert {line: why for line in named if (why := refusal(line))} == {}
+
+
+def test_what_does_not_parse_is_refused() -> None:
+    assert refusal("run --case '*' --device virtual") == ""
+    assert refusal("show --nonsense")
+    assert refusal("rum --quick")
 
 
 def test_the_page_of_commands_is_what_help_says() -> None:

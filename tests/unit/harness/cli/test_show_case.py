@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,9 +13,13 @@ from typer.testing import CliRunner
 
 from harness.cases.model import OnnxModel
 from harness.cli import app
+from harness.cli.hints import runnable
+from harness.cli.options import ModelOptions
 from harness.failures import UsageError
 from harness.run.outcome import Outcome
 from harness.run.record import RecordFile
+
+DIVERGE = "`adreno-bench show --diverge net-opencl-float32-untuned` finds the first operator whose output is off"
 
 
 @pytest.fixture
@@ -41,3 +46,30 @@ def test_a_network_of_the_command_line_is_named_again(records: str, monkeypatch:
 def test_a_network_is_named_for_nothing_else(records: str) -> None:
     done = CliRunner().invoke(app, ["show", "--records", records, "--model", "net.onnx"])
     assert isinstance(done.exception, UsageError)
+
+
+def test_the_hint_of_show_runs_as_printed(records: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.cli.show_case.diverge", lambda *_: SimpleNamespace(text=lambda: "found"))
+    wrong = a_record("net-opencl-float32-untuned", outcome=Outcome.WRONG_RESULT, message="off", hint=DIVERGE)
+    RecordFile(Path(records)).append(wrong)
+    told = " ".join(CliRunner().invoke(app, ["show", "--records", records]).stdout.split())
+    _, command, _ = told.split("`")
+    name, *words = shlex.split(command)
+    assert name == "adreno-bench"
+    assert CliRunner().invoke(app, words).stdout == "found\n"
+
+
+def test_a_hint_repeats_records_suite_and_models_quoted_for_the_shell() -> None:
+    what = ModelOptions(suite=Path("my suite.toml"), model=["a b.onnx"], shape=["batch=1"], trust=True)
+    told = runnable(f"off; {DIVERGE}", Path("out.jsonl"), what.words)
+    command = "adreno-bench show --diverge net-opencl-float32-untuned --records out.jsonl --suite 'my suite.toml'"
+    assert f"`{command} --model 'a b.onnx' --shape batch=1 --trust` finds" in told
+
+
+def test_a_hint_stays_as_it_is_where_all_is_as_usual() -> None:
+    assert runnable(DIVERGE, Path("records.jsonl"), ModelOptions().words) == DIVERGE
+
+
+def test_kernels_are_shown_without_models() -> None:
+    told = runnable("`adreno-bench show --kernels net` prints", Path("out.jsonl"), ["--model", "net.onnx"])
+    assert told == "`adreno-bench show --kernels net --records out.jsonl` prints"

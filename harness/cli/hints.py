@@ -1,0 +1,29 @@
+"""Complete the commands of hints, so that they run as printed: with records file, suite and models."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.cli.options import DEFAULT_RECORDS
+
+_LOOK = re.compile(r"`(adreno-bench show (--diverge|--kernels) [^`]+)`")
+
+
+def runnable(text: str, records: Path, models: Sequence[str] = ()) -> str:
+    """Complete each `adreno-bench show` command of a text.
+
+    Args:
+        text: What a command prints.
+        records: The records file that the case is in.
+        models: Options for suite and models, which `--diverge` needs to build the network again.
+    """
+
+    def whole(command: re.Match[str]) -> str:
+        file = [] if records == DEFAULT_RECORDS else ["--records", str(records)]
+        options = shlex.join([*file, *(models if command[2] == "--diverge" else ())])
+        return f"`{command[1]} {options}`" if options else command[0]
+
+    return _LOOK.sub(whole, text)
