@@ -7,7 +7,7 @@ PHONES := $(VENV)/.phones
 FP16 := $(VENV)/.fp16
 DOCS := $(VENV)/.docs
 
-.PHONY: demo test test-stock test-arm64 test-long test-light test-zoo test-isa benchmarks docs lint format lock phones fp16 system browser userland clean
+.PHONY: demo test test-stock test-arm64 test-long test-light test-zoo test-isa benchmarks docs first-hour lint format lock phones fp16 system browser userland clean
 
 demo: $(INSTALLED) system userland ## a first look: one network of the default suite on the virtual device, on every path
 	$(BIN)/adreno-bench run --quick --findings-are-fine --case 'squeezenet1_1-*'
@@ -37,6 +37,9 @@ test-light: $(INSTALLED) system userland ## the nine light models of the onnx pa
 
 test-isa: $(INSTALLED) system ## Mesa's compiler for Adreno: downloads 90 MB the first time, then two minutes on two busy cores
 	ADRENO_BENCH_TEST_ISA=1 $(BIN)/python -m pytest tests/e2e/test_isa_compiler.py
+
+first-hour: $(INSTALLED) system userland ## run the commands of the tutorial, and write what they print into it
+	$(BIN)/python -m benchmarks.first_hour
 
 docs: $(DOCS) ## the site of docs/, in build/docs: open index.html
 	$(BIN)/python -m sphinx -q -W --keep-going docs build/docs

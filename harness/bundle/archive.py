@@ -129,7 +129,9 @@ def unpack(source: Path, folder: Path) -> None:
     """Unpack a bundle into a folder. Raises UsageError for a member that is no plain file below it."""
     for member, content in _members(source):
         if len(member.parts) < 2 or not content:
-            raise UsageError(f"{source} has {str(member)!r}, which no bundle has", hint="it is none of ours")
+            raise UsageError(
+                f"{source} has {str(member)!r}, which no bundle has", hint="the file was not made by adreno-bench"
+            )
         content.save(folder.joinpath(*member.parts[1:]))
 
 
@@ -165,7 +167,7 @@ class _Content:
 
 def _require_size(name: str, size: int, most_bytes: int) -> None:
     if size > most_bytes:
-        raise UsageError(f"{name} is larger than {most_bytes >> 20} MiB", hint="it is none of ours")
+        raise UsageError(f"{name} is larger than {most_bytes >> 20} MiB", hint="the file was not made by adreno-bench")
 
 
 def _members(source: Path) -> Iterator[tuple[PurePosixPath, _Content | None]]:
@@ -180,7 +182,9 @@ def _members(source: Path) -> Iterator[tuple[PurePosixPath, _Content | None]]:
             if path.is_absolute() or ".." in path.parts:
                 raise UsageError(f"{source} has {member.name!r}, which leads out of it", hint="do not unpack it")
             if number > MOST_MEMBERS:
-                raise UsageError(f"{source} has more than {MOST_MEMBERS} files", hint="it is none of ours")
+                raise UsageError(
+                    f"{source} has more than {MOST_MEMBERS} files", hint="the file was not made by adreno-bench"
+                )
             if path.parts and not member.isdir():
                 stream = archive.extractfile(member) if member.isreg() else None
                 yield path, _Content(source, member, stream) if stream else None
@@ -226,7 +230,9 @@ class _Bounded:
             raise tarfile.ReadError(str(error)) from None
         self._left -= len(piece)
         if self._left < 0:
-            raise UsageError(f"{self._source} unpacks to more than it may have", hint="it is none of ours")
+            raise UsageError(
+                f"{self._source} unpacks to more than it may have", hint="the file was not made by adreno-bench"
+            )
         return piece
 
 

@@ -45,7 +45,7 @@ class Distribution:
         try:
             made = cls(kind, tuple(float(part) for part in match.group(2).split(",")))
         except ValueError:
-            raise UsageError(f"{text!r} is told what is no number", hint=f"for example {kind}(0, 1)") from None
+            raise UsageError(f"arguments of {text!r} must be numbers", hint=f"for example {kind}(0, 1)") from None
         made._require_sense(text)
         return made
 

@@ -28,7 +28,7 @@ def test_what_it_says_is_read_back(text: str) -> None:
         ("normal", "is no distribution: "),
         ("gauss(0, 1)", "is no distribution: known are normal"),
         ("normal(0)", "is told 1 numbers: it takes mean, deviation"),
-        ("normal(0, one)", "is told what is no number"),
+        ("normal(0, one)", "must be numbers"),
         ("normal(0, -1)", "a deviation is never below 0"),
         ("uniform(1, 0)", "1 is more than 0"),
         ("integers(0, 1.5)", "is told no whole numbers"),
