@@ -13,6 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from harness.run.outcome import ExitCode
+
 PAGE = Path(__file__).parent.parent / "docs" / "tutorial" / "first-hour.md"
 LEFT_ALONE = "## 7. The history"
 PROGRAM = [sys.executable, "-c", "from harness.cli import main; main()"]
@@ -35,6 +37,8 @@ def transcript(commands: list[str], folder: Path) -> str:
             words, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, timeout=DEADLINE_S, check=False
         )
         code = done.returncode
+        if code == ExitCode.RIG_FAILURE:
+            raise SystemExit(f"the page stays as it is: {command} ended with {code}")
         lines += [line.rstrip() for line in done.stdout.replace(str(Path.home()), "~").splitlines()]
     return "\n".join(lines) + "\n"
 

@@ -157,13 +157,17 @@ def _footnotes(records: Sequence[Record]) -> list[str]:
 
 
 def complaints(records: Sequence[Record]) -> list[str]:
-    """The lines below a table: why a case is not `ok`, and what is remarked on those that are."""
-    lines = []
+    """The lines below a table: why cases are not `ok`, and remarks on those that are. Each reason is one line."""
+    alike: dict[tuple[str, str], list[str]] = {}
     for r in records:
         if r.outcome not in (Outcome.OK, Outcome.UNSUPPORTED):
-            lines.append(f"  {r.case}: {r.outcome.value} (owner: {r.outcome.owner.value}): {r.message}")
-            lines += [f"    {r.hint}"] if r.hint else []
-        lines += [f"  {r.case}: {remark.word}: {remark.why}" for remark in remarks(r)]
+            why = f"{r.outcome.value} (owner: {r.outcome.owner.value}): {r.message}"
+            alike.setdefault((why, r.hint), []).append(r.case)
+        for remark in remarks(r):
+            alike.setdefault((f"{remark.word}: {remark.why}", ""), []).append(r.case)
+    lines = []
+    for (why, hint), cases in alike.items():
+        lines += [f"  {', '.join(cases)}: {why}", *([f"    {hint}"] if hint else [])]
     lines += _unsupported(records)
     return ["", *lines] if lines else []
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from harness.run.outcome import ExitCode
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 
 CASE = "grouped-opencl-float32-untuned"
+FILE = "wrong.jsonl"
 
 
 def grouped() -> bytes:
@@ -28,12 +30,13 @@ def grouped() -> bytes:
 @pytest.mark.long
 def test_a_wrong_network_is_traced_to_the_operators_that_must_not_be_fused(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "grouped.onnx").write_bytes(grouped())
-    (tmp_path / "adreno-bench.toml").write_text('models = ["grouped.onnx"]\npaths = ["opencl"]\n')
-    code, out, err = bench(tmp_path, cache, "run", "--as-shipped")
+    (tmp_path / "adreno-bench.toml").write_text('models = ["tiny"]\npaths = ["opencl"]\n')
+    code, out, err = bench(tmp_path, cache, "run", "--as-shipped", "--model", "grouped.onnx", "--records", FILE)
     assert code == ExitCode.WRONG_OR_BROKEN, err
-    assert f"`adreno-bench show --diverge {CASE}`" in out
+    hint = re.search(f"`adreno-bench (show --diverge {CASE} [^`]+)`", out)
+    assert hint, out
 
-    code, out, err = bench(tmp_path, cache, "show", "--diverge", CASE, "--json")
+    code, out, err = bench(tmp_path, cache, *shlex.split(hint[1]), "--json")
     assert code == ExitCode.GOOD, err
     found = json.loads(out)
     assert [(one["number"], one["operator"], one["reads"]) for one in found["first"]] == [
@@ -49,7 +52,7 @@ def test_a_wrong_network_is_traced_to_the_operators_that_must_not_be_fused(tmp_p
     (kernel,) = found["kernels"]
     assert Path(kernel["file"]).name.startswith("fused_conv2d")
 
-    code, out, err = bench(tmp_path, cache, "show", "--kernels", CASE)
+    code, out, err = bench(tmp_path, cache, "show", "--kernels", CASE, "--records", FILE)
     assert code == ExitCode.GOOD, err
     folder = re.search(r"are in (\S+)", out)
     assert folder
