@@ -220,7 +220,7 @@ def unknown(name: str, names: Sequence[str]) -> UnknownDevice:
 
 
 def _state(entry: AdbEntry) -> str:
-    """The state in adb's words; of `no permissions` adbutils keeps only the first."""
+    """The state in adb's words; of `no permissions` the list of devices keeps only the first."""
     return {"device": "ready", "no": "no permissions"}.get(entry.state, entry.state)
 
 

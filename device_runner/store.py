@@ -15,6 +15,7 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import shutil
 import uuid
@@ -28,6 +29,8 @@ from device_runner.files import require_name
 
 if TYPE_CHECKING:
     from filelock import FileLock
+
+log = logging.getLogger("store")
 
 
 def cache_root() -> Path:
@@ -76,20 +79,66 @@ def keep(folder: Path) -> None:
             fcntl.flock(handle, fcntl.LOCK_SH)
 
 
+SUMS = ".sha256.json"
+"""In an entry: the hash of each of its files, by name."""
+_confirmed: dict[Path, tuple[int, int, int]] = {}
+"""Files whose hash was right: inode, size and time of the last change."""
+
+
+def _write_sums(folder: Path) -> None:
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
+    sums = {file.relative_to(folder).as_posix(): sha256_of(file) for file in files}
+    (folder / SUMS).write_text(json.dumps(sums, indent=1), encoding="utf-8")
+
+
+def _damaged_file(folder: Path) -> Path | None:
+    """A file of an entry that is not what was kept; None if there is none, or if none was noted when it was made.
+
+    Each is read once by a process, and again when it was changed.
+    """
+    try:
+        sums = json.loads((folder / SUMS).read_text(encoding="utf-8"))
+        return next((file for name, sha256 in sums.items() if not _is_confirmed(file := folder / name, sha256)), None)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, AttributeError):
+        return folder / SUMS
+
+
+def _is_confirmed(file: Path, sha256: str) -> bool:
+    try:
+        stat = file.stat()
+        stamp = stat.st_ino, stat.st_size, stat.st_mtime_ns
+        if _confirmed.get(file) != stamp and sha256_of(file) == sha256:
+            _confirmed[file] = stamp
+    except OSError:
+        return False
+    return _confirmed.get(file) == stamp
+
+
 class Store:
     """Folders under keys, made whole or not at all."""
 
-    def __init__(self, root: Path, kind: str) -> None:
+    def __init__(self, root: Path, kind: str, *, sums: bool = True) -> None:
+        """Without `sums`, nobody looks whether an entry is still what was kept: of a whole repository, say."""
         self.folder = root / kind
         self.kind = kind
+        self._sums = sums
 
     def find(self, key: str) -> Path | None:
-        """The folder of a key, marked as used now; None if it is not there, as for what can be no key."""
+        """The folder of a key, marked as used now; None if it is not there, as for what can be no key.
+
+        One whose files are not what was kept is named in the log and discarded, so that it is made again.
+        """
         try:
             folder = self.folder / require_name(key)
         except ValueError:  # of a record that somebody else wrote
             return None
         if not folder.is_dir():
+            return None
+        if self._sums and (damaged := _damaged_file(folder)):
+            log.warning("%s is not what was kept there: the store makes %s again", damaged, folder)
+            self._discard(folder)
             return None
         with contextlib.suppress(OSError):  # a read-only store is still a store
             os.utime(folder)
@@ -124,6 +173,8 @@ class Store:
                 scratch.mkdir()
                 try:
                     yield scratch
+                    if self._sums and any(scratch.iterdir()):
+                        _write_sums(scratch)
                     if any(scratch.iterdir()) and not (self.folder / key).exists():
                         scratch.rename(self.folder / key)
                 finally:
@@ -137,6 +188,15 @@ class Store:
                 f"cannot write to the store {self.folder}: {error.strerror or error}",
                 hint="set ADRENO_BENCH_CACHE to a folder that can be written to",
             ) from error
+
+    def _discard(self, folder: Path) -> None:
+        """Remove an entry. Raises RigFailure if the disk refuses."""
+        try:
+            gone = folder.rename(folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}"))
+        except OSError as error:
+            message = f"{folder} is not what was kept there, and cannot be removed: {error.strerror}"
+            raise RigFailure(message, hint="remove it") from error
+        shutil.rmtree(gone, ignore_errors=True)
 
     def _lock(self, key: str, timeout_s: float) -> FileLock:
         from filelock import FileLock

@@ -35,6 +35,7 @@ from device_runner.runtimes.probe import BadAnswer, Probe
 from device_runner.session.diagnosis import failure_of, how_ended
 from device_runner.session.probing import SessionProbe
 from device_runner.session.relay import Relay
+from device_runner.store import sha256_of
 from device_runner.transport.base import boot_of
 
 if TYPE_CHECKING:
@@ -137,9 +138,11 @@ class RpcSession:
         if not pushed.sent_bytes:
             return pushed
         if self._transport.push(file, sha256, timeout_s=deadline.remaining_s).sent_bytes:  # compares hashes
+            if sha256_of(file) != sha256:
+                raise RigFailure(f"{file} is not what was kept there", hint="run again: the store makes it anew")
             raise LinkFailure(
                 f"{file.name} does not arrive on {self._transport.name} with the hash that it should have",
-                hint="if `sha256sum` of the file on this host is right, try another cable; else build it again",
+                hint="try another cable",
             )
         return pushed
 

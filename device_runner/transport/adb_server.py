@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from socket import create_connection
 
-from device_runner.failures import LinkFailure
+from device_runner.failures import Failure, LinkFailure
+from device_runner.transport.adb import Adb
 
 ANSWER_TIMEOUT_S = 3.0
 START_TIMEOUT_S = 20.0
@@ -44,15 +45,16 @@ def known_devices() -> list[AdbEntry]:
         if not _phone_on_usb():
             return []
         _start()
-    from adbutils import AdbClient
-    from adbutils.errors import AdbError
-
     try:
-        listed = AdbClient("127.0.0.1", default_port(), socket_timeout=ANSWER_TIMEOUT_S).list(extended=True)
-    except (AdbError, OSError) as error:
-        message = f"the adb server on port {default_port()} does not answer: {error}"
-        raise LinkFailure(message, hint="restart it with `adb kill-server` and `adb start-server`") from error
-    return [AdbEntry(device.serial, device.state, dict(device.tags)) for device in listed]
+        listed = Adb("", default_port()).ask_server("host:devices-l", timeout_s=ANSWER_TIMEOUT_S)
+    except Failure as failure:
+        message = f"the adb server on port {default_port()} does not answer: {failure.message}"
+        raise LinkFailure(message, hint="restart it with `adb kill-server` and `adb start-server`") from failure
+    return [_entry(*words) for line in listed.splitlines() if len(words := line.split()) > 1]
+
+
+def _entry(serial: str, state: str, *tags: str) -> AdbEntry:
+    return AdbEntry(serial, state, dict(tag.split(":", 1) for tag in tags if ":" in tag))
 
 
 def usb_path(serial: str) -> str:

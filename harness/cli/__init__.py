@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -16,6 +17,7 @@ from device_runner.failures import Failure
 from device_runner.interrupt import end_at, raise_if_interrupted
 from harness.cli.commands import Command, add_commands
 from harness.run.outcome import ExitCode
+from harness.terminal import TerminalLog
 
 DEBUG_VARIABLE = "ADRENO_BENCH_DEBUG"
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -94,6 +96,7 @@ def _program(
 
 def main() -> None:
     """Run a command. Whatever goes wrong ends as one line that says what to do next."""
+    logging.getLogger().addHandler(TerminalLog())
     with end_at(*_STOPS):
         _call()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import socket
 import threading
 from collections.abc import Callable
@@ -22,7 +21,6 @@ from device_runner.store import cache_root
 from harness.cli.options import DeviceNames
 from harness.cli.screen import Screen
 from harness.failures import UsageError
-from harness.terminal import TerminalLog
 
 LOOPBACK = "127.0.0.1"
 AGAIN_S = 10.0
@@ -51,7 +49,6 @@ def serve(
 
     `adreno-bench run --tracker` uses them. A run on this host must use the tracker, too.
     """
-    logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[TerminalLog()])
     if host in ("0.0.0.0", "::", ""):
         raise UsageError(
             f"--host {host!r} is no address that clients can connect to",

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from device_runner.deadline import Deadline
 from harness.doctor import Condition, Finding, guarded
 from harness.doctor.opencl import examine_opencl
 
@@ -27,6 +28,8 @@ FIRST_API_WITH_MODES = 30
 
 CLML_INFO = "adreno_bench.clml_info"
 
+CHECKS_S = 30.0
+"""For all checks of a phone; a healthy one takes 3 s."""
 SPACE_SCRIPT = 'mkdir -p "$1" && df -k "$1"'
 EXECUTE_SCRIPT = """
 for tool in /system/bin/toybox /usr/bin/true /bin/true; do [ -x "$tool" ] && break; done
@@ -58,9 +61,22 @@ def examine_device(name: str, cache: Path) -> Iterator[Finding]:
             return
     with open_device(name, cache, timeout_s=0, runtime=False) as device:
         if isinstance(device, AdbDevice):
-            for what, check in PHONE_CHECKS.items():
-                yield from guarded(what, check(device))
+            in_time = yield from examine_phone(device)
+            if not in_time:
+                return
     yield from guarded("runtime", _session(name, cache))
+
+
+def examine_phone(device: AdbDevice) -> Generator[Finding, None, bool]:
+    """What a phone's checks find, in order; whether it answered them within `CHECKS_S`."""
+    deadline = Deadline(CHECKS_S)
+    for place, (what, check) in enumerate(PHONE_CHECKS.items()):
+        if not deadline.remaining_s:
+            seen = f"it answered {place} of {len(PHONE_CHECKS)} checks within {CHECKS_S:.0f} s"
+            yield Finding("slow", Condition.MISSING, seen, "restart it, or try another cable or hub")
+            return False
+        yield from guarded(what, check(device))
+    return True
 
 
 def _android(device: AdbDevice) -> Iterator[Finding]:

@@ -82,7 +82,7 @@ def catalogue(name: str, cache: Path) -> Catalogue:
     """A set by its name, generated if it is not in the cache. Raises UsageError if there is none of that name."""
     if name not in SETS:
         raise UsageError(f"there is no set {name!r}", hint=suggestion(name, SETS))
-    folder = Store(cache, KIND).obtain(_key(name), lambda scratch: _generate(name, scratch), LOCK_WAIT_S)
+    folder = Store(cache, KIND, sums=False).obtain(_key(name), lambda scratch: _generate(name, scratch), LOCK_WAIT_S)
     try:
         index = json.loads((folder / INDEX).read_text(encoding="utf-8"))
         return Catalogue(folder, tuple(OperatorCase(**case) for case in index["cases"]), index["left_out"])

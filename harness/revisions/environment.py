@@ -52,7 +52,7 @@ def environment(revision: Revision, cache: Path, say: Callable[[str], None] = la
 
     Raises InstallFailure, and DiskFull, of which no revision is guilty.
     """
-    store = Store(cache, KIND)
+    store = Store(cache, KIND, sums=False)
     conf = configuration(revision.source.config)
     key = _key(revision, conf)
     folder = (store.folder / key).resolve()  # what is compiled against an environment is kept under its path

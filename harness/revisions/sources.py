@@ -129,7 +129,7 @@ def releases(cache: Path) -> Source:
         repository(scratch / "repo")
         _configure(scratch, requirements)
 
-    folder = Store(cache, "releases").obtain(key, make, REPOSITORY_TIMEOUT_S)
+    folder = Store(cache, "releases", sums=False).obtain(key, make, REPOSITORY_TIMEOUT_S)
     keep(folder)
     return Source(folder / CONFIG, folder / "repo", released=True)
 

@@ -7,7 +7,7 @@ import pytest
 
 from device_runner.device import Device
 from device_runner.registry import open_device
-from device_runner.store import sha256_of
+from device_runner.store import SUMS
 from harness.build.artifact import Built
 from harness.build.planner import plan_case
 from harness.build.pool import Builder
@@ -19,7 +19,7 @@ from harness.run.loop import run_case
 from harness.run.outcome import Outcome
 from harness.run.progress import Silent
 from harness.run.record import Record
-from harness.run.tuning import BLOB, CACHE_VARIABLE, SHA256, TuningStore
+from harness.run.tuning import BLOB, CACHE_VARIABLE, TuningStore
 
 pytestmark = [pytest.mark.device, pytest.mark.slow]
 
@@ -50,7 +50,7 @@ def kept(store: Path) -> Path:
 def put(store: Path, blob: Path) -> None:
     """Put another tuning where the store believes it has its own."""
     shutil.copyfile(blob, kept(store))
-    (kept(store).parent / SHA256).write_text(sha256_of(blob))
+    (kept(store).parent / SUMS).unlink()
 
 
 def test_clml_counts_as_tuned_only_with_the_cache_of_this_artifact(device: Device, cache: Path, tmp_path: Path) -> None:

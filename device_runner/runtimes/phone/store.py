@@ -99,8 +99,11 @@ class RuntimeStore:
         return next((runtime for runtime in self.entries() if (runtime.abi, runtime.tvm) == (abi, tvm)), None)
 
     def runtime_for(self, abi: str) -> PhoneRuntime:
-        """As `find_for`. Raises `SetupMissing` if there is none."""
+        """As `find_for`. Raises `SetupMissing` if there is none, RigFailure if it is damaged."""
         if kept := self.find_for(abi):
+            if digest_of(kept.folder.iterdir()) != kept.digest:
+                hint = f"remove {kept.folder.parent} and add the runtime again"
+                raise RigFailure(f"the runtime {kept.digest} is not what was kept in {kept.folder}", hint=hint)
             return kept
         tvm = installed_tvm.stated_version("tvm")
         found = {runtime.tvm for runtime in self.entries() if runtime.abi == abi}

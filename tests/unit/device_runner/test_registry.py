@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,30 @@ def test_a_server_that_does_not_answer_is_bounded(monkeypatch: pytest.MonkeyPatc
         monkeypatch.setenv("ANDROID_ADB_SERVER_PORT", str(mute.getsockname()[1]))
         with pytest.raises(RigFailure, match="does not answer"):
             adb_server.known_devices()
+
+
+def test_a_server_that_drips_is_bounded_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each byte comes in time, and the whole never."""
+    import socket
+    import threading
+
+    monkeypatch.setattr(adb_server, "ANSWER_TIMEOUT_S", 0.5)
+    ended = threading.Event()
+
+    def drip(listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            connection, _ = listener.accept()
+            with connection:
+                connection.sendall(b"OKAYffff")
+                while not ended.wait(0.05):
+                    connection.sendall(b"x")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=drip, args=(listener,), daemon=True).start()
+        monkeypatch.setenv("ANDROID_ADB_SERVER_PORT", str(listener.getsockname()[1]))
+        with pytest.raises(RigFailure, match="does not answer"):
+            adb_server.known_devices()
+        ended.set()
 
 
 def test_the_registry_needs_neither_tvm_nor_adb_to_be_imported() -> None:

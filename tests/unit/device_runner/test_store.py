@@ -1,5 +1,6 @@
 """The store: whole entries or none."""
 
+import os
 import threading
 import time
 from pathlib import Path
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runner.failures import RigFailure
-from device_runner.store import Store, cache_root, key_of
+from device_runner.store import SUMS, Store, cache_root, key_of
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
@@ -88,3 +89,54 @@ def test_the_cache_is_where_the_person_says(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.delenv("ADRENO_BENCH_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache_root() == tmp_path / "adreno-bench"
+
+
+def an_entry(store: Store, content: str = "whole") -> Path:
+    def make(scratch: Path) -> None:
+        (scratch / "deep").mkdir()
+        (scratch / "deep" / "lib.so").write_text(content)
+
+    return store.obtain("key", make, 60)
+
+
+@pytest.mark.parametrize("damage", ["flipped", "cut", "gone", "sums"])
+def test_an_entry_that_is_not_what_was_kept_is_named_and_made_again(
+    tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Store(tmp_path, "artifacts")
+    library = an_entry(store) / "deep" / "lib.so"
+    file = library.parents[1] / SUMS if damage == "sums" else library
+    assert store.find("key")
+    if damage == "gone":
+        file.unlink()
+    else:
+        file.write_text({"flipped": "whOle", "cut": "wh", "sums": "{"}[damage])
+    assert (an_entry(store, "again") / "deep" / "lib.so").read_text() == "again"
+    assert str(file) in caplog.text
+    assert [path.name for path in store.folder.iterdir() if path.name != ".locks"] == ["key"]
+
+
+def test_an_entry_of_an_earlier_version_is_taken_as_it_is(tmp_path: Path) -> None:
+    store = Store(tmp_path, "artifacts")
+    folder = an_entry(store)
+    (folder / SUMS).unlink()
+    (folder / "deep" / "lib.so").write_text("other")
+    assert store.find("key") == folder
+
+
+def test_an_entry_is_read_once_until_a_file_of_it_is_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(tmp_path, "artifacts")
+    library = an_entry(store) / "deep" / "lib.so"
+    with monkeypatch.context() as context:
+        context.setattr("device_runner.store.sha256_of", lambda _: pytest.fail("it was read again"))
+        assert store.find("key")
+    os.utime(library, (1, 1))
+    assert store.find("key")
+
+
+@pytest.mark.parametrize("key", ["../outside", "", "a/b", ".locks"])
+def test_what_can_be_no_key_is_not_there(tmp_path: Path, key: str) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "artifacts" / "a" / "b").mkdir(parents=True)
+    (tmp_path / "artifacts" / ".locks").mkdir()
+    assert Store(tmp_path, "artifacts").find(key) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from device_runner.transport import adb_server
 from device_runner.transport.adb_server import AdbEntry
 from device_runner.virtual import phone
 from harness.doctor import Condition, Finding, guarded
-from harness.doctor.device import PHONE_CHECKS, examine_device
+from harness.doctor.device import PHONE_CHECKS, examine_device, examine_phone
 
 
 @dataclass
@@ -116,3 +117,18 @@ def test_an_unknown_device_is_a_usage_error(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setattr(adb_server, "known_devices", list)
     with pytest.raises(UnknownDevice):
         list(examine_device("nope", tmp_path))
+
+
+def test_a_phone_that_is_too_slow_is_asked_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def ask(_: object) -> Iterator[Finding]:
+        asked.append(1)
+        yield Finding("a", Condition.OK, "well")
+
+    monkeypatch.setattr("harness.doctor.device.PHONE_CHECKS", dict.fromkeys("abc", ask))
+    assert [one.what for one in examine_phone(None)] == ["a"] * 3  # type: ignore[arg-type]
+    monkeypatch.setattr("harness.doctor.device.CHECKS_S", 0.0)
+    (finding,) = examine_phone(None)  # type: ignore[arg-type]
+    assert (finding.what, finding.seen) == ("slow", "it answered 0 of 3 checks within 0 s")
+    assert len(asked) == 3
