@@ -57,7 +57,7 @@ def model_digest(suite: Suite, name: str, cache: Path) -> str:
     Raises UsageError if the model cannot be used.
     """
     source = _source(suite, name)
-    return _digest(source, source.onnx_file(cache / MODELS))
+    return _digest(source, source.onnx_file(cache / MODELS), cache)
 
 
 def plan_case(
@@ -79,7 +79,7 @@ def plan_case(
     source = _source(suite, case.model)
     file = source.onnx_file(cache / MODELS)
     request = _request(case, file, identity, policy)
-    digest = _digest(source, file)
+    digest = _digest(source, file, cache)
     default = compile_job(request, digest, case.by_default.id) if case.tuning.scheduled else None
     if default:
         request = _with_schedules(request, suite, identity)
@@ -119,8 +119,8 @@ def plan_oracle(suite: Suite, model: str, cache: Path) -> Job:
         image2d_max_height=0,
         image_max_array_layers=0,
     )
-    digest, title = _digest(source, file), f"oracle of {model}"
-    return oracle_job(request, digest, SEED, title, source.inputs, source.labelled)
+    digest, title = _digest(source, file, cache), f"oracle of {model}"
+    return oracle_job(request, digest, SEED, title, source.input_values(cache / MODELS), source.labelled)
 
 
 def device_request(identity: Identity) -> CompileRequest:
@@ -217,9 +217,9 @@ def _file(suite: Suite, name: str, cache: Path) -> Path:
     return _source(suite, name).onnx_file(cache / MODELS)
 
 
-def _digest(source: ModelSource, file: Path) -> str:
+def _digest(source: ModelSource, file: Path, cache: Path) -> str:
     """A model with other inputs or labels is another one: what was settled with the old ones is open again."""
-    own, inputs, facts = _digest_of(file), source.inputs, {}
+    own, inputs, facts = _digest_of(file), source.input_values(cache / MODELS), {}
     if inputs:
         facts["inputs"] = _digest_of(inputs) if isinstance(inputs, Path) else plain_inputs(inputs)
     if source.labelled:

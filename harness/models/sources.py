@@ -20,6 +20,13 @@ from harness.cases.model import SUFFIXES
 from harness.failures import ModelError, UsageError
 from harness.models.cleanup import clean_up
 from harness.models.confined import confined
+from harness.models.index_ranges import (
+    IndexRange,
+    index_ranges,
+    require_drawn_in_range,
+    require_in_range,
+    usual_inputs,
+)
 from harness.models.input_files import load_inputs, load_labelled
 from harness.models.onnx_inputs import Shapes, fix_shapes, input_specs
 from harness.models.onnx_read import bring_in_external_data, parse, require_numbers
@@ -48,6 +55,8 @@ class PreparedModel:
     file: Path
     """The user's own, if there was nothing to change."""
     inputs: tuple[InputSpec, ...]
+    ranges: tuple[IndexRange, ...]
+    """What integer inputs may hold."""
     changes: tuple[str, ...] = ()
     """What was changed, for a person."""
 
@@ -74,19 +83,31 @@ class OnnxFile:
 
     def changes(self, cache_dir: Path) -> tuple[str, ...]:
         """What is changed in it before it is compiled. Raises `ModelError`."""
-        return self.prepare(cache_dir).changes
+        found = self.prepare(cache_dir)
+        if isinstance(self.inputs, Path):
+            return found.changes
+        drawn = usual_inputs(one for one in found.ranges if one.input not in self.inputs)
+        return (*found.changes, *(f"drew {name} from {distribution}" for name, distribution in drawn.items()))
+
+    def input_values(self, cache_dir: Path) -> Path | Inputs:
+        """The given file, or how inputs are drawn: as given, or from the table that they index. Raises `ModelError`."""
+        if isinstance(self.inputs, Path):
+            return self.inputs
+        return {**usual_inputs(self.prepare(cache_dir).ranges), **self.inputs}
 
     def prepare(self, cache_dir: Path) -> PreparedModel:
-        """What is compiled. Raises `ModelError`."""
+        """What is compiled, run on inputs that it takes. Raises `ModelError`."""
         given = tuple(sorted((name, _freeze(shape)) for name, shape in self.shapes.items()))
         options = _Options(given, self.clean, self.trust)
         found = _prepare(self.name, self.file, _stamp(self.file), options, cache_dir)
         if isinstance(self.inputs, Path):
-            load_inputs(self.inputs, found.inputs)
+            require_in_range(load_inputs(self.inputs, found.inputs), found.ranges, self.inputs)
         else:
             require_drawable(self.inputs, found.inputs)
+            require_drawn_in_range(self.inputs, found.ranges)
         if self.labelled:
-            load_labelled(self.labelled, found.inputs)
+            data = load_labelled(self.labelled, found.inputs)
+            require_in_range({found.inputs[0].name: data.inputs}, found.ranges, self.labelled)
         return found
 
 
@@ -119,16 +140,16 @@ def _onnx_of(file: Path, cache: Path, *, trust: bool) -> Path:
 def _prepare_here(name: str, file: Path, onnx: Path, options: _Options, cache: Path) -> PreparedModel:
     """Prepare the network in `onnx`, which is `file` or was made of it."""
     model, changes = read_and_prepare(file, onnx, dict(options.shapes), clean=options.clean)
-    specs = input_specs(model)
+    specs, ranges = input_specs(model), index_ranges(model)
     require_numbers(model, file)
     if not changes:
-        return PreparedModel(file, specs)
+        return PreparedModel(file, specs, ranges)
     try:
         data: bytes = model.SerializeToString()
     except Exception as error:  # protobuf has an exception of its own for each of its implementations
         raise ModelError(f"{file} with its external data is too large for one file: {error}") from error
     copy = write_whole(cache / f"{name}-{hashlib.sha256(data).hexdigest()[:12]}.onnx", data)
-    return PreparedModel(copy, specs, tuple(changes))
+    return PreparedModel(copy, specs, ranges, tuple(changes))
 
 
 def read_and_prepare(

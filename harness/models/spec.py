@@ -40,10 +40,6 @@ class ModelSource(Protocol):
         """What stands in the case id: made of `[a-z0-9_]`."""
 
     @property
-    def inputs(self) -> Path | Inputs:
-        """The file of the inputs that it is run on, or how some are drawn."""
-
-    @property
     def labelled(self) -> Path | None:
         """The file of labelled data that it is asked about (`harness.models.input_files`), if there is one."""
 
@@ -53,6 +49,9 @@ class ModelSource(Protocol):
         Raises `ModelError` if the model cannot be used.
         """
 
+    def input_values(self, cache_dir: Path) -> Path | Inputs:
+        """The file of the inputs that it is run on, or how some are drawn. Raises `ModelError`."""
+
     def changes(self, cache_dir: Path) -> tuple[str, ...]:
         """What is changed in the model that was given before it is compiled, for a person."""
 
@@ -60,8 +59,8 @@ class ModelSource(Protocol):
 def seeded_inputs(specs: Iterable[InputSpec], seed: int, drawn: Inputs | None = None) -> dict[str, Array]:
     """Inputs by name, each drawn as `drawn` says.
 
-    The others are standard normal if they are real numbers, and 0 and 1 if they are integers or booleans (valid for any
-    index). Each input has its own stream, so that adding an input does not change the others.
+    The others are standard normal if they are real numbers, and 0 and 1 if they are integers or booleans. Each input
+    has its own stream, so that adding an input does not change the others.
     """
     import numpy as np
 

@@ -57,6 +57,10 @@ class ZooModel:
         """The network without the data of its weights, to be looked at."""
         return self.build().outline()
 
+    def input_values(self, cache_dir: Path) -> Inputs:
+        """How some of its inputs are drawn."""
+        return self.inputs
+
     def changes(self, cache_dir: Path) -> tuple[str, ...]:
         """Nothing: it is built as it is to be compiled."""
         return ()

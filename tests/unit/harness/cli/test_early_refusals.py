@@ -6,7 +6,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
 from typer.testing import CliRunner
 
 from device_runner.failures import Failure, RigFailure
@@ -70,6 +73,19 @@ def test_list_refuses_what_run_would_in_the_same_words(suite: str) -> None:
 )
 def test_what_only_looks_like_a_file_is_refused_and_never_opened(words: list[str], said: str) -> None:
     assert said in complaint(*words)
+
+
+def test_an_index_beyond_its_table_is_refused_with_what_to_pass_instead() -> None:
+    ends = [
+        helper.make_tensor_value_info(*end)
+        for end in (("ids", TensorProto.INT64, [4]), ("y", TensorProto.FLOAT, [4, 2]))
+    ]
+    nodes = [helper.make_node("Gather", ["table", "ids"], ["y"], name="gather")]
+    table = numpy_helper.from_array(np.ones((50, 2), np.float32), "table")
+    onnx.save(helper.make_model(helper.make_graph(nodes, "g", ends[:1], ends[1:], [table])), "gather.onnx")
+    said = complaint("run", "--model", "gather.onnx", "--input", "ids=integers(0, 100000)")
+    assert "but Gather gather takes -50 to 49" in said
+    assert "pass --input 'ids=integers(0, 49)'" in said
 
 
 @pytest.mark.parametrize("command", ["run", "gate", "calibrate"])
