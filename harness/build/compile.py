@@ -19,13 +19,13 @@ from harness.build.artifact import KERNELS, LIBRARY, Compiled
 from harness.cases.case import Precision
 from harness.cases.request import CompileRequest
 from harness.compiler.compat import opencl_source
-from harness.compiler.installed import onnx_operators, tvm_version
+from harness.compiler.installed import host_operators, onnx_operators, tvm_version
 from harness.compiler.pass_runner import LOG, StepFailed
 from harness.compiler.tir import work_of
 from harness.failures import CompileFailure
 from harness.models.onnx_inputs import input_specs
 from harness.models.onnx_read import load
-from harness.models.outline import require_known
+from harness.models.outline import require_known, require_on_device
 from harness.models.spec import InputSpec
 from harness.paths import PATHS
 from harness.paths.base import BuiltModule, CompilationPath, ImageLimits, edit_model, ignore_module
@@ -88,7 +88,7 @@ def target_of(request: CompileRequest) -> Any:
 def import_request(request: CompileRequest) -> tuple[Any, tuple[InputSpec, ...]]:
     """The model of a request in TVM, with the workarounds and in its precision, and its inputs."""
     with stepping("import"):
-        mod, inputs = import_model(Path(request.model_file))
+        mod, inputs = import_model(Path(request.model_file), for_device=request.path != "cpu")
         return _with_precision(edit_model(mod, quirks_of(request.quirks)), Precision(request.precision)), inputs
 
 
@@ -103,13 +103,18 @@ def _schedules(request: CompileRequest) -> list[ScheduleApplier]:
     return [ScheduleApplier(PortableSchedules(records.values(), target_of(request)), ported_from=found.origin.tvm)]
 
 
-def import_model(file: Path) -> tuple[Any, tuple[InputSpec, ...]]:
-    """Read an ONNX file into TVM. Raises `ModelError`, and `UnsupportedOperator` for what TVM cannot read."""
+def import_model(file: Path, *, for_device: bool = False) -> tuple[Any, tuple[InputSpec, ...]]:
+    """Read an ONNX file into TVM.
+
+    Raises `ModelError`, and `UnsupportedOperator` for what TVM cannot read, or cannot run but in this process.
+    """
     from tvm.relax.frontend.onnx import from_onnx
 
     model = load(file)
     inputs = input_specs(model)
     require_known(model, onnx_operators())
+    if for_device:
+        require_on_device(model, host_operators())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about renamed inputs, which are passed by position
         try:

@@ -103,15 +103,32 @@ HANDLED_ELSEWHERE = frozenset(("If", "Constant"))
 """By the importer, outside the table."""
 
 
+HOST_FUNCTIONS = {"NonZero": "relax.run.nonzero", "Compress": "relax.run.nonzero", "Unique": "relax.run.unique"}
+"""Operators whose results are as many as the data decide, and the function that TVM's importer makes them call."""
+
+
 @functools.cache
 def onnx_operators() -> frozenset[str]:
     """Operators that the installed importer knows. Raises SetupMissing if there is no TVM with such a table."""
-    spec = importlib.util.find_spec("tvm")
-    for place in spec.submodule_search_locations or () if spec else ():
-        file = Path(place, "relax", "frontend", "onnx", "onnx_frontend.py")
-        if file.is_file() and (names := _keys(file.read_text(encoding="utf-8"))):
-            return names | HANDLED_ELSEWHERE
+    if names := _keys(_relax_source("frontend", "onnx", "onnx_frontend.py")):
+        return names | HANDLED_ELSEWHERE
     raise SetupMissing("there is no TVM with an ONNX importer", hint="install the pair of requirements.lock")
+
+
+@functools.cache
+def host_operators() -> frozenset[str]:
+    """Operators whose function the installed TVM has in its Python package only, so no device has it."""
+    source = _relax_source("op", "set.py")
+    return frozenset(
+        name for name, function in HOST_FUNCTIONS.items() if f'register_global_func("{function}")' in source
+    )
+
+
+def _relax_source(*place: str) -> str:
+    """A source file of the installed TVM, read without loading TVM; empty if it is not there."""
+    spec = importlib.util.find_spec("tvm")
+    files = (Path(folder, "relax", *place) for folder in (spec.submodule_search_locations or () if spec else ()))
+    return next((file.read_text(encoding="utf-8") for file in files if file.is_file()), "")
 
 
 def _keys(source: str) -> frozenset[str]:

@@ -7,7 +7,7 @@ Weights become inputs of their type and shape. Small tensors stay, because shape
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -132,22 +132,38 @@ def node_name(node: Any) -> str:
     return str(node.name or next(filter(None, node.output), ""))
 
 
-def unknown_operators(model: Any, known: Collection[str]) -> dict[str, list[str]]:
-    """Names of the nodes whose operator is not `known`, by operator."""
+def nodes_by_kind(model: Any, chosen: Callable[[str], bool]) -> dict[str, list[str]]:
+    """Names of the nodes whose operator is chosen by its ONNX name, by operator."""
     found: dict[str, list[str]] = {}
     for node in all_nodes(model.graph):
-        if node.op_type not in known:
+        if chosen(node.op_type):
             found.setdefault(kind_of(node), []).append(node_name(node))
     return dict(sorted(found.items()))
 
 
+def unknown_operators(model: Any, known: Collection[str]) -> dict[str, list[str]]:
+    """Names of the nodes whose operator is not `known`, by operator."""
+    return nodes_by_kind(model, lambda kind: kind not in known)
+
+
 def require_known(model: Any, known: Collection[str]) -> None:
     """Raise `UnsupportedOperator`, which names all of them and where they stand, unless every operator is `known`."""
-    if found := unknown_operators(model, known):
-        kinds = "; ".join(_format_kind(kind, names) for kind, names in found.items())
+    hint = "export the model without it, or with an operator set that TVM knows"
+    _require_none(unknown_operators(model, known), "TVM's ONNX importer does not know", hint)
+
+
+def require_on_device(model: Any, host: Collection[str]) -> None:
+    """Raise `UnsupportedOperator` if TVM computes an operator by what only a `host` with Python has."""
+    hint = "export the model without it: with as many results as are fixed beforehand, as TopK has"
+    problem = "no device runs what TVM computes in Python:"
+    _require_none(nodes_by_kind(model, lambda kind: kind in host), problem, hint)
+
+
+def _require_none(found: dict[str, list[str]], problem: str, hint: str) -> None:
+    if found:
         raise UnsupportedOperator(
-            f"TVM's ONNX importer does not know {kinds}",
-            hint="export the model without it, or with an operator set that TVM knows",
+            f"{problem} {'; '.join(_format_kind(kind, names) for kind, names in found.items())}",
+            hint=hint,
             evidence="\n".join(f"{kind}: {', '.join(names)}" for kind, names in found.items()),
         )
 
