@@ -93,6 +93,10 @@ def ops(
     html: Annotated[
         Path | None, typer.Option("--html", help="Also write a page to this file.", rich_help_panel=OUTPUT)
     ] = None,
+    table: Annotated[
+        Path | None,
+        typer.Option("--table", help="Also write <release>.json, which `inspect` reads.", rich_help_panel=OUTPUT),
+    ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.", rich_help_panel=OUTPUT)] = False,
     findings_are_fine: FindingsAreFine = False,
     as_json: AsJson = False,
@@ -101,6 +105,7 @@ def ops(
 
     Results are kept, so an interrupted run continues where it stopped.
     """
+    from harness.ops.operator_table import OperatorTable
     from harness.ops.page import LEGEND, Coverage
     from harness.report.page import write_page
 
@@ -113,6 +118,9 @@ def ops(
     if html:
         known = {"facts": _facts(cells), "legend": LEGEND, "tables": coverage.tables()}
         write_page(html, "operators.html.j2", figures=False, title="Operators", **known)
+    if table:
+        for name in dict.fromkeys(cell["tvm"] for cell in cells):
+            OperatorTable.of(name, cells).write(table)
     if as_json:
         out_json(cells)
     elif markdown:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,8 +38,9 @@ class Node:
     """Of its first input."""
     double: bool
     """Whether it reads or makes float64, which no Adreno computes in."""
-    macs: int
-    """Multiply-accumulates of convolutions and products, as papers count them; 0 for all else."""
+    macs: int | None
+    """Multiply-accumulates of convolutions and products, as papers count them; 0 for all else. None if it depends on a
+    shape that is open."""
     parameters: int
     """Elements of the weights that it is the first to read: of those that are trained, which a batch norm's statistics
     and single numbers are not."""
@@ -55,9 +56,9 @@ class Summary:
     weight_bytes: int
 
     @property
-    def macs(self) -> int:
-        """Multiply-accumulates of one inference."""
-        return sum(node.macs for node in self.nodes)
+    def macs(self) -> int | None:
+        """Multiply-accumulates of one inference, None if those of an operator are not known."""
+        return total_macs(self.nodes)
 
     @property
     def parameters(self) -> int:
@@ -70,8 +71,15 @@ class Summary:
         return dict(Counter(node.kind for node in self.nodes if node.double))
 
 
+def total_macs(nodes: Iterable[Node]) -> int | None:
+    """Multiply-accumulates of some operators, None if those of one are not known."""
+    counts = [node.macs for node in nodes]
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
 def summarize(model: Any) -> Summary:
-    """Count a network. Shapes that are not static count as nothing."""
+    """Count a network."""
     import onnx
 
     types = tensor_types(model)
@@ -126,9 +134,14 @@ def _is_trained(tensor: Any) -> bool:
     return tensor.data_type in (tensor.FLOAT, tensor.FLOAT16, tensor.DOUBLE, tensor.BFLOAT16) and bool(tensor.dims)
 
 
-def _macs(node: Any, inputs: tuple[Shape | None, ...], outputs: tuple[Shape | None, ...]) -> int:
-    if len(inputs) < 2 or not outputs or inputs[0] is None or inputs[1] is None or outputs[0] is None:
+PRODUCTS = ("Conv", "ConvTranspose", "Gemm", "MatMul", "MatMulInteger")
+
+
+def _macs(node: Any, inputs: tuple[Shape | None, ...], outputs: tuple[Shape | None, ...]) -> int | None:
+    if node.op_type not in PRODUCTS:
         return 0
+    if len(inputs) < 2 or not outputs or inputs[0] is None or inputs[1] is None or outputs[0] is None:
+        return None
     data, weight, made = inputs[0], inputs[1], outputs[0]
     if node.op_type == "Conv":
         return math.prod(made) * math.prod(weight[1:])
@@ -137,9 +150,7 @@ def _macs(node: Any, inputs: tuple[Shape | None, ...], outputs: tuple[Shape | No
     if node.op_type == "Gemm":
         transposed = any(attribute.name == "transA" and attribute.i for attribute in node.attribute)
         return math.prod(made) * data[0 if transposed else 1]
-    if node.op_type in ("MatMul", "MatMulInteger") and data:
-        return math.prod(made) * data[-1]
-    return 0
+    return math.prod(made) * data[-1] if data else 0
 
 
 def _end(value: Any, types: Mapping[str, Any]) -> End:

@@ -17,15 +17,21 @@ ALWAYS = ("Relu", "Softmax", "Reshape", "Flatten")
 TEXEL = 4
 """Channels of a texel."""
 REAL = ("float32", "float16")
+CLML_WEIGHTED = ("Conv", "ConvTranspose", "BatchNormalization")
+DEPENDENT = {"texture": ("Conv",), "clml": (*CLML_WEIGHTED, *SAME_SHAPE, *WINDOWS)}
+"""Operators that a path takes or leaves by their shapes."""
 
 
 def destination_of(path: str, node: Node, known: Collection[str]) -> str:
-    """What becomes of an operator on a path: `kernel`, `image`, `clml`, or `no` if TVM's importer lacks it.
+    """What becomes of an operator on a path: `kernel`, `image`, `clml`, or `no` if it is not `known`.
 
-    `image` says that the convolution itself is laid out for images; what stands around it may follow.
+    `image` says that the convolution itself is laid out for images; what stands around it may follow. `unknown` says
+    that it depends on a shape that is open.
     """
     if node.proto.op_type not in known:
         return "no"
+    if node.kind in DEPENDENT.get(path, ()) and _is_open(node):
+        return "unknown"
     if path == "texture" and _fills_texels(node):
         return "image"
     return "clml" if path == "clml" and _goes_to_clml(node) else "kernel"
@@ -46,13 +52,19 @@ def _goes_to_clml(node: Node) -> bool:
     """Whether TVM's pattern table for CLML, and our vetoes of what its runtime refuses, leave it to CLML."""
     if node.dtype not in REAL:
         return False
-    if node.kind in ("Conv", "ConvTranspose", "BatchNormalization"):
+    if node.kind in CLML_WEIGHTED:
         return _rank(node) == 4 and _attribute(node.proto, "group", 1) == 1
     if node.kind in SAME_SHAPE:
         shapes = {*node.inputs}
         first = node.inputs[0]
         return len(node.inputs) == 2 and len(shapes) == 1 and bool(first) and first is not None and first[0] == 1
     return node.kind in ALWAYS or (node.kind in WINDOWS and _rank(node) == 4)
+
+
+def _is_open(node: Node) -> bool:
+    """Whether a shape around it is not known; optional ends that are left out have none."""
+    shapes = (*zip(node.proto.input, node.inputs, strict=True), *zip(node.proto.output, node.outputs, strict=True))
+    return any(shape is None for name, shape in shapes if name)
 
 
 def _rank(node: Node) -> int:

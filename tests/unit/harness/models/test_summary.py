@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,14 @@ from onnx import TensorProto, helper, numpy_helper
 from typer.testing import CliRunner
 
 from harness.cli import app
-from harness.compiler.installed import onnx_operators
+from harness.compiler.installed import RELEASES, onnx_operators
 from harness.models.summary import summarize
+from harness.ops.cells import Verdict
+from harness.ops.operator_table import OperatorTable, wrong_cases
 from harness.paths.predict import destination_of
 from harness.run.outcome import ExitCode
+
+RIGHT, WRONG, NOT_BUILT, CRASH = Verdict.RIGHT, Verdict.WRONG, Verdict.NOT_BUILT, Verdict.CRASH
 
 
 def network(*nodes: Any, x: tuple[int | str, ...] = (1, 4, 8, 8), opset: int = 13, **weights: Any) -> Any:
@@ -43,11 +48,11 @@ def ones(*shape: int) -> Any:
         (helper.make_node("MatMul", ["x", "w"], ["y"]), (3, 2, 5), ones(5, 7), 3 * 2 * 7 * 5, 35),
         (helper.make_node("Add", ["x", "w"], ["y"]), (2, 5), ones(5), 0, 5),
         (helper.make_node("Mul", ["x", "w"], ["y"]), (2, 5), np.float32(3), 0, 0),
-        (helper.make_node("MatMul", ["x", "w"], ["y"]), ("rows", 5), ones(5, 7), 0, 35),
+        (helper.make_node("MatMul", ["x", "w"], ["y"]), ("rows", 5), ones(5, 7), None, 35),
     ],
 )
 def test_products_and_parameters_of_each_operator(
-    node: Any, x: tuple[int | str, ...], weight: Any, macs: int, parameters: int
+    node: Any, x: tuple[int | str, ...], weight: Any, macs: int | None, parameters: int
 ) -> None:
     summary = summarize(network(node, x=x, w=weight))
     assert (summary.macs, summary.parameters) == (macs, parameters)
@@ -112,8 +117,51 @@ def test_inspect_shows_what_it_counted_and_names_what_tvm_lacks(tmp_path: Path) 
     assert told["changes"] == ["fixed x [2, 4, 8, 8]", "removed 1 Identity"]
     shown = CliRunner().invoke(app, words).stdout
     assert "TVM's ONNX importer does not know acme.Frob: odd" in shown
-    open_ = CliRunner().invoke(app, ["inspect", str(file), "--json"])
-    assert json.loads(open_.stdout)["inputs"][0]["shape"] == ["batch", 4, 8, 8]
+    open_ = json.loads(CliRunner().invoke(app, ["inspect", str(file), "--json"]).stdout)
+    assert (open_["inputs"][0]["shape"], open_["macs"]) == (["batch", 4, 8, 8], None)
+    shown = CliRunner().invoke(app, ["inspect", str(file)]).stdout
+    assert "unknown multiply-accumulates (give --shape batch=1)" in shown
+    assert re.search(r"Conv +1 +unknown +32 +kernel +unknown +unknown\n", shown)
+
+
+def test_inspect_shows_what_the_operator_table_of_the_release_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = {"opencl": [CRASH], "texture": [NOT_BUILT, CRASH, NOT_BUILT], "clml": [RIGHT]}
+    one = {"tvm": "1.2", "dtype": "float32", "operator": "Relu", "as_shipped": False}
+    plain = [{**one, "path": path, "verdict": verdict.value} for path, of in cells.items() for verdict in of]
+    plain += [{**one, "operator": "Conv", "path": "clml", "verdict": verdict.value} for verdict in (RIGHT, WRONG)]
+    OperatorTable.of("1.2", plain).write(tmp_path)
+    table = OperatorTable.find("1.2", tmp_path)
+    monkeypatch.setattr(OperatorTable, "find", lambda _tvm: table)
+    nodes = (helper.make_node("Conv", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["y"]))
+    model = network(*nodes, w=ones(4, 4, 1, 1))
+    model.graph.output[0].type.tensor_type.shape.dim.add(dim_value=1)
+    onnx.save(model, tmp_path / "net.onnx")
+    shown = CliRunner().invoke(app, ["inspect", str(tmp_path / "net.onnx")]).stdout
+    assert re.search(r"Relu +1 +crashes +does not build +clml\n", shown)
+    assert re.search(r"Conv +1 .* kernel +image +clml\n", shown)
+    assert "Conv on clml: of 2 node tests 1 are wrong\n" in shown
+    assert "Relu on texture: of 3 node tests 2 do not build, 1 crash\n" in shown
+
+
+def test_the_table_of_the_release_that_is_supported_is_there_and_knows_the_importers_operators() -> None:
+    table = OperatorTable.find(list(RELEASES)[-1])
+    assert table
+    assert {"Conv", "NonZero", "Resize"} < {*table.counts}
+    assert wrong_cases(table.cases("Resize", ["float32"], "opencl"))
+    assert table.cases("Relu", ["float32"], "opencl") == {RIGHT: 1}
+
+
+@pytest.mark.parametrize("kind", ["NonZero", "Unique"])
+def test_what_tvm_computes_in_python_runs_on_no_path(tmp_path: Path, kind: str) -> None:
+    model = network(helper.make_node("Relu", ["x"], ["a"]), helper.make_node(kind, ["a"], ["y"], name="odd"))
+    model.graph.output[0].type.tensor_type.shape.dim.add(dim_param="results")
+    onnx.save(model, tmp_path / "net.onnx")
+    done = CliRunner().invoke(app, ["inspect", str(tmp_path / "net.onnx")])
+    assert done.exit_code == ExitCode.WRONG_OR_BROKEN
+    assert re.search(rf"{kind} +1 +no +no +no\n", done.stdout)
+    assert f"TVM computes {kind} in Python, which no device has: odd" in done.stdout
 
 
 def test_inspect_says_that_no_phone_computes_in_float64(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ def forecast_of(summary: Summary) -> dict[str, int]:
     offloaded = [node for node in summary.nodes if destination_of("clml", node, known) == "clml"]
     counts = Counter(node.kind for node in offloaded if node.kind in COMPOSITES)
     images = sum(destination_of("texture", node, known) == "image" for node in summary.nodes)
-    return {IMAGES: images, **counts, MACS: sum(node.macs for node in offloaded)}
+    return {IMAGES: images, **counts, MACS: sum(node.macs or 0 for node in offloaded)}
 
 
 def made(file: Path) -> dict[str, int]:
