@@ -44,7 +44,7 @@ class Kind:
 
 KINDS = (
     Kind("artifacts", "a compiled case, or what the compiler said of it"),
-    Kind("oracles", "inputs of a model, and the right answers"),
+    Kind("oracles", "inputs of a model, the right answers, and what probes of TVM found"),
     Kind("models", "an ONNX file"),
     Kind("pieces", "a part of a network that shows a defect, and its inputs"),
     Kind("operators", "operator cases, with their inputs and expected outputs"),

@@ -89,6 +89,19 @@ def reference_job(request: CompileRequest) -> Job:
     return Job("reference", key, "reference kernel", {"request": dataclasses.asdict(request)})
 
 
+def probe_job(quirk: str) -> Job:
+    """The job that asks the installed TVM whether it has a known defect."""
+    key = key_of({"probe": quirk, **versions(), "sources": probe_sources()})
+    return Job("probe", key, f"probe of {quirk}", {"quirk": quirk})
+
+
+@functools.cache
+def probe_sources() -> str:
+    """Hash of our sources that decide what a probe asks: faster to find than those of all that is compiled."""
+    folders = (ROOT / "harness" / name for name in ("quirks", "paths", "compiler"))
+    return digest(ROOT, sorted(file for folder in folders for file in folder.rglob("*.py")))
+
+
 def seeds_digest() -> str:
     """Hash of our sources that decide which schedule belongs to a seed."""
     folder = ROOT / "harness" / "schedules"

@@ -37,7 +37,7 @@ LOOK_EVERY_S = 1.0
 REPEATABLE = (failures.CompileFailure.outcome, failures.OracleNotFinite.outcome)
 """Failures that the same input gives again."""
 
-WITHOUT_LIBRARY = ("oracle", "range", "tasks", "task-answer")
+WITHOUT_LIBRARY = ("oracle", "range", "tasks", "task-answer", "probe")
 """Jobs that leave answers, and no library."""
 
 Watcher = Callable[[Job, str, float], None]
@@ -187,6 +187,9 @@ def _last_step(file: Path) -> str:
 
 
 def _tail(log: Path) -> str:
+    """The end of what a worker printed; empty if it was ended before it was forked."""
+    if not log.exists():
+        return ""
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - STDERR_TAIL_BYTES))
         return file.read().decode(errors="replace")

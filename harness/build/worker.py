@@ -90,6 +90,12 @@ def _candidate(job: dict[str, Any], out: Path) -> Any:
     return build_candidate(_request(job), functions, job["name"], job["seed"], limits, out)
 
 
+def _probe(job: dict[str, Any], out: Path) -> None:
+    from harness.build.quirk_probes import probe
+
+    probe(job["quirk"], out)
+
+
 def _request(job: dict[str, Any]) -> CompileRequest:
     return CompileRequest(**job["request"])
 
@@ -104,6 +110,7 @@ _JOBS = {
     "tasks": _tasks,
     "task-answer": _task_answer,
     "candidate": _candidate,
+    "probe": _probe,
 }
 
 

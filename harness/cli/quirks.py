@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
+from device_runner.store import cache_root
+from harness.cases.plan import Job
 from harness.cli.options import AsJson
-from harness.cli.screen import out, out_json
+from harness.cli.screen import Screen, out, out_json
 from harness.compiler.installed import versions
-from harness.process import cores
 from harness.quirks import QUIRKS, ProbeAnswer, Quirk
-from harness.quirks.ask import ask
 
 
 def quirks(as_json: AsJson = False) -> None:
     """List the known defects of TVM, and probe the installed TVM for each.
 
-    Essential ones are worked around even with --as-shipped. docs/explanation/quirks.md explains each.
+    Essential ones are worked around even with --as-shipped. The answers for a release of TVM stay in the cache.
+    docs/explanation/quirks.md explains each.
     """
-    with ThreadPoolExecutor(cores()) as pool:
-        answers = list(pool.map(ask, QUIRKS))
+    from harness.build.quirk_probes import probe_answers
+
+    installed, plain = versions(), []
+    if not as_json:
+        out(f"apache-tvm {installed['tvm']}, apache-tvm-ffi {installed['ffi']}")
+
+    def watch(job: Job, state: str, seconds: float) -> None:
+        screen.build(job.title, state, seconds)
+
+    with Screen() as screen, probe_answers(QUIRKS, cache_root(), watch) as answers:
+        for quirk, answer in zip(QUIRKS, answers, strict=True):
+            plain.append(_plain(quirk, answer))
+            if not as_json:
+                out(f"\n{_paragraph(quirk, answer)}")
     if as_json:
-        out_json([_plain(q, a) for q, a in zip(QUIRKS, answers, strict=True)])
-        return
-    installed = versions()
-    out(f"apache-tvm {installed['tvm']}, apache-tvm-ffi {installed['ffi']}\n")
-    out("\n\n".join(_paragraph(q, a) for q, a in zip(QUIRKS, answers, strict=True)))
+        out_json(plain)
 
 
 def _paragraph(quirk: Quirk, answer: ProbeAnswer) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,7 +28,7 @@ from harness.cases.plan import Job, Plan
 from harness.cli import app
 from harness.doctor import Condition, Finding
 from harness.failures import CompileFailure
-from harness.quirks import Presence, ProbeAnswer
+from harness.quirks import QUIRKS, Presence, ProbeAnswer
 from harness.revisions.bisect.bisection import BisectionResult, SearchResult
 from harness.revisions.bisect.judging import Inspection, Reason
 from harness.revisions.bisect.search import RevisionState
@@ -99,7 +99,8 @@ def set_the_scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     monkeypatch.setattr("device_runner.transport.adb_server.known_devices", lambda: phones)
     monkeypatch.setattr("harness.cli.doctor.examine", lambda _cache: _findings())
-    monkeypatch.setattr("harness.cli.quirks.ask", lambda _quirk: ProbeAnswer(Presence.PRESENT, "it is there, " * 9))
+    answers = [ProbeAnswer(Presence.PRESENT, "it is there, " * 9)] * len(QUIRKS)
+    monkeypatch.setattr("harness.build.quirk_probes.probe_answers", lambda *_: nullcontext(answers))
     monkeypatch.setattr("harness.workbench.open_workbench", _open_workbench)
     monkeypatch.setattr("harness.revisions.bisect.bisection.Bisection.run", lambda *_, **__: _answer())
 

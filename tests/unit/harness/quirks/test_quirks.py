@@ -15,8 +15,7 @@ from harness.compiler.passes import insert_before, replace_last
 from harness.failures import UsageError
 from harness.paths.base import NO_EDITS
 from harness.paths.clml.patterns import ClmlEdits
-from harness.quirks import QUIRKS, Presence, ProbeAnswer, Quirk, policy_of, quirks_for, require_known
-from harness.quirks.ask import ask
+from harness.quirks import QUIRKS, Presence, Quirk, policy_of, quirks_for, require_known
 from harness.quirks.importer import identifiers
 
 FIXED = [q for q in QUIRKS if q.edits != NO_EDITS]
@@ -115,13 +114,3 @@ def test_workaround_without_its_pass_fails_loudly() -> None:
         insert_before([], "VectorizeLoop", None)
     with pytest.raises(RigFailure, match="has no pass ConvertLayout"):
         replace_last([], "ConvertLayout", None)
-
-
-def test_probe_in_a_process_of_its_own() -> None:
-    assert ask(QUIRKS[0]) == QUIRKS[0].probe()
-
-
-def test_probe_that_dies_or_hangs_cannot_tell() -> None:
-    nobody = dataclasses.replace(QUIRKS[0], id="no-such-quirk")
-    assert ask(nobody).state is Presence.CANNOT_TELL
-    assert ask(nobody, limit_s=0.01) == ProbeAnswer(Presence.CANNOT_TELL, "the probe did not end within 0.01 s")
