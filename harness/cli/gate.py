@@ -20,7 +20,7 @@ from harness.cli.options import (
     RecordsToAddTo,
     grouped,
 )
-from harness.cli.record_filter import device_of_records, read_sides, wanted
+from harness.cli.record_filter import device_of_records, read_sides, sustained_series, wanted
 from harness.cli.screen import Screen, out, out_json
 from harness.cli.verdicts import keep_for_history
 from harness.judge.verdict import Verdict
@@ -63,14 +63,15 @@ def gate(
     )
     if given:
         found = read_sides(given, what.case, device)
-        result = held_to.compare(found, lambda _: "a gate without --from measures again")
+        sustained = sustained_series(given, what.case)
+        result = held_to.compare(found, lambda _: "a gate without --from measures again", sustained=sustained)
     else:
         result = _run(what, held_to, minutes, device, records)
         keep_for_history(decisions_of(result.cases, "gate"))
     if as_json:
         out_json(verdicts.plain_result(result, [], []))
     else:
-        told = verdicts.verdict_table(result.cases), verdicts.summary(result.fitness, [], []), _remark(result, held_to)
+        told = verdicts.verdict_table(result.cases), verdicts.summary(result.fitness, [], []), _remark(result)
         last = verdicts.needed(result), verdicts.undecided(result)
         out("\n\n".join(text for text in (*told, *last) if text))
     raise typer.Exit(exit_code(result))
@@ -95,19 +96,22 @@ def _run(what: CaseOptions, held_to: Gate, minutes: float, device: str | None, r
             return held_to.compare(sides_of(done), again.measurer, Budget(minutes))
 
 
-def _remark(result: Result, held_to: Gate) -> str:
+def _remark(result: Result) -> str:
     """What was not compared, and why."""
+    from harness.judge.gate import OTHER_IDENTITY
     from harness.judge.sides import of_one_model
 
     new = [str(comparison.key) for comparison in result.cases if comparison.verdict is Verdict.NEW]
     lent = {str(c.key): c.base.key.identity for c in result.cases if c.base and c.base.key.identity != c.key.identity}
     here = {comparison.key.identity for comparison in result.cases} | set(lent.values())
-    others = sorted({one.identity_key for one in held_to.baselines} - here)
+    others = sorted({one.key.identity for one in result.left_out if one.reason == OTHER_IDENTITY})
+    by_reason = {one.reason: [str(o.key) for o in result.left_out if o.reason == one.reason] for one in result.left_out}
     lines = [f"no baseline: {', '.join(new)} (`adreno-bench bless` makes one)"] if new else []
     lines += [f"held to {other}, which calibration found alike: {case}" for case, other in lent.items()]
+    lines += [f"not compared: {', '.join(of)} {why}" for why, of in by_reason.items() if why != OTHER_IDENTITY]
     handsets = of_one_model(here, others) if others else ""
     lines += [f"baselines of another identity are never compared: {', '.join(others)}"] if others else []
     lines += [handsets] if handsets else []
     emulated = dict.fromkeys(part for c in result.cases if c.base and c.base.sessions for part in c.base.emulated)
     lines += [f"not the real thing: {', '.join(emulated)}; these times say nothing about a phone"] if emulated else []
-    return "\n".join(lines if result.cases else ["nothing was measured", *lines])
+    return "\n".join(lines if result.cases else ["nothing was compared", *lines])

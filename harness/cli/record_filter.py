@@ -55,6 +55,15 @@ def read_sides(file: Path, globs: Sequence[str] | None, device: str | None = Non
     return {side.key: side for side in map(side_of, read_builds(file, globs, device))}
 
 
+def sustained_series(file: Path, globs: Sequence[str] | None) -> list[SeriesKey]:
+    """The series of a file's records that ran without a pause, which are compared with nothing."""
+    from harness.judge.sides import SeriesKey
+
+    with open_index(file) as index:
+        found = index.newest(lambda case: wanted(case, globs), sustained=True)
+        return [SeriesKey(one.identity_key, one.case, one.as_shipped) for one in found if one.sustained]
+
+
 def device_of_records(request: Request, device: str | None, file: Path, screen: Screen, *, given: bool) -> str:
     """The name of the one device that is meant: that of the records in `file`, unless `--device` names another.
 

@@ -103,6 +103,7 @@ def plain_result(result: Result, means: Sequence[PathMean], flips: Sequence[Path
         "unfit_because": result.fitness.reasons if result.fitness.fit is False else (),
         "needed_minutes": result.needed_minutes,
         "cases": [_plain(comparison) for comparison in result.cases],
+        "not_compared": [{**one.key._asdict(), "reason": one.reason} for one in result.left_out],
         "geometric_means": [_plain_mean(mean) for mean in means],
         "ranking_flips": [
             {"identity": flipped.identity, "what": flipped.what, **vars(flipped.flip)} for flipped in flips

@@ -85,6 +85,14 @@ class Comparison:
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """A series of records or of baselines that was not compared."""
+
+    key: SeriesKey
+    reason: str
+
+
+@dataclass(frozen=True)
 class Result:
     """All cases of a comparison, and whether the run was fit to judge latencies by."""
 
@@ -92,6 +100,8 @@ class Result:
     fitness: Fitness = UNGAUGED
     needed_minutes: float = 0.0
     """How many more it would take to decide what is undecided."""
+    left_out: tuple[LeftOut, ...] = ()
+    """What was not compared, with the reason."""
 
     @property
     def undecided(self) -> list[Comparison]:

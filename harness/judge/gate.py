@@ -8,14 +8,14 @@ ran the very same build often enough to exclude a relevant difference.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from harness.build.pool import Builder, load_artifact
 from harness.cases.plan import Plan
 from harness.judge.baseline import Baseline, load, sides
-from harness.judge.compare import Comparison, Result, compare_sides
+from harness.judge.compare import Comparison, LeftOut, Result, compare_sides
 from harness.judge.confirm import Budget, Measurer, settle
 from harness.judge.in_turns import Measure
 from harness.judge.noise import PROFILES, NoiseModel, NoiseProfile, find_profile, history_records, learn, stored_records
@@ -26,6 +26,12 @@ from harness.run.context import Run
 from harness.run.progress import Progress
 from harness.run.record import Record, RecordFile, Releases
 from harness.run.runner import run_with_recovery
+
+AS_SHIPPED = "ran as shipped, and this gate compares what ran with workarounds: pass --as-shipped"
+WORKED_AROUND = "ran with workarounds, and this gate compares what ran as shipped: leave --as-shipped out"
+SUSTAINED = "ran without a pause, which a baseline does not"
+OTHER_IDENTITY = "is a baseline of another identity"
+NO_RECORD = "is a baseline of which there is no record"
 
 HISTORY = Path(".asv/results")
 """Where `adreno-bench history run` keeps what it measured, below the folder that commands are started in."""
@@ -72,8 +78,13 @@ class Gate:
         known = learn(kept, baselines if records else [], profiles)
         return cls(baselines, known, rules, most_sessions, as_shipped, profiles_of_models(baselines, folder))
 
-    def compare(self, found: Sides, measurer: Measurer, budget: Budget | None = None) -> Result:
-        """Compare with the baselines of the identities that were found, and of handsets that may stand in for them."""
+    def compare(
+        self, found: Sides, measurer: Measurer, budget: Budget | None = None, sustained: Collection[SeriesKey] = ()
+    ) -> Result:
+        """Compare with the baselines of the identities that were found, and of handsets that may stand in for them.
+
+        `sustained` are the series of the records that ran without a pause: they are only named.
+        """
         meant = [side for key, side in found.items() if key.as_shipped is self.as_shipped]
         heads = {key: replace(side, key=key) for side in meant for key in [side.key._replace(as_shipped=False)]}
         here = {key.identity for key in heads}
@@ -83,7 +94,20 @@ class Gate:
         noises = self.known.noises(heads)
         compared = compare_sides(bases, heads, self.rules, noises=noises)
         kernels = self.known.kernels.noises(heads) if self.known.kernels else {}
-        return settle(compared, self.rules, measurer, self.most_sessions, noises, budget, kernels)
+        settled = settle(compared, self.rules, measurer, self.most_sessions, noises, budget, kernels)
+        return replace(settled, left_out=tuple(self._left_out(found, bases.values(), sustained)))
+
+    def _left_out(self, found: Sides, bases: Iterable[Side], sustained: Collection[SeriesKey]) -> Iterator[LeftOut]:
+        """The records and the baselines that were not compared; a baseline beside its records is named with them."""
+        other = AS_SHIPPED if not self.as_shipped else WORKED_AROUND
+        records = [LeftOut(key, other) for key in found if key.as_shipped is not self.as_shipped]
+        records += [LeftOut(key, SUSTAINED) for key in sustained if key not in found]
+        yield from records
+        named = {side.key for side in bases} | {one.key._replace(as_shipped=False) for one in records}
+        here = {key.identity for key in (*found, *sustained)}
+        for key in (one.side.key for one in self.baselines):
+            if key not in named:
+                yield LeftOut(key, NO_RECORD if key.identity in here else OTHER_IDENTITY)
 
 
 def profiles_of_models(baselines: Iterable[Baseline], folder: Path) -> dict[SeriesKey, NoiseProfile]:

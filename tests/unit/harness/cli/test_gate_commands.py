@@ -14,9 +14,11 @@ from typer.testing import CliRunner
 from device_runner.device import Identity
 from device_runner.failures import Failure
 from harness.cli import app
+from harness.judge.gate import AS_SHIPPED, NO_RECORD, OTHER_IDENTITY, SUSTAINED, WORKED_AROUND
 from harness.judge.noise import PROFILES, NoiseProfile, profile_of
 from harness.judge.sides import model_of
 from harness.judge.stats.pair import Rules
+from harness.probes.sustained import Sustained
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record
 
@@ -105,6 +107,34 @@ def test_a_baseline_of_another_identity_is_never_compared(tmp_path: Path) -> Non
     assert f"baselines of another identity are never compared: {IDENTITY.key}" in out
 
 
+def not_compared(file: Path, *words: str) -> list[tuple[str, bool, str]]:
+    """The case, whether it ran as shipped, and the reason of all that a gate leaves out, as JSON has it."""
+    told = json.loads(bench("gate", "--from", str(file), "--json", *words)[1])["not_compared"]
+    return [(one["case"], one["as_shipped"], one["reason"]) for one in told]
+
+
+def test_what_ran_as_shipped_is_not_compared_for_that_reason_alone(tmp_path: Path) -> None:
+    bench("bless", "--records", str(write(tmp_path / "good.jsonl", [*sessions(10), *sessions(5, case=OTHER)])))
+    shipped = write(tmp_path / "shipped.jsonl", sessions(10, as_shipped=True))
+    code, out = bench("gate", "--from", "shipped.jsonl")
+    assert code == ExitCode.NOTHING_MEASURED
+    assert "another identity" not in out
+    assert f"not compared: {CASE} as shipped {AS_SHIPPED}" in out
+    assert f"not compared: {OTHER} {NO_RECORD}" in out
+    assert not_compared(shipped) == [(CASE, True, AS_SHIPPED), (OTHER, False, NO_RECORD)]
+    assert bench("gate", "--from", "shipped.jsonl", "--as-shipped")[1].count(" same ") == 1
+    assert not_compared(tmp_path / "good.jsonl", "--as-shipped", "--case", CASE) == [(CASE, False, WORKED_AROUND)]
+
+
+def test_what_ran_without_a_pause_is_not_compared_for_that_reason(tmp_path: Path) -> None:
+    bench("bless", "--records", str(write(tmp_path / "good.jsonl", sessions(10))))
+    run = write(tmp_path / "run.jsonl", [a_record(wall_ms=[], sustained=Sustained(asked_s=600))])
+    assert not_compared(run) == [(CASE, False, SUSTAINED)]
+    assert not_compared(write(tmp_path / "new.jsonl", sessions(30, identity=NEW_DRIVER))) == [
+        (CASE, False, OTHER_IDENTITY)
+    ]
+
+
 def test_base_and_head_of_two_handsets_are_not_compared_and_named(tmp_path: Path) -> None:
     bench("bless", "--records", str(write(tmp_path / "one.jsonl", sessions(10))))
     write(tmp_path / "other.jsonl", sessions(30, identity=replace(IDENTITY, serial="another")))
@@ -186,7 +216,7 @@ def test_baselines_are_a_side_as_well_as_records(tmp_path: Path) -> None:
         (["compare", "edited", "good.jsonl"], ExitCode.USAGE, "was edited by hand since it was written"),
         (["gate", "--from", "good.jsonl", "--baselines", "edited"], ExitCode.USAGE, "was edited by hand since"),
         (["gate", "--from", "none.jsonl"], ExitCode.USAGE, "there is no none.jsonl"),
-        (["gate", "--from", "empty.jsonl"], ExitCode.NOTHING_MEASURED, "nothing was measured"),
+        (["gate", "--from", "empty.jsonl"], ExitCode.NOTHING_MEASURED, "nothing was compared"),
         (["gate", "--relevant", "0"], ExitCode.USAGE, "--relevant"),
         (["bless", "--records", "none.jsonl"], ExitCode.USAGE, "there is no none.jsonl"),
         (["bless", "--records", "empty.jsonl"], ExitCode.USAGE, "nothing to bless in empty.jsonl"),
