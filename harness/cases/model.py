@@ -13,7 +13,9 @@ from pydantic import BaseModel, ConfigDict, field_validator
 from device_runner.names import suggestion
 from harness.failures import UsageError
 
-SUFFIXES = (".onnx", ".pt2")
+PROGRAM_SUFFIX = ".pt2"
+"""Of a `torch.export` program."""
+SUFFIXES = (".onnx", PROGRAM_SUFFIX)
 """Of a file of a person's own; any other name is one of the zoo."""
 
 
@@ -130,6 +132,8 @@ def models_given(
     if (shapes or inputs) and not files:
         wrong = "--shape" if shapes else "--input"
         raise UsageError(f"{wrong} is for a file of your own", hint="name it with --model FILE.onnx")
+    if trust and not any(model.endswith(PROGRAM_SUFFIX) for model in files):
+        raise UsageError("--trust has no effect: it is for a .pt2 file", hint="leave --trust out")
     keys: dict[str, Any] = {"shapes": shapes_given(shapes), "inputs": _inputs(inputs), "trust": trust}
     return [OnnxModel(onnx=Path(model), **keys) if model in files else model for model in models]
 

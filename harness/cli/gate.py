@@ -19,6 +19,7 @@ from harness.cli.options import (
     Minutes,
     RecordsToAddTo,
     grouped,
+    refuse_options,
 )
 from harness.cli.record_filter import device_of_records, read_sides, sustained_series, wanted
 from harness.cli.screen import Screen, out, out_json
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 @grouped
 def gate(
+    context: typer.Context,
     what: CaseOptions,
     confirming: ConfirmOptions,
     minutes: Minutes = 20,
@@ -62,6 +64,8 @@ def gate(
         as_shipped=what.as_shipped,
     )
     if given:
+        unused = ("suite", "schedules", "with_quirks", "minutes", "records")
+        refuse_options(context, unused, "with --from, which runs nothing")
         found = read_sides(given, what.case, device)
         sustained = sustained_series(given, what.case)
         result = held_to.compare(found, lambda _: "a gate without --from measures again", sustained=sustained)

@@ -24,6 +24,7 @@ from harness.cli.options import (
     CompilerConfig,
     DeviceName,
     FindingsAreFine,
+    refuse_options,
 )
 from harness.cli.screen import Screen, out, out_json, out_whole
 from harness.compiler.installed import require_working_pair, versions
@@ -76,6 +77,7 @@ From = Annotated[
 
 
 def ops(
+    context: typer.Context,
     op: OperatorGlob = None,
     path: PathNames = None,
     of: Annotated[
@@ -110,6 +112,8 @@ def ops(
     from harness.report.page import write_page
 
     if from_files:
+        unused = ("op", "path", "of", "mode", "precision", "release", "config", "device")
+        refuse_options(context, unused, "with --from, which runs nothing")
         cells = [cell for file in from_files for cell in _read(file)]
     else:
         asked = _Asked(of, op or (), _paths(path), mode, precision, device)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
@@ -14,8 +14,9 @@ import typer
 from harness import option_texts as texts
 from harness.cases.request import WORKED_AROUND, QuirkPolicy, RunOptions
 from harness.cli import completion
+from harness.failures import UsageError
 from harness.judge.stats.pair import Rules
-from harness.quirks import policy_of
+from harness.quirks import policy_of, quirks_of
 
 if TYPE_CHECKING:
     from harness.workbench import Request
@@ -233,7 +234,22 @@ class CaseOptions(SuiteOptions):
         from harness.workbench import Request
 
         how: dict[str, Any] = {"schedules": self.schedules, "quick": quick, "sustain_s": sustain_s}
-        return Request.read(self.suite, self.case, self.quirks, **how)
+        return self.require_effect(Request.read(self.suite, self.case, self.quirks, **how))
+
+    def require_effect(self, request: Request) -> Request:
+        """The request itself. Raises UsageError for an option that changes none of its cases."""
+        if self.schedules and not any(case.tuning.scheduled for case in request.cases):
+            raise UsageError(
+                f"--schedules {self.schedules} has no effect: no chosen case is built with schedules",
+                hint="choose such cases with --case '*-scheduled', or leave --schedules out",
+            )
+        for quirk in quirks_of(self.with_quirks or ()):
+            if not any(case.path in quirk.paths and case.precision in quirk.precisions for case in request.cases):
+                raise UsageError(
+                    f"--with-quirk {quirk.id} has no effect: no chosen case meets it",
+                    hint=f"it is about {', '.join(quirk.paths)} in {', '.join(one.value for one in quirk.precisions)}",
+                )
+        return request
 
 
 @dataclass(frozen=True)
@@ -262,7 +278,7 @@ class ModelOptions(CaseOptions):
 
         models = models_given(self.model or (), self.shape or (), self.input or (), trust=self.trust)
         how: dict[str, Any] = {"schedules": self.schedules, "quick": quick, "sustain_s": sustain_s}
-        return Request.read(self.suite, self.case, self.quirks, models=models, **how)
+        return self.require_effect(Request.read(self.suite, self.case, self.quirks, models=models, **how))
 
 
 @dataclass(frozen=True)
@@ -284,6 +300,15 @@ class ConfirmOptions(RuleOptions):
     """Which change of a latency matters, and how many sessions the verdict on one case may cost."""
 
     most_sessions: MostSessions = 32
+
+
+def refuse_options(context: typer.Context, names: Collection[str], because: str) -> None:
+    """Raise UsageError if one of these parameters was given on the command line, where it would have no effect."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name in names and source and source.name == "COMMANDLINE":
+            option = parameter.opts[0]
+            raise UsageError(f"{option} has no effect {because}", hint=f"leave {option} out")
 
 
 Result = TypeVar("Result")

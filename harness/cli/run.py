@@ -14,7 +14,7 @@ import typer
 from device_runner.device import Identity, Permission
 from device_runner.failures import Failure
 from device_runner.fleet.select import ALL, worker_names
-from device_runner.registry import tell
+from device_runner.registry import LOCAL, tell
 from device_runner.rpc_server.tracker import Address, address_of
 from device_runner.workers import Access, Processes, WorkerPool
 from harness.cases.case import Tuning
@@ -113,6 +113,9 @@ def run(
             screen.say(f"skipped {skipped}")
         given = {Permission.USB_POWER: allow_usb_power, Permission.REBOOT: allow_reboot}
         allowed = frozenset(permission for permission, granted in given.items() if granted)
+        if allowed and set(names) == {LOCAL}:
+            wrong = "--allow-reboot" if allow_reboot else "--allow-usb-power"
+            raise UsageError(f"{wrong} has no effect on the device local", hint=f"it is for phones: leave {wrong} out")
         work = _Work(request, file, kept, allowed, screen)
         results = _on_one(names[0], work) if len(names) == 1 and not at else _on_many(names, work, at)
     if as_json:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from device_runner.files import write_whole
 from device_runner.names import suggestion
 from device_runner.store import cache_root
-from harness.cases.model import SUFFIXES
+from harness.cases.model import PROGRAM_SUFFIX, SUFFIXES
 from harness.failures import ModelError, UsageError
 from harness.models.cleanup import clean_up
 from harness.models.confined import confined
@@ -32,7 +32,6 @@ from harness.models.onnx_inputs import Shapes, fix_shapes, input_specs
 from harness.models.onnx_read import bring_in_external_data, parse, require_numbers
 from harness.models.outline import check
 from harness.models.spec import Inputs, InputSpec, ModelSource, require_drawable
-from harness.models.torch_program import SUFFIX as PROGRAM
 from harness.models.torch_program import as_onnx
 
 if TYPE_CHECKING:
@@ -134,7 +133,7 @@ def _prepare(name: str, file: Path, _changed: tuple[int, int], options: _Options
 
 def _onnx_of(file: Path, cache: Path, *, trust: bool) -> Path:
     """The file itself, or what torch made of it in a process of its own, kept in `cache`."""
-    return as_onnx(file, cache, trust=trust) if file.suffix == PROGRAM else file
+    return as_onnx(file, cache, trust=trust) if file.suffix == PROGRAM_SUFFIX else file
 
 
 def _prepare_here(name: str, file: Path, onnx: Path, options: _Options, cache: Path) -> PreparedModel:

@@ -28,7 +28,6 @@ from harness.failures import ModelError
 from harness.models.onnx_read import LARGEST_MODEL_BYTES
 from harness.process import bound
 
-SUFFIX = ".pt2"
 GRAPH = "models/model.json"
 WEIGHTS, CONSTANTS = "data/weights/", "data/constants/"
 CONFIGS = {WEIGHTS: "model_weights_config.json", CONSTANTS: "model_constants_config.json"}
