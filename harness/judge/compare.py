@@ -24,7 +24,7 @@ from harness.judge.sides import (
     summarise_sides,
 )
 from harness.judge.stats import engine, suite
-from harness.judge.stats.controls import PROBE_LIMITS, Fitness, Probe, ReferenceSamples, gauge
+from harness.judge.stats.controls import PROBE_LIMITS, Fitness, ReferenceSamples, gauge
 from harness.judge.stats.pair import Change, Rules
 from harness.judge.stats.session import Location, Noise, Samples
 from harness.judge.verdict import Verdict
@@ -257,7 +257,7 @@ def fitness_of(base: Sides, head: Sides, changes: Mapping[SeriesKey, Change], ru
     """Gauge a run by what became of its unchanged builds and of the reference kernel."""
     enough = [key for key in changes if min(len(base[key].sessions), len(head[key].sessions)) >= FEWEST_SESSIONS]
     controls = {str(key): changes[key] for key in enough if same_build(base[key], head[key])}
-    probes: dict[str, Probe] = {}
+    probes: dict[str, ReferenceSamples] = {}
     references: dict[str, Change] = {}
     for identity in dict.fromkeys(key.identity for key in changes):
         was, now = (
@@ -265,19 +265,20 @@ def fitness_of(base: Sides, head: Sides, changes: Mapping[SeriesKey, Change], ru
         )
         probes |= _probes(f"base on {identity}", was) | _probes(f"head on {identity}", now)
         references[identity] = _reference_change(was, now, rules)
-    return gauge(controls, probes, references)
+    return gauge(controls, probes, references, FACTOR)
 
 
-def _probes(where: str, of: Sequence[ReferenceSamples]) -> dict[str, Probe]:
+def _probes(where: str, of: Sequence[ReferenceSamples]) -> dict[str, ReferenceSamples]:
     """One of each kernel that a side has: those of other turns, or of another compiler, last another time."""
     kernels = dict.fromkeys(probed.kernel for probed in of)
     names = {kernel: f"{where}, {kernel}" if len(kernels) > 1 else where for kernel in kernels}
-    return {name: _probe([probed for probed in of if probed.kernel == kernel]) for kernel, name in names.items()}
+    return {name: _joined(kernel, [p for p in of if p.kernel == kernel]) for kernel, name in names.items()}
 
 
-def _probe(of: Sequence[ReferenceSamples]) -> Probe:
+def _joined(kernel: str, of: Sequence[ReferenceSamples]) -> ReferenceSamples:
     """All sessions of one kernel, each sample counted."""
-    return Probe([ms for p in of for ms in p.reference_ms], [ms for p in of for ms in p.slowed_ms], FACTOR)
+    plain, slowed = ([ms for p in of for ms in getattr(p, name)] for name in ("reference_ms", "slowed_ms"))
+    return ReferenceSamples(kernel, plain, slowed)
 
 
 def _reference_change(base: Sequence[ReferenceSamples], head: Sequence[ReferenceSamples], rules: Rules) -> Change:

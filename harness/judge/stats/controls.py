@@ -31,22 +31,12 @@ same, and that the slowed one takes longer shows that the clock runs."""
 
 @dataclass(frozen=True)
 class ReferenceSamples:
-    """A reference kernel and the same made slower on purpose, as measured in one session."""
+    """A reference kernel and the same made slower on purpose, as measured in one session, or in some together."""
 
     kernel: str
     """Which one; empty if none was measured. Only the same kernel can be compared."""
     reference_ms: Sequence[float] = ()
     slowed_ms: Sequence[float] = ()
-
-
-@dataclass(frozen=True)
-class Probe:
-    """A reference kernel and one made slower on purpose, both measured in this run."""
-
-    reference_ms: Sequence[float]
-    slowed_ms: Sequence[float]
-    factor: float
-    """How many times slower the second was made."""
 
 
 @dataclass(frozen=True)
@@ -63,21 +53,22 @@ class Fitness:
 
 def gauge(
     controls: Mapping[str, Change],
-    probes: Mapping[str, Probe] | None = None,
+    probes: Mapping[str, ReferenceSamples] | None = None,
     references: Mapping[str, Change] | None = None,
+    factor: float = 1.0,
     rate: float = 0.05,
 ) -> Fitness:
     """Judge a run by its controls: changes of series whose artifact is the same on both sides, by name.
 
     `probes` and `references` say of each part of the run (base, head, a device) how the reference kernels did, and how
-    the plain one changed between base and head. `rate` is the chance that a sound run is refused because a control
-    looks changed. Never raises for data.
+    the plain one changed between base and head. The slowed one was made `factor` times slower. `rate` is the chance
+    that a sound run is refused because a control looks changed. Never raises for data.
     """
     probes, references = probes or {}, references or {}
     tested = {name: change for name, change in controls.items() if change.p == change.p}
     moves = [change.relative for change in tested.values()]
     found = [_alarms(tested, rate), _common_shift(moves), _losses(controls, tested)]
-    found += [_blindness(where, probe) for where, probe in probes.items()]
+    found += [_blindness(where, probe, factor) for where, probe in probes.items()]
     found += [_reference_shift(where, change) for where, change in references.items()]
     reasons = tuple(reason for reason in found if reason)
     fit = not reasons if tested or probes else None
@@ -111,7 +102,7 @@ def _losses(controls: Mapping[str, Change], tested: Mapping[str, Change]) -> str
     return f"{lost} of {len(controls)} unchanged artifacts could not be measured" if 2 * lost > len(controls) else ""
 
 
-def _blindness(where: str, probe: Probe) -> str:
+def _blindness(where: str, probe: ReferenceSamples, factor: float) -> str:
     """Complain if less than half of the slowing shows for certain; samples too noisy to tell prove nothing."""
     for what, samples in (("reference", probe.reference_ms), ("slowed", probe.slowed_ms)):
         if complaint := invalid(as_numbers(samples), PROBE_LIMITS):
@@ -119,10 +110,10 @@ def _blindness(where: str, probe: Probe) -> str:
     plain, slowed = (np.log(samples) for samples in (probe.reference_ms, probe.slowed_ms))
     shown = robust.median(slowed) - robust.median(plain)
     error = MEDIAN_LOSS * math.hypot(*(robust.spread(logs) / math.sqrt(len(logs)) for logs in (plain, slowed)))
-    if shown + SURE * error >= math.log1p((probe.factor - 1) / 2):
+    if shown + SURE * error >= math.log1p((factor - 1) / 2):
         return ""
     measured = f"measures {math.exp(shown):.2f} times"
-    return f"a kernel made {probe.factor:g} times slower {measured} ({where}): slowness is not seen"
+    return f"a kernel made {factor:g} times slower {measured} ({where}): slowness is not seen"
 
 
 def _reference_shift(where: str, change: Change) -> str:

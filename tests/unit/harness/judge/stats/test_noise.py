@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from harness.judge.stats.controls import Probe, gauge
+from harness.judge.stats.controls import Fitness, ReferenceSamples, gauge
 from harness.judge.stats.engine import compare
 from harness.judge.stats.noise import NoiseEstimate, estimate_noise, noise_between
 from harness.judge.stats.pair import Change, Rules
@@ -126,23 +126,28 @@ def test_nothing_to_gauge_by_is_said() -> None:
     assert "nothing tells" in fitness.reasons[0]
 
 
+def fitness_by(reference_ms: list[float], slowed_ms: list[float]) -> Fitness:
+    """Of a run whose only sign is a kernel that was made 1.3 times slower."""
+    return gauge({}, {"head": ReferenceSamples("k", reference_ms, slowed_ms)}, factor=1.3)
+
+
 def test_a_slowed_kernel_has_to_be_seen() -> None:
     reference, slowed = [10.0, 10.1, 9.9], [13.0, 13.1, 12.9]
-    assert gauge({}, {"head": Probe(reference, slowed, 1.3)}).fit
-    blind = gauge({}, {"head": Probe(reference, reference, 1.3)})
+    assert fitness_by(reference, slowed).fit
+    blind = fitness_by(reference, reference)
     assert blind.fit is False
     assert "slowness is not seen" in blind.reasons[0]
-    assert gauge({}, {"head": Probe(reference, [math.nan] * 3, 1.3)}).fit is False
+    assert fitness_by(reference, [math.nan] * 3).fit is False
 
 
 def test_a_kernel_that_is_steady_on_a_coarse_clock_makes_no_run_unfit() -> None:
-    assert gauge({}, {"head": Probe([0.025] * 6, [0.032] * 6, 1.3)}).fit
-    assert gauge({}, {"head": Probe([0.025] * 6, [0.025] * 6, 1.3)}).fit is False, "the clock stands still"
+    assert fitness_by([0.025] * 6, [0.032] * 6).fit
+    assert fitness_by([0.025] * 6, [0.025] * 6).fit is False, "the clock stands still"
 
 
 def test_samples_too_noisy_to_tell_do_not_prove_that_slowness_is_not_seen() -> None:
     chance = np.random.default_rng(0)
     reference, slowed = (list(ms * np.exp(0.5 * chance.normal(size=6))) for ms in (10.0, 10.5))
-    assert gauge({}, {"head": Probe(reference, slowed, 1.3)}).fit
+    assert fitness_by(reference, slowed).fit
     steady = [10.0, 10.1, 9.9, 10.0, 10.1]
-    assert gauge({}, {"head": Probe(steady, [1.1 * ms for ms in steady], 1.3)}).fit is False
+    assert fitness_by(steady, [1.1 * ms for ms in steady]).fit is False
