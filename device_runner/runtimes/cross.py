@@ -14,7 +14,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,6 +27,7 @@ from device_runner.runtimes.phone.elf import BadElf, Elf, read_elf, undefined_in
 NDK_VARIABLE = "ANDROID_NDK_HOME"
 LINK_TIMEOUT_S = 120.0
 PAGE_BYTES = 16_384
+PAGES = f"-Wl,-z,max-page-size={PAGE_BYTES}"
 FFI = "libtvm_ffi.so"
 MACHINE = "EM_AARCH64"
 """Of every triple in `TRIPLES`."""
@@ -70,27 +72,24 @@ class Linker:
 
     def link(self, objects: Sequence[str | Path], library: Path, triple: str, flags: Sequence[str] = ()) -> None:
         """Make a shared library of object files and check it. Raises `RigFailure`."""
-        with TemporaryDirectory() as folder:
-            stubs = [
-                self._stub(Path(folder) / soname, symbols)
-                for soname, symbols in sorted(_providers(objects, triple).items())
-            ]
-            pages = f"-Wl,-z,max-page-size={PAGE_BYTES}"
-            self._share([pages, "-s", *flags], library, [*objects, *stubs])
+        with self._stubs(objects, triple) as stubs:
+            self._share([PAGES, "-s", *flags], library, [*objects, *stubs])
         check_library(library, triple)
 
     def link_program(self, objects: Sequence[str | Path], program: Path, triple: str) -> None:
         """Make an executable of object files that have `_start`, and check it. Raises `RigFailure`."""
-        with TemporaryDirectory() as folder:
-            stubs = [
-                self._stub(Path(folder) / soname, symbols)
-                for soname, symbols in sorted(_providers(objects, triple).items())
-            ]
-            loader = f"-Wl,-dynamic-linker,{_LOADERS[triple]}"
-            pages = f"-Wl,-z,max-page-size={PAGE_BYTES}"
-            flags = ["-pie", "-nostdlib", "-s", "-Wl,-e,_start", loader, pages, "-o", str(program)]
+        loader = f"-Wl,-dynamic-linker,{_LOADERS[triple]}"
+        flags = ["-pie", "-nostdlib", "-s", "-Wl,-e,_start", loader, PAGES, "-o", str(program)]
+        with self._stubs(objects, triple) as stubs:
             self._run([*flags, *map(str, [*objects, *stubs])], program)
         _check(program, triple)
+
+    @contextmanager
+    def _stubs(self, objects: Sequence[str | Path], triple: str) -> Iterator[list[Path]]:
+        """A stub of each library of the device that defines what the objects expect. Raises `RigFailure`."""
+        with TemporaryDirectory() as folder:
+            found = sorted(_providers(objects, triple).items())
+            yield [self._stub(Path(folder) / soname, symbols) for soname, symbols in found]
 
     def _stub(self, library: Path, symbols: Iterable[str]) -> Path:
         source = library.with_suffix(".s")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -82,27 +83,29 @@ class Answer:
 
     def device_of(self, name: str, driver_version: str) -> OpenCLDevice | None:
         """The first device that TVM's runtime calls so, None if there is none; an empty word fits every device."""
-        return next(
-            (
-                device
-                for device in self.devices
-                if name in ("", device.name) and driver_version in ("", device.driver_version)
-            ),
-            None,
-        )
+        for device in self.devices:
+            if name in ("", device.name) and driver_version in ("", device.driver_version):
+                return device
+        return None
+
+
+@contextmanager
+def _read(text: bytes) -> Iterator[Any]:
+    """Yield the JSON value; raise BadAnswer for text that is none, and for a value that the block cannot take."""
+    try:
+        yield json.loads(text.decode(errors="replace"))
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise BadAnswer(f"{type(error).__name__}: {error}") from error
 
 
 def answer_of(text: bytes) -> Answer:
     """Read what `describe` returned. Raises BadAnswer."""
-    try:
-        told = json.loads(text.decode(errors="replace"))
+    with _read(text) as told:
         return Answer(
             tuple(_device(one) for one in told["devices"]),
             tuple(str(path) for path in told["files"]),
             str(told["problem"]),
         )
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise BadAnswer(f"{type(error).__name__}: {error}") from error
 
 
 def _device(told: Mapping[str, Any]) -> OpenCLDevice:
@@ -135,11 +138,8 @@ def plain(text: str) -> str:
 
 def launches_of(text: bytes) -> tuple[list[Launch], int]:
     """Read what `launches` returned: those with times, oldest first, and how many were dropped. Raises BadAnswer."""
-    try:
-        told = json.loads(text.decode(errors="replace"))
+    with _read(text) as told:
         return [_launch(one) for one in told["launches"]], int(told["dropped"])
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise BadAnswer(f"{type(error).__name__}: {error}") from error
 
 
 def _launch(told: Mapping[str, Any]) -> Launch:
@@ -156,20 +156,14 @@ def _sizes(told: Sequence[Any]) -> tuple[int, int, int]:
 
 def peaks_of(text: bytes) -> dict[str, float]:
     """Read what `peaks` returned: rates by name, per second, those that were measured. Raises BadAnswer."""
-    try:
-        told = json.loads(text.decode(errors="replace"))
+    with _read(text) as told:
         return {str(name): float(rate) for name, rate in told.items() if name != "problem" and rate}
-    except (ValueError, TypeError, AttributeError) as error:
-        raise BadAnswer(f"{type(error).__name__}: {error}") from error
 
 
 def batches_of(text: bytes, repeat: int) -> tuple[list[float], list[float]]:
     """Read what `batches` returned: ms of an inference, in batches and each waited for. Raises BadAnswer."""
-    try:
-        told = json.loads(text.decode(errors="replace"))
+    with _read(text) as told:
         batched, synced = ([float(ns) / 1e6 for ns in told[kind]] for kind in ("batched_ns", "synced_ns"))
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise BadAnswer(f"{type(error).__name__}: {error}") from error
     if not len(batched) == len(synced) == repeat or min(*batched, *synced) <= 0:
         raise BadAnswer(f"{len(batched)} and {len(synced)} times of {repeat} batches")
     return batched, synced
