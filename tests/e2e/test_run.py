@@ -127,7 +127,7 @@ def test_killing_the_rpc_server_is_a_device_crash_of_that_case_and_the_suite_goe
     assert "device-crash (owner: path)" in out
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_an_ended_run_leaves_no_process_and_keeps_what_was_done(
     tmp_path: Path, cache: Path, number: signal.Signals
 ) -> None:
