@@ -26,6 +26,18 @@ class OracleNotFinite(Failure):
     outcome = "oracle-not-finite"
 
 
+class InputRefused(Failure):
+    """Whoever computes the network outside TVM refuses the inputs: an index beyond its table, say."""
+
+    outcome = "input-refused"
+
+
+class NoOutsideAnswer(Failure):
+    """Nobody outside TVM can compute the network: the reasons of each. Never a case's outcome: LLVM answers instead."""
+
+    outcome = "no-outside-answer"
+
+
 class CompileFailure(Failure):
     """The compiler did not make a usable library of a good model."""
 
@@ -56,7 +68,9 @@ _REVIVED: tuple[type[Failure], ...] = (
     CompileFailure,
     CompilerCrash,
     CompileTimeout,
+    InputRefused,
     ModelError,
+    NoOutsideAnswer,
     OracleNotFinite,
 )
 

@@ -172,7 +172,7 @@ def open_workbench(
         identity = identify(device, progress.say)
         remember_identity(name, identity, cache)
         tunings, as_shipped = TuningStore(cache), request.quirks.as_shipped
-        run = Run(device, tunings, as_shipped, timed=timed, allowed=allowed)
+        run = Run(device, tunings, as_shipped, timed=timed, allowed=allowed, builder=builder)
         yield Workbench(request, run, request.plans(identity), builder)
 
 

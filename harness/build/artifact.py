@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ INPUTS, OUTPUTS = "inputs.npz", "outputs.npz"
 """Of the oracle."""
 OTHER_OUTPUTS = "other-outputs.npz"
 """The oracle's answers to other inputs."""
+JUDGE = "judge.json"
+"""Who gave the oracle's answers, with its version."""
 RANGE = "range.json"
 """How large the network's numbers become (`harness.build.values`)."""
 LABELLED = "labelled.npz"
@@ -84,6 +87,14 @@ class Answers:
 
     folder: Path
     reused: bool
+    unchecked: str = ""
+    """Why there is no answer from outside TVM, where LLVM's took its place."""
+
+    @property
+    def judge(self) -> str:
+        """Who gave them; empty in what was made before that was noted."""
+        file = self.folder / JUDGE
+        return str(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else ""
 
 
 Built = Mapping[str, Artifact | Answers | Failure]

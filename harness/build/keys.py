@@ -16,7 +16,8 @@ from device_runner.store import key_of, sha256_of
 from harness.cases.plan import Job
 from harness.cases.request import CompileRequest
 from harness.compiler.installed import versions
-from harness.models.spec import Inputs
+from harness.models.spec import Inputs, Original
+from harness.oracle.truth import releases
 from harness.schedules.drawing import ThreadLimits
 
 ROOT = Path(__file__).parents[2]
@@ -33,25 +34,33 @@ def compile_job(request: CompileRequest, model_sha256: str, title: str) -> Job:
 
 
 def oracle_job(
+    original: Original,
     request: CompileRequest,
     model_sha256: str,
     seed: int,
-    title: str,
+    model: str,
     inputs: Path | Inputs,
     labelled: Path | None = None,
 ) -> Job:
-    """The job that computes the oracle's answers. `request` is of the `cpu` path.
+    """The job that finds out the truth about a model, and, in its place or beside it, the one that asks LLVM.
 
-    The `inputs`, the content of a file or how some are drawn, and the content of `labelled` are part of `model_sha256`.
+    The truth is the same for every TVM. `request` is of the `cpu` path, and `model_sha256` of the prepared model, with
+    the content of its `inputs` or how some are drawn, and the content of `labelled`.
     """
-    key = compile_job(request, model_sha256, title).key
+    told = {name: str(value) if isinstance(value, Path) else value for name, value in vars(original).items()}
     payload = {
+        "original": told,
         "request": dataclasses.asdict(request),
         "seed": seed,
         "inputs": plain_inputs(inputs),
         "labelled": str(labelled) if labelled else "",
     }
-    return Job("oracle", key_of({"compile": key, "seed": seed}), title, payload)
+    files = [sha256_of(file) for file in (original.onnx, original.program) if file]
+    facts = {"original": files, "trust": original.trust, "prepared": model_sha256, "seed": seed}
+    key = key_of({"truth": facts, **releases(), "pipeline": pipeline_version()})
+    compiled = compile_job(request, model_sha256, model).key
+    witness = Job("witness", key_of({"witness": compiled, "seed": seed}), f"LLVM's answer of {model}", payload)
+    return Job("oracle", key, f"oracle of {model}", payload, otherwise=witness)
 
 
 def range_job(oracle: Job, title: str) -> Job:

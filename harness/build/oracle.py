@@ -1,83 +1,142 @@
-"""The oracle: the `cpu` path's answers, against which every other path is judged.
+"""The answers that every path is held to: the truth from outside TVM, and those of LLVM behind TVM's importer.
 
-The answers are computed once in a worker process and kept as plain arrays in the store: to the inputs of the case, and
-to other inputs, by which it is known whether the network looks at its inputs at all (`harness.run.correctness`).
+The truth (`harness.oracle`) decides whether an answer is right. LLVM's answers are the second witness, asked only where
+an answer is wrong: if they are wrong in the same way, the fault is in what LLVM and the path share. Where nobody
+outside TVM can compute the network, LLVM's answers take the place of the truth.
+
+Both are computed in a worker process and kept as plain arrays in the store: to the inputs of the case, and to other
+inputs, by which it is known whether the network looks at its inputs at all (`harness.run.correctness`).
 """
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.build.values import count, first_not_finite, inputs_of, origin, tensors
-from harness.failures import OracleNotFinite
+from harness.build.artifact import INPUTS, JUDGE, LABELLED, OTHER_OUTPUTS, OUTPUTS, save_arrays
+from harness.build.values import count, first_not_finite, inputs_of, named_origin, tensors
+from harness.failures import NoOutsideAnswer, OracleNotFinite
+from harness.models.input_files import load_labelled, top_classes
+from harness.models.onnx_inputs import input_specs
+from harness.models.onnx_read import load, parse
+from harness.models.spec import InputSpec, Original
+from harness.oracle.truth import judge_original, values_of
 
 if TYPE_CHECKING:
     from device_runner.device import Array
     from harness.cases.request import CompileRequest
 
+    Ask = Callable[[Mapping[str, Array]], list[Array]]
 
-def answer(request: CompileRequest, seed: int, given: str | dict[str, str], labelled: str, out: Path) -> dict[str, Any]:
-    """Compile for `cpu`, run it, write all arrays to `out`.
 
-    `given` is the file of its inputs, or how some of them are drawn; `labelled` a file of labelled data, if not empty.
+@dataclass(frozen=True)
+class Question:
+    """What a model is asked, as the worker is told it."""
 
-    Worker only: it imports TVM. Raises CompileFailure if even LLVM cannot compile the model, and OracleNotFinite if
-    there is nothing to compare with.
+    model: Path
+    """The prepared file, which is compiled."""
+    seed: int
+    given: str | dict[str, str]
+    """The file of its inputs, or how some of them are drawn."""
+    labelled: str
+    """A file of labelled data, if not empty."""
+
+    def inputs(self, specs: Sequence[InputSpec]) -> dict[str, Array]:
+        """What the case is run on, in the order in which a library takes it."""
+        return inputs_of(self.given, specs, self.seed)
+
+    def other_inputs(self, specs: Sequence[InputSpec]) -> dict[str, Array]:
+        """Other inputs of the same kind."""
+        return inputs_of({} if isinstance(self.given, str) else self.given, specs, self.seed + 1)
+
+
+def find_truth(original: Original, question: Question, out: Path) -> dict[str, Any]:
+    """Ask outside TVM and write all arrays to `out`.
+
+    Worker only. Raises NoOutsideAnswer, InputRefused, and OracleNotFinite if there is nothing to compare with.
+    """
+    specs = list(input_specs(parse(question.model)))
+    inputs = question.inputs(specs)
+    began = time.monotonic()
+    ruling = judge_original(original, inputs)
+    run_s = time.monotonic() - began
+    _write(out, question, specs, inputs, ruling.outputs, ruling.judge.ask, ruling.judge.name)
+    return {"run_s": run_s}
+
+
+def ask_llvm(request: CompileRequest, question: Question, out: Path) -> dict[str, Any]:
+    """Compile for `cpu`, run it, and write all arrays to `out`.
+
+    Worker only: it imports TVM. Raises CompileFailure if even LLVM cannot compile the model, and OracleNotFinite.
     """
     import tvm
     from tvm import relax
 
-    from harness.build.artifact import INPUTS, LABELLED, OTHER_OUTPUTS, OUTPUTS, save_arrays
     from harness.build.compile import compile_model
-    from harness.models.input_files import load_labelled, top_classes
-    from harness.models.spec import InputSpec
+    from harness.compiler.installed import tvm_version
 
     compiled = compile_model(request, out)
     specs = [InputSpec(name, tuple(shape), dtype) for name, shape, dtype in compiled.inputs]
-    inputs = inputs_of(given, specs, seed)
     machine = relax.VirtualMachine(tvm.runtime.load_module(str(out / compiled.library)), tvm.cpu())
 
     def ask(arrays: Mapping[str, Array]) -> list[Array]:
         made = machine["main"](*(tvm.runtime.tensor(array) for array in arrays.values()))
         return [tensor.numpy() for tensor in tensors(made)]
 
+    inputs = question.inputs(specs)
     began = time.monotonic()
     answers = ask(inputs)
     run_s = time.monotonic() - began
-    _require_finite(answers, Path(request.model_file), inputs, Path(given) if isinstance(given, str) else None)
-    save_arrays(out / INPUTS, list(inputs.values()))
-    save_arrays(out / OUTPUTS, answers)
-    drawn = {} if isinstance(given, str) else given
-    save_arrays(out / OTHER_OUTPUTS, _or_none(lambda: ask(inputs_of(drawn, specs, seed + 1))))
-    if labelled:
-        data = load_labelled(Path(labelled), specs)
-        classes = top_classes(lambda batch: ask({specs[0].name: batch}), data.inputs, specs[0].shape[0])
-        save_arrays(out / LABELLED, [data.inputs, data.labels, classes])
+    _write(out, question, specs, inputs, answers, ask, f"TVM {tvm_version()} on LLVM")
     (out / compiled.library).unlink()  # only its answers are needed
     return {"run_s": run_s}
+
+
+def _write(
+    out: Path,
+    question: Question,
+    specs: Sequence[InputSpec],
+    inputs: Mapping[str, Array],
+    answers: list[Array],
+    ask: Ask,
+    judge: str,
+) -> None:
+    """Write the inputs and the answers to them; ask for the others and write those."""
+    _require_finite(answers, question, inputs)
+    save_arrays(out / INPUTS, list(inputs.values()))
+    save_arrays(out / OUTPUTS, answers)
+    save_arrays(out / OTHER_OUTPUTS, _or_none(lambda: ask(question.other_inputs(specs))))
+    if question.labelled:
+        data = load_labelled(Path(question.labelled), specs)
+        classes = top_classes(lambda batch: ask({specs[0].name: batch}), data.inputs, specs[0].shape[0])
+        save_arrays(out / LABELLED, [data.inputs, data.labels, classes])
+    (out / JUDGE).write_text(json.dumps(judge), encoding="utf-8")
 
 
 def _or_none(ask: Callable[[], list[Array]]) -> list[Array]:
     """The answers; none if the network refuses such inputs, which is no fault of it."""
     try:
         return ask()
-    except Exception:  # TVM raises errors of every kind
+    except Exception:  # errors of every kind
         return []
 
 
-def _require_finite(answers: Sequence[Array], model: Path, inputs: Mapping[str, Array], given: Path | None) -> None:
+def _require_finite(answers: Sequence[Array], question: Question, inputs: Mapping[str, Array]) -> None:
     """Raise OracleNotFinite, with the operator to blame, if an answer cannot be compared with."""
     index = first_not_finite(answers)
     if index is None:
         return
-    evidence = ""
+    given = question.given if isinstance(question.given, str) else ""
+    blamed, evidence = "", ""
     try:
-        blamed = origin(model, inputs, index)
-    except Exception as error:  # TVM raises errors of every kind, and the finding stands without it
-        blamed, evidence = "", f"which operator it comes from could not be found out: {error}"
+        model = load(question.model)
+        blamed = named_origin(model, values_of(model, inputs), model.graph.output[index].name)
+    except NoOutsideAnswer as failure:
+        evidence = f"which operator it comes from could not be found out: {failure}"
     raise OracleNotFinite(
         f"output {index} of the model is not finite on the CPU either ({count(answers[index])})"
         + (f"; it begins with {blamed}" if blamed else ""),

@@ -31,7 +31,7 @@ from harness.quirks import quirks_for
 from harness.schedules.database import read, require_limits
 
 CONTESTANTS = sorted(set(PATHS) - {"cpu"})
-"""The paths that a suite may name; `cpu` is the oracle."""
+"""The paths that a suite may name; `cpu` is the second witness."""
 
 SEED = 20_260
 """Of the inputs. A constant, so that answers can be kept and records compared."""
@@ -103,7 +103,7 @@ def plan_case(
 
 
 def plan_oracle(suite: Suite, model: str, cache: Path) -> Job:
-    """What asks the oracle about a model, on this machine's own CPU: the same for every device, precision and path.
+    """What finds out the truth about a model, on this machine's own CPU: for every device, precision and path.
 
     Raises UsageError if the model cannot be used.
     """
@@ -119,8 +119,9 @@ def plan_oracle(suite: Suite, model: str, cache: Path) -> Job:
         image2d_max_height=0,
         image_max_array_layers=0,
     )
-    digest, title = _digest(source, file, cache), f"oracle of {model}"
-    return oracle_job(request, digest, SEED, title, source.input_values(cache / MODELS), source.labelled)
+    original, digest = source.original(cache / MODELS), _digest(source, file, cache)
+    inputs = source.input_values(cache / MODELS)
+    return oracle_job(original, request, digest, SEED, model, inputs, source.labelled)
 
 
 def device_request(identity: Identity) -> CompileRequest:

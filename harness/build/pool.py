@@ -34,10 +34,15 @@ LOOK_EVERY_S = 1.0
 """At the compiler's step."""
 
 
-REPEATABLE = (failures.CompileFailure.outcome, failures.OracleNotFinite.outcome)
+REPEATABLE = (
+    failures.CompileFailure.outcome,
+    failures.InputRefused.outcome,
+    failures.NoOutsideAnswer.outcome,
+    failures.OracleNotFinite.outcome,
+)
 """Failures that the same input gives again."""
 
-WITHOUT_LIBRARY = ("oracle", "range", "tasks", "task-answer", "probe")
+WITHOUT_LIBRARY = ("oracle", "witness", "range", "tasks", "task-answer", "probe")
 """Jobs that leave answers, and no library."""
 
 Watcher = Callable[[Job, str, float], None]
@@ -104,9 +109,17 @@ class Builder:
             result, state = self._find_or_make(job)
         except Failure as failure:
             result, state = failure, "failed"
+        if isinstance(result, (failures.NoOutsideAnswer, failures.CompileFailure)) and job.otherwise:
+            self._watch(job, state, time.monotonic() - began)
+            return _unchecked(self._make(job.otherwise), result.message)
         if not self._closed:  # what was stopped has not failed
             self._watch(job, "failed" if isinstance(result, Failure) else state, time.monotonic() - began)
         return result
+
+    def find(self, job: Job) -> Artifact | Answers | Failure | None:
+        """What a job came to before; None if it was never made. Raises RigFailure if that is damaged."""
+        folder = self._stores[job.kind].find(job.key)
+        return _read(job, folder, reused=True) if folder else None
 
     def _find_or_make(self, job: Job) -> tuple[Artifact | Answers | Failure, str]:
         store = self._stores[job.kind]
@@ -134,13 +147,13 @@ class Builder:
         at = _last_step(scratch / STEP)
         if code is None:
             raise failures.CompileTimeout(
-                f"the compiler did not end within {self._limits.build_s:.0f} s{at}",
+                f"{_who(job)} did not end within {self._limits.build_s:.0f} s{at}",
                 hint="raise limits.build_s in the suite file",
                 evidence=evidence,
             )
         if code < 0:
             name = signal.Signals(-code).name
-            raise _death(f"the compiler's process died of {name}{at}", evidence, scratch)
+            raise _death(f"{_who(job)}'s process died of {name}{at}", evidence, scratch)
         _keep(job, scratch, evidence, time.monotonic() - began)
         job_file.unlink()
         for file in (log, scratch / STEP):
@@ -172,6 +185,15 @@ class Builder:
                     told = step
                     self._watch(job, f"building: {step}", time.monotonic() - began)
         return None
+
+
+def _unchecked(made: Artifact | Answers | Failure, why: str) -> Artifact | Answers | Failure:
+    """Answers that took the place of the truth, with why that cannot be had."""
+    return dataclasses.replace(made, unchecked=why) if isinstance(made, Answers) else made
+
+
+def _who(job: Job) -> str:
+    return "the oracle" if job.kind == "oracle" else "the compiler"
 
 
 def load_artifact(root: Path, key: str) -> Artifact | None:
@@ -206,7 +228,7 @@ def _keep(job: Job, scratch: Path, evidence: str, seconds: float) -> None:
     try:
         result = json.loads((scratch / RESULT).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise _death("the compiler's process ended without a result", evidence, scratch) from None
+        raise _death(f"{_who(job)}'s process ended without a result", evidence, scratch) from None
     if failure := result.get("failure"):
         failure["evidence"] = f"{evidence}\n{failure['evidence']}".strip()
         if failure["outcome"] not in REPEATABLE:

@@ -1,13 +1,12 @@
 """A network's inputs, and what its operators make of them: how large numbers become, and where NaN comes from.
 
-The network is run once more with the result of every operator as an output. What compiles it for that imports TVM, and
-runs in a worker only.
+The network is run once more with the result of every operator as an output (`harness.oracle.truth.values_of`), in a
+worker only.
 """
 
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,9 +16,6 @@ if TYPE_CHECKING:
     from harness.models.spec import InputSpec
 
     Values = Mapping[str, Array]
-
-_REAL = (1, 10, 11)
-"""`TensorProto.FLOAT`, `FLOAT16`, `DOUBLE`."""
 
 
 def inputs_of(given: str | Mapping[str, str], specs: Sequence[InputSpec], seed: int) -> dict[str, Array]:
@@ -54,15 +50,6 @@ def count(array: Array) -> str:
     return " and ".join(f"{many} of {wide.size} elements are {what}" for what, many in parts.items() if many)
 
 
-def origin(file: Path, inputs: Values, output: int) -> str:
-    """The operator that an output's first NaN or infinity comes from, for a person. Raises whatever TVM raises."""
-    from harness.models.onnx_read import load
-
-    model = load(file)
-    start = model.graph.output[output].name
-    return named_origin(model, values_of(model, inputs), start)
-
-
 def named_origin(model: Any, values: Values, start: str) -> str:
     """Walk back from a value that is not finite to the operator all of whose inputs are; empty if it is finite.
 
@@ -87,26 +74,6 @@ def named_origin(model: Any, values: Values, start: str) -> str:
     )
 
 
-def values_of(model: Any, inputs: Values) -> dict[str, Array]:
-    """What every operator of the network makes of the inputs, where it is a tensor of real numbers."""
-    import onnx
-    import tvm
-    from tvm.relax.frontend.onnx import from_onnx
-
-    names = [node.output[0] for node in model.graph.node if node.op_type != "Constant"]
-    kinds = _kinds(model)
-    wanted = [name for name in names if kinds.get(name) in _REAL]
-    whole = onnx.ModelProto()
-    whole.CopyFrom(model)
-    del whole.graph.output[:]
-    whole.graph.output.extend(onnx.ValueInfoProto(name=name) for name in wanted)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        mod = from_onnx(whole, shape_dict={name: list(array.shape) for name, array in inputs.items()})
-    made = cpu_machine(mod)["main"](*(tvm.runtime.tensor(array) for array in inputs.values()))
-    return dict(zip(wanted, (tensor.numpy() for tensor in tensors(made)), strict=True))
-
-
 def cpu_machine(mod: Any) -> Any:
     """TVM's virtual machine with a module compiled for this CPU."""
     import tvm
@@ -125,24 +92,17 @@ def tensors(answer: Any) -> list[Any]:
     return [answer] if hasattr(answer, "numpy") else list(answer)
 
 
-def _kinds(model: Any) -> dict[str, int]:
-    """Number format of each value of the network whose format ONNX can tell."""
-    import onnx
-
-    graph = onnx.shape_inference.infer_shapes(model).graph
-    return {value.name: value.type.tensor_type.elem_type for value in (*graph.value_info, *graph.output)}
-
-
 def measure_range(file: Path, seed: int, given: str | dict[str, str], out: Path) -> None:
     """Write the largest magnitude of any weight and of any operator's result, and whose it is.
 
-    The inputs are the oracle's (`harness.build.oracle.answer`). Raises whatever TVM raises.
+    The inputs are the oracle's (`harness.build.oracle`). Raises NoOutsideAnswer, InputRefused.
     """
     from onnx import numpy_helper
 
     from harness.build.artifact import RANGE
     from harness.models.onnx_inputs import input_specs
     from harness.models.onnx_read import load
+    from harness.oracle.truth import values_of
 
     model = load(file)
     inputs = inputs_of(given, list(input_specs(model)), seed)

@@ -36,10 +36,10 @@ def main(job_file: Path, parent: int | None = None) -> int:
         done = _JOBS[job["kind"]](job, out)
         result = {"done": dataclasses.asdict(done) if isinstance(done, Compiled) else done or {}}
     except MemoryError as error:
-        result = {"failure": _out_of_memory(job["memory_bytes"], error)}
+        result = {"failure": _out_of_memory(job, error)}
     except Exception as error:  # whatever it is, the harness has to know
         if any(sign in str(error) for sign in _NO_MEMORY):
-            result = {"failure": _out_of_memory(job["memory_bytes"], error)}
+            result = {"failure": _out_of_memory(job, error)}
         else:
             result = {"failure": _describe(error, out)}
     (out / RESULT).write_text(json.dumps(result), encoding="utf-8")
@@ -52,10 +52,25 @@ def _compile(job: dict[str, Any], out: Path) -> Any:
     return compile_model(_request(job), out)
 
 
-def _answer(job: dict[str, Any], out: Path) -> Any:
-    from harness.build.oracle import answer
+def _truth(job: dict[str, Any], out: Path) -> Any:
+    from harness.build.oracle import find_truth
+    from harness.models.spec import Original
 
-    return answer(_request(job), job["seed"], job["inputs"], job["labelled"], out)
+    told = job["original"]
+    original = Original(Path(told["onnx"]), Path(told["program"]) if told["program"] else None, told["trust"])
+    return find_truth(original, _question(job), out)
+
+
+def _witness(job: dict[str, Any], out: Path) -> Any:
+    from harness.build.oracle import ask_llvm
+
+    return ask_llvm(_request(job), _question(job), out)
+
+
+def _question(job: dict[str, Any]) -> Any:
+    from harness.build.oracle import Question
+
+    return Question(Path(job["request"]["model_file"]), job["seed"], job["inputs"], job["labelled"])
 
 
 def _reference(job: dict[str, Any], out: Path) -> Any:
@@ -104,7 +119,8 @@ _NO_MEMORY = ("bad_alloc", "failed to map segment")
 """What an error says that came of the limit on memory; the second is a library's that could not be loaded any more."""
 _JOBS = {
     "compile": _compile,
-    "oracle": _answer,
+    "oracle": _truth,
+    "witness": _witness,
     "reference": _reference,
     "range": _range,
     "tasks": _tasks,
@@ -132,10 +148,11 @@ def _describe(error: BaseException, out: Path) -> dict[str, str]:
     }
 
 
-def _out_of_memory(limit_bytes: int, error: BaseException) -> dict[str, str]:
+def _out_of_memory(job: dict[str, Any], error: BaseException) -> dict[str, str]:
+    who = "the oracle" if job["kind"] == "oracle" else "the compiler"
     return {
         "outcome": "compile-error",
-        "message": f"the compiler needs more than {limit_bytes / 1e9:.3g} GB of memory",
+        "message": f"{who} needs more than {job['memory_bytes'] / 1e9:.3g} GB of memory",
         "hint": "raise limits.build_memory_gb in the suite file",
         "evidence": f"{type(error).__name__}: {error}",
     }

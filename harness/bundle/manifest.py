@@ -64,6 +64,10 @@ class PackedCase:
     changes: Sequence[str] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
     """Why there are no answers."""
+    unchecked: str = ""
+    """Why nobody outside TVM could give the answers."""
+    witness: str = ""
+    """Key of LLVM's answers; beside the oracle's. Empty in bundles of before."""
     range: str = ""
     """Key of what tells whether half precision can hold the network's numbers; beside the answers."""
     reference: PackedLibrary | None = None
@@ -175,10 +179,11 @@ def check_files(folder: Path, manifest: Manifest) -> None:
 
 def plan_of(packed: PackedCase) -> Plan:
     """The plan of a packed case: its jobs are done, and only their keys matter."""
+    witness = Job("witness", packed.witness, packed.case, {}) if packed.witness else None
     return Plan(
         case=Case.parse(packed.case),
         compile=Job("compile", packed.artifact.key, packed.case, {}),
-        oracle=Job("oracle", packed.answers, packed.case, {}),
+        oracle=Job("oracle", packed.answers, packed.case, {}, witness),
         quirks=tuple(packed.quirks),
         relative_tolerance=packed.relative_tolerance,
         budget=Budget(**packed.budget),
@@ -191,9 +196,11 @@ def plan_of(packed: PackedCase) -> Plan:
 
 def built_of(packed: PackedCase, folder: Path, digests: Mapping[str, str]) -> dict[str, Artifact | Answers | Failure]:
     """What the plan's jobs came to, with files below a bundle's folder."""
-    answers: Answers | Failure = Answers(folder / "answers" / packed.answers, True)
+    answers: Answers | Failure = Answers(folder / "answers" / packed.answers, True, packed.unchecked)
     built = {packed.artifact.key: _artifact(packed.artifact, folder, digests)}
     built[packed.answers] = revived(packed.refused) if packed.refused else answers
+    if packed.witness:
+        built[packed.witness] = Answers(folder / "answers" / packed.witness, True)
     if packed.range:
         built[packed.range] = Answers(folder / "answers" / packed.range, True)
     if packed.reference:

@@ -24,7 +24,7 @@ from device_runner.runtimes.phone import RuntimeStore
 from device_runner.runtimes.phone.check import PROGRAM
 from device_runner.runtimes.phone.elf import read_elf
 from device_runner.session.identification import LEAST_IMAGE
-from harness.build.artifact import INPUTS, LABELLED, OTHER_OUTPUTS, OUTPUTS, RANGE, Answers, Artifact, Built
+from harness.build.artifact import INPUTS, JUDGE, LABELLED, OTHER_OUTPUTS, OUTPUTS, RANGE, Answers, Artifact, Built
 from harness.bundle import turn_files
 from harness.bundle.archive import ending_of, unpack, write_archive
 from harness.bundle.manifest import (
@@ -42,7 +42,7 @@ from harness.bundle.manifest import (
     id_of,
     manifest_of,
 )
-from harness.cases.plan import Plan
+from harness.cases.plan import Job, Plan
 from harness.failures import UsageError
 from harness.judge.sides import SeriesKey
 from harness.judge.stats.turns import Arm, order
@@ -190,13 +190,17 @@ def _lay_out(
 
 def _packed(folder: Path, name: str, plan: Plan, made: Built) -> PackedCase:
     answers = made[plan.oracle.key]
-    for job, files in ((plan.oracle, (INPUTS, OUTPUTS, OTHER_OUTPUTS, LABELLED)), (plan.range, (RANGE,))):
+    truth, witness = (INPUTS, OUTPUTS, OTHER_OUTPUTS, LABELLED, JUDGE), (OUTPUTS, JUDGE)
+    for job, files in ((plan.oracle, truth), (plan.witness, witness), (plan.range, (RANGE,))):
         found = made.get(job.key) if job else None
         if job and isinstance(found, Answers):
             for file in files:
                 if (found.folder / file).exists():
                     _copied(folder, found.folder / file, f"answers/{job.key}/{file}")
-    ranged = plan.range is not None and isinstance(made.get(plan.range.key), Answers)
+
+    def key_of_answers(job: Job | None) -> str:
+        return job.key if job and isinstance(made.get(job.key), Answers) else ""
+
     reference = plan.reference and made.get(plan.reference.key)
     return PackedCase(
         case=plan.case.id,
@@ -208,7 +212,9 @@ def _packed(folder: Path, name: str, plan: Plan, made: Built) -> PackedCase:
         budget=asdict(plan.budget),
         changes=list(plan.changes),
         thermal_limits=asdict(plan.thermal_limits),
-        range=plan.range.key if ranged and plan.range else "",
+        unchecked=answers.unchecked if isinstance(answers, Answers) else "",
+        witness=key_of_answers(plan.witness),
+        range=key_of_answers(plan.range),
         reference=_library(folder, f"artifacts/{name}/reference.so", plan.reference.key, reference)
         if plan.reference and isinstance(reference, Artifact)
         else None,

@@ -20,6 +20,8 @@ class Job:
     key: str
     title: str
     payload: dict[str, Any]
+    otherwise: Job | None = None
+    """What is made in its place where this one cannot be had: LLVM's answers instead of the truth."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,11 @@ class Plan:
     """Makes the reference kernel that is timed in the same session."""
     unsupported: str = ""
     """Why this device cannot run it, where its identity alone says so: then nothing is built for it."""
+
+    @property
+    def witness(self) -> Job | None:
+        """Asks LLVM behind TVM's importer: made where an answer is wrong, to know whose fault that is."""
+        return self.oracle.otherwise
 
     @property
     def jobs(self) -> tuple[Job, ...]:

@@ -71,7 +71,8 @@ def pack(
         make_ready(request.paths, request.cache)
 
         def built(plans: Sequence[Plan]) -> Built:
-            return builder.build(job for plan in plans for job in plan.jobs)
+            # LLVM is asked at once: nobody can ask it when results come back.
+            return builder.build(job for plan in plans for job in (*plan.jobs, plan.witness) if job)
 
         packed = pack(request, KINDS[device_kind.value], built, out, against, sessions or (8 if against else 1))
     if as_json:

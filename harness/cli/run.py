@@ -182,7 +182,9 @@ def _on_many(names: Sequence[str], work: _Work, tracker: Address | None) -> _Res
 
     work.screen.say(f"opening {', '.join(names)} (the first time, this compiles the runtimes that TVM's wheel lacks)")
     make_ready(work.request.paths, work.request.cache)
-    settings = Settings(work.request.cache, new_id(), work.request.quirks.as_shipped, work.allowed)
+    settings = Settings(
+        work.request.cache, new_id(), work.request.quirks.as_shipped, work.request.suite.limits, work.allowed
+    )
     processes = Processes(Access(work.request.cache, tracker), partial(run_cases, settings))
     settled: list[Record] = []
 

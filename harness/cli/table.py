@@ -161,7 +161,7 @@ def complaints(records: Sequence[Record]) -> list[str]:
     alike: dict[tuple[str, str], list[str]] = {}
     for r in records:
         if r.outcome not in (Outcome.OK, Outcome.UNSUPPORTED):
-            why = f"{r.outcome.value} (owner: {r.outcome.owner.value}): {r.message}"
+            why = f"{r.outcome.value} (owner: {r.owner.value}): {r.message}"
             alike.setdefault((why, r.hint), []).append(r.case)
         for remark in remarks(r):
             alike.setdefault((f"{remark.word}: {remark.why}", ""), []).append(r.case)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from device_runner.device import Device, Permission
 from device_runner.failures import Failure
 from device_runner.workers import Answer, Channel
 from harness.build.artifact import Built
+from harness.build.pool import Builder
 from harness.cases.plan import Plan
+from harness.cases.suite import Limits
 from harness.run.context import Run
 from harness.run.progress import Silent
 from harness.run.record import Record
@@ -31,6 +33,8 @@ class Settings:
     run: str
     """Its id, in all its records."""
     as_shipped: bool = False
+    limits: Limits = field(default_factory=Limits)
+    """Of what a case wants built while it runs."""
     allowed: frozenset[Permission] = frozenset()
     """What may be done to a lost device beyond connecting it anew."""
 
@@ -72,14 +76,15 @@ class Return:
 
 def run_cases(settings: Settings, device: Device, channel: Channel) -> None:
     """Run what is ordered until there are no more orders, which raises EOFError."""
-    tunings = TuningStore(settings.cache)
-    run = Run(device, tunings, settings.as_shipped, allowed=settings.allowed, id=settings.run)
-    while True:
-        order = _next(run, channel)
-        record = run_with_recovery(order.plan, order.built, run, _Steps(channel))
-        quarantine = run.recovery.quarantine
-        channel.show("", AWAY if quarantine else "")
-        channel.send(CaseResult(record, quarantine.why if quarantine else ""))
+    tunings, allowed = TuningStore(settings.cache), settings.allowed
+    with Builder(settings.cache, settings.limits, processes=1) as builder:
+        run = Run(device, tunings, settings.as_shipped, allowed=allowed, id=settings.run, builder=builder)
+        while True:
+            order = _next(run, channel)
+            record = run_with_recovery(order.plan, order.built, run, _Steps(channel))
+            quarantine = run.recovery.quarantine
+            channel.show("", AWAY if quarantine else "")
+            channel.send(CaseResult(record, quarantine.why if quarantine else ""))
 
 
 def _next(run: Run, channel: Channel) -> CaseOrder:

@@ -78,7 +78,13 @@ class Baseline(CheckedFile):
     max_abs_err: float | None
     tolerance: float | None
     facts: dict[str, int]
+    unchecked: str = ""
+    """Why nobody outside TVM could say what is right; left out of the file where somebody could."""
     sessions: list[BlessedSession]
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_checked(self, serialise: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in serialise(self).items() if value or name != "unchecked"}
 
     @property
     def side(self) -> Side:
@@ -123,7 +129,7 @@ def bless_build(series: Sequence[Record], *, emulated: bool = False) -> Blessing
     if side.outcome is not Outcome.OK:
         return Blessing(key, None, (f"{side.outcome.value}: {side.message}",), side.outcome)
     right = [record for record in group if record.outcome is Outcome.OK]
-    vacuity = (side.vacuity,) if side.vacuity else ()
+    vacuity = tuple(filter(None, (side.vacuity, right[-1].unchecked and f"unchecked: {right[-1].unchecked}")))
     if side.emulated and not emulated:
         note = f"emulated ({', '.join(side.emulated)}): no latency is kept"
         return Blessing(key, _baseline(right, []), (*vacuity, note), Outcome.OK)
@@ -156,6 +162,7 @@ def _baseline(right: Sequence[Record], timed: Sequence[Record]) -> Baseline:
         max_abs_err=last.max_abs_err,
         tolerance=last.tolerance,
         facts=last.facts,
+        unchecked=last.unchecked,
         sessions=[BlessedSession.of(record) for record in timed],
     )
 

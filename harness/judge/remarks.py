@@ -89,5 +89,19 @@ def _vacuous(record: Record) -> Remark | None:
     return Remark("vacuous", f"being right proves nothing: {'; '.join(record.vacuous)}; {VACUOUS_HINT}")
 
 
-REMARKS: tuple[Callable[[Record], Remark | None], ...] = (_vacuous, _as_opencl, _unsteady)
+def _unchecked(record: Record) -> Remark | None:
+    """Whether nobody outside TVM could say what is right."""
+    if not record.unchecked:
+        return None
+    return Remark("unchecked", f"{record.judge} judged it, behind the same importer: {record.unchecked}")
+
+
+def _llvm_off(record: Record) -> Remark | None:
+    """Whether TVM is wrong on LLVM where this path is right."""
+    if record.outcome is not Outcome.OK or not record.witness or record.witness.with_judge:
+        return None
+    return Remark("LLVM off", f"{record.witness.name} gives another answer, which is wrong")
+
+
+REMARKS: tuple[Callable[[Record], Remark | None], ...] = (_vacuous, _unchecked, _as_opencl, _unsteady, _llvm_off)
 """Every remark there is, the gravest first."""

@@ -31,7 +31,7 @@ from harness.models.input_files import load_inputs, load_labelled
 from harness.models.onnx_inputs import Shapes, fix_shapes, input_specs
 from harness.models.onnx_read import bring_in_external_data, parse, require_numbers
 from harness.models.outline import check
-from harness.models.spec import Inputs, InputSpec, ModelSource, require_drawable
+from harness.models.spec import Inputs, InputSpec, ModelSource, Original, require_drawable
 from harness.models.torch_program import as_onnx
 
 if TYPE_CHECKING:
@@ -79,6 +79,11 @@ class OnnxFile:
     def onnx_file(self, cache_dir: Path) -> Path:
         """The file itself, or its prepared copy in `cache_dir`. Raises `ModelError`."""
         return self.prepare(cache_dir).file
+
+    def original(self, cache_dir: Path) -> Original:
+        """The file itself, and what torch made of it if it is a program. Raises `ModelError`."""
+        onnx = _onnx_of(self.file, cache_dir, trust=self.trust)
+        return Original(onnx, self.file if onnx != self.file else None, self.trust)
 
     def changes(self, cache_dir: Path) -> tuple[str, ...]:
         """What is changed in it before it is compiled. Raises `ModelError`."""

@@ -28,6 +28,18 @@ class InputSpec:
     dtype: str = "float32"
 
 
+@dataclass(frozen=True)
+class Original:
+    """A model as a person has it, before it is prepared for the compiler: what the truth is asked about."""
+
+    onnx: Path
+    """The ONNX file, of a torch program what torch made of it."""
+    program: Path | None = None
+    """The torch program, where it is one."""
+    trust: bool = False
+    """Whether torch may execute what the program holds."""
+
+
 Inputs = Mapping[str, Distribution]
 """How some inputs of a model are drawn, by name."""
 
@@ -51,6 +63,9 @@ class ModelSource(Protocol):
 
     def input_values(self, cache_dir: Path) -> Path | Inputs:
         """The file of the inputs that it is run on, or how some are drawn. Raises `ModelError`."""
+
+    def original(self, cache_dir: Path) -> Original:
+        """The model before it is prepared. Raises `ModelError`."""
 
     def changes(self, cache_dir: Path) -> tuple[str, ...]:
         """What is changed in the model that was given before it is compiled, for a person."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from device_runner.device import Steadiness
+    from device_runner.device import Array, Steadiness
     from device_runner.failures import Failure
     from harness.probes.latency import Timing
     from harness.probes.reference import Reference
@@ -57,6 +57,23 @@ class FirstRun:
     """The first inference."""
 
     ms: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the first inference came to."""
+
+    outputs: Sequence[Array]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Who gave the answer that the program's is held to."""
+
+    judge: str
+    """Program and version: `onnxruntime 1.23.2`."""
+    unchecked: str
+    """Why nobody outside TVM could give it; empty if somebody did."""
 
 
 @dataclass(frozen=True)

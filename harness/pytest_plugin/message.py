@@ -21,6 +21,7 @@ def explain(record: Record, suite: Path, baseline: Baseline | None, justified: T
         "path": record.path,
         "precision": f"{record.precision}, {record.tuning}",
         "error": _error(record, justified),
+        "judge": record.judge,
         "baseline": _baseline(record, baseline),
         "quirks": ", ".join(record.quirks) or "none",
         "device": f"{record.device} ({record.identity_key})",
@@ -35,7 +36,7 @@ def explain(record: Record, suite: Path, baseline: Baseline | None, justified: T
 
 def headline(record: Record) -> str:
     """What happened and whose it is. Of a wrong answer the message names the first output and index that differ."""
-    return plain(f"{record.case}: {record.outcome.value} (owner: {record.outcome.owner.value}): {record.message}")
+    return plain(f"{record.case}: {record.outcome.value} (owner: {record.owner.value}): {record.message}")
 
 
 def reproduce(record: Record, suite: Path) -> str:

@@ -173,7 +173,8 @@ def _report(found: Reduction, kernels: bool) -> Iterator[str]:
     if found.as_shipped:
         yield f"`python {SCRIPT}` in this folder, {needs(record.path)}."
         if found.expected:
-            yield f"`{EXPECTED}` is what TVM's own `llvm` target answers."
+            judge = record.judge or "TVM's own `llvm` target"
+            yield f"`{EXPECTED}` is what {judge} answers."
     else:
         yield f"`{SCRIPT}` shows another defect first: this one is behind these, which were worked around:"
         yield ", ".join(f"`{quirk}`" for quirk in record.quirks) + "."

@@ -12,7 +12,7 @@ from harness.failures import UsageError
 from harness.models.pieces import with_shapes
 from harness.reduce.network import SmallNetwork
 from harness.reduce.search import Budget, minimal_subset, shrink
-from harness.run.outcome import Outcome, without_findings
+from harness.run.outcome import Outcome, Owner, without_findings
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -30,6 +30,7 @@ class FailureKind:
     """What is looked for while a network shrinks."""
 
     outcome: Outcome
+    owner: Owner
     pattern: str
     """The message without what differs from network to network; empty for a wrong answer, of which any is as good."""
 
@@ -37,7 +38,7 @@ class FailureKind:
     def of(cls, record: Record) -> FailureKind:
         """Of a run."""
         wrong = record.outcome is Outcome.WRONG_RESULT
-        return cls(record.outcome, "" if wrong else " ".join(_DIFFERS.sub("", record.message).split()))
+        return cls(record.outcome, record.owner, "" if wrong else " ".join(_DIFFERS.sub("", record.message).split()))
 
 
 @dataclass(frozen=True)

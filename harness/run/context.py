@@ -15,6 +15,7 @@ from harness.probes.latency import Timing, measure
 from harness.run.tuning import TuningStore
 
 if TYPE_CHECKING:
+    from harness.build.pool import Builder
     from harness.probes.probe import Probe, Step
     from harness.run.work import Prepared, Work
 
@@ -61,6 +62,8 @@ class Run:
     """Chooses what is measured of a case that is right; None for `harness.run.standard_probes`."""
     made_by: Mapping[str, str] = field(default_factory=made_here)
     """What compiled and packed what is run: what is installed here, unless it came from elsewhere."""
+    builder: Builder | None = None
+    """Makes what is found to be needed only while a case runs: the second witness. None where nothing can be made."""
     recovery: Recovery = field(default_factory=Recovery)
     """What is remembered of the device from case to case."""
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from harness.probes.facts import Facts, HalfRange, Latency, Schedules
 from harness.probes.labelled import TopOne
 from harness.run.correctness import Accuracy
-from harness.run.outcome import Outcome
+from harness.run.outcome import Outcome, Owner
 from harness.run.tuning import Proof
+from harness.run.witness import WitnessReport
 
 LOOK_FOR_SCHEDULES = "`adreno-bench tune` looks for schedules of this network"
 SCALE = "scale the model's weights or inputs, or measure it in float32 only"
@@ -24,6 +25,13 @@ class Decision:
     message: str = ""
     hint: str = ""
     evidence: str = ""
+    blamed: Owner | None = None
+    """Whose it is, where a witness says that it is not the outcome's usual owner."""
+
+    @property
+    def owner(self) -> Owner:
+        """Who has to act on it."""
+        return self.blamed or self.outcome.owner
 
 
 def decide(facts: Facts) -> Decision:
@@ -49,9 +57,14 @@ def _schedules(facts: Facts) -> Decision | None:
 
 
 def _accuracy(facts: Facts) -> Decision | None:
-    """The answer is not the oracle's; the model's fault where no answer in half precision could be."""
+    """The answer is not the oracle's. It is the importer's fault where LLVM behind it gives the same answer, and the
+    model's where no answer in half precision could be right.
+    """
     if not (accuracy := facts.get(Accuracy)) or accuracy.right:
         return None
+    if (report := facts.get(WitnessReport)) and report.blames_importer:
+        message = f"{accuracy.complaint}; {report.name} behind the same importer gives the same answer"
+        return Decision(Outcome.WRONG_RESULT, message, blamed=Owner.IMPORTER)
     if (half := facts.get(HalfRange)) and half.complaint:
         return Decision(Outcome.OUT_OF_RANGE, half.complaint, SCALE, accuracy.complaint)
     return Decision(Outcome.WRONG_RESULT, accuracy.complaint)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from harness.build.artifact import Built
 from harness.cases.plan import Plan
-from harness.probes.facts import Environment, Facts, FirstRun, HalfRange, Loading
+from harness.probes.facts import Answer, Environment, Facts, FirstRun, HalfRange, Judgement, Loading
 from harness.probes.probe import Probe, Step, no_step
 from harness.run.context import Run
 from harness.run.correctness import Truth, compare_answers
@@ -27,6 +27,7 @@ from harness.run.recording import Recording
 from harness.run.standard_probes import standard_probes
 from harness.run.support import require_support
 from harness.run.tuning import CacheUse, Proof
+from harness.run.witness import hear_witness
 from harness.run.work import half_range, open_work, schedules_of
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def measure(
     step(RunStep.FIRST_RUN)
     outputs, ms = program.run(truth.inputs, timeout_s=timeout_s)
     facts.add(FirstRun(ms))
+    facts.add(Answer(outputs))
     facts.add(compare_answers(outputs, truth.expected, truth.relative_tolerance))
     for probe in probes:
         if decide(facts).outcome is not Outcome.OK:
@@ -94,12 +96,15 @@ def run_case(plan: Plan, built: Built, run: Run, progress: Progress) -> Recordin
         prepared = prepare(work, run, step)
         facts.add(Environment(prepared.cache.toggles))
         facts.add(HalfRange(half_range(plan, built)))
+        facts.add(Judgement(work.answers.judge, work.unchecked))
         truth = Truth(work.inputs, work.expected, plan.relative_tolerance)
         probes = (run.probes or standard_probes)(work, prepared, run, step)
         timeout_s = plan.budget.timeout_s
         with run.device.session(prepared.cache.toggles, timeout_s=timeout_s) as session:
             library = work.artifact.loadable
             measure(library, truth, session, probes, facts, timeout_s=timeout_s, cache=prepared.cache, step=step)
+        if report := hear_witness(work, facts, run.builder):  # no device waits while LLVM is asked
+            facts.add(report)
     return recording
 
 

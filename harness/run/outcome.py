@@ -11,6 +11,8 @@ class Owner(str, Enum):
 
     NOBODY = "nobody"
     MODEL = "model"
+    IMPORTER = "importer"
+    """TVM's importer, or whatever else the path shares with LLVM."""
     COMPILER = "compiler"
     PATH = "path"
     DEVICE = "device"
@@ -24,6 +26,7 @@ class Outcome(str, Enum):
     WRONG_RESULT = "wrong-result"
     ORACLE_NOT_FINITE = "oracle-not-finite"
     OUT_OF_RANGE = "out-of-range"
+    INPUT_REFUSED = "input-refused"
     COMPILE_ERROR = "compile-error"
     COMPILER_CRASH = "compiler-crash"
     COMPILE_TIMEOUT = "compile-timeout"
@@ -39,7 +42,7 @@ class Outcome(str, Enum):
 
     @property
     def owner(self) -> Owner:
-        """Whose outcome it is."""
+        """Whose outcome it is, unless a witness says otherwise (`harness.run.decide.Decision.owner`)."""
         return _OWNERS[self]
 
     @property
@@ -53,6 +56,7 @@ _OWNERS = {
     Outcome.WRONG_RESULT: Owner.PATH,
     Outcome.ORACLE_NOT_FINITE: Owner.MODEL,
     Outcome.OUT_OF_RANGE: Owner.MODEL,
+    Outcome.INPUT_REFUSED: Owner.MODEL,
     Outcome.COMPILE_ERROR: Owner.COMPILER,
     Outcome.COMPILER_CRASH: Owner.COMPILER,
     Outcome.COMPILE_TIMEOUT: Owner.COMPILER,

@@ -29,7 +29,8 @@ from harness.probes.labelled import TopOne
 from harness.probes.sustained import Sustained
 from harness.run.contradiction import OF_THE_DEVICE, OF_THE_HOST, SHORTEST_MS, wrong_claim, wrong_times
 from harness.run.correctness import Accuracy
-from harness.run.outcome import Outcome
+from harness.run.outcome import Outcome, Owner
+from harness.run.witness import WitnessReport
 
 SCHEMA: Literal[1] = 1
 NO_DEVICE = "none"
@@ -68,6 +69,8 @@ class Record(BaseModel):
     emulated: tuple[str, ...]
     """What was not the real thing on this device. Never compare such a latency with a phone's."""
     outcome: Outcome
+    owner: Owner = field(default_factory=lambda known: known["outcome"].owner)
+    """Who has to act on it. Records of earlier versions do not say: it is the outcome's usual owner."""
     message: str = ""
     """One line: what went wrong. Empty for `ok`."""
     hint: str = ""
@@ -121,6 +124,13 @@ class Record(BaseModel):
     max_abs_err: float | None = None
     tolerance: float | None = None
     accuracy: Accuracy | None = None
+    judge: str = ""
+    """Who gave the answer that this one was held to, with its version. Empty in records of earlier versions, whose
+    judge was LLVM behind TVM's importer."""
+    unchecked: str = ""
+    """Why nobody outside TVM could give it, so that LLVM did; empty if somebody could."""
+    witness: WitnessReport | None = None
+    """What LLVM behind TVM's importer says of the answer, where it was asked."""
     top_one: TopOne | None = None
     """Of a model with labelled data: how many of them are right, and how many are by the oracle."""
     vacuous: list[str] = []

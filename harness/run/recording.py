@@ -16,7 +16,17 @@ from harness.build.artifact import Artifact
 from harness.cases.case import Case
 from harness.cases.plan import Plan
 from harness.probes.batches import Batches
-from harness.probes.facts import Endurance, Environment, Facts, FirstRun, Latency, Loading, Schedules, Vacuity
+from harness.probes.facts import (
+    Endurance,
+    Environment,
+    Facts,
+    FirstRun,
+    Judgement,
+    Latency,
+    Loading,
+    Schedules,
+    Vacuity,
+)
 from harness.probes.labelled import TopOne
 from harness.probes.latency import device_clock
 from harness.probes.sustained import SustainedRun
@@ -25,6 +35,7 @@ from harness.run.correctness import Accuracy
 from harness.run.decide import decide
 from harness.run.outcome import Outcome
 from harness.run.tuning import Proof
+from harness.run.witness import WitnessReport
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -107,6 +118,7 @@ class Recording:
             **self._fields,
             "emulated": self._identity.emulated,
             "outcome": decision.outcome,
+            "owner": decision.owner,
             "message": decision.message,
             "hint": decision.hint or _EXPLAINED_BY.get(decision.outcome, "").format(self._fields["case"]),
             "evidence": evidence + decision.evidence,
@@ -174,6 +186,8 @@ _FIELDS: Mapping[type, Callable[[Any], Mapping[str, Any]]] = {
     Loading: vars,
     FirstRun: lambda first: {"first_run_ms": first.ms},
     Accuracy: _accuracy_fields,
+    Judgement: vars,
+    WitnessReport: lambda report: {"witness": report},
     Vacuity: lambda vacuity: {"vacuous": vacuity.reasons},
     TopOne: lambda top_one: {"top_one": top_one},
     Proof: lambda proof: {"proofs": proof.facts},

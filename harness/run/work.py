@@ -48,28 +48,33 @@ class Work:
     plan: Plan
     built: Built
     artifact: Artifact
-    answers: Path
-    """Folder of the oracle's answers."""
+    answers: Answers
+    """The oracle's."""
+
+    @property
+    def unchecked(self) -> str:
+        """Why nobody outside TVM could give the answers; empty if somebody did."""
+        return self.answers.unchecked
 
     @cached_property
     def inputs(self) -> list[Array]:
         """What the case is run on."""
-        return load_arrays(self.answers / INPUTS)
+        return load_arrays(self.answers.folder / INPUTS)
 
     @cached_property
     def expected(self) -> list[Array]:
         """The oracle's answer."""
-        return load_arrays(self.answers / OUTPUTS)
+        return load_arrays(self.answers.folder / OUTPUTS)
 
     @cached_property
     def other(self) -> list[Array]:
         """The oracle's answer to other inputs; empty if it had none."""
-        return load_arrays(self.answers / OTHER_OUTPUTS)
+        return load_arrays(self.answers.folder / OTHER_OUTPUTS)
 
     @cached_property
     def labelled(self) -> list[Array]:
         """Inputs, labels and the oracle's classes of labelled data; empty without."""
-        file = self.answers / LABELLED
+        file = self.answers.folder / LABELLED
         return load_arrays(file) if file.exists() else []
 
 
@@ -87,7 +92,7 @@ def open_work(plan: Plan, built: Built) -> Work:
     if plan.unsupported:
         raise Unsupported(plan.unsupported)
     artifact = _expect(built[plan.compile.key], Artifact)
-    return Work(plan, built, artifact, _expect(built[plan.oracle.key], Answers).folder)
+    return Work(plan, built, artifact, _expect(built[plan.oracle.key], Answers))
 
 
 def _expect(built: Artifact | Answers | Failure, kind: type[T]) -> T:

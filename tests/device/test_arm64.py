@@ -28,7 +28,7 @@ from device_runner.transport.adb_transport import AdbTransport
 from device_runner.virtual import VirtualPhone, virtual_phone
 from harness.build.artifact import INPUTS, OUTPUTS, load_arrays
 from harness.build.compile import compile_model
-from harness.build.oracle import answer
+from harness.build.oracle import Question, ask_llvm
 from harness.build.planner import host_triple
 from harness.bundle.pack import KINDS
 from harness.bundle.results import read_results
@@ -94,7 +94,8 @@ def test_tiny_is_right_through_adb_and_rpc(
     check_library(library, triple)
     oracle = tmp_path / "oracle"
     oracle.mkdir()
-    answer(dataclasses.replace(request, path="cpu", host_triple=None), SEED, {}, "", oracle)
+    cpu = dataclasses.replace(request, path="cpu", host_triple=None)
+    ask_llvm(cpu, Question(Path(request.model_file), SEED, {}, ""), oracle)
     loadable = Loadable(library, hashlib.sha256(library.read_bytes()).hexdigest(), made.vdevices)
     with device.session({}, timeout_s=120) as session:
         outputs, _ = session.load(loadable, timeout_s=120).run(load_arrays(oracle / INPUTS), timeout_s=RUN_S)
@@ -137,7 +138,8 @@ def a_tiny_network(folder: Path, path: str, triple: str) -> Made:
     made = compile_model(request, folder)
     library, oracle = folder / made.library, folder / "oracle"
     oracle.mkdir()
-    answer(dataclasses.replace(request, path="cpu", host_triple=None), SEED, {}, "", oracle)
+    cpu = dataclasses.replace(request, path="cpu", host_triple=None)
+    ask_llvm(cpu, Question(Path(request.model_file), SEED, {}, ""), oracle)
     loadable = Loadable(library, hashlib.sha256(library.read_bytes()).hexdigest(), made.vdevices)
     (given,), (right,) = (load_arrays(oracle / name) for name in (INPUTS, OUTPUTS))
     return Made("tiny", loadable, given, right, Budget(quick=True, timeout_s=RUN_S), path)

@@ -14,7 +14,7 @@ from typing import Any
 
 from device_runner.files import write_whole
 from harness.models.graph import Network
-from harness.models.spec import Inputs
+from harness.models.spec import Inputs, Original
 from harness.models.zoo import (
     decoder_layer,
     deeplab_v3,
@@ -52,6 +52,10 @@ class ZooModel:
         with suppress(OSError):  # read now, which `adreno-bench cache` goes by; a read-only cache is still a cache
             os.utime(file, ns=(time.time_ns(), file.stat().st_mtime_ns))
         return file
+
+    def original(self, cache_dir: Path) -> Original:
+        """The same file: it is built as it is to be compiled."""
+        return Original(self.onnx_file(cache_dir))
 
     def outline(self) -> Any:
         """The network without the data of its weights, to be looked at."""

@@ -16,6 +16,8 @@ from compile_requests import request_for
 
 from harness.build.artifact import RESULT
 from harness.build.keys import ROOT, compile_job, digest, oracle_job, pipeline_version, sources
+from harness.cases.plan import Job
+from harness.models.spec import Original
 from harness.models.zoo import ZOO
 
 TINY = next(model for model in ZOO if model.name == "tiny")
@@ -38,6 +40,7 @@ def test_what_takes_part_in_a_compilation_is_found_by_its_imports() -> None:
     assert found >= {
         "harness/build/compile.py",
         "harness/build/oracle.py",
+        "harness/oracle/onnx_runtime.py",
         "harness/build/reference_kernel.py",
         "harness/models/onnx_read.py",
         "harness/models/spec.py",
@@ -93,13 +96,27 @@ def test_everything_in_a_request_but_the_places_of_its_files_is_part_of_the_key(
     assert {*others, "model_file", "schedules"} == {field.name for field in dataclasses.fields(REQUEST)}
     keys = {compile_job(dataclasses.replace(REQUEST, **{name: value}), "sha", "").key for name, value in others.items()}
     assert len({key, compile_job(REQUEST, "another", "").key, *keys}) == len(others) + 2
-    assert len({oracle_job(REQUEST, "sha", seed, "", {}).key for seed in (1, 2)}) == 2
+
+
+def test_the_truth_depends_on_the_model_and_the_seed_and_on_no_release_of_tvm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def job(content: str = "a", prepared: str = "sha", seed: int = 1) -> Job:
+        (tmp_path / "a.onnx").write_text(content)
+        return oracle_job(Original(tmp_path / "a.onnx"), REQUEST, prepared, seed, "a", {})
+
+    first, others = job(), [job("b"), job(prepared="other"), job(seed=2)]
+    assert len({first.key, *(other.key for other in others)}) == 4
+    monkeypatch.setattr("harness.build.keys.versions", lambda: {"tvm": "another", "ffi": "1"})
+    assert job().key == first.key
+    assert first.otherwise
+    assert job().otherwise != first.otherwise
 
 
 @pytest.mark.slow
 def test_the_worker_runs_nothing_of_ours_that_is_no_part_of_the_key(tmp_path: Path, sidecar_cache: Path) -> None:
     request = dataclasses.asdict(request_for(TINY.onnx_file(tmp_path), "clml"))
-    oracle = dataclasses.asdict(request_for(request["model_file"], "cpu"))
+    llvm = dataclasses.asdict(request_for(request["model_file"], "cpu"))
     job = {
         "memory_bytes": 1 << 62,
         "out": str(tmp_path),
@@ -107,8 +124,9 @@ def test_the_worker_runs_nothing_of_ours_that_is_no_part_of_the_key(tmp_path: Pa
         "seed": 1,
         "inputs": {},
         "labelled": "",
+        "original": {"onnx": request["model_file"], "program": None, "trust": False},
     }
-    kinds = {"reference": request, "oracle": oracle, "compile": request}
+    kinds = {"reference": request, "oracle": llvm, "witness": llvm, "compile": request}
     for kind, asked in kinds.items():
         (tmp_path / f"{kind}.json").write_text(json.dumps({**job, "kind": kind, "request": asked}))
     script = f"""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +12,12 @@ import pytest
 from compile_requests import request_for
 from onnx import TensorProto, helper, numpy_helper
 
-from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, load_arrays
-from harness.build.oracle import answer
+from harness.build.artifact import INPUTS, JUDGE, OTHER_OUTPUTS, OUTPUTS, load_arrays
+from harness.build.oracle import Question, ask_llvm, find_truth
 from harness.build.values import named_origin
+from harness.compiler.installed import tvm_version
 from harness.failures import OracleNotFinite
+from harness.models.spec import Original
 
 MASK = np.array([0.0, -np.inf, 0.0, 0.0], np.float32)
 
@@ -42,7 +46,7 @@ MASKED = network(
 def asked(model: Any, folder: Path, given: str | None = None) -> dict[str, Any]:
     file = folder / "model.onnx"
     file.write_bytes(model.SerializeToString())
-    return answer(request_for(file, "cpu"), 1, given or {}, "", folder)
+    return find_truth(Original(file), Question(file, 1, given or {}, ""), folder)
 
 
 def test_the_first_operator_on_the_way_to_the_output_is_named(tmp_path: Path) -> None:
@@ -85,3 +89,16 @@ def test_a_weight_that_is_not_finite_is_named() -> None:
 def test_where_it_cannot_be_told_nothing_is_said() -> None:
     assert named_origin(MASKED, {"y": np.array([1.0], np.float32)}, "y") == ""
     assert named_origin(MASKED, {}, "x") == ""
+
+
+def test_llvm_answers_the_same_question_and_says_who_it_is(tmp_path: Path) -> None:
+    model = network(helper.make_node("Mul", ["x", "x"], ["y"]))
+    (tmp_path / "llvm").mkdir()
+    asked(model, tmp_path)
+    file = tmp_path / "model.onnx"
+    ask_llvm(request_for(file, "cpu"), Question(file, 1, {}, ""), tmp_path / "llvm")
+    for name in (INPUTS, OUTPUTS, OTHER_OUTPUTS):
+        (truth,), (llvm,) = load_arrays(tmp_path / name), load_arrays(tmp_path / "llvm" / name)
+        np.testing.assert_allclose(llvm.astype(np.float64), truth.astype(np.float64), rtol=1e-6)
+    judges = [json.loads((folder / JUDGE).read_text("utf-8")) for folder in (tmp_path, tmp_path / "llvm")]
+    assert judges == [f"onnxruntime {version('onnxruntime')}", f"TVM {tvm_version()} on LLVM"]

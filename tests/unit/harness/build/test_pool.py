@@ -12,7 +12,7 @@ import pytest
 from waiting import eventually
 
 from device_runner.failures import Failure, RigFailure
-from harness.build.artifact import Artifact
+from harness.build.artifact import Answers, Artifact
 from harness.build.pool import Builder
 from harness.cases.plan import Job
 from harness.cases.suite import Limits
@@ -128,6 +128,51 @@ def test_an_oracle_that_is_not_finite_is_kept_too(tmp_path: Path) -> None:
     first, second = build(tmp_path, refuses), build(tmp_path, GOOD)
     assert isinstance(first, OracleNotFinite)
     assert isinstance(second, OracleNotFinite)
+
+
+TRUTH = Job("oracle", "a" * 16, "oracle of tiny", {}, otherwise=Job("witness", "b" * 16, "LLVM's answer of tiny", {}))
+LLVM_ALONE = (
+    MAKE_LIBRARY
+    + """
+if job["kind"] == "oracle":
+    {oracle}
+(out / "result.json").write_text(json.dumps({{"done": {{}}}}))
+"""
+)
+LACKS = """
+    failure = dict(outcome="no-outside-answer", message="no kernel for Foo", hint="", evidence="")
+    (out / "result.json").write_text(json.dumps({"failure": failure}))
+    raise SystemExit
+"""
+
+
+@pytest.mark.parametrize(
+    ("oracle", "why"),
+    [
+        (LACKS.strip(), "no kernel for Foo"),
+        ("import os; os.kill(os.getpid(), 11)", "the oracle's process died of SIGSEGV"),
+    ],
+)
+def test_where_the_truth_cannot_be_had_llvm_answers_and_it_is_said_why(tmp_path: Path, oracle: str, why: str) -> None:
+    states: list[tuple[str, str]] = []
+    script = worker(tmp_path, LLVM_ALONE.format(oracle=oracle))
+
+    def watch(job: Job, state: str, _: float) -> None:
+        states.append((job.kind, state))
+
+    with Builder(tmp_path / "store", Limits(), worker=script, watch=watch) as builder:
+        found = builder.build([TRUTH])[TRUTH.key]
+        assert TRUTH.otherwise
+        assert builder.find(TRUTH.otherwise) == Answers(tmp_path / "store" / "oracles" / ("b" * 16), reused=True)
+    assert isinstance(found, Answers)
+    assert found.unchecked == why
+    assert found.folder.name == "b" * 16
+    assert ("witness", "built") in states
+
+
+def test_what_was_never_made_is_not_found(tmp_path: Path) -> None:
+    with Builder(tmp_path / "store", Limits(), worker=worker(tmp_path, GOOD)) as builder:
+        assert builder.find(TRUTH) is None
 
 
 def test_a_damaged_entry_is_the_rigs_and_says_what_to_remove(tmp_path: Path) -> None:

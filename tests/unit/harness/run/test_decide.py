@@ -8,14 +8,15 @@ import pytest
 
 from device_runner.device import Steadiness
 from device_runner.failures import DeviceLost, Failure, Hang, Unsupported
-from harness.failures import CompileFailure
+from harness.failures import CompileFailure, InputRefused
 from harness.probes.facts import Facts, HalfRange, Latency, Schedules, Vacuity
 from harness.probes.labelled import TopOne
 from harness.probes.latency import Timing
 from harness.run.correctness import Accuracy
 from harness.run.decide import decide
-from harness.run.outcome import Outcome
+from harness.run.outcome import Outcome, Owner
 from harness.run.tuning import Proof
+from harness.run.witness import WitnessReport
 
 OK = Outcome.OK
 RIGHT = Accuracy(True, 0.0, 0.0, 1.0, True, 1e-3)
@@ -28,6 +29,7 @@ FAILURES: list[tuple[Failure | None, Outcome]] = [
     (DeviceLost("gone"), Outcome.DEVICE_LOST),
     (Unsupported("lacks it"), Outcome.UNSUPPORTED),
     (CompileFailure("refused"), Outcome.COMPILE_ERROR),
+    (InputRefused("out of bounds"), Outcome.INPUT_REFUSED),
 ]
 SCHEDULES = [
     (None, OK),
@@ -44,6 +46,7 @@ ANSWERS = [
     ((WRONG,), Outcome.WRONG_RESULT),
     ((WRONG, HalfRange("")), Outcome.WRONG_RESULT),
     ((WRONG, HalfRange("too large")), Outcome.OUT_OF_RANGE),
+    ((WRONG, HalfRange("too large"), WitnessReport("LLVM", with_judge=False, with_path=True)), Outcome.WRONG_RESULT),
 ]
 LABELLED = [(None, OK), (TopOne(10, 9, 9, 9, 7), OK), (TopOne(10, 2, 9, 2, 7), Outcome.WRONG_RESULT)]
 PROOFS = [
@@ -86,6 +89,33 @@ def test_what_is_decided_says_why_and_what_to_do(fact: object, message: str, hin
     decision = decide(facts)
     assert decision.message.startswith(message)
     assert hint in decision.hint
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "with_judge", "with_path", "owner"),
+    [
+        (RIGHT, None, None, Owner.NOBODY),
+        (RIGHT, True, True, Owner.NOBODY),
+        (RIGHT, True, False, Owner.NOBODY),
+        (RIGHT, False, True, Owner.NOBODY),
+        (RIGHT, False, False, Owner.NOBODY),
+        (WRONG, None, None, Owner.PATH),
+        (WRONG, True, True, Owner.PATH),  # just outside the tolerance of one and inside the other's
+        (WRONG, True, False, Owner.PATH),
+        (WRONG, False, True, Owner.IMPORTER),
+        (WRONG, False, False, Owner.PATH),
+    ],
+)
+def test_the_importer_owns_what_llvm_behind_it_gets_wrong_in_the_same_way(
+    accuracy: Accuracy, with_judge: bool | None, with_path: bool | None, owner: Owner
+) -> None:
+    facts = Facts()
+    facts.add(accuracy)
+    if with_judge is not None and with_path is not None:
+        facts.add(WitnessReport("LLVM", with_judge, with_path))
+    decision = decide(facts)
+    assert (decision.outcome, decision.owner) == (OK if accuracy.right else Outcome.WRONG_RESULT, owner)
+    assert ("behind the same importer" in decision.message) is (owner is Owner.IMPORTER)
 
 
 def test_a_failure_brings_its_own_words() -> None:

@@ -1,0 +1,93 @@
+"""The second witness: when LLVM is asked, and what its answer means."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fake_device import ANSWER, FakeDevice, Things, a_plan, things
+
+from device_runner.failures import Failure
+from harness.build.artifact import OUTPUTS, Answers, Artifact, save_arrays
+from harness.build.pool import Builder
+from harness.cases.plan import Job
+from harness.cases.suite import Limits
+from harness.judge.remarks import remarks
+from harness.run.context import Run
+from harness.run.loop import run_case
+from harness.run.outcome import Outcome, Owner
+from harness.run.progress import Silent
+from harness.run.record import Record
+from harness.run.tuning import TuningStore
+
+PLAN = a_plan()
+PLAN = replace(PLAN, oracle=replace(PLAN.oracle, otherwise=Job("witness", "w-tiny", "LLVM's answer of tiny", {})))
+OTHER = ANSWER + 1
+
+
+class LLVM(Builder):
+    """Has an answer, perhaps from before, and counts how often it is asked for a new one."""
+
+    def __init__(self, folder: Path, answer: np.ndarray[tuple[int, ...], np.dtype[np.float32]], *, known: bool) -> None:
+        super().__init__(folder, Limits())
+        (folder / "llvm").mkdir()
+        save_arrays(folder / "llvm" / OUTPUTS, [answer])
+        self._found = Answers(folder / "llvm", reused=True)
+        self._known = known
+        self.asked = 0
+
+    def build(self, jobs: object) -> dict[str, Artifact | Answers | Failure]:
+        self.asked += 1
+        return {"w-tiny": self._found}
+
+    def find(self, job: Job) -> Answers | None:
+        return self._found if self._known else None
+
+
+def record_of(folder: Path, truth: object, llvm: LLVM, unchecked: str = "") -> Record:
+    """Of a device that answers `ANSWER`."""
+    built: Things = things(folder / "built")
+    save_arrays(folder / "built" / OUTPUTS, [np.asarray(truth)])
+    built["o-tiny"] = Answers(folder / "built", reused=True, unchecked=unchecked)
+    run = Run(FakeDevice(), TuningStore(folder), timed=False, builder=llvm)
+    return run_case(PLAN, built, run, Silent()).record
+
+
+@pytest.mark.parametrize(
+    ("truth", "llvm", "owner"),
+    [(ANSWER, OTHER, Owner.NOBODY), (OTHER, ANSWER, Owner.IMPORTER), (OTHER, OTHER, Owner.PATH)],
+)
+def test_llvm_is_asked_only_where_the_answer_is_wrong(
+    tmp_path: Path, truth: object, llvm: object, owner: Owner
+) -> None:
+    witness = LLVM(tmp_path, np.asarray(llvm), known=False)
+    record = record_of(tmp_path, truth, witness)
+    assert record.owner is owner
+    assert witness.asked == (owner is not Owner.NOBODY)
+    assert (record.witness is None) is (owner is Owner.NOBODY)
+
+
+def test_llvm_that_was_asked_before_and_is_off_is_remarked_on_a_right_answer(tmp_path: Path) -> None:
+    witness = LLVM(tmp_path, OTHER, known=True)
+    record = record_of(tmp_path, ANSWER, witness)
+    assert (record.outcome, witness.asked) == (Outcome.OK, 0)
+    assert "LLVM off" in [remark.word for remark in remarks(record)]
+
+
+def test_llvm_that_is_the_judge_is_no_witness_and_the_record_says_that_nobody_checked(tmp_path: Path) -> None:
+    witness = LLVM(tmp_path, ANSWER, known=True)
+    record = record_of(tmp_path, OTHER, witness, unchecked="onnxruntime: no kernel for Foo")
+    assert (record.outcome, record.owner, record.witness) == (Outcome.WRONG_RESULT, Owner.PATH, None)
+    assert [remark.why for remark in remarks(record) if remark.word == "unchecked"] != []
+    assert record.unchecked == "onnxruntime: no kernel for Foo"
+
+
+def test_a_record_of_before_has_the_outcomes_usual_owner(tmp_path: Path) -> None:
+    record = record_of(tmp_path, OTHER, LLVM(tmp_path, ANSWER, known=False))
+    fields = {**record.model_dump(mode="json", by_alias=True)}
+    for name in ("owner", "judge", "unchecked", "witness"):
+        del fields[name]
+    assert Record.model_validate(fields).owner is Owner.PATH
+    assert Record.model_validate_json(record.line()).owner is Owner.IMPORTER
