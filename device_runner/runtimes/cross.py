@@ -133,6 +133,8 @@ def check_library(library: Path, triple: str) -> Elf:
     elf = _check(library, triple)
     if not elf.exported:
         raise RigFailure(f"no device could use the linked {library.name}: it exports nothing")
+    if elf.section_fault:
+        raise RigFailure(f"no phone could load the linked {library.name}: it {elf.section_fault}")
     return elf
 
 

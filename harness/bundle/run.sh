@@ -28,6 +28,14 @@ trap stop INT TERM HUP
 cd "$here" || exit 4
 opencl=
 searched() { echo "$here/lib/$1${opencl:+:$opencl}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"; } # BUILD
+# What one library has and another lacks, Android's loader finds only in what the executable needs or is preloaded.
+preloaded() { [ -e "cases/$1/preload" ] && head -n 1 "cases/$1/preload"; } # BUILD
+launch() { # BUILD ARGUMENT...
+  LD_PRELOAD=$(preloaded "$1")${LD_PRELOAD:+:$LD_PRELOAD} LD_LIBRARY_PATH=$(searched "$1")
+  export LD_PRELOAD LD_LIBRARY_PATH
+  shift
+  exec ./runner "$@"
+}
 
 for tool in cat chmod cp date head mkdir mv printf sed sha256sum sync uname; do
   command -v "$tool" >/dev/null || end 4 "this machine has no $tool"
@@ -35,7 +43,7 @@ done
 sha256sum -c files.sha256 >/dev/null 2>"$work/log" || end 2 "a file is missing or is not what was packed: copy the bundle again"
 [ -e link.sh ] && opencl=$(sh link.sh "$work/opencl")
 chmod 755 runner && ./runner quote turns >/dev/null 2>"$work/log" ||
-  LD_LIBRARY_PATH=$(searched head) ./runner quote turns >/dev/null 2>"$work/log" ||
+  (launch head quote turns) >/dev/null 2>"$work/log" ||
   end 4 "programs do not run here: unpack the bundle where they do (/data/local/tmp): $(cat "$work/log")"
 if [ -e "$results/manifest.json" ]; then
   [ "$(sha256sum <manifest.json)" = "$(sha256sum <"$results/manifest.json")" ] || end 2 "$results is of another bundle: name another folder"
@@ -45,7 +53,7 @@ fi
 
 # What the runner says of a turn's file, to $work/said. In the background, so that a signal is heard at once.
 run() { # BUILD WHAT FILE [KEPT]
-  LD_LIBRARY_PATH=$(searched "$1") ./runner "$2" "$3" "$work/log" ${4:+"$4"} >"$work/said" </dev/null &
+  launch "$1" "$2" "$3" "$work/log" ${4:+"$4"} >"$work/said" </dev/null &
   runner=$!
   wait "$runner" || {
     mv "$work/said" "$work/half"
@@ -55,9 +63,9 @@ run() { # BUILD WHAT FILE [KEPT]
   runner=
 }
 
-quote() { LD_LIBRARY_PATH=$(searched head) ./runner quote "$1"; }
+quote() { (launch head quote "$1"); }
 
-gpus() { LD_LIBRARY_PATH=$(searched head) ./runner gpus; }
+gpus() { (launch head gpus); }
 
 section() { # NAME COMMAND...
   name=$1

@@ -15,7 +15,7 @@ import hashlib
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from device_runner.device import Loadable
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 SCRIPT = Path(__file__).parent / "run.sh"
 SUMS = "files.sha256"
 ANDROID = "arm64-v8a"
+PRELOAD = "preload"
+"""Libraries, separated by `:`, that Android's loader must know from the start (bionic, linker_namespaces.cpp)."""
 PLAIN = "plain"
 """Folder beside a case's answers with the same arrays as plain bytes."""
 
@@ -83,6 +85,8 @@ def lay_out(folder: Path, builds: dict[str, Build], turns: Sequence[Turn], cache
     for name, build in builds.items():
         cases = folder / "cases" / name
         cases.mkdir(parents=True)
+        if abi == ANDROID:
+            _write(cases / PRELOAD, [":".join(PurePosixPath(library).name for library in build.libraries)])
         _write(cases / "device.txt", [*_runtime(build), f"timeout_s {DEVICE_TIMEOUT_S}"])
         for one in build.cases:
             if one.artifact.library and not one.refused:

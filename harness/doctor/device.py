@@ -6,6 +6,7 @@ What needs no runtime of ours comes first, so that a phone without one is still 
 from __future__ import annotations
 
 import json
+import platform
 import re
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -64,6 +65,8 @@ def examine_device(name: str, cache: Path) -> Iterator[Finding]:
             in_time = yield from examine_phone(device)
             if not in_time:
                 return
+            if entry is None or entry.kind == "phone":
+                yield from guarded("linker", examine_linker(device))
     yield from guarded("runtime", _session(name, cache))
 
 
@@ -119,6 +122,21 @@ def _executes(device: AdbDevice) -> Iterator[Finding]:
         yield Finding("executable", Condition.MISSING, f"a program in {root} does not run: {complaint}", fix)
     else:
         yield Finding("executable", Condition.OK, f"a program copied to {root} runs")
+
+
+def examine_linker(device: AdbDevice) -> Iterator[Finding]:
+    """Whether artifacts can be made for its processor. Raises `SetupMissing`, whose hint is the command that helps."""
+    from device_runner.adb_device import abi_of
+    from device_runner.runtimes.cross import TRIPLES, linker
+
+    abi = abi_of(device.transport)
+    if abi == platform.machine():
+        yield Finding("linker", Condition.OK, f"this host's own, for {abi}")
+    elif abi in TRIPLES:
+        yield Finding("linker", Condition.OK, f"{linker(TRIPLES[abi]).version}, for {abi}")
+    else:
+        fix = f"none: devices with {' or '.join(TRIPLES)} can be used"
+        yield Finding("linker", Condition.MISSING, f"no artifact can be made for the ABI {abi}", fix)
 
 
 def _root(device: AdbDevice) -> Iterator[Finding]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 QUALCOMM = ("cl_qcom_ml_ops", "cl_qcom_recordable_queues", "cl_qcom_perf_hint")
 BY_PROBE, BY_TVM = "by the probe", "by TVM's device attributes"
+NEWEST_CLML = 4
+"""Of the interface versions that TVM's runtime has calls for (clml_runtime.cc, `CLML_CALL`)."""
 PROFILING = 2
 """Bit of the queue's properties (OpenCL, CL_QUEUE_PROFILING_ENABLE)."""
 
@@ -106,4 +108,12 @@ def _clml(who: Identity, emulated: bool, description: Description) -> Finding:
     if not who.clml:
         return Finding("CLML", Condition.NOTE, f"no cl_qcom_ml_ops; {BY_PROBE}", "none: path clml needs it")
     versions = ", ".join(description.device.clml_versions) or "it does not answer"
-    return Finding("CLML", Condition.OK, f"interface versions: {versions}; {BY_PROBE}, which asked it")
+    seen = f"interface versions: {versions}; {BY_PROBE}, which asked it"
+    newest = max((version.partition(".")[0] for version in description.device.clml_versions), key=int, default="0")
+    if int(newest) <= NEWEST_CLML:
+        return Finding("CLML", Condition.OK, seen)
+    fix = (
+        f"build TVM's runtime with an SDK of version {NEWEST_CLML} or older: one with version-{newest} headers takes "
+        f"version {newest} here, which TVM does not know, and every case of clml is `unsupported` (docs/phones.md)"
+    )
+    return Finding("CLML", Condition.NOTE, seen, fix)

@@ -101,7 +101,8 @@ class Place:
         return self.root / "results"
 
     def start(self) -> subprocess.Popen[str]:
-        keep = {name: value for name, value in os.environ.items() if name.startswith(("OCL_", "OPENCL_", "POCL_"))}
+        passed = ("OCL_", "OPENCL_", "POCL_", "LD_PRELOAD")
+        keep = {name: value for name, value in os.environ.items() if name.startswith(passed)}
         command = [str(self.bin / "sh"), str(self.there / "run.sh"), str(self.results)]
         return subprocess.Popen(command, env={**keep, "PATH": str(self.bin)}, stderr=subprocess.PIPE, text=True)
 

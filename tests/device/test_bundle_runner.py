@@ -27,6 +27,7 @@ from device_runner.virtual import userland
 from harness.build.artifact import CRC, Artifact
 from harness.build.reference_kernel import compile_reference
 from harness.bundle import pack as packing
+from harness.bundle import turn_files
 from harness.bundle.results import LINES, Results, read_results
 from harness.cases.case import Tuning
 from harness.cases.plan import Budget
@@ -226,6 +227,44 @@ def test_its_device_is_this_host_as_local_is(place: Place, sidecar_cache: Path, 
         assert record.identity_key == local.identity.key
 
 
+ISOLATED = """#include <dlfcn.h>
+void* dlopen(const char* name, int flags) {
+  return ((void* (*)(const char*, int))dlsym(RTLD_NEXT, "dlopen"))(name, flags & ~RTLD_GLOBAL);
+}"""
+"""Imitates bionic's linker_namespaces.cpp on glibc: what is opened with RTLD_GLOBAL serves no other library."""
+
+
+def test_a_library_that_lacks_what_another_has_loads_by_androids_rules_of_scope(
+    place: Place, sidecar_cache: Path, opencl_program: Loadable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    like_clml = shared(
+        place.root, "like_clml", "extern int adreno_bench_opencl_held; int* held = &adreno_bench_opencl_held;"
+    )
+    runtime = packing._runtime(FOR_THIS_HOST, sidecar_cache)
+    whole = replace(runtime, libraries=[*runtime.libraries, like_clml])
+    monkeypatch.setattr(packing, "_runtime", lambda *_: whole)
+    monkeypatch.setenv("LD_PRELOAD", str(shared(place.root, "isolated", ISOLATED)))
+    case = Made("one", opencl_program, X, RIGHT)
+    place.pack(sidecar_cache, case)
+    code, said = place.run()
+    assert (code, "undefined symbol: adreno_bench_opencl_held" in said) == (4, True), said
+    shutil.rmtree(place.there)
+    shutil.rmtree(place.results)
+    monkeypatch.setattr(turn_files, "ANDROID", FOR_THIS_HOST.abi)
+    place.pack(sidecar_cache, case)
+    assert place.run()[0] == 0
+    (record,) = read(place, sidecar_cache).records
+    assert record.outcome is Outcome.OK
+
+
+def shared(folder: Path, name: str, code: str) -> Path:
+    """A library of C code."""
+    (folder / f"{name}.c").write_text(code)
+    command = ["gcc", "-D_GNU_SOURCE", "-shared", "-fPIC", str(folder / f"{name}.c"), "-o", str(folder / f"{name}.so")]
+    subprocess.run(command, check=True, timeout=60)
+    return folder / f"{name}.so"
+
+
 def test_a_machine_without_opencl_is_told_so(
     place: Place, sidecar_cache: Path, opencl_program: Loadable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,10 +278,7 @@ def test_a_machine_without_opencl_is_told_so(
 def test_a_device_whose_driver_version_tvm_cannot_read_is_measured(
     place: Place, sidecar_cache: Path, opencl_program: Loadable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    layer = place.root / "long_driver.so"
-    source = Path(__file__).with_name("long_driver.c")
-    command = ["gcc", "-shared", "-fPIC", str(source), "-o", str(layer)]
-    subprocess.run(command, check=True, timeout=60)
+    layer = shared(place.root, "long_driver", Path(__file__).with_name("long_driver.c").read_text())
     place.pack(sidecar_cache, Made("one", opencl_program, X, RIGHT))
     monkeypatch.setenv("OPENCL_LAYERS", str(layer))
     assert place.run()[0] == 0

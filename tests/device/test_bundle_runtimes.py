@@ -58,6 +58,9 @@ def test_a_kept_runtime_travels_in_the_order_to_load_it(
     lines = (place.there / "cases/head/one-opencl-float32-untuned.txt").read_text().splitlines()
     assert [line for line in lines if line.startswith("load ")] == [f"load lib/head/{name}" for name in names]
     assert (place.there / "link.sh").exists() is (kind != "android-arm64")
+    preload = place.there / "cases/head/preload"
+    assert preload.exists() is (kind == "android-arm64")
+    assert not preload.exists() or preload.read_text() == ":".join(names) + "\n"
 
 
 def test_a_runtime_that_is_missing_is_told_before_anything_is_built(tmp_path: Path) -> None:

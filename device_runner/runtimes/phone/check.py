@@ -64,10 +64,9 @@ def _glibc(abi: str, machine: str, interpreter: str, page_bytes: int) -> System:
     return System(abi, "Linux with glibc", machine, interpreter, libraries, page_bytes)
 
 
+ANDROID = "Android"
 SYSTEMS = (
-    System(
-        "arm64-v8a", "Android", "EM_AARCH64", "/system/bin/linker64", frozenset(ANDROID_LIBRARIES), ARM64_PAGE_BYTES
-    ),
+    System("arm64-v8a", ANDROID, "EM_AARCH64", "/system/bin/linker64", frozenset(ANDROID_LIBRARIES), ARM64_PAGE_BYTES),
     _glibc("aarch64", "EM_AARCH64", "/lib/ld-linux-aarch64.so.1", ARM64_PAGE_BYTES),
     _glibc("x86_64", "EM_X86_64", "/lib64/ld-linux-x86-64.so.2", X86_64_PAGE_BYTES),
 )
@@ -195,6 +194,8 @@ def _unloadable(name: str, elf: Elf, system: System, elves: Mapping[str, Elf]) -
     if elf.page_bytes < (pages := system.page_bytes):
         flag = f"-Wl,-z,max-page-size={pages}"
         yield f"{name} is aligned to pages of {elf.page_bytes} bytes, not {pages} (link with {flag}, or NDK r28)"
+    if system.name == ANDROID and name != PROGRAM and elf.section_fault:
+        yield f"{name} {elf.section_fault}, which Android's loader refuses (strip with `llvm-strip --strip-unneeded`)"
     if elf.text_relocations:
         yield f"{name} has text relocations, which Android refuses"
     for need in elf.needed:

@@ -1,6 +1,7 @@
 """What an ELF file says about itself, as far as a dynamic linker asks.
 
-Section headers are not needed: what is read is what the loader reads, the program headers and the dynamic segment.
+What is read is what glibc's loader reads, the program headers and the dynamic segment. Android's reads section headers
+as well, of every library (bionic, linker_phdr.cpp: ReadSectionHeaders, ReadDynamicSection).
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ class Elf:
     """`DT_HASH`, `DT_GNU_HASH`: by which the loader finds symbols."""
     text_relocations: bool
     writable_code: bool
+    section_fault: str
+    """Why Android's loader would refuse the section headers, in words that follow "it"; empty if it takes them."""
 
 
 def read_elf(file: Path) -> Elf:
@@ -114,7 +117,25 @@ def _read(elf: Any, size: int) -> Elf:
             for tag in tags
         ),
         writable_code=any(load["p_flags"] & _EXECUTABLE and load["p_flags"] & _WRITABLE for load in loads),
+        section_fault=_section_fault(elf, dynamic),
     )
+
+
+def _section_fault(elf: Any, dynamic: Any) -> str:
+    if elf["e_shnum"] == 0:
+        return "has no section headers"
+    if elf["e_shstrndx"] == 0:
+        return "names no section with the names of its sections"
+    headers = [section.header for section in elf.iter_sections()]
+    section = next((header for header in headers if header["sh_type"] == "SHT_DYNAMIC"), None)
+    if section is None:
+        return "has no section header of its dynamic section"
+    if (section["sh_offset"], section["sh_size"]) != (dynamic["p_offset"], dynamic["p_filesz"]):
+        return "has a section header of its dynamic section that is not where its program header says"
+    linked = section["sh_link"]
+    if linked >= len(headers) or headers[linked]["sh_type"] != "SHT_STRTAB":
+        return "has a dynamic section that names no section of strings"
+    return ""
 
 
 def _symbols(dynamic: Any, tags: set[str], size: int) -> list[Any]:

@@ -147,6 +147,26 @@ def test_no_dynamic_symbols(folder: Path) -> None:
     assert "libtvm_runtime_opencl.so was stripped of its dynamic symbol table" in refusal(folder)
 
 
+def test_androids_loader_reads_section_headers_of_libraries(folder: Path) -> None:
+    for name in ("tvm_rpc", "libtvm_runtime.so"):
+        content = bytearray((folder / name).read_bytes())
+        content[0x28:0x30] = bytes(8)  # e_shoff
+        content[0x3C:0x40] = bytes(4)  # e_shnum, e_shstrndx
+        (folder / name).write_bytes(content)
+    (reason,) = refusal(folder).splitlines()
+    assert reason.startswith("libtvm_runtime.so has no section headers, which Android's loader refuses (strip with")
+
+
+def test_section_headers_that_contradict_the_program_headers_are_refused(folder: Path) -> None:
+    content = bytearray((folder / "libtvm_ffi.so").read_bytes())
+    start, size = int.from_bytes(content[0x28:0x30], "little"), 64
+    kinds = [int.from_bytes(content[start + size * n + 4 :][:4], "little") for n in range(content[0x3C])]
+    at = start + size * kinds.index(6) + 0x18  # sh_offset of SHT_DYNAMIC
+    content[at] ^= 16
+    (folder / "libtvm_ffi.so").write_bytes(content)
+    assert "its dynamic section that is not where its program header says" in refusal(folder)
+
+
 def test_an_ordinary_strip_does_no_harm(folder: Path) -> None:
     for file in folder.iterdir():
         mark(file, EM_X86_64)

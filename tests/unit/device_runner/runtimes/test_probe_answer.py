@@ -129,6 +129,12 @@ def test_the_doctor_names_what_each_answer_rests_on() -> None:
     assert "image2d_max_height" in found["images"].seen
 
 
+def test_the_doctor_names_a_driver_whose_interface_tvm_does_not_know() -> None:
+    found = findings(description(clml_versions=["3.0", "4.1", "5.0"]))["CLML"]
+    assert found.state is Condition.NOTE
+    assert "one with version-5 headers takes version 5 here, which TVM does not know" in found.fix
+
+
 def test_the_doctor_calls_unknown_what_only_the_probe_would_tell() -> None:
     found = findings(Description("QUALCOMM Adreno(TM)", "E031.45"), lacking="it could not be built")
     assert "by TVM's device attributes" in found["OpenCL"].seen

@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from device_runner.failures import SetupMissing
 from device_runner.local import LocalTransport
 from device_runner.registry import UnknownDevice
+from device_runner.runtimes import cross
 from device_runner.stability import Keeper
 from device_runner.transport import adb_server
 from device_runner.transport.adb_server import AdbEntry
 from device_runner.virtual import phone
 from harness.doctor import Condition, Finding, guarded
-from harness.doctor.device import PHONE_CHECKS, examine_device, examine_phone
+from harness.doctor.device import PHONE_CHECKS, examine_device, examine_linker, examine_phone
 
 
 @dataclass
@@ -54,6 +56,29 @@ def test_whatever_fails_has_a_fix(patient: Patient, tmp_path: Path) -> None:
         (finding,) = findings(patient, check)
         assert finding.state is Condition.MISSING
         assert finding.fix
+
+
+def test_a_phone_without_a_linker_for_it_lacks_one_and_the_command_is_told(
+    patient: Patient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found() -> Finding:
+        (finding,) = guarded("linker", examine_linker(patient))  # type: ignore[arg-type]
+        return finding
+
+    assert found().state is Condition.OK, "this host's own processor needs none"
+    change(tmp_path, properties={"ro.product.cpu.abi": "arm64-v8a"})
+    monkeypatch.setattr(cross, "linker", lambda triple: cross.Linker(f"a linker for {triple}", ()))
+    assert found() == Finding("linker", Condition.OK, "a linker for aarch64-linux-android, for arm64-v8a")
+
+    def none(triple: str) -> cross.Linker:
+        raise SetupMissing(f"there is no linker for {triple}", hint="`make phones`")
+
+    monkeypatch.setattr(cross, "linker", none)
+    assert found() == Finding(
+        "linker", Condition.MISSING, "there is no linker for aarch64-linux-android", "`make phones`"
+    )
+    change(tmp_path, properties={"ro.product.cpu.abi": "armeabi-v7a"})
+    assert (found().state, "the ABI armeabi-v7a" in found().seen) == (Condition.MISSING, True)
 
 
 def test_an_old_android_is_noted(patient: Patient, tmp_path: Path) -> None:
