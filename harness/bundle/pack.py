@@ -60,7 +60,7 @@ class Kind:
     name: str
     abi: str
     identity: Identity
-    """What artifacts are built for: as little as every device of the kind has."""
+    """What artifacts are built for, where nothing is known of the device: as little as every device of the kind has."""
 
 
 def _least(kind: str, abi: str) -> Identity:
@@ -68,10 +68,13 @@ def _least(kind: str, abi: str) -> Identity:
     return replace(Identity(kind, "", abi=abi), **LEAST_IMAGE)  # type: ignore[arg-type]
 
 
+ADRENO = Identity("phone", "", abi="arm64-v8a", work_group_items=1024, local_memory_bytes=32 << 10)
+"""Limits that phones with Adreno GPUs tell; those of images are the defaults (clinfo of Adreno 735, 740 and 750)."""
+
 KINDS = {
     "linux-x86_64": Kind("linux-x86_64", "x86_64", _least("local", "x86_64")),
     "linux-aarch64": Kind("linux-aarch64", "aarch64", _least("phone", "aarch64")),
-    "android-arm64": Kind("android-arm64", "arm64-v8a", _least("phone", "arm64-v8a")),
+    "android-arm64": Kind("android-arm64", "arm64-v8a", ADRENO),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -46,6 +47,16 @@ def pack(
             help="Base to compare with: another bundle. Both builds run in turns.",
         ),
     ] = None,
+    like: Annotated[
+        str | None,
+        typer.Option(
+            "--like",
+            metavar="FILE|DEVICE",
+            help="Build for the limits of this device: the last in a file of records, that of a file of schedules, or "
+            "one that was opened before.",
+            show_default="an Adreno's for android-arm64, else the least that OpenCL allows",
+        ),
+    ] = None,
     sessions: Annotated[
         int | None,
         typer.Option(
@@ -63,6 +74,7 @@ def pack(
     Unpack it there: `sh run.sh RESULTS` runs every case. It needs an OpenCL driver and a shell, and no Python.
     `adreno-bench ingest RESULTS` reads the results here.
     """
+    from harness.bundle.like import with_limits_of
     from harness.bundle.pack import KINDS, pack
     from harness.workbench import make_ready
 
@@ -74,7 +86,10 @@ def pack(
             # LLVM is asked at once: nobody can ask it when results come back.
             return builder.build(job for plan in plans for job in (*plan.jobs, plan.witness) if job)
 
-        packed = pack(request, KINDS[device_kind.value], built, out, against, sessions or (8 if against else 1))
+        kind = KINDS[device_kind.value]
+        if like:
+            kind = replace(kind, identity=with_limits_of(kind.identity, like, request.cache))
+        packed = pack(request, kind, built, out, against, sessions or (8 if against else 1))
     if as_json:
         out_json(_plain(packed))
     else:

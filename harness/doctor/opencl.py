@@ -114,6 +114,7 @@ def _clml(who: Identity, emulated: bool, description: Description) -> Finding:
         return Finding("CLML", Condition.OK, seen)
     fix = (
         f"build TVM's runtime with an SDK of version {NEWEST_CLML} or older: one with version-{newest} headers takes "
-        f"version {newest} here, which TVM does not know, and every case of clml is `unsupported` (docs/phones.md)"
+        f"version {newest} here, which TVM does not know, and every case of clml is `unsupported`: see "
+        "docs/how-to/phones.md"
     )
     return Finding("CLML", Condition.NOTE, seen, fix)
