@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.device import Identity, Pulse, Rung, Steadiness, T, ThermalLimits, Toggles
-from device_runner.hardware import chip_and_board
+from device_runner.hardware import chip_and_board, one_line
 from device_runner.recovery.rungs import adb_rungs
 from device_runner.rpc_device import RpcDevice
 from device_runner.session.diagnosis import explain_crash
@@ -28,6 +28,7 @@ PROPERTIES_TIMEOUT_S = 10.0
 ABI_PROPERTY = "ro.product.cpu.abi"
 
 RESET_COUNT = "sys/class/kgsl/kgsl-3d0/reset_count"
+GPU_MODEL = "sys/class/kgsl/kgsl-3d0/gpu_model"
 
 PHONE_ROOT = "/data/local/tmp/adreno-bench"
 """Our folder on a phone: `/data/local/tmp` is where adb's shell may write and execute."""
@@ -98,6 +99,7 @@ class AdbDevice(RpcDevice):
 
     def _identity(self, opencl: Mapping[str, Any]) -> Identity:
         known = properties(self.transport)
+        gpu = opencl["gpu"] if re.search(r"\d", opencl["gpu"]) else self._kernels_gpu() or opencl["gpu"]
         return phone_identity(
             self._kind,
             self.name,
@@ -106,8 +108,13 @@ class AdbDevice(RpcDevice):
             emulated=self._emulated,
             runtime=self._runtime,
             **chip_and_board(self.transport, self._system),
-            **opencl,
+            **{**opencl, "gpu": gpu},
         )
+
+    def _kernels_gpu(self) -> str:
+        """What the kernel calls the GPU, where OpenCL names no model (a QCS8550); empty if it does not say."""
+        answer = self.transport.shell(["cat", f"{self._system}/{GPU_MODEL}"], timeout_s=PROPERTIES_TIMEOUT_S)
+        return "" if answer.code else one_line(answer.stdout)
 
 
 def phone_identity(kind: str, name: str, known: Mapping[str, str], abi: str, **fields: Any) -> Identity:

@@ -1,6 +1,7 @@
 // An OpenCL library of one device that says what FAKE_OPENCL asks for: as much as is needed to be asked who it is.
 //
 // adreno: a Snapdragon's words. wordy: a driver version of 200 characters, as real ones have. zero: no limits. long: 100 kB of extensions. latin: a name that is no UTF-8.
+// FAKE_NAME, FAKE_VERSION, FAKE_DRIVER and FAKE_EXTENSIONS say other words.
 // crash: dies of the first question. fragile: dies of a question that only the probe has. none: has no platform.
 #include <CL/cl.h>
 #include <signal.h>
@@ -25,6 +26,12 @@ static const char* driver_version(void) {
   const char* part = "OpenCL 2.0 QUALCOMM build: commit #a1b2c3d changeid #I0123456789 Date: 01/02/21 Local Branch: ";
   for (size_t i = 0; i < 200; ++i) version[i] = part[i % strlen(part)];
   return version;
+}
+
+/// What stands in a variable of the environment, where one is set.
+static const char* said(const char* variable, const char* otherwise) {
+  const char* value = getenv(variable);
+  return value == NULL ? otherwise : value;
 }
 
 static cl_int text(const char* value, size_t room, void* out, size_t* told) {
@@ -67,10 +74,10 @@ cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t room, vo
   (void)device;
   switch (what) {
     case CL_DEVICE_TYPE: return give(&type, sizeof(type), room, out, told);
-    case CL_DEVICE_NAME: return text(is("latin") ? "Adreno\xae \"740\"\n" : "QUALCOMM Adreno(TM)", room, out, told);
-    case CL_DEVICE_VERSION: return text("OpenCL 3.0 Adreno(TM) 740", room, out, told);
-    case CL_DRIVER_VERSION: return text(driver_version(), room, out, told);
-    case CL_DEVICE_EXTENSIONS: return text(extensions(), room, out, told);
+    case CL_DEVICE_NAME: return text(is("latin") ? "Adreno\xae \"740\"\n" : said("FAKE_NAME", "QUALCOMM Adreno(TM)"), room, out, told);
+    case CL_DEVICE_VERSION: return text(said("FAKE_VERSION", "OpenCL 3.0 Adreno(TM) 740"), room, out, told);
+    case CL_DRIVER_VERSION: return text(said("FAKE_DRIVER", driver_version()), room, out, told);
+    case CL_DEVICE_EXTENSIONS: return text(said("FAKE_EXTENSIONS", extensions()), room, out, told);
     case CL_DEVICE_OPENCL_C_VERSION: return text("OpenCL C 3.0", room, out, told);
     case CL_DEVICE_IMAGE2D_MAX_WIDTH:
     case CL_DEVICE_IMAGE2D_MAX_HEIGHT: return give(&limit, sizeof(limit), room, out, told);

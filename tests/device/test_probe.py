@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -23,9 +24,10 @@ from device_runner.runtimes.phone.elf import read_elf
 
 pytestmark = pytest.mark.device
 HERE = Path(__file__).parent
+FIXTURES = HERE.parent / "fixtures"
 MATRIX = np.linspace(-1, 1, 32, dtype="float32").reshape(4, 8)
 
-Absurd = Callable[[str], LocalDevice]
+Absurd = Callable[..., LocalDevice]
 
 
 def compiled(source: Path, made: Path, *flags: str) -> Path:
@@ -58,8 +60,8 @@ def device(tmp_path: Path, sidecar_cache: Path) -> LocalDevice:
 def absurd(fake: Path, tmp_path: Path, sidecar_cache: Path) -> Absurd:
     """A device whose OpenCL is as it is called."""
 
-    def make(what: str) -> LocalDevice:
-        return a_device(tmp_path, sidecar_cache, LD_LIBRARY_PATH=str(fake), FAKE_OPENCL=what)
+    def make(what: str, **words: str) -> LocalDevice:
+        return a_device(tmp_path, sidecar_cache, LD_LIBRARY_PATH=str(fake), FAKE_OPENCL=what, **words)
 
     return make
 
@@ -85,6 +87,17 @@ def test_a_driver_version_that_tvm_cannot_read_is_told_whole_by_the_probe(absurd
     who = absurd("wordy").identity
     assert (who.gpu, who.opencl_told_by) == ("Adreno(TM) 740", "probe")
     assert len(who.driver.partition("0762.10 ")[2]) == 200
+
+
+@pytest.mark.parametrize("gpu", ["Adreno(TM) 505", "Adreno(TM) 650", "QUALCOMM Adreno(TM) 750", "QUALCOMM"])
+def test_real_words_are_told_by_the_probe_as_they_are(gpu: str, absurd: Absurd) -> None:
+    (words,) = (words for words in json.loads((FIXTURES / "adreno_words.json").read_text()) if words["gpu"] == gpu)
+    variables = {"name": "NAME", "version": "VERSION", "driver_version": "DRIVER", "extensions": "EXTENSIONS"}
+    told = {f"FAKE_{variable}": words[key] for key, variable in variables.items() if key in words}
+    who = absurd("adreno", **told).identity
+    assert (who.gpu, who.fp64, who.opencl_told_by) == (gpu, False, "probe")
+    assert who.driver.endswith(words["driver_version"].strip())
+    assert "extensions" not in words or set(who.extensions) == set(words["extensions"].split())
 
 
 def test_a_driver_version_that_tvm_cannot_read_is_empty_without_the_probe(absurd: Absurd, tmp_path: Path) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from device_runner.adb_device import AdbDevice
-from device_runner.virtual import opencl
+from device_runner.virtual import VirtualPhone, opencl
 
 pytestmark = pytest.mark.device
 
@@ -48,3 +49,12 @@ def test_the_identity_of_the_virtual_device_has_an_adrenos_limits(device: AdbDev
     assert identity.fp64 is False
     assert (identity.work_group_items, identity.local_memory_bytes) == (1024, 32 << 10)
     assert max(identity.image2d_max_width, identity.image2d_max_height) <= 16384
+
+
+def test_a_gpu_that_opencl_does_not_name_is_called_as_the_kernel_calls_it(
+    device: AdbDevice, phone: VirtualPhone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    phone.update(gpu={"model": "Adreno740v2"})
+    nameless = replace(device.opencl, name="QUALCOMM", device=None)
+    monkeypatch.setitem(vars(device), "opencl", nameless)
+    assert device.identity.gpu == "Adreno740v2"

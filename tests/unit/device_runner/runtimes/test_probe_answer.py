@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +29,8 @@ DEVICE = {
     "queue_properties": 3,
     "clml_versions": ["1.0", "4.1"],
 }
+WORDS = json.loads((Path(__file__).parents[3] / "fixtures/adreno_words.json").read_text())
+"""What real Adrenos tell, as far as public reports show it; each names its report."""
 scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
 values = st.recursive(scalars, lambda some: st.lists(some, max_size=3) | st.dictionaries(st.text(max_size=5), some))
 
@@ -49,6 +52,29 @@ def test_a_device_is_what_it_says() -> None:
     who = identity(description())
     assert (who.gpu, who.clml, who.fp16) == ("Adreno(TM) 740", "4.1", True)
     assert who.driver == "OpenCL 3.0 QUALCOMM build: 0762.10 E031.45"
+
+
+@pytest.mark.parametrize("words", WORDS, ids=lambda words: words["source"])
+def test_each_adreno_that_is_known_by_its_words_is_told_apart_and_fit(words: dict[str, Any]) -> None:
+    told = dict(words)
+    gpu = told.pop("gpu")
+    (device,) = answer_of(answered({"platform": "QUALCOMM Snapdragon(TM)", **told})).devices
+    found = Description(device.name, device.driver_version, device, ("/vendor/lib64/libOpenCL.so",))
+    who = identity(found)
+    assert who.gpu == gpu
+    assert who.driver == " ".join(told.get(key, "").strip() for key in ("platform_version", "driver_version")).strip()
+    listed = set(told.get("extensions", "").split())
+    assert (who.fp16, who.fp64) == ((True, False) if listed else (None, None))
+    assert bool(who.clml) is ("cl_qcom_ml_ops" in listed)
+    assert who.memory_bytes == told.get("global_memory_bytes", 0)
+    said = findings(found)
+    assert {finding.state for finding in said.values()} <= {Condition.OK, Condition.NOTE}
+    assert gpu in said["OpenCL"].seen
+
+
+def test_no_two_of_them_are_one_device() -> None:
+    keys = {identity(description(**{"driver_version": None, **words})).key for words in WORDS}
+    assert len(keys) == len(WORDS)
 
 
 def test_what_is_not_told_is_unknown_and_the_least_holds() -> None:
