@@ -7,23 +7,38 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import programs
 import pytest
+from waiting import LONG_S
 
 from device_runner.adb_device import AdbDevice
+from device_runner.local import RPC_SERVER, LocalDevice, LocalTransport
+from device_runner.rpc_server.tvm_rpc.runtime import EXTRA_LIBRARIES
+from device_runner.runtimes import opencl as opencl_runtime
 from device_runner.virtual import VirtualPhone, opencl
 
 pytestmark = pytest.mark.device
 
-INVALID_WORK_GROUP_SIZE, OUT_OF_RESOURCES, INVALID_BUFFER_SIZE, INVALID_IMAGE_SIZE = -54, -5, -61, -40
+INVALID_WORK_GROUP_SIZE, OUT_OF_RESOURCES, INVALID_BUFFER_SIZE = -54, -5, -61
+INVALID_IMAGE_SIZE, INVALID_IMAGE_DESCRIPTOR = -40, -65
 
 
-def test_what_no_adreno_can_do_is_neither_offered_nor_done(tmp_path: Path, sidecar_cache: Path) -> None:
-    program = tmp_path / "asks"
+@pytest.mark.parametrize("pitch", [64, 128, 4096])
+def test_what_no_adreno_can_do_is_neither_offered_nor_done_and_images_lie_over_buffers(
+    pitch: int, tmp_path: Path, sidecar_cache: Path
+) -> None:
+    program, counts = tmp_path / "asks", tmp_path / "counts"
     source = Path(__file__).with_name("virtual_gpu.c")
     subprocess.run(["gcc", str(source), "-o", str(program), "-lOpenCL"], check=True, timeout=120)
     layered = {**os.environ, opencl.VARIABLE: str(opencl.layer(sidecar_cache))}
-    said = subprocess.run([program], env=layered, capture_output=True, text=True, timeout=300, check=True).stdout
-    answers = {name: int(value) for name, value in (line.split() for line in said.splitlines())}
+    layered |= {"PHONE_GPU_PITCH": str(pitch), "PHONE_GPU_COUNTS": str(counts)}
+    said = subprocess.run([program], env=layered, capture_output=True, text=True, timeout=300, check=True)
+    answers = {name: int(value) for name, value in (line.split() for line in said.stdout.splitlines())}
+    assert f"an image with rows of 160 bytes has a pitch of {aligned(160, pitch) + 8}" in said.stderr
+    bytes_of = aligned(160, pitch) * 4
+    assert f"10 x 4 x 3 pixels needs {3 * bytes_of} bytes, and its buffer has {2 * bytes_of}" in said.stderr
+    assert counts.read_text() == "bbi"
     assert answers == {
         "fp64": 0,
         "other_extensions": 1,
@@ -41,7 +56,37 @@ def test_what_no_adreno_can_do_is_neither_offered_nor_done(tmp_path: Path, sidec
         "local_of_36000": OUT_OF_RESOURCES,
         "buffer_of_more_than_1_gib": INVALID_BUFFER_SIZE,
         "image_of_16385_pixels": INVALID_IMAGE_SIZE,
+        "image_over_buffer": 0,
+        "texel_9_3_1": 9000 + 300 + 10 + 1,
+        "wrong_pitch": INVALID_IMAGE_DESCRIPTOR,
+        "buffer_too_small": INVALID_IMAGE_SIZE,
+        "image_after_buffer": 0,
     }
+
+
+def aligned(size: int, alignment: int) -> int:
+    return -(-size // alignment) * alignment
+
+
+@pytest.mark.parametrize("pitch", [64, 4096])
+def test_the_tensors_of_a_texture_program_share_memory_and_its_answer_is_right(
+    pitch: int, tmp_path: Path, sidecar_cache: Path, libraries: Path
+) -> None:
+    program, counts = programs.convolved(libraries, "texture"), tmp_path / "counts"
+    variables = {opencl.VARIABLE: str(opencl.layer(sidecar_cache)), "PHONE_GPU_PITCH": str(pitch)}
+    variables |= {"PHONE_GPU_COUNTS": str(counts)}
+    if opencl_runtime.needed():
+        variables[EXTRA_LIBRARIES] = str(opencl_runtime.sidecar(sidecar_cache))
+    device = LocalDevice("local", LocalTransport(str(tmp_path), variables), RPC_SERVER)
+    x = np.arange(256, dtype=np.float32).reshape(1, 4, 8, 8)
+    padded = np.pad(x.sum(1)[0], 1)
+    sums = sum(padded[i : i + 8, j : j + 8] for i in range(3) for j in range(3))
+    with device.session({}, timeout_s=LONG_S) as session:
+        loaded = session.load(program, timeout_s=LONG_S)
+        for _ in range(3):
+            (answer,), _ = loaded.run([x], timeout_s=LONG_S)
+            np.testing.assert_array_equal(answer, np.broadcast_to(sums, (1, 4, 8, 8)))
+    assert counts.read_text().count("i") >= 3
 
 
 def test_the_identity_of_the_virtual_device_has_an_adrenos_limits(device: AdbDevice) -> None:

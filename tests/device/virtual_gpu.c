@@ -21,6 +21,40 @@ static cl_program build(const char* text, cl_int* code) {
 
 static void say(const char* name, long value) { printf("%s %ld\n", name, value); }
 
+/// An array of images over a buffer: what a kernel writes into the image is read in the buffer, row by row.
+static void images_over_a_buffer(cl_command_queue queue) {
+  const char* text =
+      "__kernel void k(__write_only image2d_array_t i) { int4 p = (int4)(get_global_id(0), get_global_id(1),"
+      " get_global_id(2), 0); write_imagef(i, p, (float4)(p.x, p.y, p.z, 1)); }";
+  const cl_uint alignment = (cl_uint)number(CL_DEVICE_IMAGE_PITCH_ALIGNMENT);
+  const size_t pitch = (160 + alignment - 1) / alignment * alignment, size = pitch * 4 * 2, all[3] = {10, 4, 2};
+  const cl_image_format format = {CL_RGBA, CL_FLOAT};
+  cl_image_desc image = {.image_type = CL_MEM_OBJECT_IMAGE2D_ARRAY, .image_width = 10, .image_height = 4};
+  cl_int code = 0;
+  float texel[4] = {0};
+  image.image_array_size = 2;
+  image.image_row_pitch = pitch;
+  image.mem_object = clCreateBuffer(context, CL_MEM_READ_WRITE, size, NULL, NULL);
+  cl_mem made = clCreateImage(context, CL_MEM_READ_WRITE, &format, &image, NULL, &code);
+  say("image_over_buffer", code);
+  cl_kernel writes = clCreateKernel(build(text, &code), "k", NULL);
+  clSetKernelArg(writes, 0, sizeof(made), &made);
+  clEnqueueNDRangeKernel(queue, writes, 3, NULL, all, NULL, 0, NULL, NULL);
+  clEnqueueReadBuffer(queue, image.mem_object, CL_TRUE, (1 * 4 + 3) * pitch + 9 * 16, 16, texel, 0, NULL, NULL);
+  say("texel_9_3_1", (long)(texel[0] * 1000 + texel[1] * 100 + texel[2] * 10 + texel[3]));
+  image.image_row_pitch = pitch + 8;
+  clCreateImage(context, CL_MEM_READ_WRITE, &format, &image, NULL, &code);
+  say("wrong_pitch", code);
+  image.image_row_pitch = pitch;
+  image.image_array_size = 3;
+  clCreateImage(context, CL_MEM_READ_WRITE, &format, &image, NULL, &code);
+  say("buffer_too_small", code);
+  clReleaseMemObject(image.mem_object);
+  clEnqueueNDRangeKernel(queue, writes, 3, NULL, all, NULL, 0, NULL, NULL);  // the image keeps its buffer
+  say("image_after_buffer", clFinish(queue));
+  clReleaseMemObject(made);
+}
+
 int main(void) {
   cl_platform_id platform;
   cl_int code = 0;
@@ -65,5 +99,6 @@ int main(void) {
   const cl_image_desc wide = {.image_type = CL_MEM_OBJECT_IMAGE2D, .image_width = 16385, .image_height = 1};
   clCreateImage(context, CL_MEM_READ_WRITE, &format, &wide, NULL, &code);
   say("image_of_16385_pixels", code);
+  images_over_a_buffer(queue);
   return clFinish(queue);
 }

@@ -20,7 +20,7 @@ using tvm::runtime::memory::Buffer;
 /// Gives out buffers of a device's pool, whichever kind of allocator was asked for, as TVM's own does.
 ///
 /// The VM's storage is a buffer that serves several tensors, one after the other. A tensor in a texture scope is a view
-/// of it, and gets a new image of its own: that is what TVM does on a device without cl_khr_image2d_from_buffer.
+/// of it: an image over it, or, as in TVM's own, a new image of its own on a device without cl_khr_image2d_from_buffer.
 class PoolAllocator final : public Allocator {
  public:
   explicit PoolAllocator(Device& device) : Allocator(tvm::runtime::memory::kPooled), device_(device) {}
@@ -41,17 +41,20 @@ class PoolAllocator final : public Allocator {
 
   void Free(const Buffer& buffer) final {
     auto* memory = static_cast<Memory*>(buffer.data);
-    memory->is_image() ? delete memory : device_.pool().Give(memory);
+    memory->is_image() ? DeleteImage(memory) : device_.pool().Give(memory);
   }
 
   void* CreateView(const Buffer& buffer, ffi::Shape shape, DLDataType dtype, const std::string& scope) final {
     if (IsBuffer(scope)) return buffer.data;
-    return new Memory(device_, Flattened(static_cast<int>(shape.size()), shape.data(), scope), dtype, scope);
+    const ImageShape image = Flattened(static_cast<int>(shape.size()), shape.data(), scope);
+    auto* memory = static_cast<Memory*>(buffer.data);
+    if (!device_.images_over_buffers() || memory->is_image()) return new Memory(device_, image, dtype, scope);
+    return new Memory(image, dtype, scope, *memory, false);
   }
 
   void FreeView(DLDevice, void* data) final {
     auto* memory = static_cast<Memory*>(data);
-    if (memory->is_image()) delete memory;
+    if (memory->is_image()) DeleteImage(memory);
   }
 
   void Clear() final { device_.pool().Clear(); }

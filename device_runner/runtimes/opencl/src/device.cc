@@ -122,6 +122,8 @@ std::vector<DeviceFacts> ChosenDevices() {
 Device::Device(int index, DeviceFacts facts)
     : index_(index), facts_(std::move(facts)), row_alignment_(Query<cl_uint>(facts_.id, kImagePitchAlignment)) {
   if (row_alignment_ == 0) row_alignment_ = tvm::runtime::kAllocAlignment;
+  images_over_buffers_ =
+      Text(clGetDeviceInfo, facts_.id, CL_DEVICE_EXTENSIONS).find("cl_khr_image2d_from_buffer") != std::string::npos;
   cl_int code = CL_SUCCESS;
   context_.reset(clCreateContext(nullptr, 1, &facts_.id, nullptr, nullptr, &code));
   Check(code);

@@ -51,6 +51,8 @@ class Device {
   Pool& pool() { return *pool_; }
   /// To how many bytes TVM aligns the rows of images that lie on buffers (CL_DEVICE_IMAGE_PITCH_ALIGNMENT).
   cl_uint row_alignment() const { return row_alignment_; }
+  /// Whether images lie over buffers, as in TVM's own runtime: the device has cl_khr_image2d_from_buffer.
+  bool images_over_buffers() const { return images_over_buffers_; }
 
  private:
   Device(int index, DeviceFacts facts);
@@ -58,6 +60,7 @@ class Device {
   int index_;
   DeviceFacts facts_;
   cl_uint row_alignment_ = 0;
+  bool images_over_buffers_ = false;
   Context context_;
   std::unique_ptr<Queue> queue_;
   std::unique_ptr<Pool> pool_;

@@ -35,7 +35,7 @@ std::string VersionNumber(const std::string& version) {
 }
 
 void Free(Memory* memory) {
-  memory->is_image() ? delete memory : memory->device.pool().Release(memory);
+  memory->is_image() ? DeleteImage(memory) : memory->device.pool().Release(memory);
 }
 
 class OpenCLDeviceAPI final : public DeviceAPI {
@@ -124,7 +124,7 @@ class OpenCLDeviceAPI final : public DeviceAPI {
                        Optional<String> mem_scope) final {
     Device& device = Device::Get(dev.device_id);
     const std::string scope = ScopeOf(mem_scope);
-    if (!IsBuffer(scope)) return new Memory(device, Flattened(ndim, shape, scope), dtype, scope);
+    if (!IsBuffer(scope)) return NewImage(device, Flattened(ndim, shape, scope), dtype, scope);
     DLTensor tensor{};
     tensor.ndim = ndim;
     tensor.shape = const_cast<int64_t*>(shape);
@@ -162,7 +162,7 @@ void AllocTexture(ffi::PackedArgs args, Any* rv) {
   const ImageShape image{static_cast<std::size_t>(side[0]), static_cast<std::size_t>(side[1]),
                          static_cast<std::size_t>(side[2])};
   const DLDataType channel{kDLFloat, static_cast<std::uint8_t>(texel_bits / 4), 4};
-  *rv = static_cast<void*>(new Memory(Device::Get(args[1].cast<int>()), image, channel, "global.texture"));
+  *rv = static_cast<void*>(NewImage(Device::Get(args[1].cast<int>()), image, channel, "global.texture"));
 }
 
 /// (device type, device id, scope, data)

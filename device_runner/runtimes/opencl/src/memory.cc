@@ -56,13 +56,22 @@ MemObject CreateBuffer(const Device& device, std::size_t nbytes) {
   return object;
 }
 
-MemObject CreateImage(const Device& device, const ImageShape& image, DLDataType dtype) {
+std::size_t RowBytes(const Device& device, const ImageShape& image, DLDataType dtype) {
+  const std::size_t row = image.width * 4 * ((dtype.bits + 7) / 8), alignment = device.row_alignment();
+  return (row + alignment - 1) / alignment * alignment;
+}
+
+MemObject CreateImage(const Device& device, const ImageShape& image, DLDataType dtype, const Memory* buffer = nullptr) {
   const cl_image_format format{CL_RGBA, ChannelOf(dtype)};
   cl_image_desc desc{};
   desc.image_type = CL_MEM_OBJECT_IMAGE2D_ARRAY;
   desc.image_width = image.width;
   desc.image_height = image.height;
   desc.image_array_size = image.layers;
+  if (buffer != nullptr) {
+    desc.image_row_pitch = RowBytes(device, image, dtype);
+    desc.buffer = buffer->object.get();
+  }
   cl_int code = CL_SUCCESS;
   MemObject object(clCreateImage(device.context(), CL_MEM_READ_WRITE, &format, &desc, nullptr, &code));
   Check(code);
@@ -88,6 +97,34 @@ Memory::Memory(Device& device, std::size_t nbytes)
 
 Memory::Memory(Device& device, const ImageShape& image, DLDataType dtype, const std::string& scope)
     : device(device), nbytes(0), scope(scope), object(CreateImage(device, image, dtype)) {}
+
+Memory::Memory(const ImageShape& image, DLDataType dtype, const std::string& scope, Memory& buffer, bool owned)
+    : device(buffer.device),
+      nbytes(0),
+      scope(scope),
+      under(owned ? &buffer : nullptr),
+      object(CreateImage(buffer.device, image, dtype, &buffer)) {}
+
+std::size_t BytesOf(const Device& device, const ImageShape& image, DLDataType dtype) {
+  return RowBytes(device, image, dtype) * image.height * image.layers;
+}
+
+Memory* NewImage(Device& device, const ImageShape& image, DLDataType dtype, const std::string& scope) {
+  if (!device.images_over_buffers()) return new Memory(device, image, dtype, scope);
+  Memory* buffer = device.pool().Take(BytesOf(device, image, dtype));
+  try {
+    return new Memory(image, dtype, scope, *buffer, true);
+  } catch (...) {
+    device.pool().Give(buffer);
+    throw;
+  }
+}
+
+void DeleteImage(Memory* image) {
+  Memory* const under = image->under;
+  delete image;
+  if (under != nullptr) under->device.pool().Give(under);
+}
 
 Memory* Pool::New(std::size_t nbytes) {
   try {

@@ -34,6 +34,8 @@ struct Memory {
   const std::size_t nbytes;
   /// Of the image; empty for a buffer.
   const std::string scope;
+  /// The pool's buffer that an image of its own lies over; null for a buffer, a view, and an image without one.
+  Memory* const under = nullptr;
   const MemObject object;
 
   bool is_image() const { return !scope.empty(); }
@@ -42,7 +44,16 @@ struct Memory {
   Memory(Device& device, std::size_t nbytes);
   /// An image. Throws InternalError if the device has no room, or no images of this size or of such elements.
   Memory(Device& device, const ImageShape& image, DLDataType dtype, const std::string& scope);
+  /// An image over a buffer, where the device can (AllocDataSpaceView of TVM's runtime); `owned` if it goes with it.
+  Memory(const ImageShape& image, DLDataType dtype, const std::string& scope, Memory& buffer, bool owned);
 };
+
+/// Bytes that an image takes in a buffer: its rows are aligned.
+std::size_t BytesOf(const Device& device, const ImageShape& image, DLDataType dtype);
+/// An image with memory of its own: in a buffer of the pool, where the device can.
+Memory* NewImage(Device& device, const ImageShape& image, DLDataType dtype, const std::string& scope);
+/// Ends an image, and gives back the buffer that was its own.
+void DeleteImage(Memory* image);
 
 /// Keeps buffers by their size. The queue runs commands in order, so one may be given back while they still use it.
 class Pool {

@@ -3,10 +3,10 @@
 // The driver's own limits stay where they are lower. What an Adreno refuses is refused with the code that OpenCL has for
 // it. Limits: clinfo of an Adreno 740 and 750 (CodeLinaro/llama.cpp #17, Oblomov/clinfo #92). There is no arithmetic in
 // double precision on any Adreno.
-#define CL_TARGET_OPENCL_VERSION 300
-#include <CL/cl_layer.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "images.h"
 
 enum {
   kMostItems = 1024,
@@ -16,7 +16,7 @@ enum {
   kAllocationBytes = 1 << 30,
 };
 
-static const char kDouble[] = "cl_khr_fp64";
+static const char kDouble[] = "cl_khr_fp64", kImages[] = "cl_khr_image2d_from_buffer";
 /// Before the source of every program: the extension's macro is gone, and so are the types that come with it.
 static const char kNoDouble[] =
     "#undef cl_khr_fp64\n#pragma GCC poison double double2 double3 double4 double8 double16\n#line 1\n";
@@ -45,10 +45,11 @@ static void without(char* list, const char* word) {
 static cl_int extensions(cl_device_id device, size_t room, void* out, size_t* told) {
   size_t size = 0;
   cl_int code = below->clGetDeviceInfo(device, CL_DEVICE_EXTENSIONS, 0, NULL, &size);
-  char* list = code == CL_SUCCESS ? (char*)calloc(size + 1, 1) : NULL;
+  char* list = code == CL_SUCCESS ? (char*)calloc(size + sizeof(kImages) + 1, 1) : NULL;
   if (list == NULL) return code == CL_SUCCESS ? CL_OUT_OF_HOST_MEMORY : code;
   code = below->clGetDeviceInfo(device, CL_DEVICE_EXTENSIONS, size, list, NULL);
   without(list, kDouble);
+  if (strstr(list, kImages) == NULL) strcat(strcat(list, *list == '\0' || list[strlen(list) - 1] == ' ' ? "" : " "), kImages);
   if (code == CL_SUCCESS) code = answer(list, strlen(list) + 1, room, out, told);
   free(list);
   return code;
@@ -77,6 +78,10 @@ static cl_ulong limit(cl_device_info what) {
 static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, size_t room, void* out, size_t* told) {
   size_t size = 0;
   if (what == CL_DEVICE_EXTENSIONS) return extensions(device, room, out, told);
+  if (what == CL_DEVICE_IMAGE_PITCH_ALIGNMENT || what == CL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT) {
+    const cl_uint alignment = pitch_alignment();
+    return answer(&alignment, sizeof(alignment), room, out, told);
+  }
   const cl_int code = below->clGetDeviceInfo(device, what, room, out, &size);
   if (told != NULL && code == CL_SUCCESS) *told = size;
   if (code != CL_SUCCESS || out == NULL) return code;
@@ -120,7 +125,7 @@ static cl_program CL_API_CALL create_program(cl_context context, cl_uint count, 
 }
 
 static cl_mem CL_API_CALL create_buffer(cl_context context, cl_mem_flags flags, size_t size, void* host, cl_int* told) {
-  if (size <= kAllocationBytes) return below->clCreateBuffer(context, flags, size, host, told);
+  if (size <= kAllocationBytes) return buffer_with_memory(below, context, flags, size, host, told);
   if (told != NULL) *told = CL_INVALID_BUFFER_SIZE;
   return NULL;
 }
@@ -129,6 +134,9 @@ static cl_mem CL_API_CALL create_image(cl_context context, cl_mem_flags flags, c
                                        const cl_image_desc* image, void* host, cl_int* told) {
   if (image == NULL || (image->image_width <= kMostPixels && image->image_height <= kMostPixels &&
                         image->image_array_size <= kMostLayers)) {
+    if (image != NULL && format != NULL && image->mem_object != NULL && image->image_type != CL_MEM_OBJECT_IMAGE1D_BUFFER) {
+      return image_over_buffer(below, context, flags, format, image, told);
+    }
     return below->clCreateImage(context, flags, format, image, host, told);
   }
   if (told != NULL) *told = CL_INVALID_IMAGE_SIZE;
