@@ -78,6 +78,25 @@ std::vector<DeviceFacts> GpusElseCpus(const std::vector<DeviceFacts>& all) {
   return found;
 }
 
+/// Whether the device has cl_khr_image2d_from_buffer, and takes arrays of images, too, which the extension does not
+/// promise: Adreno does, Intel's OpenCL for processors does not.
+bool LaysImagesOverBuffers(cl_device_id device, cl_context context, cl_uint row_bytes) {
+  const std::string extensions = Text(clGetDeviceInfo, device, CL_DEVICE_EXTENSIONS);
+  if (extensions.find("cl_khr_image2d_from_buffer") == std::string::npos) return false;
+  cl_int code = CL_SUCCESS;
+  const cl_image_format format{CL_RGBA, CL_FLOAT};
+  cl_image_desc desc{};
+  desc.image_type = CL_MEM_OBJECT_IMAGE2D_ARRAY;
+  desc.image_width = desc.image_height = 1;
+  desc.image_array_size = 2;
+  desc.image_row_pitch = std::max<std::size_t>(row_bytes, 16);
+  const MemObject buffer(clCreateBuffer(context, CL_MEM_READ_WRITE, 2 * desc.image_row_pitch, nullptr, &code));
+  if (code != CL_SUCCESS) return false;
+  desc.buffer = buffer.get();
+  const MemObject image(clCreateImage(context, CL_MEM_READ_WRITE, &format, &desc, nullptr, &code));
+  return code == CL_SUCCESS;
+}
+
 thread_local int current_device = 0;
 
 /// Made at the first call of this function; a failure is thrown again at the next.
@@ -122,11 +141,10 @@ std::vector<DeviceFacts> ChosenDevices() {
 Device::Device(int index, DeviceFacts facts)
     : index_(index), facts_(std::move(facts)), row_alignment_(Query<cl_uint>(facts_.id, kImagePitchAlignment)) {
   if (row_alignment_ == 0) row_alignment_ = tvm::runtime::kAllocAlignment;
-  images_over_buffers_ =
-      Text(clGetDeviceInfo, facts_.id, CL_DEVICE_EXTENSIONS).find("cl_khr_image2d_from_buffer") != std::string::npos;
   cl_int code = CL_SUCCESS;
   context_.reset(clCreateContext(nullptr, 1, &facts_.id, nullptr, nullptr, &code));
   Check(code);
+  images_over_buffers_ = LaysImagesOverBuffers(facts_.id, context_.get(), row_alignment_);
   queue_ = std::make_unique<Queue>(context_.get(), facts_.id);
   pool_ = std::make_unique<Pool>(*this);
 }
