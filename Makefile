@@ -7,13 +7,16 @@ PHONES := $(VENV)/.phones
 FP16 := $(VENV)/.fp16
 DOCS := $(VENV)/.docs
 
-.PHONY: demo test test-stock test-arm64 test-long test-light test-zoo test-isa benchmarks docs first-hour lint format lock phones fp16 system browser userland clean
+.PHONY: demo test fuzz test-stock test-arm64 test-long test-light test-zoo test-isa benchmarks docs first-hour lint format lock phones fp16 system browser userland clean
 
 demo: $(INSTALLED) system userland ## a first look: one network of the default suite on the virtual device, on every path
 	$(BIN)/adreno-bench run --quick --findings-are-fine --case 'squeezenet1_1-*'
 
 test: $(INSTALLED) phones system browser userland ## run all tests but the long ones, three files at a time: half of their time is waiting
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+
+fuzz: $(INSTALLED) ## bytes that others write, at every place that reads some: ten minutes, with new examples each time
+	ADRENO_BENCH_TEST_FUZZ=1000 $(BIN)/python -m pytest tests/fuzz -n 2 --hypothesis-profile=explore
 
 benchmarks: $(INSTALLED) system userland ## how fast the host's own steps are, as ratios
 	mkdir -p .benchmarks

@@ -17,6 +17,7 @@ from typing import Any
 
 from device_runner.deadline import Deadline
 from device_runner.failures import DeviceBusy, Failure, RigFailure
+from device_runner.foreign_json import read_json
 from device_runner.rpc_server.handshake import receive
 
 MAGIC = 0x2F271
@@ -144,4 +145,4 @@ def receive_json(sock: socket.socket, deadline: Deadline) -> Any:
     length = _WORD.unpack(receive(sock, 4, deadline))[0]
     if not 0 < length <= MAX_MESSAGE_BYTES:
         raise ValueError(f"it sent a message of {length} bytes")
-    return json.loads(receive(sock, length, deadline))
+    return read_json(receive(sock, length, deadline))

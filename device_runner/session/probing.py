@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from device_runner.deadline import Deadline
 from device_runner.failures import DeviceCrash, Hang, PathFailure, RigFailure
+from device_runner.foreign_json import read_json
 from device_runner.runtimes.probe import Answer, BadAnswer, Probe, answer_of, batches_of, launches_of, peaks_of
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class SessionProbe:
     def program_counts(self, deadline: Deadline) -> dict[str, int]:
         """`programs_from_source` and `programs_from_binary` since `count`; empty if they were not counted."""
         told = self._ask("programs", deadline) if self._counted_places else None
-        return {} if told is None else {str(name): int(count) for name, count in json.loads(bytes(told)).items()}
+        return {} if told is None else {str(name): int(count) for name, count in read_json(bytes(told)).items()}
 
     def watch_kernels(self, deadline: Deadline) -> bool:
         """Begin to keep launches of kernels, if they can be seen, and forget those that were kept so far."""

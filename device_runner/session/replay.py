@@ -7,7 +7,6 @@ answer, and says whose fault a failure is. Nothing that comes from there is trus
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from device_runner.device import Launch, Loadable, Pushed, Toggles
 from device_runner.failures import DeviceCrash, Failure, Hang, RigFailure
+from device_runner.foreign_json import read_json
 from device_runner.runtimes.probe import batches_of, launches_of
 from device_runner.session.diagnosis import failure_of, how_ended
 
@@ -128,7 +128,7 @@ class ReplaySession:
     def program_counts(self, *, timeout_s: float) -> Mapping[str, int]:
         """The probe's counts."""
         counts = self.report.text("programs")
-        return {str(name): int(count) for name, count in json.loads(counts).items()} if counts else {}
+        return {str(name): int(count) for name, count in read_json(counts).items()} if counts else {}
 
     def opencl_peaks(self, *, timeout_s: float) -> Mapping[str, float]:
         """Empty: they are measured once for all turns."""

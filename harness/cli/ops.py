@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -12,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from device_runner.fleet.select import select_one
+from device_runner.foreign_json import read_json
 from device_runner.names import suggestion
 from device_runner.store import cache_root
 from harness.cases.case import Precision
@@ -195,7 +195,7 @@ def _read(file: Path) -> list[dict[str, Any]]:
     from harness.ops.page import Coverage
 
     try:
-        cells: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
+        cells: list[dict[str, Any]] = read_json(file.read_text(encoding="utf-8"))
         Coverage(cells).grids()
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(

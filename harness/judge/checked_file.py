@@ -17,6 +17,7 @@ from pydantic import Field as field
 from device_runner.disk import disk_full
 from device_runner.failures import RigFailure
 from device_runner.files import require_name, write_whole
+from device_runner.foreign_json import read_json
 from harness.cases.case import require_case_id
 from harness.failures import UsageError
 
@@ -82,7 +83,7 @@ class CheckedFile(BaseModel):
                 text = stream.read(LARGEST_BYTES + 1)
             if len(text) > LARGEST_BYTES:
                 raise UsageError(f"{file} is larger than any {cls.what}", hint=hint)
-            facts = json.loads(text)
+            facts = read_json(text)
             checksum = facts.pop("sha256", None) if isinstance(facts, dict) else None
             read = cls.model_validate(facts)
         except OSError as error:

@@ -23,6 +23,7 @@ from typing import Any
 
 from device_runner.failures import SetupMissing
 from device_runner.files import what_else, write_whole
+from device_runner.foreign_json import read_json
 from device_runner.store import sha256_of
 from harness.failures import ModelError
 from harness.models.onnx_read import LARGEST_MODEL_BYTES
@@ -68,9 +69,9 @@ def _copy_plain(file: Path, archive: zipfile.ZipFile) -> bytes:
 
         for name in sorted(PLAIN & found.keys()):
             keep(name, archive.read(found[name]))
-        keep(GRAPH, json.dumps(_graph(file, json.loads(archive.read(found[GRAPH])))).encode())
+        keep(GRAPH, json.dumps(_graph(file, read_json(archive.read(found[GRAPH])))).encode())
         for folder, config in CONFIGS.items():
-            told = json.loads(archive.read(found[folder + config]))
+            told = read_json(archive.read(found[folder + config]))
             for name in _numbers(file, told):
                 if f"model/{folder}{name}" not in copy.namelist():
                     keep(folder + name, archive.read(found[folder + name]))
@@ -114,7 +115,7 @@ def _graph(file: Path, told: Any) -> Any:
         if key == "expr_str" and not _harmless(value):
             raise ModelError(f"{file} has the extent {value!r:.100}, which torch would evaluate", hint=HINT)
         if key in ("in_spec", "out_spec") and value:
-            _require_containers(file, json.loads(value))
+            _require_containers(file, read_json(value))
     for name in told["range_constraints"]:
         if not _harmless(name):
             raise ModelError(f"{file} has the extent {name!r:.100}, which torch would evaluate", hint=HINT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from device_runner.device import Launch
+from device_runner.foreign_json import read_json
 
 CLML_EXTENSION = "cl_qcom_ml_ops"
 UNKNOWN_CLML = "unknown"
@@ -93,7 +93,7 @@ class Answer:
 def _read(text: bytes) -> Iterator[Any]:
     """Yield the JSON value; raise BadAnswer for text that is none, and for a value that the block cannot take."""
     try:
-        yield json.loads(text.decode(errors="replace"))
+        yield read_json(text.decode(errors="replace"))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise BadAnswer(f"{type(error).__name__}: {error}") from error
 

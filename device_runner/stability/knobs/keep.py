@@ -12,6 +12,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from device_runner.failures import DeviceFull
+from device_runner.foreign_json import read_json
 from device_runner.stability.knobs.android import (
     ANIMATIONS,
     BRIGHTNESS,
@@ -134,7 +135,7 @@ def _saved(phone: PhoneAccess) -> Saved:
     if answer.code:
         return {}
     try:
-        saved = json.loads(answer.stdout)
+        saved = read_json(answer.stdout)
         return {str(name): str(value) for name, value in saved.items()}
     except (ValueError, AttributeError):
         log.warning("%s: what to put back is unreadable: %.200r", phone.transport.name, answer.stdout)

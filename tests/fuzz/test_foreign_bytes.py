@@ -1,0 +1,199 @@
+"""Every entry of bytes that others wrote: whatever they are, they are read, or refused by the one error of that entry.
+
+`make fuzz` draws new examples for ten minutes; in the ordinary tests each entry has some, the same in every run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import json
+import os
+import socket
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import onnx
+import pytest
+from fake_records import virtual_record
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from device_runner.adb_device import properties_in
+from device_runner.deadline import Deadline
+from device_runner.failures import Failure
+from device_runner.rpc_server.handshake import Unwelcome, read_name
+from device_runner.rpc_server.tracker import receive_json
+from device_runner.rpc_server.tvm_rpc.clients import Declined, Unexpected, meet
+from device_runner.runtimes.probe.answers import BadAnswer, answer_of, batches_of, launches_of, peaks_of
+from device_runner.stability.reading import reading
+from device_runner.stability.sources import texts_in
+from device_runner.transport.adb import Adb
+from device_runner.virtual.packet import ProtocolError, decode_header
+from harness.bundle.archive import find_files, unpack
+from harness.bundle.manifest import manifest_of
+from harness.bundle.results import Broken, lines_of
+from harness.history.results import load
+from harness.models.confined import confined
+from harness.models.sources import model_source, read_and_prepare
+from harness.models.torch_program import plain_archive
+from harness.run.record import RecordFile
+from harness.run.tuning import tuning_symbols
+from harness.schedules import database
+
+EXAMPLES = int(os.environ.get("ADRENO_BENCH_TEST_FUZZ", "25"))
+LONG_S = 10.0
+
+Reader = Callable[[bytes, Path], object]
+
+
+def in_file(read: Callable[[Path], object], name: str = "file") -> Reader:
+    """A reader of files."""
+
+    def of_bytes(data: bytes, folder: Path) -> object:
+        (folder / name).write_bytes(data)
+        return read(folder / name)
+
+    return of_bytes
+
+
+def on_socket(talk: Callable[[socket.socket], object]) -> Reader:
+    """A reader of what the other end of a connection says before it leaves."""
+
+    def of_bytes(data: bytes, _: Path) -> object:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            theirs.sendall(data)
+            theirs.shutdown(socket.SHUT_WR)
+            return talk(ours)
+
+    return of_bytes
+
+
+def shell_of(data: bytes, _: Path) -> object:
+    """What a shell of a device says, through an adb server that says just that."""
+
+    class Said(Adb):
+        def _connect(self, deadline: Deadline) -> socket.socket:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                theirs.sendall(data)
+            return ours
+
+    return Said("serial", 1).shell(["true"], timeout_s=LONG_S)
+
+
+def network(data: bytes, folder: Path) -> object:
+    file = folder / "n.onnx"
+    file.write_bytes(data)
+    return confined(file, lambda: len(read_and_prepare(file, file, {})[1]), deadline_s=LONG_S, memory_bytes=1 << 30)
+
+
+def tiny_network() -> bytes:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        model = onnx.load(model_source("tiny").onnx_file(Path(folder)))
+    for tensor in model.graph.initializer:
+        tensor.raw_data = bytes(len(tensor.raw_data))
+    return bytes(model.SerializeToString())
+
+
+def an_archive() -> bytes:
+    import tarfile
+
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as made:
+        member = tarfile.TarInfo("results/turns.jsonl")
+        member.size = 3
+        made.addfile(member, io.BytesIO(b"{}\n"))
+    return file.getvalue()
+
+
+def history(file: Path) -> object:
+    machine = file.parent / "results" / "m"
+    machine.mkdir(parents=True, exist_ok=True)
+    (machine / "machine.json").write_text("{}")
+    (machine / "beefbeef-env.json").write_bytes(file.read_bytes())
+    return load(machine.parent)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where bytes of others come in."""
+
+    read: Reader
+    refusals: tuple[type[Exception], ...]
+    """What it may raise."""
+    seeds: Callable[[], list[bytes]] = field(default=lambda: [b"{}"])
+    """Bytes that it reads, of which others are made, and what was once not refused as it should be."""
+
+
+DEEP = b"[" * 100_000
+ADB = b"OKAYOKAY" + struct.pack("<BI", 1, 2) + b"hi" + struct.pack("<BI", 3, 1) + b"\0"
+HELLO = struct.pack("<ii", 0xFF271, 7) + b"client:"
+CLML = struct.pack("<QQQ", 0x434C4D4C54554E45, 0, 1) + b"a" + struct.pack("<Q", 0)
+PEAKS = json.dumps({"copy_bytes_s": 1e9}).encode()
+REPORT = b"@adreno-bench battery\nlevel: 50\n\n@adreno-bench 0"
+ENTRIES = {
+    "network": Entry(network, (Failure,), lambda: [tiny_network()]),
+    "program": Entry(in_file(plain_archive, "n.pt2"), (Failure,), lambda: [b"PK\5\6" + bytes(18)]),
+    "archive": Entry(
+        in_file(lambda file: find_files(file, {"turns.jsonl": 1 << 20}, file.parent / "into"), "r.tar"),
+        (Failure,),
+        lambda: [an_archive(), gzip.compress(an_archive())],
+    ),
+    "bundle": Entry(
+        in_file(lambda file: unpack(file, file.parent / "into"), "b.tar"), (Failure,), lambda: [an_archive()]
+    ),
+    "chain": Entry(lambda data, _: list(lines_of(io.BytesIO(data), "")), (Broken,), lambda: [b"0" * 64 + b" {}\n"]),
+    "manifest": Entry(lambda data, _: manifest_of(data), (Failure,), lambda: [b'{"schema": 1}', DEEP]),
+    "records": Entry(
+        in_file(lambda file: RecordFile(file).load()), (), lambda: [virtual_record().line().encode(), DEEP]
+    ),
+    "schedules": Entry(in_file(database.read), (Failure,), lambda: [b'{"schema": 1}\n', DEEP]),
+    "asv": Entry(in_file(history), (), lambda: [b'{"commit_hash": "a", "date": 1}', DEEP]),
+    "adb": Entry(shell_of, (Failure,), lambda: [ADB]),
+    "packet": Entry(lambda data, _: decode_header(data), (ProtocolError,), lambda: [bytes(24)]),
+    "client": Entry(on_socket(lambda sock: meet(sock, "", "k", "")), (Declined, Unexpected), lambda: [HELLO]),
+    "name": Entry(on_socket(read_name), (Unwelcome, OSError), lambda: [HELLO]),
+    "tracker": Entry(
+        on_socket(lambda sock: receive_json(sock, Deadline(LONG_S))),
+        (ValueError, OSError),
+        lambda: [struct.pack("<i", 2) + b"{}", struct.pack("<i", 50_000) + DEEP[:50_000]],
+    ),
+    "probe": Entry(lambda data, _: answer_of(data), (BadAnswer,), lambda: [b"{}", DEEP]),
+    "launches": Entry(lambda data, _: launches_of(data), (BadAnswer,), lambda: [b'{"launches": []}', DEEP]),
+    "peaks": Entry(lambda data, _: peaks_of(data), (BadAnswer,), lambda: [PEAKS, DEEP]),
+    "batches": Entry(lambda data, _: batches_of(data, 3), (BadAnswer, Failure), lambda: [b"{}", DEEP]),
+    "tuning": Entry(lambda data, _: tuning_symbols(data), (Failure,), lambda: [CLML]),
+    "properties": Entry(lambda data, _: properties_in(data.decode(errors="replace")), (), lambda: [b"[a]: [b]\n"]),
+    "heat": Entry(lambda data, _: reading(texts_in(data.decode(errors="replace"))), (), lambda: [REPORT]),
+}
+
+
+@st.composite
+def mutants(draw: st.DrawFn, seeds: list[bytes]) -> bytes:
+    """Any bytes, or those of a seed with some places changed, cut or doubled."""
+    data = bytearray(draw(st.sampled_from(seeds) | st.binary(max_size=200)))
+    for _ in range(draw(st.integers(0, 4))):
+        at = draw(st.integers(0, len(data)))
+        data[at : at + draw(st.integers(0, 8))] = draw(st.binary(max_size=8))
+    return bytes(data)
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_whatever_others_write_is_read_or_refused(name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    entry = ENTRIES[name]
+    seeds = entry.seeds()
+
+    def read(data: bytes) -> None:
+        with contextlib.suppress(*entry.refusals):
+            entry.read(data, tmp_path_factory.mktemp(name))
+
+    for seed in seeds:
+        read(seed)
+    settings(max_examples=EXAMPLES)(given(mutants(seeds))(read))()
