@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from device_runner.store import cache_root
 from harness.cases.case import Case
-from harness.cases.model import OnnxModel
+from harness.cases.model import OnnxModel, words_of
 from harness.cases.request import WORKED_AROUND, QuirkPolicy
 from harness.cases.suite import Suite, choose, suite_of
 from harness.failures import UsageError
@@ -40,6 +40,8 @@ class Request:
     """For a first look, with the fewest samples: only on a device that is emulated."""
     sustain_s: float = 0.0
     """If not 0, each case is kept running for so long instead of being sampled."""
+    models: str = ""
+    """Words of the command line that name its models, for commands that a person is told to run: ` --model FILE`."""
     forked: bool = False
     """Whether many small networks will be built, for which workers are forked (`harness.build.starters`)."""
 
@@ -70,7 +72,8 @@ class Request:
             suite = suite.model_copy(update={"schedules": schedules})
         cases = choose(suite, globs)
         check(suite, cases, cache)
-        return cls(suite, cases, cache, quirks, quick, sustain_s)
+        words = "".join(f" {word}" for word in words_of(models))
+        return cls(suite, cases, cache, quirks, quick, sustain_s, words)
 
     @property
     def paths(self) -> set[str]:
@@ -172,7 +175,7 @@ def open_workbench(
         identity = identify(device, progress.say)
         remember_identity(name, identity, cache)
         tunings, as_shipped = TuningStore(cache), request.quirks.as_shipped
-        run = Run(device, tunings, as_shipped, timed=timed, allowed=allowed, builder=builder)
+        run = Run(device, tunings, as_shipped, timed=timed, allowed=allowed, builder=builder, models=request.models)
         yield Workbench(request, run, request.plans(identity), builder)
 
 

@@ -63,6 +63,11 @@ def oracle_job(
     return Job("oracle", key, f"oracle of {model}", payload, otherwise=witness)
 
 
+def values_job(oracle: Job) -> Job:
+    """The job that computes every tensor inside an oracle's network, as it is compiled."""
+    return Job("values", key_of({"values": oracle.key}), f"values of {oracle.title}", oracle.payload)
+
+
 def range_job(oracle: Job, title: str) -> Job:
     """The job that measures how large the numbers of an oracle's network become."""
     return Job("range", key_of({"range": oracle.key}), title, oracle.payload)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.build.artifact import INPUTS, JUDGE, LABELLED, OTHER_OUTPUTS, OUTPUTS, save_arrays
+from harness.build.artifact import INPUTS, JUDGE, LABELLED, NAMES, OTHER_OUTPUTS, OUTPUTS, VALUES, save_arrays
 from harness.build.values import count, first_not_finite, inputs_of, named_origin, tensors
 from harness.failures import NoOutsideAnswer, OracleNotFinite
 from harness.models.input_files import load_labelled, top_classes
@@ -94,6 +94,17 @@ def ask_llvm(request: CompileRequest, question: Question, out: Path) -> dict[str
     _write(out, question, specs, inputs, answers, ask, f"TVM {tvm_version()} on LLVM")
     (out / compiled.library).unlink()  # only its answers are needed
     return {"run_s": run_s}
+
+
+def write_values(question: Question, out: Path) -> None:
+    """Write every tensor inside the prepared network, from one run outside TVM.
+
+    Worker only. Raises NoOutsideAnswer, InputRefused.
+    """
+    model = load(question.model)
+    values = values_of(model, question.inputs(list(input_specs(model))))
+    save_arrays(out / VALUES, list(values.values()))
+    (out / NAMES).write_text(json.dumps(list(values)), encoding="utf-8")
 
 
 def _write(

@@ -79,6 +79,12 @@ def _reference(job: dict[str, Any], out: Path) -> Any:
     return compile_reference(job["request"]["host_triple"], out)
 
 
+def _values(job: dict[str, Any], out: Path) -> None:
+    from harness.build.oracle import write_values
+
+    write_values(_question(job), out)
+
+
 def _range(job: dict[str, Any], out: Path) -> None:
     from harness.build.values import measure_range
 
@@ -122,6 +128,7 @@ _JOBS = {
     "oracle": _truth,
     "witness": _witness,
     "reference": _reference,
+    "values": _values,
     "range": _range,
     "tasks": _tasks,
     "task-answer": _task_answer,

@@ -117,7 +117,7 @@ def diverge(record: Record, suite: Path, models: Sequence[str | OnnxModel], devi
             what = f"{record.case} is {whole.outcome.value} now: there is nothing to find in its network"
             raise UsageError(what, hint="`adreno-bench run` it again")
 
-        found = locate(network, whole.outcome, trials.run, screen.say)
+        found = locate(network, whole.finding, trials.run, screen.say)
         smallest, same = found.smallest, record.artifact == whole.artifact
         if smallest is None:
             return Report(whole, same, network, found, None, ())

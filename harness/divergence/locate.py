@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from harness.divergence.trial import Trial
 from harness.models.pieces import Network, Operator, Piece
 from harness.revisions.bisect.search import RevisionState, Search
-from harness.run.outcome import Outcome, Owner
+from harness.run.outcome import Finding, Outcome, Owner
 
 MOST_STEPS = 16
 """How far the second search looks back from the operator that was found."""
@@ -27,7 +27,7 @@ Try = Callable[[Piece, str], Trial]
 class Divergence:
     """What was found."""
 
-    outcome: Outcome
+    finding: Finding
     """Of the whole network; what is looked for."""
     candidates: tuple[Operator, ...]
     """The first operator with which the network comes to that outcome; several where cuts between them came to others.
@@ -45,26 +45,26 @@ class Divergence:
     @property
     def smallest(self) -> Trial | None:
         """The smallest network that was found to show it; None if no piece around the operator does."""
-        shown = [trial for trial in self.around if trial.record.outcome is self.outcome]
+        shown = [trial for trial in self.around if trial.record.finding == self.finding]
         return min(shown, key=lambda trial: len(trial.piece.operators), default=None)
 
 
-def locate(network: Network, outcome: Outcome, run: Try, say: Callable[[str], None]) -> Divergence:
-    """Find the first operator with which a network comes to the outcome that the whole of it has."""
+def locate(network: Network, finding: Finding, run: Try, say: Callable[[str], None]) -> Divergence:
+    """Find the first operator with which a network comes to what the whole of it does."""
     last = len(network.operators)
     beginnings: dict[int, Trial] = {}
     search = Search([str(count) for count in range(last + 1)])
     while name := search.next:
         say(f"trying the first {name} of {last} operators, about {search.inspections_left} cuts to go")
         trial = beginnings[int(name)] = run(network.first(int(name)), f"first_{name}")
-        search = Search(search.line, {**search.known, name: _state(trial, outcome)})
+        search = Search(search.line, {**search.known, name: _state(trial, finding)})
     candidates = tuple(network.operators[int(name) - 1] for name in search.candidates)
     tried = tuple(beginnings[count] for count in sorted(beginnings))
-    return Divergence(outcome, candidates, tried, _around(network, candidates[-1], outcome, run, say))
+    return Divergence(finding, candidates, tried, _around(network, candidates[-1], finding, run, say))
 
 
 def _around(
-    network: Network, operator: Operator, outcome: Outcome, run: Try, say: Callable[[str], None]
+    network: Network, operator: Operator, finding: Finding, run: Try, say: Callable[[str], None]
 ) -> tuple[Trial, ...]:
     """Pieces around an operator, twice as deep each time, until one shows it; then the smallest that does."""
     depths = [depth for depth in (1, 2, 4, 8, MOST_STEPS) if depth == 1 or _grows(network, operator.number, depth)]
@@ -75,7 +75,7 @@ def _around(
         before = len(piece.operators) - 1
         say(f"trying {operator} {f'after the {before} that lead to it' if before else 'alone'}")
         tried[depth] = run(piece, f"around_{operator.number}_{depth}")
-        return tried[depth].record.outcome is outcome
+        return tried[depth].record.finding == finding
 
     found = next((depth for depth in depths if shows(depth)), None)
     if found is not None:
@@ -91,9 +91,9 @@ def _grows(network: Network, number: int, depth: int) -> bool:
     return network.around(number, depth).operators != network.around(number, depth // 2).operators
 
 
-def _state(trial: Trial, outcome: Outcome) -> RevisionState:
-    if trial.record.outcome is outcome:
+def _state(trial: Trial, finding: Finding) -> RevisionState:
+    if trial.record.finding == finding:
         return RevisionState.BAD
     ran = trial.record.outcome in (Outcome.OK, Outcome.WRONG_RESULT)
     built = trial.record.library_bytes is not None  # though this device may be unable to run it
-    return RevisionState.GOOD if ran or (built and outcome.owner is Owner.COMPILER) else RevisionState.SKIP
+    return RevisionState.GOOD if ran or (built and finding.owner is Owner.COMPILER) else RevisionState.SKIP

@@ -151,8 +151,8 @@ class Report:
 
     def _first_lines(self) -> Iterator[str]:
         """Which operator it is, and what it reads."""
-        wrong = self.found.outcome is Outcome.WRONG_RESULT
-        what = "whose output is off" if wrong else f"with which it is {self.found.outcome.value}"
+        wrong = self.found.finding.outcome is Outcome.WRONG_RESULT
+        what = "whose output is off" if wrong else f"with which it is {self.found.finding.outcome.value}"
         first, candidates = self.found.first, self.found.candidates
         if len(candidates) == 1:
             yield f"The first operator {what} is {first}, number {first.number}."
@@ -164,7 +164,7 @@ class Report:
 
     def _around_lines(self) -> Iterator[str]:
         """Whether it is off by itself. A cut that hides the defect is said."""
-        alone, smallest, outcome = self.found.around[0], self.found.smallest, self.found.outcome.value
+        alone, smallest, outcome = self.found.around[0], self.found.smallest, self.found.finding.outcome.value
         if smallest is alone:
             yield f"Alone, on the oracle's inputs, it is {outcome}, too."
             return

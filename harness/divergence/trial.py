@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import io
+import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -16,7 +17,9 @@ from device_runner import store
 from device_runner.failures import DeviceLost
 from device_runner.files import write_whole
 from device_runner.store import Store, key_of, sha256_of
-from harness.build.artifact import INPUTS, OUTPUTS, Answers, load_arrays
+from harness.build.artifact import INPUTS, NAMES, OUTPUTS, Answers, load_arrays
+from harness.build.artifact import VALUES as VALUES_INSIDE
+from harness.build.keys import values_job
 from harness.build.planner import plan_case, plan_oracle
 from harness.cases.model import OnnxModel
 from harness.cases.request import QuirkPolicy
@@ -59,7 +62,7 @@ class Trials:
     """Of the whole network."""
     network: Network
     values: dict[str, Array]
-    """What the network's inputs are, and whatever the oracle was asked for, by tensor."""
+    """What the network's inputs are, and by tensor what the judge makes of them, as far as one can compute it."""
     folder: Path
     progress: Progress
 
@@ -70,7 +73,8 @@ class Trials:
         request = plan.compile.payload["request"]
         network = Network(load(Path(request["model_file"])))
         inputs = load_arrays(_answers(bench, plan.oracle).folder / INPUTS)
-        return cls(bench, plan, network, dict(zip(network.inputs, inputs, strict=True)), folder, progress)
+        values = {**_values(bench, plan.oracle), **dict(zip(network.inputs, inputs, strict=True))}
+        return cls(bench, plan, network, values, folder, progress)
 
     def whole(self) -> Record:
         """The network as it is, run again."""
@@ -156,6 +160,16 @@ def _answers(bench: Workbench, job: Job) -> Answers:
         failure: Failure = found
         raise failure
     return found
+
+
+def _values(bench: Workbench, oracle: Job) -> dict[str, Array]:
+    """Every tensor inside the network, from one run of the judge; nothing if none can compute it."""
+    job = values_job(oracle)
+    found = bench.builder.build([job])[job.key]
+    if not isinstance(found, Answers):
+        return {}
+    names = json.loads((found.folder / NAMES).read_text(encoding="utf-8"))
+    return dict(zip(names, load_arrays(found.folder / VALUES_INSIDE), strict=True))
 
 
 def npz(values: Mapping[str, Array]) -> bytes:

@@ -12,7 +12,7 @@ from harness.failures import UsageError
 from harness.models.pieces import with_shapes
 from harness.reduce.network import SmallNetwork
 from harness.reduce.search import Budget, minimal_subset, shrink
-from harness.run.outcome import Outcome, Owner, without_findings
+from harness.run.outcome import Finding, Outcome, without_findings
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -29,8 +29,7 @@ _DIFFERS = re.compile(r"0x[0-9a-f]+|\d+|'[^']*'|\"[^\"]*\"|\bon [^:]+(?=:)")
 class FailureKind:
     """What is looked for while a network shrinks."""
 
-    outcome: Outcome
-    owner: Owner
+    finding: Finding
     pattern: str
     """The message without what differs from network to network; empty for a wrong answer, of which any is as good."""
 
@@ -38,7 +37,7 @@ class FailureKind:
     def of(cls, record: Record) -> FailureKind:
         """Of a run."""
         wrong = record.outcome is Outcome.WRONG_RESULT
-        return cls(record.outcome, record.owner, "" if wrong else " ".join(_DIFFERS.sub("", record.message).split()))
+        return cls(record.finding, "" if wrong else " ".join(_DIFFERS.sub("", record.message).split()))
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ def reduce_case(trials: Trials, say: Callable[[str], None], budget: Budget) -> R
             hint="name a case that is wrong or broken",
         )
     attempts = _Attempts(trials, FailureKind.of(whole))
-    found = locate(trials.network, whole.outcome, trials.run, say)
+    found = locate(trials.network, whole.finding, trials.run, say)
     first = trials.network.first(found.first.number)
     starts = [found.smallest.piece] if found.smallest else []
     start = next((piece for piece in (*starts, first) if attempts.fails_with(piece.operators)), None)

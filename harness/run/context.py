@@ -42,6 +42,8 @@ class Origin:
     """The run's id."""
     made_by: Mapping[str, str] = field(default_factory=made_here)
     """Releases of TVM, of tvm-ffi and of this harness, by the names that they have in a record."""
+    models: str = ""
+    """Words of the command line that name the models; empty where the suite does."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ class Run:
     """Chooses what is measured of a case that is right; None for `harness.run.standard_probes`."""
     made_by: Mapping[str, str] = field(default_factory=made_here)
     """What compiled and packed what is run: what is installed here, unless it came from elsewhere."""
+    models: str = ""
+    """Words of the command line that name the models; empty where the suite does."""
     builder: Builder | None = None
     """Makes what is found to be needed only while a case runs: the second witness. None where nothing can be made."""
     recovery: Recovery = field(default_factory=Recovery)
@@ -70,7 +74,7 @@ class Run:
     @property
     def origin(self) -> Origin:
         """What its records say of where they come from."""
-        return Origin(self.device.name, self.device.identity, self.as_shipped, self.id, self.made_by)
+        return Origin(self.device.name, self.device.identity, self.as_shipped, self.id, self.made_by, self.models)
 
     @property
     def rungs(self) -> Sequence[Rung]:

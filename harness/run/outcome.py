@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
+from typing import NamedTuple
 
 
 class Owner(str, Enum):
@@ -70,6 +71,13 @@ _OWNERS = {
     Outcome.DEVICE_LOST: Owner.DEVICE,
     Outcome.INFRA_ERROR: Owner.RIG,
 }
+
+
+class Finding(NamedTuple):
+    """What a case came to, and whose it is."""
+
+    outcome: Outcome
+    owner: Owner
 
 
 class ExitCode(int, Enum):

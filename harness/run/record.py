@@ -29,7 +29,7 @@ from harness.probes.labelled import TopOne
 from harness.probes.sustained import Sustained
 from harness.run.contradiction import OF_THE_DEVICE, OF_THE_HOST, SHORTEST_MS, wrong_claim, wrong_times
 from harness.run.correctness import Accuracy
-from harness.run.outcome import Outcome, Owner
+from harness.run.outcome import Finding, Outcome, Owner
 from harness.run.witness import WitnessReport
 
 SCHEMA: Literal[1] = 1
@@ -166,6 +166,11 @@ class Record(BaseModel):
     ran it. None for what was built for this run, which they compiled, too."""
     run: str
     """Text common to all records of one run."""
+
+    @property
+    def finding(self) -> Finding:
+        """What it came to, and whose that is."""
+        return Finding(self.outcome, self.owner)
 
     @property
     def compilers(self) -> Releases:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from harness.run.record import Record
 
 _EXPLAINED_BY = {
-    Outcome.WRONG_RESULT: "`adreno-bench show --diverge {}` finds the first operator whose output is off",
+    Outcome.WRONG_RESULT: "`adreno-bench show --diverge {}{}` finds the first operator whose output is off",
     Outcome.KERNEL_BUILD_ERROR: "`adreno-bench show --kernels {}` prints the build log and where the kernels lie",
 }
 """What a person does next, where the failure itself does not say."""
@@ -66,7 +66,7 @@ class Recording:
 
     def __init__(self, case: Case, origin: Origin, *, artifact: str = "", quirks: Sequence[str] = ()) -> None:
         self.facts = Facts()
-        self._identity = origin.identity
+        self._identity, self._models = origin.identity, origin.models
         self._fields: dict[str, Any] = {
             **vars(case),
             "case": case.id,
@@ -120,7 +120,7 @@ class Recording:
             "outcome": decision.outcome,
             "owner": decision.owner,
             "message": decision.message,
-            "hint": decision.hint or _EXPLAINED_BY.get(decision.outcome, "").format(self._fields["case"]),
+            "hint": decision.hint or _EXPLAINED_BY.get(decision.outcome, "").format(self._fields["case"], self._models),
             "evidence": evidence + decision.evidence,
         }
         for fact in self.facts:

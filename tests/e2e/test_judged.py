@@ -13,13 +13,13 @@ from onnx import TensorProto, helper, numpy_helper
 from waiting import LONG_S
 
 from harness.models.graph_layers import ImageGraph
-from harness.run.outcome import ExitCode, Outcome
+from harness.run.outcome import ExitCode, Outcome, Owner
 from harness.run.record import Record, RecordFile
 
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 
 SHAPE = (1, 136, 14, 14)
-SUITE = """models = ["small.onnx", "root.onnx", "half.onnx", "double.onnx", "stuck.onnx",
+SUITE = """models = ["small.onnx", "root.onnx", "half.onnx", "double.onnx", "stuck.onnx", "shrunk.onnx",
   { onnx = "root.onnx", name = "given", inputs = "x.npz" }]
 paths = ["opencl"]
 """
@@ -36,6 +36,21 @@ def small() -> Any:
     return model
 
 
+def shrunk() -> Any:
+    """A convolution and a resize whose `antialias` TVM's importer passes over: wrong in the same way on LLVM."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 16, 16])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4, 8, 8])
+    weight = np.random.default_rng(0).standard_normal((4, 3, 3, 3), np.float32)
+    scales = np.array([1, 1, 0.5, 0.5], np.float32)
+    nodes = [
+        helper.make_node("Conv", ["x", "weight"], ["features"], pads=[1, 1, 1, 1]),
+        helper.make_node("Resize", ["features", "", "scales"], ["y"], name="shrink", mode="linear", antialias=1),
+    ]
+    tensors = [numpy_helper.from_array(weight, "weight"), numpy_helper.from_array(scales, "scales")]
+    graph = helper.make_graph(nodes, "g", [x], [y], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+
+
 def of(*nodes: Any, kind: int = TensorProto.FLOAT, **weights: float) -> Any:
     """Sixteen numbers `x` in, `y` out."""
     x, y = (helper.make_tensor_value_info(name, kind, [1, 16]) for name in "xy")
@@ -50,6 +65,7 @@ def test_every_answer_is_judged_or_it_is_said_why_not(tmp_path: Path, cache: Pat
         "root": of(helper.make_node("Sqrt", ["x"], ["y"], name="the root")),
         "half": of(helper.make_node("Mul", ["x", "x"], ["y"]), kind=TensorProto.FLOAT16),
         "double": of(helper.make_node("Mul", ["x", "x"], ["y"]), kind=TensorProto.DOUBLE),
+        "shrunk": shrunk(),
         "stuck": of(helper.make_node("Clip", ["x", "low", "high"], ["y"]), low=5.0, high=6.0),
     }
     for name, model in models.items():
@@ -70,6 +86,14 @@ def test_every_answer_is_judged_or_it_is_said_why_not(tmp_path: Path, cache: Pat
     assert wrong.accuracy
     assert wrong.accuracy.max_abs_err < 1e-6, "which an absolute tolerance once let pass"
     assert not wrong.wall_ms
+    assert (wrong.owner, wrong.judge.split()[0]) == (Owner.PATH, "onnxruntime")
+    assert wrong.witness
+    assert (wrong.witness.with_judge, wrong.witness.with_path) == (True, False)
+    of_the_importer = came_to("shrunk", Outcome.WRONG_RESULT, "behind the same importer gives the same answer")
+    assert of_the_importer.accuracy
+    assert of_the_importer.accuracy.max_rel_err > 0.1
+    assert of_the_importer.owner is Owner.IMPORTER
+    assert "shrunk-opencl-float32-untuned: wrong-result (owner: importer)" in " ".join(out.split())
     came_to("root", Outcome.ORACLE_NOT_FINITE, "it begins with Sqrt 'the root'")
     came_to("half", Outcome.UNSUPPORTED, "no cl_khr_fp16), and the model itself is in half precision")
     came_to("double", Outcome.UNSUPPORTED, "cannot compute in float64 (no cl_khr_fp64), and the model does")

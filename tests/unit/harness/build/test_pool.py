@@ -11,7 +11,7 @@ import psutil
 import pytest
 from waiting import eventually
 
-from device_runner.failures import Failure, RigFailure
+from device_runner.failures import Failure
 from harness.build.artifact import Answers, Artifact
 from harness.build.pool import Builder
 from harness.cases.plan import Job
@@ -175,13 +175,13 @@ def test_what_was_never_made_is_not_found(tmp_path: Path) -> None:
         assert builder.find(TRUTH) is None
 
 
-def test_a_damaged_entry_is_the_rigs_and_says_what_to_remove(tmp_path: Path) -> None:
+def test_a_damaged_entry_is_made_again(tmp_path: Path) -> None:
     artifact = build(tmp_path, GOOD)
     assert isinstance(artifact, Artifact)
     (artifact.loadable.library.parent / "manifest.json").write_text("{torn")
-    failure = build(tmp_path, GOOD)
-    assert isinstance(failure, RigFailure)
-    assert str(artifact.loadable.library.parent) in failure.hint
+    again = build(tmp_path, GOOD)
+    assert isinstance(again, Artifact)
+    assert not again.reused
 
 
 def test_leaving_ends_the_workers_that_still_run(tmp_path: Path) -> None:

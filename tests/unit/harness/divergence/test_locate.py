@@ -10,7 +10,9 @@ from onnx import TensorProto, helper
 from harness.divergence.locate import locate
 from harness.divergence.trial import Trial
 from harness.models.pieces import Network, Piece
-from harness.run.outcome import Outcome
+from harness.run.outcome import Finding, Outcome, Owner
+
+WRONG = Finding(Outcome.WRONG_RESULT, Owner.PATH)
 
 
 def a_chain(count: int) -> Network:
@@ -48,7 +50,7 @@ def test_the_operator_and_the_smallest_piece_around_it_are_found_in_few_runs(dat
     together = data.draw(st.integers(1, min(off, 16)))
     bench = Bench(off, together)
     said: list[str] = []
-    found = locate(a_chain(count), Outcome.WRONG_RESULT, bench, said.append)
+    found = locate(a_chain(count), WRONG, bench, said.append)
     assert len(said) == len(bench.names), "a line for each piece, as each may take a minute"
     assert found.first.number == off
     assert len(found.candidates) == 1
@@ -59,12 +61,12 @@ def test_the_operator_and_the_smallest_piece_around_it_are_found_in_few_runs(dat
 
 
 def test_where_cuts_come_to_something_else_all_that_may_be_first_are_named() -> None:
-    found = locate(a_chain(6), Outcome.WRONG_RESULT, Bench(off=4, broken=frozenset({3, 4})), quietly)
+    found = locate(a_chain(6), WRONG, Bench(off=4, broken=frozenset({3, 4})), quietly)
     assert [operator.number for operator in found.candidates] == [3, 4, 5]
 
 
 def test_a_defect_that_no_piece_around_shows_is_not_given_one() -> None:
-    found = locate(a_chain(40), Outcome.WRONG_RESULT, Bench(off=30, together=25), quietly)
+    found = locate(a_chain(40), WRONG, Bench(off=30, together=25), quietly)
     assert found.first.number == 30
     assert found.smallest is None
     assert max(len(trial.piece.operators) for trial in found.around) == 16
@@ -76,5 +78,17 @@ def test_what_could_be_built_is_past_a_compile_error_though_the_device_cannot_ru
         facts = {"outcome": Outcome.COMPILE_ERROR} if fails else {"outcome": Outcome.UNSUPPORTED, "library_bytes": 1000}
         return Trial(piece, a_record(**facts), Path(name))
 
-    found = locate(a_chain(9), Outcome.COMPILE_ERROR, run, quietly)
+    found = locate(a_chain(9), Finding(Outcome.COMPILE_ERROR, Owner.COMPILER), run, quietly)
     assert [operator.number for operator in found.candidates] == [5]
+
+
+def test_a_defect_of_the_importer_is_not_mistaken_for_one_of_the_path() -> None:
+    def run(piece: Piece, name: str) -> Trial:
+        there = {operator.number for operator in piece.operators}
+        owner = Owner.IMPORTER if 7 in there else Owner.PATH
+        return Trial(
+            piece, a_record(outcome=Outcome.WRONG_RESULT if there & {3, 7} else Outcome.OK, owner=owner), Path(name)
+        )
+
+    found = locate(a_chain(9), Finding(Outcome.WRONG_RESULT, Owner.IMPORTER), run, quietly)
+    assert [operator.number for operator in found.candidates] == [7]

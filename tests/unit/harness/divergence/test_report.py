@@ -12,7 +12,7 @@ from harness.divergence.trial import Trial
 from harness.models.pieces import Network
 from harness.paths.kernels import kernels
 from harness.run.correctness import Accuracy
-from harness.run.outcome import Outcome
+from harness.run.outcome import Finding, Outcome, Owner
 
 RIGHT = a_record(accuracy=Accuracy(True, 1e-6, 1e-6, 1.0, True, 1e-3))
 OFF = a_record(outcome=Outcome.WRONG_RESULT, message="it is off", accuracy=Accuracy(False, 5.0, 5.0, 0.25, False, 1e-3))
@@ -30,7 +30,7 @@ def a_report(*around: tuple[int, bool], kernels: tuple[CompiledKernel, ...] = ()
     network = a_network()
     trials = tuple(Trial(network.around(2, depth), OFF if off else RIGHT, Path()) for depth, off in around)
     beginnings = (Trial(network.first(1), RIGHT, Path()),)
-    found = Divergence(Outcome.WRONG_RESULT, (network.operators[1],), beginnings, trials)
+    found = Divergence(Finding(Outcome.WRONG_RESULT, Owner.PATH), (network.operators[1],), beginnings, trials)
     kept = Path("/pieces/key") if found.smallest else None
     return Report(OFF, same_artifact=True, network=network, found=found, kept=kept, kernels=kernels).text()
 
