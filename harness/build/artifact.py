@@ -36,6 +36,8 @@ JUDGE = "judge.json"
 """Who gave the oracle's answers, with its version."""
 VALUES, NAMES = "values.npz", "names.json"
 """Every tensor inside a network, and their names in the same order."""
+ROUNDING = "rounding.npz"
+"""How far rounding moves each of the oracle's outputs (`harness.oracle.rounding`); not there if that is not known."""
 RANGE = "range.json"
 """How large the network's numbers become (`harness.build.values`)."""
 LABELLED = "labelled.npz"
@@ -134,6 +136,12 @@ def load_arrays(file: Path) -> list[Array]:
 
     with np.load(file, allow_pickle=False) as arrays:
         return [arrays[name] for name in sorted(arrays.files)]
+
+
+def load_rounding(answers: Path, factor: float) -> list[float]:
+    """What rounding may do to each output, by a plan's factor; empty if that is not known, or does not count."""
+    file = answers / ROUNDING
+    return [factor * float(each) for each in load_arrays(file)[0]] if factor and file.exists() else []
 
 
 def save_arrays(file: Path, arrays: list[Array]) -> None:

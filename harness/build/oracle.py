@@ -17,13 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.build.artifact import INPUTS, JUDGE, LABELLED, NAMES, OTHER_OUTPUTS, OUTPUTS, VALUES, save_arrays
+from harness.build.artifact import INPUTS, JUDGE, LABELLED, NAMES, OTHER_OUTPUTS, OUTPUTS, ROUNDING, VALUES, save_arrays
 from harness.build.values import count, first_not_finite, inputs_of, named_origin, tensors
 from harness.failures import NoOutsideAnswer, OracleNotFinite
 from harness.models.input_files import load_labelled, top_classes
 from harness.models.onnx_inputs import input_specs
 from harness.models.onnx_read import load, parse
 from harness.models.spec import InputSpec, Original
+from harness.oracle.rounding import measure_rounding
 from harness.oracle.truth import judge_original, values_of
 
 if TYPE_CHECKING:
@@ -59,12 +60,15 @@ def find_truth(original: Original, question: Question, out: Path) -> dict[str, A
 
     Worker only. Raises NoOutsideAnswer, InputRefused, and OracleNotFinite if there is nothing to compare with.
     """
+    import numpy as np
+
     specs = list(input_specs(parse(question.model)))
     inputs = question.inputs(specs)
     began = time.monotonic()
     ruling = judge_original(original, inputs)
     run_s = time.monotonic() - began
     _write(out, question, specs, inputs, ruling.outputs, ruling.judge.ask, ruling.judge.name)
+    save_arrays(out / ROUNDING, [np.array(measure_rounding(load(original.onnx), inputs, ruling.outputs))])
     return {"run_s": run_s}
 
 

@@ -94,6 +94,7 @@ def plan_case(
         range=range_job(oracle, f"range of {case.model}") if half else None,
         quirks=tuple(request.quirks),
         relative_tolerance=suite.relative_tolerance(case),
+        rounding_factor=suite.rounding_factor(case),
         budget=Budget(suite.budget_s, suite.samples, suite.limits.run_s, quick, sustain_s),
         changes=source.changes(cache / MODELS),
         thermal_limits=suite.steady.thermal_limits(identity.serial),

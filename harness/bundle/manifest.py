@@ -73,6 +73,8 @@ class PackedCase:
     reference: PackedLibrary | None = None
     thermal_limits: Mapping[str, Any] = field(default_factory=dict)
     """What the suite says of them; empty in bundles of before."""
+    rounding_factor: float = 0.0
+    """Of the plan; 0 in bundles of before, whose answers have no rounding."""
 
 
 @dataclass(frozen=True)
@@ -186,6 +188,7 @@ def plan_of(packed: PackedCase) -> Plan:
         oracle=Job("oracle", packed.answers, packed.case, {}, witness),
         quirks=tuple(packed.quirks),
         relative_tolerance=packed.relative_tolerance,
+        rounding_factor=packed.rounding_factor,
         budget=Budget(**packed.budget),
         changes=tuple(packed.changes),
         thermal_limits=ThermalLimits(**packed.thermal_limits),

@@ -24,7 +24,18 @@ from device_runner.runtimes.phone import RuntimeStore
 from device_runner.runtimes.phone.check import PROGRAM
 from device_runner.runtimes.phone.elf import read_elf
 from device_runner.session.identification import LEAST_IMAGE
-from harness.build.artifact import INPUTS, JUDGE, LABELLED, OTHER_OUTPUTS, OUTPUTS, RANGE, Answers, Artifact, Built
+from harness.build.artifact import (
+    INPUTS,
+    JUDGE,
+    LABELLED,
+    OTHER_OUTPUTS,
+    OUTPUTS,
+    RANGE,
+    ROUNDING,
+    Answers,
+    Artifact,
+    Built,
+)
 from harness.bundle import turn_files
 from harness.bundle.archive import ending_of, unpack, write_archive
 from harness.bundle.manifest import (
@@ -193,7 +204,7 @@ def _lay_out(
 
 def _packed(folder: Path, name: str, plan: Plan, made: Built) -> PackedCase:
     answers = made[plan.oracle.key]
-    truth, witness = (INPUTS, OUTPUTS, OTHER_OUTPUTS, LABELLED, JUDGE), (OUTPUTS, JUDGE)
+    truth, witness = (INPUTS, OUTPUTS, OTHER_OUTPUTS, LABELLED, ROUNDING, JUDGE), (OUTPUTS, JUDGE)
     for job, files in ((plan.oracle, truth), (plan.witness, witness), (plan.range, (RANGE,))):
         found = made.get(job.key) if job else None
         if job and isinstance(found, Answers):
@@ -212,6 +223,7 @@ def _packed(folder: Path, name: str, plan: Plan, made: Built) -> PackedCase:
         refused=_failure_fields(answers) if isinstance(answers, Failure) else {},
         quirks=list(plan.quirks),
         relative_tolerance=plan.relative_tolerance,
+        rounding_factor=plan.rounding_factor,
         budget=asdict(plan.budget),
         changes=list(plan.changes),
         thermal_limits=asdict(plan.thermal_limits),

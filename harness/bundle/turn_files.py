@@ -24,12 +24,12 @@ from device_runner.runtimes.phone.install import LINK_SCRIPT, SEARCHED
 from device_runner.stability.gpu_drivers import CARDS_SCRIPT
 from device_runner.stability.sources import LOOK_SCRIPT
 from device_runner.transport.batch import MARK
-from harness.build.artifact import CRC, INPUTS, LABELLED, OUTPUTS, load_arrays
+from harness.build.artifact import CRC, INPUTS, LABELLED, OUTPUTS, load_arrays, load_rounding
 from harness.bundle.manifest import Build, PackedCase, PackedLibrary, Turn
 from harness.cases.case import Case
 from harness.cases.plan import Budget
 from harness.probes import batches, latency, reference
-from harness.run.correctness import tolerance_of
+from harness.run.correctness import relative_tolerances, tolerance_of
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -120,8 +120,10 @@ def _case(folder: Path, packed: PackedCase) -> Iterator[str]:
     inputs = load_arrays(answers / INPUTS)
     for index, array in enumerate(inputs):
         yield f"input {_shape_text(array)} {_plain(folder, answers, f'input{index}', array)}"
-    for index, array in enumerate(load_arrays(answers / OUTPUTS)):
-        tolerance = tolerance_of(array, packed.relative_tolerance)
+    outputs, rounding = load_arrays(answers / OUTPUTS), load_rounding(answers, packed.rounding_factor)
+    relative = relative_tolerances(len(outputs), packed.relative_tolerance, rounding)
+    for index, array in enumerate(outputs):
+        tolerance = tolerance_of(array, relative[index])
         yield f"answer {_shape_text(array)} {tolerance:.17g} {_plain(folder, answers, f'answer{index}', array)}"
     if (answers / LABELLED).exists():
         rows, batch = load_arrays(answers / LABELLED)[0], len(inputs[0])

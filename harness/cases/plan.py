@@ -62,6 +62,8 @@ class Plan:
     """Makes the reference kernel that is timed in the same session."""
     unsupported: str = ""
     """Why this device cannot run it, where its identity alone says so: then nothing is built for it."""
+    rounding_factor: float = 0.0
+    """What the network's rounding is multiplied with, to be allowed as well; 0 where the tolerance holds as it is."""
 
     @property
     def witness(self) -> Job | None:

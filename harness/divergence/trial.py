@@ -113,7 +113,8 @@ class Trials:
         return load_arrays(_answers(self.bench, job).folder / OUTPUTS)
 
     def _run(self, plan: Plan) -> Record:
-        plan = dataclasses.replace(plan, relative_tolerance=self.plan.relative_tolerance, reference=None)
+        tolerance, factor = self.plan.relative_tolerance, self.plan.rounding_factor
+        plan = dataclasses.replace(plan, relative_tolerance=tolerance, rounding_factor=factor, reference=None)
         (record,) = run_suite([plan], self.bench.run, self.bench.builder, None, self.progress)
         return record
 

@@ -1,9 +1,13 @@
 """The oracle's judgement: is an answer right?
 
-Outputs are compared with those of the `cpu` path (LLVM) on the same inputs. An answer is right when every element lies
-within `tolerance` of the oracle's, and the whole output points the same way. The tolerance is relative to the oracle's
-peak, however small that is, and no finer than the number format is there: an absolute one would let a softmax over 1000
-classes, whose values are about 0.001, be anything at all. Integers have to be equal.
+An answer is right when every element lies within `tolerance` of the oracle's, and when the root mean square of all
+errors of an output lies within the same share of the root mean square of the oracle's. The first finds one element that
+is off, the second many that are off by a little. Both are relative, however small the numbers are, and no finer than
+the number format is there: an absolute tolerance would let a softmax over 1000 classes, whose values are about 0.001,
+be anything at all. Integers have to be equal.
+
+How much rounding matters depends on the network: a difference of large numbers magnifies it, and so do a hundred
+layers. So a tolerance is at least what rounding does to this output (`Truth.rounding`, docs/evidence/accuracy.md).
 
 A right answer may prove nothing (`vacuous`): the oracle's output is held to its own judgement with three answers that
 know nothing of the network. Zeros pass where it is all zero, one number everywhere where it is constant, and the
@@ -25,9 +29,8 @@ if TYPE_CHECKING:
 
     from device_runner.device import Array
 
-LEAST_COSINE = 0.99
-"""Of a right output with the oracle's. An output with one huge element may be another answer altogether although each
-element lies within a tolerance that follows the peak."""
+MOST_ROUNDING = 0.3
+"""Of an output's scale. Where rounding may do more than this, nobody can tell a right answer from a wrong one."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,9 @@ class Truth:
     inputs: Sequence[Array]
     expected: Sequence[Array]
     relative_tolerance: float
-    """Of the peak of the right answer."""
+    """Of the peak of the right answer, and of its root mean square."""
+    rounding: Sequence[float] = ()
+    """What rounding may do to each output, in the same unit; empty if that is not known."""
 
 
 @dataclass(frozen=True)
@@ -57,16 +62,21 @@ class Accuracy:
     """The largest `max_abs_err` that would have been right, at the output that decided."""
     complaint: str = ""
     """One line: what is wrong, and at which output and index. Empty if right."""
+    rel_rms_err: float | None = None
+    """Largest root mean square of the errors of an output, over that of the oracle's. None in records of before."""
 
 
-def compare_answers(outputs: Sequence[Array], oracle: Sequence[Array], relative_tolerance: float) -> Accuracy:
-    """Compare outputs with the oracle's, output by output. Raises ValueError if the oracle itself is not finite."""
+def compare_answers(
+    outputs: Sequence[Array], oracle: Sequence[Array], relative_tolerance: float, rounding: Sequence[float] = ()
+) -> Accuracy:
+    """Compare outputs with the oracle's, output by output (`Truth`).
+
+    Raises ValueError if the oracle itself is not finite.
+    """
     if len(outputs) != len(oracle):
         return _refuse(f"{len(outputs)} outputs, expected {len(oracle)}")
-    judged = [
-        _judge_one(index, got, want, relative_tolerance)
-        for index, (got, want) in enumerate(zip(outputs, oracle, strict=True))
-    ]
+    tolerances = relative_tolerances(len(oracle), relative_tolerance, rounding)
+    judged = [_judge_one(*one) for one in zip(range(len(oracle)), outputs, oracle, tolerances, strict=True)]
     if not judged:
         return _refuse("the model has no outputs")
     worst = max(judged, key=lambda a: (not a.right, _share(a)))
@@ -78,7 +88,13 @@ def compare_answers(outputs: Sequence[Array], oracle: Sequence[Array], relative_
         top1=all(a.top1 for a in judged),
         tolerance=worst.tolerance,
         complaint=next((a.complaint for a in judged if a.complaint), ""),
+        rel_rms_err=max(a.rel_rms_err or 0.0 for a in judged),
     )
+
+
+def relative_tolerances(outputs: int, relative_tolerance: float, rounding: Sequence[float]) -> list[float]:
+    """The tolerance of each output: no less than what rounding does to it."""
+    return [max(relative_tolerance, each) for each in rounding or [0.0] * outputs]
 
 
 def _judge_one(index: int, got: Array, want: Array, relative_tolerance: float) -> Accuracy:
@@ -90,7 +106,6 @@ def _judge_one(index: int, got: Array, want: Array, relative_tolerance: float) -
     mine, theirs = got.astype(np.float64).ravel(), want.astype(np.float64).ravel()
     if not np.isfinite(theirs).all():
         raise ValueError(f"output {index} of the oracle is not finite: this model cannot be judged with these inputs")
-    peak = float(np.abs(theirs).max(initial=0.0))
     tolerance = tolerance_of(want, relative_tolerance)
     with np.errstate(invalid="ignore"):  # inf - inf is a wrong answer, not a warning
         error = np.abs(mine - theirs)
@@ -99,24 +114,37 @@ def _judge_one(index: int, got: Array, want: Array, relative_tolerance: float) -
         error[(got != want).ravel() & (error == 0)] = 1.0
     at = int(error.argmax()) if error.size else 0
     worst = float(error[at]) if error.size else 0.0
-    cosine = _cosine(mine, theirs)
-    close = worst <= tolerance
-    alike = exact or peak == 0.0 or cosine >= LEAST_COSINE
-    return Accuracy(
-        right=close and alike,
-        max_abs_err=worst,
-        max_rel_err=worst / peak if peak else worst,
-        cosine=cosine,
-        top1=bool(mine.size == 0 or mine.argmax() == theirs.argmax()),
-        tolerance=tolerance,
-        complaint=f"output {index} is off by {worst:.3g} at {_where(at, want.shape)}: "
+    peak, rms = _scales(theirs)
+    rms_error = _scales(error)[1]
+    rms_tolerance = max(relative_tolerance * rms, _resolution(want))
+    close, steady = worst <= tolerance, exact or rms_error <= rms_tolerance
+    far = (
+        f"output {index} is off by {worst:.3g} at {_where(at, want.shape)}: "
         f"{mine[at]:.6g} instead of {theirs[at]:.6g} (tolerance {tolerance:.3g})"
         if not close
-        else ""
-        if alike
-        else f"output {index} is another answer, though each element is within the tolerance of {tolerance:.3g}: its "
-        f"cosine similarity with the oracle's is {cosine:.3g}, less than {LEAST_COSINE}",
+        else f"output {index} is off by {rms_error:.3g} in the root mean square, of {rms:.3g} (tolerance "
+        f"{rms_tolerance:.3g}), though each element is within {tolerance:.3g}"
     )
+    return Accuracy(
+        right=close and steady,
+        max_abs_err=worst,
+        max_rel_err=worst / peak if peak else worst,
+        cosine=_cosine(mine, theirs),
+        top1=bool(mine.size == 0 or mine.argmax() == theirs.argmax()),
+        tolerance=tolerance,
+        complaint="" if close and steady else far,
+        rel_rms_err=rms_error / rms if rms else rms_error,
+    )
+
+
+def _scales(numbers: npt.NDArray[np.float64]) -> tuple[float, float]:
+    """The largest magnitude and the root mean square, which squares of large and small numbers must not spoil."""
+    import numpy as np
+
+    peak = float(np.abs(numbers).max(initial=0.0))
+    if peak == 0.0 or not np.isfinite(peak):
+        return peak, peak
+    return peak, peak * float(np.sqrt(np.mean(np.square(numbers / peak))))
 
 
 def tolerance_of(want: Array, relative_tolerance: float) -> float:
@@ -125,8 +153,16 @@ def tolerance_of(want: Array, relative_tolerance: float) -> float:
 
     if not np.issubdtype(want.dtype, np.floating):
         return 0.0
-    peak = float(np.abs(want.astype(np.float64)).max(initial=0.0))
-    return max(relative_tolerance * peak, float(np.spacing(want.dtype.type(peak))))
+    return max(relative_tolerance * float(np.abs(want.astype(np.float64)).max(initial=0.0)), _resolution(want))
+
+
+def _resolution(want: Array) -> float:
+    """The distance of neighbouring numbers at an output's peak; 0 of integers."""
+    import numpy as np
+
+    if not np.issubdtype(want.dtype, np.floating):
+        return 0.0
+    return float(np.spacing(np.abs(want).max(initial=want.dtype.type(0))))
 
 
 def _share(accuracy: Accuracy) -> float:
@@ -163,13 +199,19 @@ USUAL_BOUNDS = (-1.0, 0.0, 1.0)
 """Of a softmax, a sigmoid, a rectifier or tanh. Any other number is a bound only if several elements sit at it."""
 
 
-def vacuous(oracle: Sequence[Array], other: Sequence[Array], relative_tolerance: float) -> list[str]:
+def vacuous(
+    oracle: Sequence[Array], other: Sequence[Array], relative_tolerance: float, rounding: Sequence[float] = ()
+) -> list[str]:
     """Why being right proves nothing, one line for each output of which that is so.
 
     `other` are the oracle's answers to other inputs, none if it had no answer. Raises ValueError if `oracle` is not
     finite.
     """
-    reasons = [_reason(want, elsewhere, relative_tolerance) for want, elsewhere in zip_longest(oracle, other)]
+    tolerances = relative_tolerances(len(oracle), relative_tolerance, rounding)
+    reasons = [_reason(*one) for one in zip_longest(oracle, other, tolerances)]
+    for index, each in enumerate(rounding):
+        if each > MOST_ROUNDING:
+            reasons[index] = f"is lost in rounding, which may move it by {each:.2g} of its scale"
     return [f"output {index} of {len(oracle)} {reason}" for index, reason in enumerate(reasons) if reason]
 
 

@@ -69,7 +69,7 @@ def measure(
     outputs, ms = program.run(truth.inputs, timeout_s=timeout_s)
     facts.add(FirstRun(ms))
     facts.add(Answer(outputs))
-    facts.add(compare_answers(outputs, truth.expected, truth.relative_tolerance))
+    facts.add(compare_answers(outputs, truth.expected, truth.relative_tolerance, truth.rounding))
     for probe in probes:
         if decide(facts).outcome is not Outcome.OK:
             break
@@ -97,12 +97,11 @@ def run_case(plan: Plan, built: Built, run: Run, progress: Progress) -> Recordin
         facts.add(Environment(prepared.cache.toggles))
         facts.add(HalfRange(half_range(plan, built)))
         facts.add(Judgement(work.answers.judge, work.unchecked))
-        truth = Truth(work.inputs, work.expected, plan.relative_tolerance)
         probes = (run.probes or standard_probes)(work, prepared, run, step)
         timeout_s = plan.budget.timeout_s
         with run.device.session(prepared.cache.toggles, timeout_s=timeout_s) as session:
             library = work.artifact.loadable
-            measure(library, truth, session, probes, facts, timeout_s=timeout_s, cache=prepared.cache, step=step)
+            measure(library, work.truth, session, probes, facts, timeout_s=timeout_s, cache=prepared.cache, step=step)
         if report := hear_witness(work, facts, run.builder):  # no device waits while LLVM is asked
             facts.add(report)
     return recording

@@ -42,7 +42,8 @@ class VacuityProbe:
 
     def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[Vacuity]:
         """Hold the oracle to its own judgement."""
-        yield Vacuity(vacuous(self.work.expected, self.work.other, self.work.plan.relative_tolerance))
+        truth = self.work.truth
+        yield Vacuity(vacuous(truth.expected, self.work.other, truth.relative_tolerance, truth.rounding))
 
 
 @dataclass(frozen=True)

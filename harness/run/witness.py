@@ -44,11 +44,12 @@ def hear_witness(work: Work, facts: Facts, builder: Builder | None) -> WitnessRe
     found = _answers(work, job, builder, ask=not accuracy.right)
     if not isinstance(found, Answers):
         return None
-    theirs, tolerance = load_arrays(found.folder / OUTPUTS), work.plan.relative_tolerance
+    theirs, truth = load_arrays(found.folder / OUTPUTS), work.truth
+    allowed = truth.relative_tolerance, truth.rounding
     return WitnessReport(
         found.judge,
-        with_judge=compare_answers(theirs, work.expected, tolerance).right,
-        with_path=compare_answers(answer.outputs, theirs, tolerance).right,
+        with_judge=compare_answers(theirs, truth.expected, *allowed).right,
+        with_path=compare_answers(answer.outputs, theirs, *allowed).right,
     )
 
 

@@ -26,11 +26,13 @@ from harness.build.artifact import (
     Artifact,
     Built,
     load_arrays,
+    load_rounding,
 )
 from harness.cases.plan import Plan
 from harness.paths.kernels import kernels
 from harness.probes.facts import Schedules
 from harness.probes.reference import ReferenceKernel
+from harness.run.correctness import Truth
 from harness.run.tuning import CacheUse
 
 if TYPE_CHECKING:
@@ -55,6 +57,12 @@ class Work:
     def unchecked(self) -> str:
         """Why nobody outside TVM could give the answers; empty if somebody did."""
         return self.answers.unchecked
+
+    @cached_property
+    def truth(self) -> Truth:
+        """What its answer is judged by."""
+        rounding = load_rounding(self.answers.folder, self.plan.rounding_factor)
+        return Truth(self.inputs, self.expected, self.plan.relative_tolerance, rounding)
 
     @cached_property
     def inputs(self) -> list[Array]:

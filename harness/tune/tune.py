@@ -12,7 +12,6 @@ from device_runner.failures import Unsupported
 from device_runner.workers import SILENCE_S
 from harness.compiler.installed import tvm_version
 from harness.failures import UsageError
-from harness.run.correctness import Truth
 from harness.run.work import open_work
 from harness.schedules import database
 from harness.schedules.database import Schedules
@@ -153,8 +152,7 @@ def _tune(plan: Plan, bench: Bench, budget: SearchBudget, out: Path) -> CaseTuni
 def _profile(plan: Plan, bench: Bench) -> list[Operator]:
     """The operators of the untuned network. Raises what building and running it raise."""
     work = open_work(plan, bench.builder.build([plan.compile, plan.oracle]))
-    truth = Truth(work.inputs, work.expected, plan.relative_tolerance)
-    act = partial(profile_network, plan, work.artifact, truth)
+    act = partial(profile_network, plan, work.artifact, work.truth)
     return bench.devices.on_one(act, SILENCE_S + 4 * plan.budget.timeout_s)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from harness.run.correctness import LEAST_COSINE, compare_answers
+from harness.run.correctness import compare_answers
 
 Array = np.ndarray
 Wide = np.longdouble
@@ -85,7 +85,8 @@ def complaint(answer: Array, oracle: Array, relative: float) -> str:
     length = math.sqrt(mine @ mine) * math.sqrt(theirs @ theirs)
     if not length:
         return "one is all zero" if mine.any() or theirs.any() else ""
-    if mine @ theirs / length < LEAST_COSINE - 1e-9:
+    share = max(relative, float(np.spacing(oracle.dtype.type(peak)) / peak) * math.sqrt(mine.size))
+    if share < 1 and mine @ theirs / length < math.sqrt(1 - share**2) - 1e-9:
         return "another direction"
     # What both largest elements may be off by: the tolerance, or the last digit of the number format.
     explained = 2 * max(relative, float(np.spacing(oracle.dtype.type(peak)) / peak))

@@ -65,6 +65,13 @@ def test_the_cases_own_tolerance_decides() -> None:
     assert vacuous([LOGITS], [near], 2e-2) != []
 
 
+def test_an_output_that_rounding_alone_may_replace_is_named() -> None:
+    assert vacuous([LOGITS], [OTHER], 1e-5, [0.1]) == []
+    assert vacuous([LOGITS], [OTHER], 1e-5, [2.0]) == [
+        "output 0 of 1 is lost in rounding, which may move it by 2 of its scale"
+    ]
+
+
 @given(
     hnp.arrays(np.float32, hnp.array_shapes(max_dims=3, max_side=6), elements=st.floats(-1e3, 1e3, width=32)),
     st.floats(-40, 30),

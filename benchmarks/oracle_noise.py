@@ -1,0 +1,98 @@
+"""How far right answers lie apart: onnxruntime and TVM on LLVM, beside what the judge allows them.
+
+    python -m benchmarks.oracle_noise [NETWORK or GROUP...] [--precisions float32 float16 float16_acc32]
+
+Networks are those of `benchmarks.known_networks`, by name or by group (zoo, light, odd). TVM's answer is that of its
+LLVM path in each precision. Prints a table in Markdown, each row as soon as it is known, and the smallest margins.
+
+* `rounding`: how far onnxruntime's own answer moves if each number on the way moves by up to four units in the last
+  place of float32 (`harness.oracle.rounding`), relative to the output's scale, at the output that moves most.
+* `peak`, `rms`: the largest error over the peak, and the errors' root mean square over the output's, of TVM's answer.
+* `tolerance`: what the judge allows of both.
+* `margin`: by how much the tolerance is larger than the error, at the output where that is least.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+
+from benchmarks.known_networks import KnownNetwork, known_networks
+from harness.build.compile import compile_model
+from harness.build.values import tensors
+from harness.cases.case import Precision
+from harness.cases.request import CompileRequest
+from harness.cases.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
+from harness.failures import CompileFailure
+from harness.oracle.onnx_runtime import OnnxRuntime
+from harness.oracle.rounding import measure_rounding
+from harness.run.correctness import compare_answers, relative_tolerances
+
+if TYPE_CHECKING:
+    from device_runner.device import Array
+
+COLUMNS = ("network", "rounding", "precision", "peak", "rms", "1 - cosine", "tolerance", "margin")
+
+
+def on_llvm(model: onnx.ModelProto, inputs: Mapping[str, Array], precision: str) -> list[Array]:
+    """The answer of TVM's LLVM path. Raises CompileFailure."""
+    import tvm
+    from tvm import relax
+
+    with TemporaryDirectory() as scratch:
+        file = Path(scratch) / "model.onnx"
+        onnx.save(model, file)
+        compiled = compile_model(CompileRequest(str(file), "cpu", precision, [], None, 0, 0, 0), Path(scratch))
+        machine = relax.VirtualMachine(tvm.runtime.load_module(f"{scratch}/{compiled.library}"), tvm.cpu())
+        answer = machine["main"](*(tvm.runtime.tensor(inputs[name]) for name, _, _ in compiled.inputs))
+        return [tensor.numpy() for tensor in tensors(answer)]
+
+
+def rows(network: KnownNetwork, precisions: Sequence[str]) -> Iterator[list[Any]]:
+    """One row for each precision; the last number is the margin."""
+    model = network.make()
+    inputs = network.inputs(model)
+    truth = OnnxRuntime(model).ask(inputs)
+    moved = measure_rounding(model, inputs, truth)
+    for precision in precisions:
+        start = [network.name, f"{max(moved, default=0.0):.1e}", precision]
+        try:
+            answer = on_llvm(model, inputs, precision)
+        except CompileFailure as failure:
+            yield [*start, str(failure)[:60], "", "", "", np.inf]
+            continue
+        rounding = [ROUNDING_FACTOR[precision] * each for each in moved]
+        allowed = relative_tolerances(len(truth), RELATIVE_TOLERANCE[precision], rounding)
+        found = [compare_answers([a], [t], 1.0) for a, t in zip(answer, truth, strict=True)]
+        errors = [max(each.max_rel_err, each.rel_rms_err or 0.0) for each in found]
+        margin = min(may / error if error else np.inf for may, error in zip(allowed, errors, strict=True))
+        worst = max(found, key=lambda each: max(each.max_rel_err, each.rel_rms_err or 0.0))
+        shown = (worst.max_rel_err, worst.rel_rms_err, 1 - worst.cosine, max(allowed))
+        yield [*start, *(f"{number:.1e}" for number in shown), margin]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("networks", nargs="*")
+    parser.add_argument("--precisions", nargs="+", default=["float32"], choices=[each.value for each in Precision])
+    chosen = parser.parse_args()
+    print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
+    margins: dict[str, list[tuple[float, str]]] = {}
+    for network in known_networks(chosen.networks):
+        for *texts, margin in rows(network, chosen.precisions):
+            print(f"| {' | '.join(texts)} | {margin:.3g} |", flush=True)
+            margins.setdefault(texts[2], []).append((margin, network.name))
+    for precision, found in margins.items():
+        least = ", ".join(f"{name} {margin:.3g}" for margin, name in sorted(found)[:5])
+        print(f"\n{precision}: {sum(margin < 1 for margin, _ in found)} of {len(found)} beyond; least margins: {least}")
+
+
+if __name__ == "__main__":
+    main()
