@@ -48,6 +48,10 @@ class UnsupportedOperator(CompileFailure):
     """The model uses an operator that TVM's importer does not know."""
 
 
+class MisreadOperator(UnsupportedOperator):
+    """The model uses an operator in a way that TVM's importer misreads."""
+
+
 class InvalidKernel(CompileFailure):
     """The compiler reported success, and its OpenCL source cannot be right (found before a device sees it)."""
 
@@ -69,6 +73,7 @@ _REVIVED: tuple[type[Failure], ...] = (
     CompilerCrash,
     CompileTimeout,
     InputRefused,
+    MisreadOperator,
     ModelError,
     NoOutsideAnswer,
     OracleNotFinite,
@@ -76,8 +81,8 @@ _REVIVED: tuple[type[Failure], ...] = (
 
 
 def revived(told: Mapping[str, str]) -> Failure:
-    """A failure that another process wrote down, as the class whose outcome it names."""
-    for kind in _REVIVED:
+    """A failure that another process wrote down, as the class that it names, or whose outcome it does."""
+    for kind in sorted(_REVIVED, key=lambda one: one.__name__ != told.get("kind")):
         if kind.outcome == told["outcome"]:
             return kind(told["message"], hint=told["hint"], evidence=told["evidence"])
     return RigFailure(told["message"], hint=told["hint"], evidence=told["evidence"])

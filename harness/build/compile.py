@@ -28,7 +28,7 @@ from harness.models.onnx_read import load
 from harness.models.outline import require_known, require_on_device
 from harness.models.spec import InputSpec
 from harness.paths import PATHS
-from harness.paths.base import BuiltModule, CompilationPath, ImageLimits, edit_model, ignore_module
+from harness.paths.base import BuiltModule, CompilationPath, ImageLimits, Workaround, edit_model, ignore_module
 from harness.paths.clml.offload import offload_of
 from harness.paths.lowered import add_host_entry, launches, outputs, vdevices
 from harness.quirks import quirks_of
@@ -88,8 +88,9 @@ def target_of(request: CompileRequest) -> Any:
 def import_request(request: CompileRequest) -> tuple[Any, tuple[InputSpec, ...]]:
     """The model of a request in TVM, with the workarounds and in its precision, and its inputs."""
     with stepping("import"):
-        mod, inputs = import_model(Path(request.model_file), for_device=request.path != "cpu")
-        return _with_precision(edit_model(mod, quirks_of(request.quirks)), Precision(request.precision)), inputs
+        quirks = quirks_of(request.quirks)
+        mod, inputs = import_model(Path(request.model_file), quirks, for_device=request.path != "cpu")
+        return _with_precision(edit_model(mod, quirks), Precision(request.precision)), inputs
 
 
 def _schedules(request: CompileRequest) -> list[ScheduleApplier]:
@@ -103,10 +104,13 @@ def _schedules(request: CompileRequest) -> list[ScheduleApplier]:
     return [ScheduleApplier(PortableSchedules(records.values(), target_of(request)), ported_from=found.origin.tvm)]
 
 
-def import_model(file: Path, *, for_device: bool = False) -> tuple[Any, tuple[InputSpec, ...]]:
+def import_model(
+    file: Path, quirks: Sequence[Workaround] = (), *, for_device: bool = False
+) -> tuple[Any, tuple[InputSpec, ...]]:
     """Read an ONNX file into TVM.
 
-    Raises `ModelError`, and `UnsupportedOperator` for what TVM cannot read, or cannot run but in this process.
+    Raises `ModelError`, and `UnsupportedOperator` for what TVM cannot read or misreads, or cannot run but in this
+    process.
     """
     from tvm.relax.frontend.onnx import from_onnx
 
@@ -115,6 +119,8 @@ def import_model(file: Path, *, for_device: bool = False) -> tuple[Any, tuple[In
     require_known(model, onnx_operators())
     if for_device:
         require_on_device(model, host_operators())
+    for look in (quirk.edits.network for quirk in quirks if quirk.edits.network):
+        look(model)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about renamed inputs, which are passed by position
         try:

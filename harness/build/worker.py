@@ -145,7 +145,8 @@ def _describe(error: BaseException, out: Path) -> dict[str, str]:
         error = disk_full(error, out.parent) or error
     if isinstance(error, Failure):
         evidence = error.evidence or traceback.format_exc()
-        return {"outcome": error.outcome, "message": error.message, "hint": error.hint, "evidence": evidence}
+        said = {"message": error.message, "hint": error.hint, "evidence": evidence}
+        return {"outcome": error.outcome, "kind": type(error).__name__, **said}
     line = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
     return {
         "outcome": "infra-error",

@@ -245,7 +245,7 @@ def _library(folder: Path, place: str, key: str, made: Artifact | Answers | Fail
 
 def _failure_fields(failure: Failure) -> dict[str, str]:
     said = {"message": failure.message, "hint": failure.hint, "evidence": failure.evidence}
-    return {"outcome": failure.outcome, **said}
+    return {"outcome": failure.outcome, "kind": type(failure).__name__, **said}
 
 
 def _runtime(kind: Kind, cache: Path) -> Runtime:

@@ -109,6 +109,8 @@ TEXTURE_LAYOUTS: Layouts = {"relax.nn.conv2d": ["NCHW4c", "OIHW4o", "NCHW4c"]}
 class Edits:
     """Changes that work on every path. None leaves things as the release has them."""
 
+    network: Callable[[Any], None] | None = None
+    """Looks at the ONNX network before it is imported. Raises MisreadOperator for one that would be misread."""
     model: Callable[[Any], Any] | None = None
     """Of the imported module, before it is given its precision."""
     layouts: Callable[[Any], Layouts] | None = None

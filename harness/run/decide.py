@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from harness.failures import MisreadOperator
 from harness.probes.facts import Facts, HalfRange, Latency, Schedules
 from harness.probes.labelled import TopOne
 from harness.run.correctness import Accuracy
@@ -45,7 +46,8 @@ def _failure(facts: Facts) -> Decision | None:
         return None
     known = failure.outcome in Outcome._value2member_map_
     outcome = Outcome(failure.outcome) if known else Outcome.INFRA_ERROR
-    return Decision(outcome, failure.message, failure.hint, failure.evidence)
+    blamed = Owner.IMPORTER if isinstance(failure, MisreadOperator) else None
+    return Decision(outcome, failure.message, failure.hint, failure.evidence, blamed)
 
 
 def _schedules(facts: Facts) -> Decision | None:

@@ -17,6 +17,7 @@ from harness.paths.base import NO_EDITS
 from harness.paths.clml.patterns import ClmlEdits
 from harness.quirks import QUIRKS, Presence, Quirk, policy_of, quirks_for, require_known
 from harness.quirks.importer import identifiers
+from harness.quirks.misread import MISREADINGS
 
 FIXED = [q for q in QUIRKS if q.edits != NO_EDITS]
 
@@ -51,6 +52,7 @@ def test_until_is_the_first_release_without_it() -> None:
 def test_path_and_precision_decide() -> None:
     assert applied("cpu", tvm="0.27.0") == set()
     assert applied("opencl", tvm="0.27.0") == {
+        *(misreading.id for misreading in MISREADINGS),
         "tir-pipeline-tuple",
         "input-name-in-kernel",
         "reduction-epilogue-private",

@@ -1,0 +1,299 @@
+"""Networks that TVM's ONNX importer reads wrongly: it raises nothing, and every path computes something else.
+
+Such a network is refused by name before anything is compiled, and only for the attributes and shapes that are misread.
+Each row has the smallest network that shows it; the probe compares what TVM makes of that on LLVM with ONNX's own
+reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import floor
+from typing import TYPE_CHECKING, Any
+
+from harness.failures import MisreadOperator
+from harness.models.outline import all_nodes, constant_of, node_name, static_shape, tensor_types
+from harness.paths.base import Edits, Workaround
+from harness.quirks.base import ProbeAnswer, Quirk
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Array = npt.NDArray[np.generic]
+
+_FRONTEND = "python/tvm/relax/frontend/onnx/onnx_frontend.py"
+_PATHS = ("opencl", "texture", "clml")
+
+
+class NetworkView:
+    """What is known of a network's tensors before it runs."""
+
+    def __init__(self, model: Any) -> None:
+        from onnx import numpy_helper
+
+        self.model = model
+        self._kinds = tensor_types(model)
+        tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+        tensors |= {node.output[0]: value for node in model.graph.node if (value := constant_of(node))}
+        self._tensors, self._read = tensors, numpy_helper.to_array
+
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """The shape of a tensor, None unless every extent is known."""
+        return static_shape(self._kinds.get(name))
+
+    def constant(self, node: Any, place: int) -> Array | None:
+        """One of a node's inputs; None if it has none there, or one that is computed."""
+        name = node.input[place] if place < len(node.input) else ""
+        return self._read(self._tensors[name]) if name in self._tensors else None
+
+    def is_read(self, name: str) -> bool:
+        """Whether an operator or an output of the network takes a tensor."""
+        outputs = {value.name for value in self.model.graph.output}
+        return name in outputs or any(name in node.input for node in all_nodes(self.model.graph))
+
+
+Finder = Callable[[Any, NetworkView], str]
+"""What is misread of an operator, for a person; empty if it is read right, or if that cannot be known."""
+
+
+@dataclass(frozen=True)
+class Misreading:
+    """One kind of operator that is misread, and the smallest network that shows it."""
+
+    id: str
+    operator: str
+    title: str
+    find: Finder
+    hint: str
+    example: Callable[[], Any]
+    """The network; its input is `x`."""
+    since: str = "0.27"
+
+    def refuse(self, model: Any) -> None:
+        """Raise MisreadOperator for the first operator of an ONNX network that is misread."""
+        nodes = [node for node in all_nodes(model.graph) if node.op_type == self.operator]
+        view = NetworkView(model) if nodes else None
+        for node in nodes:
+            if view and (found := self.find(node, view)):
+                raise MisreadOperator(
+                    f"TVM's ONNX importer misreads {self.operator} {node_name(node)!r}: {found}", hint=self.hint
+                )
+
+    @property
+    def quirk(self) -> Quirk:
+        """As the table has it."""
+        return Quirk(
+            self.id,
+            self.title,
+            upstream=f"{_FRONTEND}: {self.operator}",
+            workaround=f"a network with such a {self.operator} is refused before anything is compiled: {self.hint}",
+            paths=_PATHS,
+            probe=partial(_answer, self.example),
+            edits=Edits(network=self.refuse),
+            since=self.since,
+        )
+
+
+def _answer(example: Callable[[], Any], *applied: Workaround) -> ProbeAnswer:
+    """Run the network on LLVM and in ONNX's reference; with the workaround it is refused."""
+    import numpy as np
+    import tvm
+    from onnx.reference import ReferenceEvaluator
+    from tvm.relax.frontend.onnx import from_onnx
+
+    from harness.build.values import cpu_machine, tensors
+
+    model = example()
+    for look in (one.edits.network for one in applied if one.edits.network):
+        try:
+            look(model)
+        except MisreadOperator as refusal:
+            return ProbeAnswer.of(False, str(refusal))
+    shape = static_shape(model.graph.input[0].type.tensor_type) or ()
+    x = np.random.default_rng(0).random(shape, np.float32)
+    wanted = ReferenceEvaluator(model).run(None, {"x": x})
+    made = cpu_machine(from_onnx(model, shape_dict={"x": list(shape)}))["main"](tvm.runtime.tensor(x))
+    for index, (mine, right) in enumerate(zip([one.numpy() for one in tensors(made)], wanted, strict=True)):
+        if mine.shape != right.shape:
+            return ProbeAnswer.of(True, f"output {index} has shape {mine.shape} instead of {right.shape}")
+        if (error := float(np.abs(mine - right).max())) > 1e-3 * float(np.abs(right).max()):
+            return ProbeAnswer.of(True, f"output {index} is off by {error:.3g}")
+    return ProbeAnswer.of(False, "LLVM and ONNX's reference agree")
+
+
+def _attribute(node: Any, name: str, default: Any) -> Any:
+    from onnx import helper
+
+    return next((helper.get_attribute_value(one) for one in node.attribute if one.name == name), default)
+
+
+def _text(node: Any, name: str, default: str) -> str:
+    found = _attribute(node, name, default)
+    return found.decode() if isinstance(found, bytes) else str(found)
+
+
+def _extents(node: Any, view: NetworkView) -> Iterator[tuple[int, int, float | None]]:
+    """Of each axis that a Resize changes: extents before and after, and the scale if that is what it was given."""
+    shape, sizes, scales = view.shape(node.input[0]), view.constant(node, 3), view.constant(node, 2)
+    if not shape:
+        return
+    axes = [axis % len(shape) for axis in _attribute(node, "axes", range(len(shape)))]
+    if sizes is not None and sizes.size == len(axes):
+        yield from ((shape[axis], int(size), None) for axis, size in zip(axes, sizes, strict=True))
+    elif scales is not None and scales.size == len(axes):
+        yield from ((shape[a], floor(shape[a] * float(s)), float(s)) for a, s in zip(axes, scales, strict=True))
+
+
+def _scale_of_no_whole_pixels(node: Any, view: NetworkView) -> str:
+    if _text(node, "coordinate_transformation_mode", "half_pixel") == "align_corners":
+        return ""
+    for before, after, scale in _extents(node, view):
+        if scale is not None and abs(before * scale - after) > 1e-3:
+            return f"it enlarges {before} pixels by {after}/{before} where the network says {scale:.6g}"
+    return ""
+
+
+def _antialias(node: Any, view: NetworkView) -> str:
+    if _attribute(node, "antialias", 0) and any(after < before for before, after, _ in _extents(node, view)):
+        return "it leaves out antialias"
+    return ""
+
+
+def _training_dropout(node: Any, view: NetworkView) -> str:
+    training = view.constant(node, 2)
+    return "it takes training_mode for inference" if training is not None and bool(training.any()) else ""
+
+
+def _statistics(node: Any, view: NetworkView) -> str:
+    more = [name for name in list(node.output)[1:] if name and view.is_read(name)]
+    return f"its results {', '.join(more)} are left empty" if more else ""
+
+
+def _output_shape(node: Any, view: NetworkView) -> str:
+    return "it leaves out output_shape" if _attribute(node, "output_shape", []) else ""
+
+
+def _maximum(node: Any, view: NetworkView) -> str:
+    return "mode max is computed otherwise than ONNX defines it" if _text(node, "mode", "avg") == "max" else ""
+
+
+def _column_row_depth(node: Any, view: NetworkView) -> str:
+    return "it takes mode CRD for DCR" if _text(node, "mode", "DCR") == "CRD" else ""
+
+
+def _network(
+    operator: str, shape: Sequence[int], constants: Sequence[Any], opset: int = 18, outputs: int = 1, **attributes: Any
+) -> Any:
+    """One operator on `x`; the constants follow, None for an input that is left out."""
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper
+
+    weights = {f"w{i}": np.asarray(array) for i, array in enumerate(constants) if array is not None}
+    names = ["x", *(f"w{i}" if f"w{i}" in weights else "" for i in range(len(constants)))]
+    ends = [f"y{i}" for i in range(outputs)]
+    graph = helper.make_graph(
+        [helper.make_node(operator, names, ends, **attributes)],
+        "misread",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, list(shape))],
+        [helper.make_tensor_value_info(end, TensorProto.FLOAT, None) for end in ends],
+        [numpy_helper.from_array(array, name) for name, array in weights.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+def _resize(scales: Sequence[float] = (), sizes: Sequence[int] = (), **attributes: Any) -> Any:
+    import numpy as np
+
+    given = [np.array([1, 1, *scales], np.float32)] if scales else [None, np.array([1, 1, *sizes], np.int64)]
+    return _network("Resize", (1, 1, 7, 9), [None, *given], **attributes)
+
+
+def _conv_transpose() -> Any:
+    import numpy as np
+
+    weight = np.arange(18, dtype=np.float32).reshape(1, 2, 3, 3)
+    return _network("ConvTranspose", (1, 1, 3, 3), [weight], strides=[3, 2], output_shape=[10, 8])
+
+
+def _layer_norm() -> Any:
+    import numpy as np
+
+    return _network("LayerNormalization", (2, 4), [np.ones(4, np.float32)], outputs=2)
+
+
+def _dropout() -> Any:
+    import numpy as np
+
+    return _network("Dropout", (4, 8), [np.float32(0.5), np.bool_(True)], seed=1)
+
+
+def _roi_align() -> Any:
+    import numpy as np
+
+    rois, batch = np.array([[0, 0, 7, 7]], np.float32), np.array([0], np.int64)
+    sizes = {"output_height": 3, "output_width": 3, "sampling_ratio": 2}
+    return _network("RoiAlign", (1, 1, 8, 8), [rois, batch], mode="max", **sizes)
+
+
+MISREADINGS = (
+    Misreading(
+        "misread-resize-scales",
+        "Resize",
+        "scales that do not make whole pixels are replaced by the ratio of the extents",
+        _scale_of_no_whole_pixels,
+        "export it with sizes in place of scales (torch: recompute_scale_factor=True)",
+        partial(_resize, scales=(1.7, 1.7), mode="linear"),
+    ),
+    Misreading(
+        "misread-resize-antialias",
+        "Resize",
+        "antialias is left out where an image is made smaller",
+        _antialias,
+        "export it without antialias, or scale the image before it enters the network",
+        partial(_resize, sizes=(4, 5), mode="linear", antialias=1),
+    ),
+    Misreading(
+        "misread-conv-transpose-shape",
+        "ConvTranspose",
+        "output_shape is left out",
+        _output_shape,
+        "export it with pads and output_padding in place of output_shape",
+        _conv_transpose,
+    ),
+    Misreading(
+        "misread-dropout-training",
+        "Dropout",
+        "training_mode is left out",
+        _training_dropout,
+        "export it for inference (torch: model.eval())",
+        _dropout,
+    ),
+    Misreading(
+        "misread-roi-align-max",
+        "RoiAlign",
+        "mode max is computed otherwise than ONNX defines it",
+        _maximum,
+        "export it with mode avg",
+        _roi_align,
+    ),
+    Misreading(
+        "misread-space-to-depth-mode",
+        "SpaceToDepth",
+        "mode CRD is left out",
+        _column_row_depth,
+        "export it with mode DCR, or as Reshape, Transpose and Reshape",
+        partial(_network, "SpaceToDepth", (1, 2, 4, 6), [], 28, blocksize=2, mode="CRD"),
+    ),
+    Misreading(
+        "misread-layer-norm-statistics",
+        "LayerNormalization",
+        "the mean and the inverse deviation, its second and third result, are left empty",
+        _statistics,
+        "compute them with ReduceMean",
+        _layer_norm,
+    ),
+)
+QUIRKS = tuple(misreading.quirk for misreading in MISREADINGS)
