@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from harness.failures import MisreadOperator
 from harness.models.outline import all_nodes, constant_of, node_name, static_shape, tensor_types
-from harness.paths.base import Edits, Workaround
+from harness.paths.base import Edits, ImageLimits, Workaround
+from harness.paths.cpu import CpuPath
 from harness.quirks.base import ProbeAnswer, Quirk
 
 if TYPE_CHECKING:
@@ -100,11 +101,7 @@ class Misreading:
 def _answer(example: Callable[[], Any], *applied: Workaround) -> ProbeAnswer:
     """Run the network on LLVM and in ONNX's reference; with the workaround it is refused."""
     import numpy as np
-    import tvm
     from onnx.reference import ReferenceEvaluator
-    from tvm.relax.frontend.onnx import from_onnx
-
-    from harness.build.values import cpu_machine, tensors
 
     model = example()
     for look in (one.edits.network for one in applied if one.edits.network):
@@ -115,13 +112,24 @@ def _answer(example: Callable[[], Any], *applied: Workaround) -> ProbeAnswer:
     shape = static_shape(model.graph.input[0].type.tensor_type) or ()
     x = np.random.default_rng(0).random(shape, np.float32)
     wanted = ReferenceEvaluator(model).run(None, {"x": x})
-    made = cpu_machine(from_onnx(model, shape_dict={"x": list(shape)}))["main"](tvm.runtime.tensor(x))
-    for index, (mine, right) in enumerate(zip([one.numpy() for one in tensors(made)], wanted, strict=True)):
+    for index, (mine, right) in enumerate(zip(_on_llvm(model, x), wanted, strict=True)):
         if mine.shape != right.shape:
             return ProbeAnswer.of(True, f"output {index} has shape {mine.shape} instead of {right.shape}")
         if (error := float(np.abs(mine - right).max())) > 1e-3 * float(np.abs(right).max()):
             return ProbeAnswer.of(True, f"output {index} is off by {error:.3g}")
     return ProbeAnswer.of(False, "LLVM and ONNX's reference agree")
+
+
+def _on_llvm(model: Any, x: Array) -> list[Array]:
+    import tvm
+    from tvm import relax
+    from tvm.relax.frontend.onnx import from_onnx
+
+    cpu = CpuPath()
+    target = cpu.target(ImageLimits(), None)
+    lowered = cpu.lower(from_onnx(model, shape_dict={"x": list(x.shape)}), target, [])
+    made = relax.VirtualMachine(cpu.build(lowered, target, []), tvm.cpu())["main"](tvm.runtime.tensor(x))
+    return [tensor.numpy() for tensor in ([made] if hasattr(made, "numpy") else made)]
 
 
 def _attribute(node: Any, name: str, default: Any) -> Any:
@@ -163,8 +171,9 @@ def _antialias(node: Any, view: NetworkView) -> str:
 
 
 def _training_dropout(node: Any, view: NetworkView) -> str:
-    training = view.constant(node, 2)
-    return "it takes training_mode for inference" if training is not None and bool(training.any()) else ""
+    ratio, training = view.constant(node, 1), view.constant(node, 2)
+    active = training is not None and bool(training.any()) and (ratio is None or bool(ratio.any()))
+    return "it takes training_mode for inference" if active else ""
 
 
 def _statistics(node: Any, view: NetworkView) -> str:
@@ -173,7 +182,23 @@ def _statistics(node: Any, view: NetworkView) -> str:
 
 
 def _output_shape(node: Any, view: NetworkView) -> str:
-    return "it leaves out output_shape" if _attribute(node, "output_shape", []) else ""
+    wanted, shape, weight = _attribute(node, "output_shape", []), view.shape(node.input[0]), view.shape(node.input[1])
+    if not wanted or not shape or not weight:
+        return ""
+    axes = range(len(weight) - 2)
+    strides, dilations = (_attribute(node, name, [1] * len(axes)) for name in ("strides", "dilations"))
+    more, pads = _attribute(node, "output_padding", [0] * len(axes)), _attribute(node, "pads", [0] * 2 * len(axes))
+    made = [
+        strides[i] * (shape[2 + i] - 1)
+        + dilations[i] * (weight[2 + i] - 1)
+        + 1
+        + more[i]
+        - pads[i]
+        - pads[i + len(axes)]
+        for i in axes
+    ]
+    right = list(wanted)[-len(axes) :]
+    return f"it leaves out output_shape {right} and makes {made}" if made != right else ""
 
 
 def _maximum(node: Any, view: NetworkView) -> str:

@@ -33,6 +33,16 @@ READ_RIGHT = {
     ),
     "antialias of a larger image": partial(_resize, sizes=(14, 18), mode="linear", antialias=1),
     "dropout": partial(_network, "Dropout", (4, 8), [np.float32(0.5), np.bool_(False)]),
+    "dropout of nothing": partial(_network, "Dropout", (4, 8), [np.float32(0), np.bool_(True)]),
+    "the shape that the padding makes": partial(
+        _network,
+        "ConvTranspose",
+        (1, 1, 3, 3),
+        [np.ones((1, 1, 3, 3), np.float32)],
+        strides=[3, 2],
+        output_shape=[10, 8],
+        output_padding=[1, 1],
+    ),
     "average": partial(
         _network, "RoiAlign", (1, 1, 8, 8), [np.zeros((1, 4), np.float32), np.zeros(1, np.int64)], output_height=2
     ),
