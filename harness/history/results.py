@@ -51,6 +51,7 @@ CODES = {
     Outcome.COMPILE_TIMEOUT: 32,
     Outcome.ORACLE_NOT_FINITE: 40,
     Outcome.OUT_OF_RANGE: 41,
+    Outcome.INPUT_REFUSED: 42,
 }
 """Outcomes as numbers, which is all that asv keeps. Published results hold them: never renumber, only add."""
 _OUTCOMES = {code: outcome for outcome, code in CODES.items()}
