@@ -21,7 +21,7 @@ DAY_S = 86_400.0
 
 
 def make(root: Path, kind: str, key: str, *, title: str = "", age_s: float = 0) -> Path:
-    with Store(root, kind).making(key, 5) as scratch:
+    with Store(root, kind, sums=False).making(key, 5) as scratch:
         (scratch / "lib.so").write_bytes(b"12345")
         if title:
             (scratch / "title").write_text(f"{title}\n")

@@ -89,11 +89,12 @@ def test_how_long_is_found_once_for_a_device_and_all_its_sessions(built: Things,
     assert second.steps.count("session") == 1
 
 
-def test_a_kept_number_that_is_damaged_is_no_number(built: Things, tmp_path: Path) -> None:
-    record(built, FakeDevice(), tmp_path)
+def test_a_kept_number_that_is_damaged_is_found_anew(built: Things, tmp_path: Path) -> None:
+    first = record(built, FakeDevice(), tmp_path).reference
     (title,) = (file for file in tmp_path.rglob("title") if "turns" in file.read_text())
     title.with_name("tuning.bin").write_text("8192\u00b2")
-    assert record(built, FakeDevice(), tmp_path).reference == ""
+    assert record(built, FakeDevice(), tmp_path).reference == first
+    assert title.with_name("tuning.bin").read_text() != "8192\u00b2"
 
 
 @pytest.mark.parametrize(
