@@ -77,8 +77,8 @@ $(PHONES): requirements-phones.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-phones.lock
 	touch $@
 
-# Intel's OpenCL for processors, which computes in half precision (docs/explanation/virtual-device.md). Its licence is Intel's own, so nothing
-# else installs it. Tests that need it are skipped, with the reason, where it is not.
+# Intel's OpenCL for processors, which computes in half precision (docs/explanation/virtual-device.md). Its licence is
+# Intel's own, so nothing else installs it. Tests that need it are skipped, with the reason, where it is not.
 fp16: $(INSTALLED) ## an OpenCL device with half precision: 280 MB to fetch, 750 MB on the disk
 	@$(MAKE) --no-print-directory $(FP16) || echo "Intel's OpenCL could not be installed: nothing runs in half precision" >&2
 
