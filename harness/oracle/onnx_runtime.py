@@ -21,7 +21,7 @@ class OnnxRuntime:
 
     def __init__(self, model: Any) -> None:
         """Raises NoAnswer for an operator, or a number format of one, that onnxruntime lacks."""
-        os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # releases from 1.25 on report their use, and look when imported
+        os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # newer releases (1.32) report their use, and look when imported
         try:
             import onnxruntime
         except ImportError as error:
