@@ -67,6 +67,7 @@ app = typer.Typer(
 )
 add_commands(app, COMMANDS)
 
+_LOG = TerminalLog()
 _OURS = ("harness", "device_runner")
 """Packages of ours: if a module of these is missing, pip cannot help."""
 
@@ -96,7 +97,7 @@ def _program(
 
 def main() -> None:
     """Run a command. Whatever goes wrong ends as one line that says what to do next."""
-    logging.getLogger().addHandler(TerminalLog())
+    logging.getLogger().addHandler(_LOG)  # which is added once, however often this is called
     with end_at(*_STOPS):
         _call()
 

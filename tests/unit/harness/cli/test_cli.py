@@ -3,6 +3,7 @@
 import importlib.metadata
 import inspect
 import json
+import logging
 import os
 import re
 import signal
@@ -71,6 +72,15 @@ def test_the_command_line_loads_no_heavy_package() -> None:
 def test_help_names_every_command(bench: Bench) -> None:
     said = bench("--help").stdout
     assert all(f" {command} " in said for command in COMMANDS)
+
+
+def test_what_is_logged_is_printed_once_after_several_commands(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(2):
+        bench("--version")
+    logging.getLogger("tvm").warning("the schedule has no target")
+    assert capsys.readouterr().err == "the schedule has no target\n"
 
 
 def help_and_modules(*arguments: str) -> tuple[list[str], set[str]]:
