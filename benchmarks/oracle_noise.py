@@ -25,13 +25,13 @@ import onnx
 
 from benchmarks.known_networks import KnownNetwork, known_networks
 from harness.build.compile import compile_model
-from harness.build.values import tensors
 from harness.cases.case import Precision
 from harness.cases.request import CompileRequest
 from harness.cases.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
 from harness.failures import CompileFailure
 from harness.oracle.onnx_runtime import OnnxRuntime
 from harness.oracle.rounding import measure_rounding
+from harness.paths.cpu import run_on_cpu
 from harness.run.correctness import compare_answers, relative_tolerances
 
 if TYPE_CHECKING:
@@ -50,8 +50,7 @@ def on_llvm(model: onnx.ModelProto, inputs: Mapping[str, Array], precision: str)
         onnx.save(model, file)
         compiled = compile_model(CompileRequest(str(file), "cpu", precision, [], None, 0, 0, 0), Path(scratch))
         machine = relax.VirtualMachine(tvm.runtime.load_module(f"{scratch}/{compiled.library}"), tvm.cpu())
-        answer = machine["main"](*(tvm.runtime.tensor(inputs[name]) for name, _, _ in compiled.inputs))
-        return [tensor.numpy() for tensor in tensors(answer)]
+        return run_on_cpu(machine, [inputs[name] for name, _, _ in compiled.inputs])
 
 
 def rows(network: KnownNetwork, precisions: Sequence[str]) -> Iterator[list[Any]]:

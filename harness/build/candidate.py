@@ -16,7 +16,7 @@ from typing import Any
 
 from harness.build.artifact import INPUTS, KERNELS, LIBRARY, OUTPUTS, Compiled, save_arrays
 from harness.build.compile import build_module, export, import_request, stepping, target_of
-from harness.build.values import cpu_machine, inputs_of
+from harness.build.values import inputs_of
 from harness.cases.request import CompileRequest
 from harness.compiler.compat import (
     dtype_of,
@@ -116,7 +116,8 @@ def _calls(mod: Any) -> dict[str, int]:
 def answer_task(functions: Path, name: str, out: Path) -> None:
     """LLVM's answer for one task, to inputs that are drawn, and these inputs. Worker only."""
     import numpy as np
-    import tvm
+
+    from harness.paths.cpu import cpu_machine, run_on_cpu
 
     function = _in_buffers(_function(functions, name))
     with stepping("build"):
@@ -124,7 +125,7 @@ def answer_task(functions: Path, name: str, out: Path) -> None:
     specs = [InputSpec(f"p{index}", shape, dtype) for index, (shape, dtype, _) in enumerate(_tensors(function)[:-1])]
     for drawn in ({}, {spec.name: "uniform(0.5, 1.5)" for spec in specs if spec.dtype.startswith("float")}):
         inputs = list(inputs_of(drawn, specs, SEED).values())
-        answer = machine["main"](*map(tvm.runtime.tensor, inputs)).numpy()
+        (answer,) = run_on_cpu(machine, inputs)
         if np.isfinite(answer).all():
             break
     else:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.build.artifact import INPUTS, JUDGE, LABELLED, NAMES, OTHER_OUTPUTS, OUTPUTS, ROUNDING, VALUES, save_arrays
-from harness.build.values import count, first_not_finite, inputs_of, named_origin, tensors
+from harness.build.values import count, first_not_finite, inputs_of, named_origin
 from harness.failures import NoOutsideAnswer, OracleNotFinite
 from harness.models.input_files import load_labelled, top_classes
 from harness.models.onnx_inputs import input_specs
@@ -65,10 +65,11 @@ def find_truth(original: Original, question: Question, out: Path) -> dict[str, A
     specs = list(input_specs(parse(question.model)))
     inputs = question.inputs(specs)
     began = time.monotonic()
-    ruling = judge_original(original, inputs)
+    model = load(original.onnx)
+    ruling = judge_original(original, model, inputs)
     run_s = time.monotonic() - began
     _write(out, question, specs, inputs, ruling.outputs, ruling.judge.ask, ruling.judge.name)
-    save_arrays(out / ROUNDING, [np.array(measure_rounding(load(original.onnx), inputs, ruling.outputs))])
+    save_arrays(out / ROUNDING, [np.array(measure_rounding(model, inputs, ruling.outputs))])
     return {"run_s": run_s}
 
 
@@ -82,14 +83,14 @@ def ask_llvm(request: CompileRequest, question: Question, out: Path) -> dict[str
 
     from harness.build.compile import compile_model
     from harness.compiler.installed import tvm_version
+    from harness.paths.cpu import run_on_cpu
 
     compiled = compile_model(request, out)
     specs = [InputSpec(name, tuple(shape), dtype) for name, shape, dtype in compiled.inputs]
     machine = relax.VirtualMachine(tvm.runtime.load_module(str(out / compiled.library)), tvm.cpu())
 
     def ask(arrays: Mapping[str, Array]) -> list[Array]:
-        made = machine["main"](*(tvm.runtime.tensor(array) for array in arrays.values()))
-        return [tensor.numpy() for tensor in tensors(made)]
+        return run_on_cpu(machine, arrays.values())
 
     inputs = question.inputs(specs)
     began = time.monotonic()

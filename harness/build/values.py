@@ -74,24 +74,6 @@ def named_origin(model: Any, values: Values, start: str) -> str:
     )
 
 
-def cpu_machine(mod: Any) -> Any:
-    """TVM's virtual machine with a module compiled for this CPU."""
-    import tvm
-    from tvm import relax
-
-    from harness.paths import PATHS
-    from harness.paths.base import ImageLimits
-
-    cpu = PATHS["cpu"]
-    target = cpu.target(ImageLimits(), None)
-    return relax.VirtualMachine(cpu.build(cpu.lower(mod, target, []), target, []), tvm.cpu())
-
-
-def tensors(answer: Any) -> list[Any]:
-    """What a network returns, as a list of TVM's tensors."""
-    return [answer] if hasattr(answer, "numpy") else list(answer)
-
-
 def measure_range(file: Path, seed: int, given: str | dict[str, str], out: Path) -> None:
     """Write the largest magnitude of any weight and of any operator's result, and whose it is.
 

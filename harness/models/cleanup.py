@@ -12,7 +12,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from harness.failures import ModelError
-from harness.models.outline import OLDEST_IR_VERSION, constant_of, inner_graphs, node_name, static_shape, tensor_types
+from harness.models.outline import (
+    OLDEST_IR_VERSION,
+    constant_of,
+    constants,
+    inner_graphs,
+    node_name,
+    static_shape,
+    tensor_types,
+)
 
 OLDEST_OPSET, CONVERTED_TO = 7, 13
 """Before 7, `Add` and its like broadcast by attributes that TVM's importer does not read."""
@@ -140,8 +148,7 @@ def _is_training(model: Any, name: str) -> bool:
     """Whether a dropout's flag may be set: it is not if it is a weight that says so."""
     from onnx import numpy_helper
 
-    flags = {tensor.name: tensor for tensor in model.graph.initializer}
-    flags |= {node.output[0]: value for node in model.graph.node if (value := constant_of(node)) is not None}
+    flags = constants(model)
     return name not in flags or bool(numpy_helper.to_array(flags[name]).any())
 
 

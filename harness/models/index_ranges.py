@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from harness.cases.model import Distribution
 from harness.failures import ModelError
+from harness.models.network_view import NetworkView
 from harness.models.onnx_inputs import inputs_of
-from harness.models.outline import constant_of, kind_of, node_name, static_shape, tensor_types
+from harness.models.outline import attribute_of, kind_of, node_name
 
 if TYPE_CHECKING:
     from harness.models.spec import Array, Inputs
@@ -81,7 +82,7 @@ def index_ranges(model: Any) -> tuple[IndexRange, ...]:
     integers = [value.name for value in inputs_of(model) if _is_integer(value.type.tensor_type)]
     if not integers:
         return ()
-    graph = _Graph(tensor_types(model), _constants(model))
+    graph = NetworkView(model)
     followed = {name: _Source(name, same_place=True) for name in integers}
     found: list[IndexRange] = []
     for node in model.graph.node:
@@ -108,16 +109,7 @@ class _Source:
     same_place: bool
 
 
-@dataclass(frozen=True)
-class _Graph:
-    types: Mapping[str, Any]
-    constants: Mapping[str, Array]
-
-    def shape(self, name: str) -> Shape | None:
-        return static_shape(self.types.get(name))
-
-
-def _ranges_at(node: Any, graph: _Graph, followed: Mapping[str, _Source]) -> Iterator[IndexRange]:
+def _ranges_at(node: Any, graph: NetworkView, followed: Mapping[str, _Source]) -> Iterator[IndexRange]:
     if node.op_type not in _OPERATORS or node.domain not in ("", "ai.onnx"):
         return
     place, extents_of, strict = _OPERATORS[node.op_type]
@@ -132,10 +124,10 @@ def _ranges_at(node: Any, graph: _Graph, followed: Mapping[str, _Source]) -> Ite
     yield IndexRange(source.input, f"{kind_of(node)} {node_name(node)}", extents, strict)
 
 
-def _handed_on(node: Any, followed: Mapping[str, _Source], graph: _Graph) -> _Source | None:
+def _handed_on(node: Any, followed: Mapping[str, _Source], graph: NetworkView) -> _Source | None:
     """Where the elements of a node's result come from, if it only hands them on."""
     sources = [followed[name] for name in node.input if name in followed]
-    if len(sources) != 1 or not _is_integer(graph.types.get(node.output[0])):
+    if len(sources) != 1 or not _is_integer(graph.kind(node.output[0])):
         return None
     (source,) = sources
     if node.op_type in SAME_PLACE:
@@ -145,44 +137,44 @@ def _handed_on(node: Any, followed: Mapping[str, _Source], graph: _Graph) -> _So
     return None
 
 
-def _axis(node: Any, graph: _Graph) -> Shape | None:
+def _axis(node: Any, graph: NetworkView) -> Shape | None:
     """The axis of the first input that the attribute names."""
     shape = graph.shape(node.input[0])
-    axis = next((int(one.i) for one in node.attribute if one.name == "axis"), 0)
+    axis = attribute_of(node, "axis", 0)
     return (shape[axis],) if shape and -len(shape) <= axis < len(shape) else None
 
 
-def _leading_axes(node: Any, graph: _Graph) -> Shape | None:
+def _leading_axes(node: Any, graph: NetworkView) -> Shape | None:
     """An axis of the first input for each column of the indices, after those of the batch."""
     shape, indices = graph.shape(node.input[0]), graph.shape(node.input[1])
     if not shape or not indices:
         return None
-    batch = next((int(one.i) for one in node.attribute if one.name == "batch_dims"), 0)
+    batch = attribute_of(node, "batch_dims", 0)
     return shape[batch : batch + indices[-1]]
 
 
-def _first_axis(node: Any, graph: _Graph) -> Shape | None:
+def _first_axis(node: Any, graph: NetworkView) -> Shape | None:
     shape = graph.shape(node.input[0])
     return shape[:1] if shape else None
 
 
-def _rank(node: Any, graph: _Graph) -> Shape | None:
+def _rank(node: Any, graph: NetworkView) -> Shape | None:
     shape = graph.shape(node.input[0])
     return (len(shape),) if shape else None
 
 
-def _depth(node: Any, graph: _Graph) -> Shape | None:
-    depth = graph.constants.get(node.input[1])
+def _depth(node: Any, graph: NetworkView) -> Shape | None:
+    depth = graph.constant(node, 1)
     return (int(depth.flat[0]),) if depth is not None and depth.size == 1 else None
 
 
-def _boxes(node: Any, graph: _Graph) -> Shape | None:
+def _boxes(node: Any, graph: NetworkView) -> Shape | None:
     """How many boxes may be asked for: none to all."""
     shape = graph.shape(node.input[0])
     return (shape[1] + 1,) if shape and len(shape) == 3 else None
 
 
-_OPERATORS: Mapping[str, tuple[int, Callable[[Any, _Graph], Shape | None], bool]] = {
+_OPERATORS: Mapping[str, tuple[int, Callable[[Any, NetworkView], Shape | None], bool]] = {
     "Gather": (1, _axis, True),
     "GatherElements": (1, _axis, True),
     "GatherND": (1, _leading_axes, True),
@@ -195,15 +187,6 @@ _OPERATORS: Mapping[str, tuple[int, Callable[[Any, _Graph], Shape | None], bool]
     "NonMaxSuppression": (2, _boxes, False),
 }
 """By which input an operator indexes, what it indexes, and whether ONNX forbids all else."""
-
-
-def _constants(model: Any) -> dict[str, Array]:
-    """The numbers among a network's constants, such as the depth of a OneHot."""
-    from onnx import numpy_helper
-
-    tensors = {tensor.name: tensor for tensor in model.graph.initializer}
-    tensors |= {node.output[0]: made for node in model.graph.node if (made := constant_of(node)) is not None}
-    return {name: numpy_helper.to_array(one) for name, one in tensors.items() if not [*one.dims] or [*one.dims] == [1]}
 
 
 def _is_integer(kind: Any | None) -> bool:

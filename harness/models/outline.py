@@ -60,6 +60,20 @@ def constant_of(node: Any) -> Any | None:
     return next((attribute.t for attribute in node.attribute if attribute.name == "value"), None)
 
 
+def constants(model: Any) -> dict[str, Any]:
+    """Tensors that the network itself holds, by name: weights, and values of its `Constant` operators."""
+    weights = {tensor.name: tensor for tensor in model.graph.initializer}
+    return weights | {node.output[0]: value for node in model.graph.node if (value := constant_of(node)) is not None}
+
+
+def attribute_of(node: Any, name: str, default: Any) -> Any:
+    """The value of a node's attribute, text as `str`; `default` if the node leaves it out."""
+    from onnx import helper
+
+    value = next((helper.get_attribute_value(one) for one in node.attribute if one.name == name), default)
+    return value.decode() if isinstance(value, bytes) else value
+
+
 def check(file: Path, model: Any) -> None:
     """Raise `ModelError` unless the network is valid ONNX: no cycle, no name twice, every operator well formed."""
     import onnx

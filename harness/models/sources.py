@@ -87,7 +87,7 @@ class OnnxFile:
 
     def changes(self, cache_dir: Path) -> tuple[str, ...]:
         """What is changed in it before it is compiled. Raises `ModelError`."""
-        found = self.prepare(cache_dir)
+        found = self._prepared(cache_dir)
         if isinstance(self.inputs, Path):
             return found.changes
         drawn = usual_inputs(one for one in found.ranges if one.input not in self.inputs)
@@ -97,13 +97,11 @@ class OnnxFile:
         """The given file, or how inputs are drawn: as given, or from the table that they index. Raises `ModelError`."""
         if isinstance(self.inputs, Path):
             return self.inputs
-        return {**usual_inputs(self.prepare(cache_dir).ranges), **self.inputs}
+        return {**usual_inputs(self._prepared(cache_dir).ranges), **self.inputs}
 
     def prepare(self, cache_dir: Path) -> PreparedModel:
-        """What is compiled, run on inputs that it takes. Raises `ModelError`."""
-        given = tuple(sorted((name, _freeze(shape)) for name, shape in self.shapes.items()))
-        options = _Options(given, self.clean, self.trust)
-        found = _prepare(self.name, self.file, _stamp(self.file), options, cache_dir)
+        """What is compiled, with its inputs checked against it. Raises `ModelError`."""
+        found = self._prepared(cache_dir)
         if isinstance(self.inputs, Path):
             require_in_range(load_inputs(self.inputs, found.inputs), found.ranges, self.inputs)
         else:
@@ -113,6 +111,11 @@ class OnnxFile:
             data = load_labelled(self.labelled, found.inputs)
             require_in_range({found.inputs[0].name: data.inputs}, found.ranges, self.labelled)
         return found
+
+    def _prepared(self, cache_dir: Path) -> PreparedModel:
+        given = tuple(sorted((name, _freeze(shape)) for name, shape in self.shapes.items()))
+        options = _Options(given, self.clean, self.trust)
+        return _prepare(self.name, self.file, _stamp(self.file), options, cache_dir)
 
 
 def _freeze(shape: Sequence[int] | int) -> Sequence[int] | int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.models.onnx_inputs import inputs_of
-from harness.models.outline import constant_of, kind_of, static_shape, tensor_types
+from harness.models.outline import attribute_of, constant_of, kind_of, static_shape, tensor_types
 
 Shape = tuple[int, ...]
 
@@ -148,8 +148,7 @@ def _macs(node: Any, inputs: tuple[Shape | None, ...], outputs: tuple[Shape | No
     if node.op_type == "ConvTranspose":
         return math.prod(data) * math.prod(weight[1:])
     if node.op_type == "Gemm":
-        transposed = any(attribute.name == "transA" and attribute.i for attribute in node.attribute)
-        return math.prod(made) * data[0 if transposed else 1]
+        return math.prod(made) * data[0 if attribute_of(node, "transA", 0) else 1]
     return math.prod(made) * data[-1] if data else 0
 
 

@@ -8,15 +8,18 @@ and Eggert, Computing in Science & Engineering 2, 2000).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from harness.models.outline import static_shape, tensor_types
+from harness.models.outline import attribute_of, static_shape, tensor_types
+from harness.oracle.distance import peak_and_rms
 from harness.oracle.onnx_runtime import OnnxRuntime
 
 if TYPE_CHECKING:
     from device_runner.device import Array
     from harness.oracle.judge import Values
+
+    Types = Mapping[str, Any]
 
 AMOUNT = 2.0**-21
 """By how much a number is moved at most, relative to itself: four units in the last place of float32."""
@@ -34,55 +37,54 @@ def measure_rounding(model: Any, inputs: Values, outputs: Sequence[Array]) -> li
     """How far each output moves, relative to its scale; 0 of integers, or if that cannot be computed."""
     import numpy as np
 
-    found = np.full(len(outputs), HALF if _in_half(model) else 0.0)
+    types = tensor_types(model)
+    found = np.full(len(outputs), HALF if _in_half(types) else 0.0)
     try:
-        found = np.maximum(found, coordinate_rounding(model))
+        found = np.maximum(found, coordinate_rounding(model, types))
         for draw in range(DRAWS):
-            moved = OnnxRuntime(move_numbers(model, draw)).ask(inputs)
+            moved = OnnxRuntime(move_numbers(model, types, draw)).ask(inputs)
             found = np.maximum(found, [_distance(*pair) for pair in zip(moved, outputs, strict=True)])
     except Exception:  # ONNX's shape inference and onnxruntime have errors of every kind
         pass
     return [0.0 if one.dtype.kind != "f" else float(each) for one, each in zip(outputs, found, strict=True)]
 
 
-def coordinate_rounding(model: Any) -> float:
+def coordinate_rounding(model: Any, types: Types) -> float:
     """How far off a pixel between two others may be because its own place is rounded; 0 without such pixels.
 
     Places in an image of n pixels are rounded to n 2^-23 of a pixel, and neighbours differ by about the image's scale.
     """
     places = {node.input[0] for node in model.graph.node if _between_pixels(node)}
-    kinds = tensor_types(model) if places else {}
-    extents = [extent for name in places for extent in (static_shape(kinds.get(name)) or ())[2:]]
+    extents = [extent for name in places for extent in (static_shape(types.get(name)) or ())[2:]]
     return 2.0**-23 * max(extents, default=0)
 
 
-def _in_half(model: Any) -> bool:
+def _in_half(types: Types) -> bool:
     from onnx import TensorProto
 
-    return any(kind.elem_type == TensorProto.FLOAT16 for kind in tensor_types(model).values())
+    return any(kind.elem_type == TensorProto.FLOAT16 for kind in types.values())
 
 
 def _between_pixels(node: Any) -> bool:
-    mode = next((one.s for one in node.attribute if one.name == "mode"), b"")
+    mode: str = attribute_of(node, "mode", "")
     if node.op_type in ("Resize", "Upsample"):
-        return mode in (b"linear", b"cubic")
-    return node.op_type == "RoiAlign" or (node.op_type == "GridSample" and mode != b"nearest")
+        return mode in ("linear", "cubic")
+    return node.op_type == "RoiAlign" or (node.op_type == "GridSample" and mode != "nearest")
 
 
-def move_numbers(model: Any, draw: int) -> Any:
-    """The network with a factor before every float32 input of every operator."""
+def move_numbers(model: Any, types: Types, draw: int) -> Any:
+    """The network, whose tensors have these types, with a factor before every float32 input of every operator."""
     import onnx
     from onnx import TensorProto, helper
 
     whole = onnx.ModelProto()
     whole.CopyFrom(model)
     graph = whole.graph
-    kinds = {name: kind.elem_type for name, kind in tensor_types(model).items()}
     moved: dict[str, str] = {}
     nodes: list[Any] = []
 
     def move(name: str) -> str:
-        if kinds.get(name) != TensorProto.FLOAT:
+        if name not in types or types[name].elem_type != TensorProto.FLOAT:
             return name
         if name not in moved:
             factor, moved[name] = f"{name}/factor", f"{name}/moved"
@@ -114,8 +116,8 @@ def _distance(answer: Array, other: Array) -> float:
     if other.dtype.kind != "f" or other.size == 0:
         return 0.0
     wide = other.astype(np.float64)
-    error = np.abs(answer.astype(np.float64) - wide)
-    peak, rms = float(np.abs(wide).max()), float(np.sqrt(np.mean(np.square(wide))))
-    if not np.isfinite(error).all() or not peak or not rms:
+    peak, rms = peak_and_rms(wide)
+    largest_error, rms_error = peak_and_rms(answer.astype(np.float64) - wide)
+    if not np.isfinite(largest_error) or not peak:
         return 0.0
-    return max(float(error.max()) / peak, float(np.sqrt(np.mean(np.square(error)))) / rms)
+    return max(largest_error / peak, rms_error / rms)

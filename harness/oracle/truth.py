@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from harness.failures import InputRefused, NoOutsideAnswer
-from harness.models.onnx_read import load
 from harness.models.spec import Original
 from harness.oracle.judge import NoAnswer, Refusal
 
@@ -38,12 +37,11 @@ def releases() -> dict[str, str]:
     return {name: _version(name) for name in PACKAGES}
 
 
-def judge_original(original: Original, inputs: Values) -> Ruling:
+def judge_original(original: Original, model: Any, inputs: Values) -> Ruling:
     """Ask about a model as a person has it. `inputs` are in the order of the model's own.
 
-    Raises NoOutsideAnswer, InputRefused; `ModelError` for a file that cannot be read.
+    `model` is the network in the file `original.onnx`. Raises NoOutsideAnswer, InputRefused.
     """
-    model = load(original.onnx)
     judges = judges_of(model)
     if original.program:
         from harness.oracle.torch_program import TorchProgram

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.paths.base import BuiltModule, ImageLimits, PathFacts, Workaround, host_target, ignore_module
 from harness.paths.lowered import path_facts
+
+if TYPE_CHECKING:
+    from device_runner.device import Array
 
 
 @dataclass(frozen=True)
@@ -43,3 +46,21 @@ class CpuPath:
     def facts(self, built: BuiltModule) -> PathFacts:
         """The noise-free numbers."""
         return path_facts(built)
+
+
+def cpu_machine(mod: Any) -> Any:
+    """TVM's virtual machine with a module compiled for this CPU."""
+    import tvm
+    from tvm import relax
+
+    cpu = CpuPath()
+    target = cpu.target(ImageLimits(), None)
+    return relax.VirtualMachine(cpu.build(cpu.lower(mod, target, []), target, []), tvm.cpu())
+
+
+def run_on_cpu(machine: Any, inputs: Iterable[Array]) -> list[Array]:
+    """The outputs of `main` of such a machine."""
+    import tvm
+
+    answer = machine["main"](*map(tvm.runtime.tensor, inputs))
+    return [tensor.numpy() for tensor in ([answer] if hasattr(answer, "numpy") else answer)]

@@ -6,8 +6,8 @@ What the compiler makes of them in the end, and why it left some out, a build sa
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
+from harness.models.outline import attribute_of
 from harness.models.summary import Node
 
 SAME_SHAPE = ("Add", "Sub", "Mul", "Div", "Max", "Min")
@@ -42,7 +42,7 @@ def _fills_texels(node: Node) -> bool:
 
     In several groups its image schedules would divide by zero (`grouped-conv-nchw4c`).
     """
-    if node.kind != "Conv" or _rank(node) != 4 or _attribute(node.proto, "group", 1) != 1:
+    if node.kind != "Conv" or _rank(node) != 4 or attribute_of(node.proto, "group", 1) != 1:
         return False
     ends = (node.inputs[0], node.outputs[0] if node.outputs else None)
     return all(shape is not None and shape[1] % TEXEL == 0 for shape in ends)
@@ -53,7 +53,7 @@ def _goes_to_clml(node: Node) -> bool:
     if node.dtype not in REAL:
         return False
     if node.kind in CLML_WEIGHTED:
-        return _rank(node) == 4 and _attribute(node.proto, "group", 1) == 1
+        return _rank(node) == 4 and attribute_of(node.proto, "group", 1) == 1
     if node.kind in SAME_SHAPE:
         shapes = {*node.inputs}
         first = node.inputs[0]
@@ -69,7 +69,3 @@ def _is_open(node: Node) -> bool:
 
 def _rank(node: Node) -> int:
     return len(node.inputs[0]) if node.inputs and node.inputs[0] is not None else 0
-
-
-def _attribute(proto: Any, name: str, otherwise: int) -> int:
-    return next((int(attribute.i) for attribute in proto.attribute if attribute.name == name), otherwise)

@@ -14,9 +14,10 @@ from math import floor
 from typing import TYPE_CHECKING, Any
 
 from harness.failures import MisreadOperator
-from harness.models.outline import all_nodes, constant_of, node_name, static_shape, tensor_types
-from harness.paths.base import Edits, ImageLimits, Workaround
-from harness.paths.cpu import CpuPath
+from harness.models.network_view import NetworkView
+from harness.models.outline import all_nodes, attribute_of, node_name, static_shape
+from harness.paths.base import Edits, Workaround
+from harness.paths.cpu import cpu_machine, run_on_cpu
 from harness.quirks.base import ProbeAnswer, Quirk
 
 if TYPE_CHECKING:
@@ -27,33 +28,6 @@ if TYPE_CHECKING:
 
 _FRONTEND = "python/tvm/relax/frontend/onnx/onnx_frontend.py"
 _PATHS = ("opencl", "texture", "clml")
-
-
-class NetworkView:
-    """What is known of a network's tensors before it runs."""
-
-    def __init__(self, model: Any) -> None:
-        from onnx import numpy_helper
-
-        self.model = model
-        self._kinds = tensor_types(model)
-        tensors = {tensor.name: tensor for tensor in model.graph.initializer}
-        tensors |= {node.output[0]: value for node in model.graph.node if (value := constant_of(node))}
-        self._tensors, self._read = tensors, numpy_helper.to_array
-
-    def shape(self, name: str) -> tuple[int, ...] | None:
-        """The shape of a tensor, None unless every extent is known."""
-        return static_shape(self._kinds.get(name))
-
-    def constant(self, node: Any, place: int) -> Array | None:
-        """One of a node's inputs; None if it has none there, or one that is computed."""
-        name = node.input[place] if place < len(node.input) else ""
-        return self._read(self._tensors[name]) if name in self._tensors else None
-
-    def is_read(self, name: str) -> bool:
-        """Whether an operator or an output of the network takes a tensor."""
-        outputs = {value.name for value in self.model.graph.output}
-        return name in outputs or any(name in node.input for node in all_nodes(self.model.graph))
 
 
 Finder = Callable[[Any, NetworkView], str]
@@ -121,26 +95,9 @@ def _answer(example: Callable[[], Any], *applied: Workaround) -> ProbeAnswer:
 
 
 def _on_llvm(model: Any, x: Array) -> list[Array]:
-    import tvm
-    from tvm import relax
     from tvm.relax.frontend.onnx import from_onnx
 
-    cpu = CpuPath()
-    target = cpu.target(ImageLimits(), None)
-    lowered = cpu.lower(from_onnx(model, shape_dict={"x": list(x.shape)}), target, [])
-    made = relax.VirtualMachine(cpu.build(lowered, target, []), tvm.cpu())["main"](tvm.runtime.tensor(x))
-    return [tensor.numpy() for tensor in ([made] if hasattr(made, "numpy") else made)]
-
-
-def _attribute(node: Any, name: str, default: Any) -> Any:
-    from onnx import helper
-
-    return next((helper.get_attribute_value(one) for one in node.attribute if one.name == name), default)
-
-
-def _text(node: Any, name: str, default: str) -> str:
-    found = _attribute(node, name, default)
-    return found.decode() if isinstance(found, bytes) else str(found)
+    return run_on_cpu(cpu_machine(from_onnx(model, shape_dict={"x": list(x.shape)})), [x])
 
 
 def _extents(node: Any, view: NetworkView) -> Iterator[tuple[int, int, float | None]]:
@@ -148,7 +105,7 @@ def _extents(node: Any, view: NetworkView) -> Iterator[tuple[int, int, float | N
     shape, sizes, scales = view.shape(node.input[0]), view.constant(node, 3), view.constant(node, 2)
     if not shape:
         return
-    axes = [axis % len(shape) for axis in _attribute(node, "axes", range(len(shape)))]
+    axes = [axis % len(shape) for axis in attribute_of(node, "axes", range(len(shape)))]
     if sizes is not None and sizes.size == len(axes):
         yield from ((shape[axis], int(size), None) for axis, size in zip(axes, sizes, strict=True))
     elif scales is not None and scales.size == len(axes):
@@ -156,7 +113,7 @@ def _extents(node: Any, view: NetworkView) -> Iterator[tuple[int, int, float | N
 
 
 def _scale_of_no_whole_pixels(node: Any, view: NetworkView) -> str:
-    if _text(node, "coordinate_transformation_mode", "half_pixel") == "align_corners":
+    if attribute_of(node, "coordinate_transformation_mode", "half_pixel") == "align_corners":
         return ""
     for before, after, scale in _extents(node, view):
         if scale is not None and abs(before * scale - after) > 1e-3:
@@ -165,7 +122,7 @@ def _scale_of_no_whole_pixels(node: Any, view: NetworkView) -> str:
 
 
 def _antialias(node: Any, view: NetworkView) -> str:
-    if _attribute(node, "antialias", 0) and any(after < before for before, after, _ in _extents(node, view)):
+    if attribute_of(node, "antialias", 0) and any(after < before for before, after, _ in _extents(node, view)):
         return "it leaves out antialias"
     return ""
 
@@ -182,12 +139,12 @@ def _statistics(node: Any, view: NetworkView) -> str:
 
 
 def _output_shape(node: Any, view: NetworkView) -> str:
-    wanted, shape, weight = _attribute(node, "output_shape", []), view.shape(node.input[0]), view.shape(node.input[1])
+    wanted, shape, weight = attribute_of(node, "output_shape", []), view.shape(node.input[0]), view.shape(node.input[1])
     if not wanted or not shape or not weight:
         return ""
     axes = range(len(weight) - 2)
-    strides, dilations = (_attribute(node, name, [1] * len(axes)) for name in ("strides", "dilations"))
-    more, pads = _attribute(node, "output_padding", [0] * len(axes)), _attribute(node, "pads", [0] * 2 * len(axes))
+    strides, dilations = (attribute_of(node, name, [1] * len(axes)) for name in ("strides", "dilations"))
+    more, pads = attribute_of(node, "output_padding", [0] * len(axes)), attribute_of(node, "pads", [0] * 2 * len(axes))
     made = [
         strides[i] * (shape[2 + i] - 1)
         + dilations[i] * (weight[2 + i] - 1)
@@ -202,11 +159,11 @@ def _output_shape(node: Any, view: NetworkView) -> str:
 
 
 def _maximum(node: Any, view: NetworkView) -> str:
-    return "mode max is computed otherwise than ONNX defines it" if _text(node, "mode", "avg") == "max" else ""
+    return "mode max is computed otherwise than ONNX defines it" if attribute_of(node, "mode", "avg") == "max" else ""
 
 
 def _column_row_depth(node: Any, view: NetworkView) -> str:
-    return "it takes mode CRD for DCR" if _text(node, "mode", "DCR") == "CRD" else ""
+    return "it takes mode CRD for DCR" if attribute_of(node, "mode", "DCR") == "CRD" else ""
 
 
 def _network(

@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from harness.oracle.distance import peak_and_rms
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -114,8 +116,8 @@ def _judge_one(index: int, got: Array, want: Array, relative_tolerance: float) -
         error[(got != want).ravel() & (error == 0)] = 1.0
     at = int(error.argmax()) if error.size else 0
     worst = float(error[at]) if error.size else 0.0
-    peak, rms = _scales(theirs)
-    rms_error = _scales(error)[1]
+    peak, rms = peak_and_rms(theirs)
+    rms_error = peak_and_rms(error)[1]
     rms_tolerance = max(relative_tolerance * rms, _resolution(want))
     close, steady = worst <= tolerance, exact or rms_error <= rms_tolerance
     far = (
@@ -135,16 +137,6 @@ def _judge_one(index: int, got: Array, want: Array, relative_tolerance: float) -
         complaint="" if close and steady else far,
         rel_rms_err=rms_error / rms if rms else rms_error,
     )
-
-
-def _scales(numbers: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """The largest magnitude and the root mean square, which squares of large and small numbers must not spoil."""
-    import numpy as np
-
-    peak = float(np.abs(numbers).max(initial=0.0))
-    if peak == 0.0 or not np.isfinite(peak):
-        return peak, peak
-    return peak, peak * float(np.sqrt(np.mean(np.square(numbers / peak))))
 
 
 def tolerance_of(want: Array, relative_tolerance: float) -> float:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
 from harness.cases.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
+from harness.models.outline import tensor_types
 from harness.oracle.onnx_runtime import OnnxRuntime
 from harness.oracle.rounding import AMOUNT, HALF, coordinate_rounding, measure_rounding, move_numbers
 from harness.run.correctness import compare_answers
@@ -67,7 +68,7 @@ def test_bounds_scales_and_indices_are_kept() -> None:
         helper.make_node("Add", ["clipped", "floor"], ["y"]),
     ]
     model = network(nodes, {"low": np.float32(-1), "high": np.float32(1), "whole": np.array([3.0], np.float32)})
-    moved = {node.op_type: list(node.input) for node in move_numbers(model, 0).graph.node}
+    moved = {node.op_type: list(node.input) for node in move_numbers(model, tensor_types(model), 0).graph.node}
     assert moved["Clip"] == ["x/moved", "low", "high"]
     assert moved["Floor"] == ["whole"]
     assert moved["Add"] == ["clipped/moved", "floor/moved"]
@@ -85,7 +86,7 @@ def test_integers_do_not_move_and_what_cannot_be_computed_is_not_known() -> None
 def test_places_between_the_pixels_of_a_large_image_are_rounded(mode: str, least: float) -> None:
     nodes = [helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode=mode)]
     model = network(nodes, {"sizes": np.array([1, 1, 300, 20])}, (1, 1, 100, 10))
-    assert coordinate_rounding(model) == least
+    assert coordinate_rounding(model, tensor_types(model)) == least
 
 
 def test_a_network_in_half_precision_moves_as_far_as_that_rounds() -> None:

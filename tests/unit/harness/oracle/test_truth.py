@@ -126,8 +126,8 @@ def test_the_first_that_can_answers_and_two_have_to_refuse(
 
 def test_the_original_is_judged_with_what_preparation_would_take_out(tmp_path: Path) -> None:
     model = network(helper.make_node("Identity", ["x"], ["same"]), helper.make_node("Neg", ["same"], ["y"]))
-    (tmp_path / "a.onnx").write_bytes(model.SerializeToString())
-    assert judge_original(Original(tmp_path / "a.onnx"), {"x": X}).outputs[0].tolist() == [[-1, 2, -3]]
+    (answer,) = judge_original(Original(tmp_path / "a.onnx"), model, {"x": X}).outputs
+    assert answer.tolist() == [[-1, 2, -3]]
 
 
 def test_the_result_of_every_operator_comes_from_one_run() -> None:
