@@ -22,7 +22,7 @@ from device_runner.disk import disk_full, nearly_full
 from device_runner.failures import Failure, RigFailure
 from device_runner.store import Store, sha256_of
 from harness import failures
-from harness.build.artifact import FAILURE, LIBRARY, MANIFEST, RESULT, STEP, Answers, Artifact, Compiled
+from harness.build.artifact import FAILURE, LIBRARY, MANIFEST, RESULT, STEP, Answers, Artifact, Compiled, author_of
 from harness.build.starters import GRACE_S, WORKER, ForkStarter, Starter, WorkerProcess
 from harness.cases.plan import Job
 from harness.cases.suite import Limits
@@ -147,13 +147,13 @@ class Builder:
         at = _last_step(scratch / STEP)
         if code is None:
             raise failures.CompileTimeout(
-                f"{_who(job)} did not end within {self._limits.build_s:.0f} s{at}",
+                f"{author_of(job.kind)} did not end within {self._limits.build_s:.0f} s{at}",
                 hint="raise limits.build_s in the suite file",
                 evidence=evidence,
             )
         if code < 0:
             name = signal.Signals(-code).name
-            raise _death(f"{_who(job)}'s process died of {name}{at}", evidence, scratch)
+            raise _death(f"{author_of(job.kind)}'s process died of {name}{at}", evidence, scratch)
         _keep(job, scratch, evidence, time.monotonic() - began)
         job_file.unlink()
         for file in (log, scratch / STEP):
@@ -192,10 +192,6 @@ def _unchecked(made: Artifact | Answers | Failure, why: str) -> Artifact | Answe
     return dataclasses.replace(made, unchecked=why) if isinstance(made, Answers) else made
 
 
-def _who(job: Job) -> str:
-    return "the oracle" if job.kind == "oracle" else "the compiler"
-
-
 def load_artifact(root: Path, key: str) -> Artifact | None:
     """An artifact of an earlier build, None if it is not in the store. Raises RigFailure if it is damaged."""
     folder = Store(root, "artifacts").find(key)
@@ -228,7 +224,7 @@ def _keep(job: Job, scratch: Path, evidence: str, seconds: float) -> None:
     try:
         result = json.loads((scratch / RESULT).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise _death(f"{_who(job)}'s process ended without a result", evidence, scratch) from None
+        raise _death(f"{author_of(job.kind)}'s process ended without a result", evidence, scratch) from None
     if failure := result.get("failure"):
         failure["evidence"] = f"{evidence}\n{failure['evidence']}".strip()
         if failure["outcome"] not in REPEATABLE:

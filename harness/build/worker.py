@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.lifetime import die_with_parent
-from harness.build.artifact import RESULT, STEP, Compiled
+from harness.build.artifact import RESULT, STEP, Compiled, author_of
 from harness.cases.request import CompileRequest
 from harness.compiler.pass_runner import LOG
 
@@ -157,10 +157,9 @@ def _describe(error: BaseException, out: Path) -> dict[str, str]:
 
 
 def _out_of_memory(job: dict[str, Any], error: BaseException) -> dict[str, str]:
-    who = "the oracle" if job["kind"] == "oracle" else "the compiler"
     return {
         "outcome": "compile-error",
-        "message": f"{who} needs more than {job['memory_bytes'] / 1e9:.3g} GB of memory",
+        "message": f"{author_of(job['kind'])} needs more than {job['memory_bytes'] / 1e9:.3g} GB of memory",
         "hint": "raise limits.build_memory_gb in the suite file",
         "evidence": f"{type(error).__name__}: {error}",
     }
