@@ -14,8 +14,8 @@ import tempfile
 from pathlib import Path
 
 from device_runner.runtimes import probe
-from device_runner.runtimes.opencl import OPENCL, SHIM, opencl_status, sidecar
-from device_runner.runtimes.recipe import CppToolchain
+from device_runner.runtimes.opencl import OPENCL, opencl_status, sidecar
+from device_runner.runtimes.recipe import SHIM, CppToolchain
 
 CACHE = Path(__file__).parents[1] / ".cache"
 SOURCE = Path(__file__).with_suffix(".cc")

@@ -29,6 +29,8 @@ BUILT = "built"
 """What is put between a version and the hash of a TVM that is no release: `0.28.dev0+built.1f0c3a9b2d`."""
 LIBRARY_PATH = "TVM_LIBRARY_PATH"
 """Environment: the folder in which TVM looks for its libraries first."""
+RUNTIME = ("libtvm_runtime.so", "libtvm_runtime_extra.so", "libtvm_runtime_opencl.so")
+"""What a TVM may consist of, beside its compiler. No wheel of a release has the last; a build with OpenCL does."""
 _DISTRIBUTIONS = {"tvm": ("apache-tvm", "tvm"), "tvm_ffi": ("apache-tvm-ffi",)}
 """By package, what the distribution that brings it is called."""
 _STATED = re.compile(r"^\s*(?:__)?version(?:__)?\s*=.*?[\"'](\d[^\"']*)[\"']", re.MULTILINE)

@@ -1,12 +1,13 @@
 """Building a C++ library against the installed TVM: once for each TVM, tvm-ffi, compiler and version of our sources.
 
-A library that has a `Recipe` is compiled against the headers that TVM's wheels ship and linked to the wheel's own
-libraries by rpath, so nothing is written into site-packages. `tvm` is located and never imported: the child processes
-of a session start without the Python package.
+A `Sidecar` is compiled against the headers that TVM's wheels ship and linked to the wheel's own libraries by rpath, so
+nothing is written into site-packages. `tvm` is located and never imported: the child processes of a session start
+without the Python package.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import shutil
@@ -26,24 +27,8 @@ BUILD_DEADLINE_S = 1200
 LOCK_DEADLINE_S = 2 * BUILD_DEADLINE_S
 APT_HINT = "apt-get install g++ ocl-icd-opencl-dev opencl-headers pocl-opencl-icd"
 FLAGS = ("-std=c++17", "-O2", "-g1", "-fPIC", "-pthread", "-Wall", "-Wextra", "-Werror")
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """A shared library of ours: what it is made of."""
-
-    name: str
-    """Its file name."""
-    title: str
-    """What to call it when it cannot be built."""
-    sources: Path
-    """Folder of its C++ files."""
-    flags: tuple[str, ...] = ()
-    """Compiler flags beside `FLAGS`."""
-    links: tuple[str, ...] = ()
-    """System libraries beside TVM's own."""
-    missing_headers: Path | None = None
-    """Folder of headers that the wheel's own include and does not have; they are found after all others."""
+SHIM = Path(__file__).parent / "shim"
+"""Headers that the wheel's own include and that it does not have; they are found after all others."""
 
 
 @dataclass(frozen=True)
@@ -77,55 +62,105 @@ class CppToolchain:
         )
 
 
-def obtain(
-    recipe: Recipe, store: Store, *, extra_flags: Sequence[str] = (), toolchain: CppToolchain | None = None
-) -> Path:
-    """The library for a TVM, that of this interpreter by default. The first call builds it, later calls look it up.
+@dataclass
+class Sidecar:
+    """A shared library of ours with a part of TVM's runtime that the installed TVM may lack."""
 
-    Raises SetupMissing without compiler or OpenCL development files, DiskFull, and RigFailure if it does not compile.
-    """
-    chosen = toolchain or CppToolchain.find()
+    name: str
+    """Its file name."""
+    title: str
+    """What to call it when it cannot be built."""
+    folder: str
+    """Where the cache keeps it."""
+    function: str
+    """A global function of TVM's that it brings."""
+    sources: Path
+    """Folder of its C++ files."""
+    flags: tuple[str, ...] = ()
+    """Compiler flags beside `FLAGS`."""
+    links: tuple[str, ...] = ()
+    """System libraries beside TVM's own."""
+    loaded: bool = False
+    """Whether `load` has brought it into this process."""
 
-    def compile_and_link(folder: Path) -> None:
-        code_name = f"{recipe.name}.o"
-        make = partial(_compile, chosen, recipe, extra_flags=extra_flags)
-        code = store.obtain(_code_key(chosen, recipe, extra_flags), lambda at: make(at / code_name), LOCK_DEADLINE_S)
-        _link(chosen, recipe, code / code_name, folder / recipe.name, extra_flags)
+    def library(self, cache: Path, *, extra_flags: Sequence[str] = (), toolchain: CppToolchain | None = None) -> Path:
+        """The library for a TVM, that of this interpreter by default. The first call builds it, later calls look it up.
 
-    return store.obtain(_key(chosen, recipe, extra_flags), compile_and_link, LOCK_DEADLINE_S) / recipe.name
+        Processes that ask at the same time build it once. Raises SetupMissing without compiler or OpenCL development
+        files, DiskFull, and RigFailure if it does not compile.
+        """
+        chosen, store = toolchain or CppToolchain.find(), Store(cache, self.folder)
+
+        def compile_and_link(folder: Path) -> None:
+            code_name = f"{self.name}.o"
+            make = partial(self._compile, chosen, extra_flags=extra_flags)
+            code = store.obtain(self._code_key(chosen, extra_flags), lambda at: make(at / code_name), LOCK_DEADLINE_S)
+            self._link(chosen, code / code_name, folder / self.name, extra_flags)
+
+        return store.obtain(self._key(chosen, extra_flags), compile_and_link, LOCK_DEADLINE_S) / self.name
+
+    def is_built(self, cache: Path) -> bool:
+        """Whether `library` only has to look it up. Raises SetupMissing without a C++ compiler."""
+        return Store(cache, self.folder).find(self._key(CppToolchain.find(), ())) is not None
+
+    def needed(self) -> bool:
+        """Whether the installed TVM lacks what it brings, be it loaded here or not.
+
+        Loads TVM's runtime libraries, and tvm-ffi, which keeps the registry; never the package `tvm`.
+        """
+        return self.loaded or not self._registered()
+
+    def load(self, library: Path) -> bool:
+        """Load it into this process unless what it brings is there already; says whether it did.
+
+        Raises SetupMissing if the system's OpenCL loader is missing, RigFailure if the library does not load.
+        """
+        if self._registered():
+            return False
+        open_library(library)
+        self.loaded = True
+        return True
+
+    def _registered(self) -> bool:
+        """Whether this process has what it brings, once all of TVM's own is loaded."""
+        import tvm_ffi
+
+        for library in installed_tvm.libraries("tvm", *installed_tvm.RUNTIME):
+            open_library(library)
+        return tvm_ffi.get_global_func(self.function, allow_missing=True) is not None
+
+    def _key(self, toolchain: CppToolchain, extra_flags: Sequence[str]) -> str:
+        """Of a library: it finds TVM's own libraries where they are installed."""
+        installed = (toolchain.versions, *map(str, toolchain.libraries))
+        return digest_of((*self.links, *installed, self._code_key(toolchain, extra_flags)), ())
+
+    def _code_key(self, toolchain: CppToolchain, extra_flags: Sequence[str]) -> str:
+        """Of the code before it is linked: every TVM with the same headers shares it, wherever it is installed."""
+        folders = (*toolchain.includes, SHIM, self.sources)
+        return digest_of((*FLAGS, *self.flags, *extra_flags, toolchain.compiler_version), folders)
+
+    def _compile(self, toolchain: CppToolchain, made: Path, extra_flags: Sequence[str]) -> None:
+        """Compile the sources as one: most of the time goes into TVM's headers, which are then read once."""
+        includes = [*(f"-isystem{folder}" for folder in toolchain.includes), "-idirafter", str(SHIM)]
+        sources = one_source(made.with_name("all.cc"), self.sources.glob("*.cc"))
+        flags = (*FLAGS, *self.flags, *extra_flags, *includes)
+        run_compiler(self.title, [toolchain.compiler, *flags, "-c", str(sources)], made)
+
+    def _link(self, toolchain: CppToolchain, code: Path, made: Path, extra_flags: Sequence[str]) -> None:
+        searched = [flag for folder in toolchain.libraries for flag in (f"-L{folder}", f"-Wl,-rpath,{folder}")]
+        links = (*searched, "-ltvm_runtime", "-ltvm_ffi", *self.links)
+        command = [toolchain.compiler, *extra_flags, "-shared", "-pthread", "-Wl,--no-undefined"]
+        run_compiler(self.title, [*command, str(code), *links], made)
 
 
-def is_built(recipe: Recipe, store: Store) -> bool:
-    """Whether `obtain` only has to look it up. Raises SetupMissing without a C++ compiler."""
-    return store.find(_key(CppToolchain.find(), recipe, ())) is not None
-
-
-def _key(toolchain: CppToolchain, recipe: Recipe, extra_flags: Sequence[str]) -> str:
-    """Of a library: it finds TVM's own libraries where they are installed."""
-    installed = (toolchain.versions, *map(str, toolchain.libraries))
-    return digest_of((*recipe.links, *installed, _code_key(toolchain, recipe, extra_flags)), ())
-
-
-def _code_key(toolchain: CppToolchain, recipe: Recipe, extra_flags: Sequence[str]) -> str:
-    """Of the code before it is linked: every TVM with the same headers shares it, wherever it is installed."""
-    folders = (*toolchain.includes, recipe.missing_headers, recipe.sources)
-    return digest_of((*FLAGS, *recipe.flags, *extra_flags, toolchain.compiler_version), filter(None, folders))
-
-
-def _compile(toolchain: CppToolchain, recipe: Recipe, made: Path, extra_flags: Sequence[str]) -> None:
-    """Compile the sources as one: most of the time goes into TVM's headers, which are then read once."""
-    includes = [f"-isystem{folder}" for folder in toolchain.includes]
-    missing = ["-idirafter", str(recipe.missing_headers)] if recipe.missing_headers else []
-    sources = one_source(made.with_name("all.cc"), recipe.sources.glob("*.cc"))
-    flags = (*FLAGS, *recipe.flags, *extra_flags, *includes, *missing)
-    run_compiler(recipe.title, [toolchain.compiler, *flags, "-c", str(sources)], made)
-
-
-def _link(toolchain: CppToolchain, recipe: Recipe, code: Path, made: Path, extra_flags: Sequence[str]) -> None:
-    searched = [flag for folder in toolchain.libraries for flag in (f"-L{folder}", f"-Wl,-rpath,{folder}")]
-    links = (*searched, "-ltvm_runtime", "-ltvm_ffi", *recipe.links)
-    command = [toolchain.compiler, *extra_flags, "-shared", "-pthread", "-Wl,--no-undefined"]
-    run_compiler(recipe.title, [*command, str(code), *links], made)
+def open_library(library: Path) -> None:
+    """Load a library whose symbols serve others. Raises SetupMissing without OpenCL's loader, RigFailure."""
+    try:
+        ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+    except OSError as error:
+        if "libOpenCL" in str(error):
+            raise SetupMissing("the system's OpenCL loader is missing", hint=APT_HINT, evidence=str(error)) from error
+        raise RigFailure(f"{library.name} does not load", evidence=str(error)) from error
 
 
 def one_source(file: Path, sources: Iterable[Path]) -> Path:

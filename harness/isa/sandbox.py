@@ -12,14 +12,19 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from device_runner.runtimes.recipe import LOCK_DEADLINE_S, CppToolchain, run_compiler
-from device_runner.store import Store, digest_of
+from device_runner.runtimes.c_code import CCode
 from harness.isa.failures import NoToolchain
 
-FOLDER = "isa_program"
 NAME = "compile_kernels"
-CODE = Path(__file__).parent / "src"
-FLAGS = ("-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-Wl,--as-needed")
+_COMPILE_KERNELS = CCode(
+    NAME,
+    "the program that compiles kernels",
+    "isa_program",
+    (Path(__file__).parent / "src",),
+    links=("-Wl,--as-needed",),
+    libraries=("-lOpenCL",),
+    executable=True,
+)
 SOURCES = "/src"
 PROGRAM = "/program"
 MOUNT_POINTS = ("dev", "proc", "tmp", "src", "program", "etc/OpenCL")
@@ -50,14 +55,7 @@ def program(cache: Path) -> Path:
 
     Raises SetupMissing without a compiler or OpenCL's development files, DiskFull, RigFailure.
     """
-    toolchain = CppToolchain.find()
-
-    def make(folder: Path) -> None:
-        command = [toolchain.compiler, "-x", "c", *FLAGS, str(CODE / f"{NAME}.c"), "-x", "none", "-lOpenCL"]
-        run_compiler("the program that compiles kernels", command, folder / NAME)
-
-    key = digest_of((*FLAGS, toolchain.compiler_version), [CODE])
-    return Store(cache, FOLDER).obtain(key, make, LOCK_DEADLINE_S)
+    return _COMPILE_KERNELS.file(cache).parent
 
 
 def command(root: Path, sources: Path, program: Path, variables: Mapping[str, str], argv: Sequence[str]) -> list[str]:

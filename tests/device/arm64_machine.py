@@ -16,8 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from device_runner.runtimes.opencl import OPENCL
-from device_runner.runtimes.recipe import CppToolchain, obtain
-from device_runner.store import Store
+from device_runner.runtimes.recipe import CppToolchain
 from device_runner.virtual import userland
 
 DEBIAN, PYTHON = "bookworm", "3.11"
@@ -209,5 +208,5 @@ class Arm64Machine:
         includes, libraries = (tuple(package / part for package in packages) for part in ("include", "lib"))
         toolchain = CppToolchain(includes, libraries, "", "aarch64-linux-gnu-g++", "")
         flags = [f"-L{links}", "-idirafter/usr/include"]
-        made = obtain(OPENCL, Store(self.root.parent, "runtime"), extra_flags=flags, toolchain=toolchain)
+        made = OPENCL.library(self.root.parent, extra_flags=flags, toolchain=toolchain)
         shutil.copyfile(made, self.opencl_runtime)

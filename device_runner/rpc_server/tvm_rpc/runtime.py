@@ -13,8 +13,6 @@ from device_runner import installed_tvm
 
 EXTRA_LIBRARIES = "ADRENO_BENCH_OPENCL_RUNTIME"
 """Environment: libraries to load beside the runtime, separated by `:`: TVM's OpenCL device API, the model of CLML."""
-OF_TVM = ("libtvm_runtime.so", "libtvm_runtime_extra.so", "libtvm_runtime_opencl.so")
-"""What a TVM may consist of, beside its compiler. No wheel of a release has the last; a build with OpenCL does."""
 
 log = logging.getLogger("tvm_rpc")
 
@@ -68,7 +66,7 @@ def load() -> None:
 
 
 def _libraries() -> list[Path]:
-    own = installed_tvm.libraries("tvm", *OF_TVM)
+    own = installed_tvm.libraries("tvm", *installed_tvm.RUNTIME)
     return own + [Path(text) for text in os.environ.get(EXTRA_LIBRARIES, "").split(":") if text]
 
 

@@ -8,25 +8,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from device_runner.runtimes.recipe import LOCK_DEADLINE_S, CppToolchain, one_source, run_compiler
-from device_runner.store import Store, digest_of
+from device_runner.runtimes.c_code import CCode
 
 VARIABLE = "OPENCL_LAYERS"
 """The loader's own: libraries, separated by `:` (ocl-icd's manual)."""
-FOLDER, NAME = "opencl_layer", "phone_gpu.so"
-"""A name that does not count among the files that OpenCL consists of (the probe's `add_file`)."""
-SOURCES = Path(__file__).parent / "src"
-FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-fvisibility=default", "-Wall", "-Wextra", "-Werror")
-
-
-def layer(cache: Path) -> Path:
-    """The library, built at the first call. Raises SetupMissing, DiskFull, RigFailure if it does not compile."""
-    toolchain = CppToolchain.find()
-
-    def make(folder: Path) -> None:
-        source = one_source(folder / "all.c", SOURCES.glob("*.c"))
-        command = [toolchain.compiler, "-x", "c", *FLAGS, f"-I{SOURCES}", "-shared", str(source)]
-        run_compiler("the virtual GPU's limits", command, folder / NAME)
-
-    key = digest_of((*FLAGS, toolchain.compiler_version), (SOURCES,))
-    return Store(cache, FOLDER).obtain(key, make, LOCK_DEADLINE_S) / NAME
+LAYER = CCode(
+    "phone_gpu.so",  # which does not count among the files that OpenCL consists of (the probe's `add_file`)
+    "the virtual GPU's limits",
+    "opencl_layer",
+    (Path(__file__).parent / "src",),
+    ("-fPIC",),
+)
+layer = LAYER.file

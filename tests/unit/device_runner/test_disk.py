@@ -20,8 +20,7 @@ from device_runner.device import Identity, ShellResult
 from device_runner.disk import disk_full, nearly_full
 from device_runner.failures import DeviceCrash, DeviceFull, DiskFull, Failure, RigFailure
 from device_runner.rpc_device import RpcDevice
-from device_runner.runtimes import recipe
-from device_runner.runtimes.recipe import Recipe
+from device_runner.runtimes.recipe import Sidecar
 from device_runner.store import Store
 from harness import cli
 from harness.build import compile as compiling
@@ -107,7 +106,7 @@ def test_a_runtime_that_finds_no_room_compiles_all_the_same(small: Path, tmp_pat
     sources.mkdir()
     (sources / "one.cc").write_text("extern const char big[1 << 20] = {1};\n")
     with pytest.raises(DiskFull) as caught:
-        recipe.obtain(Recipe("big.so", "a large library", sources), Store(small, "runtimes"))
+        Sidecar("big.so", "a large library", "runtimes", "", sources).library(small)
     told(caught.value, small / "runtimes")
     assert "No space left on device" in caught.value.evidence
 
@@ -120,7 +119,7 @@ def test_neither_is_a_compiler_to_blame_that_dies_without_a_word(
     compiler.chmod(0o755)
     monkeypatch.setenv("CXX", str(compiler))
     with pytest.raises(DiskFull):
-        recipe.obtain(Recipe("x.so", "a library", tmp_path), Store(tmp_path, "runtimes"))
+        Sidecar("x.so", "a library", "runtimes", "", tmp_path).library(tmp_path)
 
 
 def test_the_store_says_so(small: Path) -> None:

@@ -3,7 +3,7 @@
 // On Android it is what NDK's crtbegin_dynamic.o does, after bionic's libc/arch-common/bionic/crtbegin.c, from memory: no
 // copy was at hand. The loader has run all constructors by then. With glibc it is what its crt1.o does
 // (sysdeps/aarch64/start.S): the loader leaves in x0 what to call at the end. There are no constructors of ours.
-#ifdef RUNNER_STARTS_ON_ANDROID
+#ifdef FOR_ANDROID
 #include <stddef.h>
 
 int main(int count, char** words);
@@ -33,7 +33,7 @@ __asm__(
     "bti j\nmov x29, #0\nmov x30, #0\nmov x0, sp\nb start_main\n");
 #endif
 
-#ifdef RUNNER_STARTS_ON_GLIBC
+#ifdef FOR_GLIBC
 int main(int count, char** words);
 
 int __libc_start_main(int (*begin)(int, char**), int count, char** words, void (*init)(void), void (*fini)(void),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,16 +11,14 @@ from device_runner.failures import RigFailure
 from device_runner.runtimes import clml as clml_runtime
 
 
-def test_a_runtime_that_is_there_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clml_runtime, "_registered", lambda function: True)
-    assert not clml_runtime.load(Path("never-opened.so"))
+def test_a_runtime_that_is_there_is_kept() -> None:
+    assert not replace(clml_runtime.CLML, function="ffi.ModuleLoadFromFile").load(Path("never-opened.so"))
 
 
-def test_a_library_that_does_not_load_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(clml_runtime, "_registered", lambda function: False)
+def test_a_library_that_does_not_load_says_so(tmp_path: Path) -> None:
     (tmp_path / "broken.so").write_bytes(b"no library")
     with pytest.raises(RigFailure, match=r"broken\.so does not load") as raised:
-        clml_runtime.load(tmp_path / "broken.so")
+        replace(clml_runtime.CLML, function="no such function").load(tmp_path / "broken.so")
     assert "too short" in raised.value.evidence
 
 

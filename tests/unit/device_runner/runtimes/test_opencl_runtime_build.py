@@ -54,17 +54,14 @@ def test_processes_that_ask_together_build_it_once(compiler: Path, tmp_path: Pat
     assert links(tmp_path) == 1
 
 
-def test_other_flags_compilers_and_sources_are_other_builds(
-    compiler: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_flags_compilers_and_sources_are_other_builds(compiler: Path, tmp_path: Path) -> None:
     built = {sidecar(tmp_path), sidecar(tmp_path, extra_flags=["-g"])}
     compiler.write_text(compiler.read_text().replace("1.0", "2.0"))
     built.add(sidecar(tmp_path))
     sources = tmp_path / "src"
     sources.mkdir()
     (sources / "one.cc").write_text("int one;")
-    monkeypatch.setattr(opencl, "OPENCL", replace(opencl.OPENCL, sources=sources))
-    built.add(sidecar(tmp_path))
+    built.add(replace(opencl.OPENCL, sources=sources).library(tmp_path))
     assert len(built) == 4
 
 

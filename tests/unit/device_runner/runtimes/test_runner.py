@@ -16,7 +16,7 @@ import pytest
 
 from device_runner import installed_tvm
 from device_runner.installed_tvm import package_folder
-from device_runner.runtimes.runner import SHARED, SOURCES
+from device_runner.runtimes.runner import RUNNER
 from device_runner.runtimes.runner import program as runner
 from device_runner.stability.gpu_drivers import GpuReading
 from device_runner.stability.host_gpu import reading_in
@@ -67,7 +67,7 @@ Run = Callable[[MadeUp, Mapping[str, float]], Told]
 @pytest.fixture(scope="module")
 def in_c(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("timing")
-    includes = [f"-I{place}" for place in (SOURCES, SHARED, *installed_tvm.include_folders("tvm_ffi"))]
+    includes = [f"-I{place}" for place in (*RUNNER.sources, *installed_tvm.include_folders("tvm_ffi"))]
     library, source = folder / "timing.so", Path(__file__).with_name("timing_driver.c")
     flags = ["-shared", "-fPIC", "-std=gnu11", "-D_GNU_SOURCE", "-O1", *includes]
     subprocess.run(["gcc", *flags, "-o", str(library), str(source), "-lm"], check=True)
@@ -101,7 +101,7 @@ def resting(ms: float, slower: float, inferences: int) -> Iterator[float]:
 
 
 def test_each_number_of_the_protocol_comes_from_the_host() -> None:
-    numbers = re.findall(r"NUMBER\((\w+)\)", (SOURCES / "case.h").read_text())
+    numbers = re.findall(r"NUMBER\((\w+)\)", (RUNNER.sources[0] / "case.h").read_text())
     given = [line.split()[0] for line in protocol_of(Budget())]
     assert sorted(set(numbers) - {"name", "NUMBER"}) == sorted(given)
 
