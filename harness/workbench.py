@@ -10,22 +10,30 @@ from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from device_runner import registry
+from device_runner.device import Device, Identity, Permission
+from device_runner.failures import Failure
+from device_runner.fleet import select
+from device_runner.runtimes import clml as clml_runtime
+from device_runner.runtimes import host
 from device_runner.store import cache_root
+from harness.build.artifact import Artifact
+from harness.build.planner import check, plan_case, plan_oracle
+from harness.build.pool import Builder
 from harness.cases.case import Case
 from harness.cases.model import OnnxModel, words_of
+from harness.cases.plan import Job, Plan
 from harness.cases.request import WORKED_AROUND, QuirkPolicy
 from harness.cases.suite import Suite, choose, suite_of
+from harness.compiler.installed import harness_version, require_working_pair, versions
 from harness.failures import UsageError
-
-if TYPE_CHECKING:
-    from device_runner.device import Device, Identity, Permission
-    from harness.build.pool import Builder
-    from harness.cases.plan import Job, Plan
-    from harness.run.compiled_record import CompiledCase
-    from harness.run.context import Run
-    from harness.run.progress import Progress
+from harness.run.compiled_record import CompiledCase
+from harness.run.context import Run
+from harness.run.preparation import identify
+from harness.run.progress import Progress
+from harness.run.record import NO_DEVICE
+from harness.run.tuning import TuningStore
 
 
 @dataclass(frozen=True)
@@ -62,9 +70,6 @@ class Request:
         With `models`, these stand in place of its own; then there need be no file. With `schedules`, that file stands
         in place of the one that it names. Raises UsageError, SetupMissing.
         """
-        from harness.build.planner import check
-        from harness.compiler.installed import harness_version, require_working_pair, versions
-
         harness_version()  # in every record: without it the run would fail when everything is built
         require_working_pair(versions())
         suite, cache = suite_of(suite_file, models), cache_root()
@@ -82,8 +87,6 @@ class Request:
 
     def plans(self, identity: Identity) -> list[Plan]:
         """The cases, planned for a device. Raises UsageError for a quick look at one that is not emulated."""
-        from harness.build.planner import plan_case
-
         if self.quick and "gpu" not in identity.emulated:
             raise UsageError(
                 f"{identity.gpu or identity.serial} is not emulated, so a quick look would waste what it has to say",
@@ -94,20 +97,14 @@ class Request:
 
     def oracles(self) -> list[Job]:
         """What is asked of the oracle: the same on every device, so it can be asked before there is one."""
-        from harness.build.planner import plan_oracle
-
         return [plan_oracle(self.suite, model, self.cache) for model in dict.fromkeys(c.model for c in self.cases)]
 
     def one_device(self, words: str, progress: Progress) -> str:
         """The name of the one device that is meant by a name or labels. Raises `AmbiguousDevice`, `UnknownDevice`."""
-        from device_runner.fleet.select import select_one
-
-        return select_one(words, self.cache, progress.say)
+        return select.select_one(words, self.cache, progress.say)
 
     def builder(self, progress: Progress) -> Builder:
         """What builds for the plans; a context manager."""
-        from harness.build.pool import Builder
-
         def watch(job: Job, state: str, seconds: float) -> None:
             progress.build(job.title, state, seconds)
 
@@ -140,8 +137,6 @@ class PlannedRequest:
 
 def make_ready(paths: Collection[str], cache: Path) -> None:
     """Make what the compile workers need for these paths, once, before the first of them wants it."""
-    from device_runner.runtimes import clml as clml_runtime
-
     if "clml" in paths and clml_runtime.needed():
         clml_runtime.library(cache)
 
@@ -159,21 +154,15 @@ def open_workbench(
 
     Raises what opening a device raises.
     """
-    from device_runner.fleet.select import remember_identity
-    from device_runner.registry import open_device
-    from harness.run.context import Run
-    from harness.run.preparation import identify
-    from harness.run.tuning import TuningStore
-
     cache = request.cache
     progress.say(f"opening {name} (the first time, this compiles the runtimes that TVM's wheel lacks)")
     with (
         _builder(request, name, progress) as builder,
-        open_device(name, cache, say=progress.say, progress=progress.pushing) as device,
+        registry.open_device(name, cache, say=progress.say, progress=progress.pushing) as device,
     ):
         make_ready(request.paths, cache)
         identity = identify(device, progress.say)
-        remember_identity(name, identity, cache)
+        select.remember_identity(name, identity, cache)
         tunings, as_shipped = TuningStore(cache), request.quirks.as_shipped
         run = Run(device, tunings, as_shipped, timed=timed, allowed=allowed, builder=builder, models=request.models)
         yield Workbench(request, run, request.plans(identity), builder)
@@ -185,8 +174,6 @@ def open_to_build(request: Request, words: str, progress: Progress) -> Iterator[
 
     Raises what opening a device raises.
     """
-    from harness.run.record import NO_DEVICE
-
     if words != NO_DEVICE:
         with open_workbench(request, request.one_device(words, progress), progress, timed=False) as bench:
             yield PlannedRequest(bench.device.identity, bench.plans, bench.builder)
@@ -199,10 +186,6 @@ def open_to_build(request: Request, words: str, progress: Progress) -> Iterator[
 
 def build_only(request: Request, words: str, progress: Progress) -> list[CompiledCase]:
     """What TVM makes of each case of the request, for a device that is only asked for its limits, or for none."""
-    from device_runner.failures import Failure
-    from harness.build.artifact import Artifact
-    from harness.run.compiled_record import CompiledCase
-
     with open_to_build(request, words, progress) as drawn:
         results = drawn.builder.build(plan.compile for plan in drawn.plans)
     found = [(plan, results[plan.compile.key]) for plan in drawn.plans]
@@ -211,9 +194,6 @@ def build_only(request: Request, words: str, progress: Progress) -> list[Compile
 
 def no_device() -> Identity:
     """What is built for where there is no device: the image limits that every Adreno since the 5xx tells."""
-    from device_runner.device import Identity
-    from harness.run.record import NO_DEVICE
-
     return Identity(NO_DEVICE, NO_DEVICE)
 
 
@@ -223,10 +203,7 @@ def _builder(request: Request, name: str, progress: Progress) -> Iterator[Builde
 
     Once they are there nothing is built before the device is ours: somebody may be measuring on this host's cores.
     """
-    from device_runner.registry import is_built_in
-    from device_runner.runtimes import host
-
     with ThreadPoolExecutor(1) as beside, request.builder(progress) as builder:
-        if is_built_in(name) and not host.are_compiled(request.cache):
+        if registry.is_built_in(name) and not host.are_compiled(request.cache):
             beside.submit(builder.build, request.oracles())
         yield builder
