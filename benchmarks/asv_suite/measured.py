@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from harness.history.asv_process import QUIRKS, end_with_asv, longest_s, record_of, suite
+from harness.history.asv_process import QUIRKS, end_with_asv, record_of, suite
 from harness.run.record import Record
 
 end_with_asv()  # asv's fork server, which is what imports us, would outlive it
@@ -19,7 +19,7 @@ class Measured:
 
     params = ([case.id for case in SUITE.cases], list(QUIRKS))
     param_names = ("case", "quirks")
-    timeout = longest_s(SUITE)
+    timeout = SUITE.longest_case_s
     version = "1"
     """Of what the numbers mean; asv would otherwise drop the history at every edit of the source."""
 

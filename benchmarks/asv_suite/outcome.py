@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.history.results import code_of
+from harness.history.results import CODES
 
 from .measured import Measured
 
@@ -12,6 +12,6 @@ class Outcome(Measured):
 
     def track_outcome(self, case: str, quirks: str) -> float:
         """0 is right; docs/how-to/history.md lists the others."""
-        return float(code_of(self.record.outcome))
+        return float(CODES[self.record.outcome])
 
     track_outcome.unit = "outcome (0 is right)"  # type: ignore[attr-defined]

@@ -57,16 +57,12 @@ REUSE = "ADRENO_BENCH_REUSE"
 WITH_WORKAROUNDS, AS_SHIPPED = "worked-round", "as-shipped"
 QUIRKS = (WITH_WORKAROUNDS, AS_SHIPPED)
 """The two states that a release is measured in: at its best, and as its users meet it."""
+_IDENTITY = TypeAdapter(Identity)
 
 
 def suite(default: Path) -> Suite:
     """The suite that is measured. Raises UsageError."""
     return load_suite(Path(os.environ.get(SUITE) or default))
-
-
-def longest_s(suite: Suite) -> float:
-    """Seconds after which one case has run into one of its own deadlines: model and oracle built, loaded, sampled."""
-    return suite.longest_case_s
 
 
 def record_of(suite: Suite, case_id: str, quirks: str, shared: Path) -> Record:
@@ -82,7 +78,7 @@ def record_of(suite: Suite, case_id: str, quirks: str, shared: Path) -> Record:
 
 def _load(request: Request) -> Record | None:
     """The newest kept record of the case at this commit, if measuring again would tell nothing new."""
-    file = _records()
+    file = record_file()
     if not file or not os.environ.get(REUSE):
         return None
     case, as_shipped = request.cases[0].id, request.quirks.as_shipped
@@ -111,7 +107,7 @@ def _measure(request: Request) -> Record:
             profile = watcher.profile(record, run.origin, request.cache)
     except Failure as failure:
         record, profile = _without_device(request, name, failure), None
-    if file := _records():
+    if file := record_file():
         file.append(record)
         if profile:
             append_profile(kernels_file(file.path), profile)
@@ -132,7 +128,7 @@ def _progress(request: Request, device: str) -> Progress:
 
 def _expected() -> Identity | None:
     text = os.environ.get(IDENTITY)
-    return identity_from(text) if text else None
+    return _IDENTITY.validate_json(text) if text else None
 
 
 def _require_expected(device: Device) -> None:
@@ -145,16 +141,8 @@ def _require_expected(device: Device) -> None:
         )
 
 
-_IDENTITY = TypeAdapter(Identity)
-
-
-def identity_from(text: str) -> Identity:
-    """An identity from what `identity_to` wrote. Raises ValueError."""
-    return _IDENTITY.validate_json(text)
-
-
 def identity_to(identity: Identity) -> str:
-    """An identity as JSON."""
+    """An identity as JSON, for `IDENTITY`."""
     return _IDENTITY.dump_json(identity).decode()
 
 
@@ -167,7 +155,7 @@ def _without_device(request: Request, name: str, failure: Failure) -> Record:
     return recording.record
 
 
-def _records() -> RecordFile | None:
+def record_file(ending: str = ".jsonl") -> RecordFile | None:
     """The file beside asv's own of this commit and environment; none if asv does not say which these are."""
     folder, commit, name = (os.environ.get(key) for key in (RECORDS, "ASV_COMMIT", "ASV_ENV_NAME"))
-    return RecordFile(Path(folder) / f"{commit[:8]}-{name}.jsonl") if folder and commit and name else None
+    return RecordFile(Path(folder) / f"{commit[:8]}-{name}{ending}") if folder and commit and name else None

@@ -66,23 +66,17 @@ def load_codes(results: Path, commits: Mapping[str, Sequence[str]]) -> Codes:
         history: dict[str, list[tuple[str, Sequence[MachineCode]]]] = {}
         for commit in known:
             for file in sorted((results / machine).glob(f"{commit[:8]}-*{ENDING}")):
-                for case, codes in _newest(file).items():
+                last = {record.case: record.isa for record in RecordFile(file).load().records if record.isa}
+                for case, codes in last.items():
                     history.setdefault(case, []).append((commit, codes))
-        found.update({(machine, case): _states(case, points) for case, points in history.items()})
+        found |= {
+            (machine, case): [_state(case, code, points) for code in points[-1][1]] for case, points in history.items()
+        }
     return found
 
 
-def _newest(file: Path) -> dict[str, Sequence[MachineCode]]:
-    """The last record of each case. Lines that are none are passed over, as of any file of records."""
-    return {record.case: record.isa for record in RecordFile(file).load().records if record.isa}
-
-
-def _states(case: str, points: Points) -> list[CodeState]:
-    commit, newest = points[-1]
-    return [_state(case, code, commit, points) for code in newest]
-
-
-def _state(case: str, code: MachineCode, commit: str, points: Points) -> CodeState:
+def _state(case: str, code: MachineCode, points: Points) -> CodeState:
+    commit = points[-1][0]
     here = [(at, one) for at, codes in points for one in codes if one.series == code.series]
     pairs = list(pairwise(here))[-RECENT_COMMITS:]
     for (before, old), (after, new) in reversed(pairs):
@@ -119,7 +113,7 @@ def code_record_of(suite: Suite, case: Case, shared: Path) -> Record:
         return Record.model_validate_json(file.read_bytes())
     record = _compile(Request(suite, [case], cache_root()), need(cache_root()))
     write_whole(file, record.line())
-    if kept := _records():
+    if kept := asv_process.record_file(ENDING):
         kept.append(record)
     return record
 
@@ -129,9 +123,3 @@ def _compile(request: Request, toolchain: Toolchain) -> Record:
     made = networks(toolchain, {built.case.id: built.artifact} if built.artifact else {}, gpus())
     codes, run = codes_of(made, toolchain.identity), os.environ.get("ASV_COMMIT") or new_id()
     return code_record(built, *codes, toolchain.identity, as_shipped=False, run=run)
-
-
-def _records() -> RecordFile | None:
-    """The file beside asv's own of this commit and environment; none if asv does not say which these are."""
-    folder, commit, name = (os.environ.get(key) for key in (asv_process.RECORDS, "ASV_COMMIT", "ASV_ENV_NAME"))
-    return RecordFile(Path(folder) / f"{commit[:8]}-{name}{ENDING}") if folder and commit and name else None

@@ -58,11 +58,6 @@ class Event:
     """What fresh sessions in turns made of it since, if anybody took them."""
 
     @property
-    def ratio(self) -> float | None:
-        """New latency over old, by all points on either side of a step; None for what is no step."""
-        return 1 + self.step.relative if self.step else None
-
-    @property
     def refuted(self) -> bool:
         """Whether sessions in turns did not bear it out."""
         return self.decided is not None and self.decided.verdict is not self.verdict
@@ -76,12 +71,13 @@ def state_of(point: Point) -> CaseState:
 
 
 def _state_of(outcome: Outcome) -> CaseState:
-    if outcome in (Outcome.OK, Outcome.UNSUPPORTED, Outcome.WRONG_RESULT):
-        states = {Outcome.OK: CaseState.RIGHT, Outcome.WRONG_RESULT: CaseState.WRONG}
-        return states.get(outcome, CaseState.UNSUPPORTED)
-    if outcome.owner in (Owner.DEVICE, Owner.RIG) or outcome is Outcome.INCONCLUSIVE:
-        return CaseState.UNKNOWN
-    return CaseState.BROKEN
+    unknown = outcome.owner in (Owner.DEVICE, Owner.RIG) or outcome is Outcome.INCONCLUSIVE
+    named = {
+        Outcome.OK: CaseState.RIGHT,
+        Outcome.UNSUPPORTED: CaseState.UNSUPPORTED,
+        Outcome.WRONG_RESULT: CaseState.WRONG,
+    }
+    return named.get(outcome, CaseState.UNKNOWN if unknown else CaseState.BROKEN)
 
 
 _STATES = {outcome: _state_of(outcome) for outcome in Outcome}

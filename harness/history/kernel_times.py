@@ -140,13 +140,9 @@ def _profiles(folder: Path, commit: str, points: Mapping[Key, Point], skipped: l
         try:
             found.update((key(profile), profile) for profile in read_profiles(file, wanted))
         except (OSError, ValueError) as error:
-            skipped.append(f"{file}: {_said(error)}")
+            why = "no profile" if isinstance(error, ValidationError) else str(error).partition("\n")[0]
+            skipped.append(f"{file}: {why}")
     return found
-
-
-def _said(error: Exception) -> str:
-    """One line of it: pydantic writes several."""
-    return "no profile" if isinstance(error, ValidationError) else str(error).partition("\n")[0]
 
 
 def _times_ms(profile: Profile) -> dict[str, float]:

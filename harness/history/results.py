@@ -117,11 +117,6 @@ class History:
     """What was decided in turns, oldest first."""
 
 
-def code_of(outcome: Outcome) -> int:
-    """The number of an outcome."""
-    return CODES[outcome]
-
-
 def outcome_of(code: float) -> Outcome | None:
     """The outcome of a number, None for a number that is none."""
     return _OUTCOMES.get(int(code)) if code == int(code) else None
@@ -163,7 +158,8 @@ def load(results: Path, order: Mapping[str, int] | None = None, confirmed: Path 
         except _ForeignFile as problem:
             skipped.append(str(problem))
             machines[folder.name] = {"machine": folder.name}
-        read = [points for file in _results_files(folder) if (points := _points_or_none(file, skipped))]
+        files = [file for file in sorted(folder.glob("*.json")) if file.name != MACHINE_FILE]
+        read = [points for file in files if (points := _points_or_none(file, skipped))]
         read.sort(key=lambda points: _place(next(iter(points.values())), order or {}))
         found: dict[Key, list[Point]] = {}
         for points in read:
@@ -174,10 +170,6 @@ def load(results: Path, order: Mapping[str, int] | None = None, confirmed: Path 
         series += sorted(mine, key=lambda one: (one.case, one.quirks))
     known = load_confirmed(confirmed) if confirmed else DecisionFile([], [])
     return History(machines, series, commits, [*skipped, *known.skipped], known.decisions)
-
-
-def _results_files(folder: Path) -> list[Path]:
-    return [file for file in sorted(folder.glob("*.json")) if file.name != MACHINE_FILE]
 
 
 def _place(point: Point, order: Mapping[str, int]) -> tuple[int, int]:
@@ -226,7 +218,7 @@ def _points(file: Path, skipped: list[str]) -> dict[Key, Point]:
         (code,) = outcomes.get(key, (None,))
         if record := records.get(key):
             points[key] = _from_record(commit, date_ms, *record, low, high)
-        elif not _unselected(value, code):
+        elif not all(isinstance(one, float) and math.isnan(one) for one in (value, code)):  # NaN: not asked for
             points[key] = _from_asv(commit, date_ms, value, code, low, high)
     return points
 
@@ -305,8 +297,3 @@ def _from_asv(
 def _ms(seconds: float | None) -> float | None:
     """asv writes an unbounded confidence interval as an infinite one."""
     return None if seconds is None or not math.isfinite(seconds) else seconds * 1e3
-
-
-def _unselected(*values: float | None) -> bool:
-    """asv writes NaN for parameters that were not asked for."""
-    return all(isinstance(value, float) and math.isnan(value) for value in values)

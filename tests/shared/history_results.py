@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from device_runner.device import Identity
-from harness.history.results import LATENCY, OUTCOME, code_of
+from harness.history.results import CODES, LATENCY, OUTCOME
 from harness.run.outcome import Outcome
 from harness.run.record import Record
 
@@ -47,7 +47,7 @@ class Folder:
         states = list(dict.fromkeys(quirks for _, quirks in values))
         flat = [values[case, quirks] for case in cases for quirks in states]
         seconds = [None if isinstance(value, Outcome) else value / 1e3 for value in flat]
-        codes = [code_of(value) if isinstance(value, Outcome) else 0 for value in flat]
+        codes = [CODES[value] if isinstance(value, Outcome) else 0 for value in flat]
         params = [[repr(case) for case in cases], [repr(quirks) for quirks in states]]
         low, high = ([value and value * k for value in seconds] for k in (0.99, 1.01))
         data = {

@@ -17,7 +17,7 @@ from harness.cases.case import Case
 from harness.history import asv_plugin
 from harness.history.events import CaseState, change, events, state_of, vanished_series
 from harness.history.record_view import RecordView, load_views
-from harness.history.results import CODES, History, Point, Series, code_of, load, outcome_of
+from harness.history.results import CODES, History, Point, Series, load, outcome_of
 from harness.history.runs import reopen_commits
 from harness.judge.verdict import Verdict
 from harness.run.outcome import Outcome
@@ -120,7 +120,8 @@ def test_broken_fixed_slower_and_faster_are_told_apart_and_the_worst_comes_first
     found = events(load(folder.path))
     assert names(found) == ["faster as-shipped", "fixed as-shipped", "broken as-shipped", "slower worked-round"]
     (slower,) = (event for event in found if event.verdict is Verdict.SLOWER)
-    assert slower.ratio == pytest.approx(1.2, abs=0.01)
+    assert slower.step
+    assert 1 + slower.step.relative == pytest.approx(1.2, abs=0.01)
     assert (slower.before.commit, slower.after.commit) == (folder.commits[11], folder.commits[12])
 
 
@@ -174,7 +175,7 @@ def test_commits_are_in_the_order_that_is_given(folder: Folder) -> None:
 
 def test_outcomes_and_their_numbers_are_one_to_one() -> None:
     assert set(CODES) == set(Outcome)
-    assert [outcome_of(code_of(outcome)) for outcome in Outcome] == list(Outcome)
+    assert [outcome_of(CODES[outcome]) for outcome in Outcome] == list(Outcome)
     assert outcome_of(0.5) is outcome_of(99) is None
 
 

@@ -178,7 +178,8 @@ def test_points_that_are_no_times_are_no_points(tmp_path: Path, bad: float, reco
     assert {place for place, point in enumerate(series.points) if point.wall_ms is None} == {7, 20}
     found = [event for event in events(history) if event.series is series and event.step]
     assert [event.verdict for event in found] == [Verdict.SLOWER]
-    assert found[0].ratio == pytest.approx(1.2, abs=0.02)
+    assert found[0].step
+    assert 1 + found[0].step.relative == pytest.approx(1.2, abs=0.02)
 
 
 def judged(make: Callable[[np.random.Generator], Rig], step: float, trials: int) -> list[Comparison]:
