@@ -105,6 +105,7 @@ class Request:
 
     def builder(self, progress: Progress) -> Builder:
         """What builds for the plans; a context manager."""
+
         def watch(job: Job, state: str, seconds: float) -> None:
             progress.build(job.title, state, seconds)
 
