@@ -177,9 +177,7 @@ def _plain(answer: BisectionResult, case: str) -> dict[str, Any]:
         "good": found.good,
         "first_bad": found.bad if len(found.candidates) == 1 else None,
         "candidates": found.candidates,
-        "looks": [
-            {**dataclasses.asdict(inspection), "state": inspection.state.value} for inspection in found.inspections
-        ],
+        "looks": list(map(dataclasses.asdict, found.inspections)),
         "diff_lines": len(answer.diff),
         "folder": str(answer.folder),
     }

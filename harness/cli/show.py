@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import json
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -33,7 +32,7 @@ from harness.cli.screen import out, out_json, out_whole
 from harness.cli.table import json_array, milliseconds, results_table, sustained_table
 from harness.failures import UsageError
 from harness.judge.remarks import remarks
-from harness.judge.stats.pair import Change
+from harness.judge.stats.pair import Change, finite
 from harness.paths.clml.report import render
 from harness.probes import batches
 from harness.tables import table
@@ -193,8 +192,7 @@ def _show_path_ranking(records: Sequence[Record], as_json: bool) -> None:
 def _plain_lead(lead: Change | None) -> dict[str, float | None] | None:
     if lead is None:
         return None
-    numbers = {name: getattr(lead, name) for name in ("relative", "low", "high", "sees")}
-    return {name: share if math.isfinite(share) else None for name, share in numbers.items()}
+    return {name: finite(getattr(lead, name)) for name in ("relative", "low", "high", "sees")}
 
 
 def _latency(standing: Standing) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from harness.cli.table import milliseconds
+from harness.judge.stats.pair import finite
 from harness.judge.verdict import Verdict
 from harness.tables import markdown_table, table
 from harness.terminal import tell
@@ -112,7 +113,7 @@ def plain_result(result: Result, means: Sequence[PathMean], flips: Sequence[Path
 
 
 def _plain_mean(mean: PathMean) -> dict[str, Any]:
-    numbers = {name: _finite(value) for name, value in vars(mean.overall).items()}
+    numbers = {name: finite(value) for name, value in vars(mean.overall).items()}
     return {"identity": mean.identity, "path": mean.path, **numbers}
 
 
@@ -151,7 +152,7 @@ def _plain(comparison: Comparison) -> dict[str, Any]:
         "reasons": comparison.all_reasons,
         "base": _plain_side(comparison.base, comparison.shown_ms("base")),
         "head": _plain_side(comparison.head, comparison.shown_ms("head")),
-        **{name: _finite(getattr(change, name)) if change else None for name in numbers},
+        **{name: finite(getattr(change, name)) if change else None for name in numbers},
         "sessions": change.sessions if change else None,
         "clock": change.clock if change else None,
         "more_sessions": change.more_sessions if change else None,
@@ -164,14 +165,10 @@ def _plain_side(side: Side | None, wall_ms: float) -> dict[str, Any] | None:
     return {
         "outcome": side.outcome.value,
         "message": side.message,
-        "wall_ms": _finite(wall_ms),
+        "wall_ms": finite(wall_ms),
         "artifact": side.artifact,
         "quirks": side.quirks,
         "tvm": side.tvm,
         "emulated": side.emulated,
         "vacuous": side.vacuous,
     }
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None

@@ -61,7 +61,7 @@ def load_codes(results: Path, commits: Mapping[str, Sequence[str]]) -> Codes:
 
     Only numbers of the compiler's version of the newest commit are told: another version is another series.
     """
-    found = {}
+    found: dict[tuple[str, str], list[CodeState]] = {}
     for machine, known in commits.items():
         history: dict[str, list[tuple[str, Sequence[MachineCode]]]] = {}
         for commit in known:

@@ -11,9 +11,7 @@ changed harness is another install command, which makes asv install again.
 
 from __future__ import annotations
 
-import json
 import shlex
-import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -26,7 +24,8 @@ from harness.compiler.installed import RELEASES
 from harness.failures import UsageError
 from harness.history import asv_plugin
 from harness.revisions.git import call, git
-from harness.revisions.sources import PINS, commit, init
+from harness.revisions.sources import PINS, commit, init, write_configuration
+from harness.revisions.toolchain import copy_files, source_files
 
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check")
 PIP_TIMEOUT_S = 600.0
@@ -96,27 +95,20 @@ def _configure(folder: Path, root: Path) -> None:
     constraints, wheel = folder / "constraints.txt", _harness_wheel(folder / "harness", root)
     constraints.write_text(constraints_of((root / "requirements.lock").read_text(encoding="utf-8")), encoding="utf-8")
     install = f"python -m pip install --quiet --no-compile -c {shlex.quote(str(constraints))} -r {{build_dir}}/{PINS}"
-    config = {
-        "version": 1,
-        "project": "apache-tvm",
-        "project_url": "https://tvm.apache.org/",
-        "show_commit_url": "#",
-        "repo": str(folder / "repo"),
-        "dvcs": "git",
-        "branches": ["main"],
-        "benchmark_dir": str(root / "benchmarks" / "asv_suite"),
-        "env_dir": "env",
-        "results_dir": "results",
-        "html_dir": "html",
-        "environment_type": "virtualenv",
-        "build_command": [],
-        "install_command": [f"in-dir={{env_dir}} {install} {shlex.quote(str(wheel))}"],
-        "uninstall_command": ["return-code=any python -m pip uninstall -y adreno-bench apache-tvm apache-tvm-ffi"],
-        "install_timeout": 1800,
-        "launch_method": "forkserver",
-        "plugins": [f".{asv_plugin.__name__}"],
-    }
-    (folder / "asv.conf.json").write_text(json.dumps(config, indent=4) + "\n", encoding="utf-8")
+    write_configuration(
+        folder,
+        project_url="https://tvm.apache.org/",
+        show_commit_url="#",
+        repo=str(folder / "repo"),
+        benchmark_dir=str(root / "benchmarks" / "asv_suite"),
+        env_dir="env",
+        results_dir="results",
+        html_dir="html",
+        install_command=[f"in-dir={{env_dir}} {install} {shlex.quote(str(wheel))}"],
+        uninstall_command=["return-code=any python -m pip uninstall -y adreno-bench apache-tvm apache-tvm-ffi"],
+        launch_method="forkserver",
+        plugins=[f".{asv_plugin.__name__}"],
+    )
 
 
 def constraints_of(lock: str) -> str:
@@ -127,19 +119,11 @@ def constraints_of(lock: str) -> str:
 
 def _harness_wheel(folder: Path, root: Path) -> Path:
     """This harness as a wheel, built once for its content, from a copy: a build leaves files in its source tree."""
-    files = sorted(
-        path
-        for name in _HARNESS_SOURCES
-        for path in ([root / name] if (root / name).is_file() else (root / name).rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts
-    )
+    files = source_files(root, _HARNESS_SOURCES)
     target = folder / digest(root, files)
     if not (found := list(target.glob("*.whl"))):
         with tempfile.TemporaryDirectory() as scratch:
-            for path in files:
-                copy = Path(scratch) / path.relative_to(root)
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(path, copy)
+            copy_files(files, root, Path(scratch))
             done = call([*PIP, "wheel", "--quiet", "--no-deps", "-w", str(target), scratch], Path.cwd(), PIP_TIMEOUT_S)
         if done.returncode or not (found := list(target.glob("*.whl"))):
             raise RigFailure("this harness could not be made into a wheel", evidence=done.stderr)

@@ -38,7 +38,7 @@ from harness.judge.stats.noise import (
     pooled_variance,
     spread_of,
 )
-from harness.judge.stats.pair import Rules
+from harness.judge.stats.pair import Rules, finite
 from harness.judge.stats.session import LONGEST_MS, SHORTEST_MS, Location, Noise, Samples, summarise, summarise_each
 from harness.run.outcome import Outcome
 from harness.run.record import Record, RecordFile
@@ -132,7 +132,8 @@ def profile_of(records: Sequence[Record], rules: Rules) -> NoiseProfile | tuple[
         false_alarm_rate=found.false_alarm_rate,
         splits=found.splits,
         smallest_detectable=tuple(
-            Shown(sessions=count, change=_finite(found.smallest_detectable(count, rules))) for count in SESSIONS_A_SIDE
+            Shown(sessions=count, change=finite(round_digits(found.smallest_detectable(count, rules))))
+            for count in SESSIONS_A_SIDE
         ),
         left_out=found.reasons,
     )
@@ -141,10 +142,6 @@ def profile_of(records: Sequence[Record], rules: Rules) -> NoiseProfile | tuple[
 def find_profile(baselines: Path, identity_key: str, case: str) -> NoiseProfile | None:
     """The noise profile of a series; None if there is none. Raises UsageError for a file that is not good."""
     return NoiseProfile.find(baselines / PROFILES, identity_key, case)
-
-
-def _finite(change: float) -> float | None:
-    return round_digits(change) if math.isfinite(change) else None
 
 
 @dataclass(frozen=True)

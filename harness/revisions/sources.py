@@ -127,29 +127,20 @@ def releases(cache: Path) -> Source:
 
     def make(scratch: Path) -> None:
         repository(scratch / "repo")
-        _configure(scratch, requirements)
+        install = (
+            f"in-dir={{env_dir}} python -m pip install --no-compile {' '.join(requirements)} -r {{build_dir}}/{PINS}"
+        )
+        write_configuration(scratch, repo="repo", install_command=[install], uninstall_command=[])
 
     folder = Store(cache, "releases", sums=False).obtain(key, make, REPOSITORY_TIMEOUT_S)
     keep(folder)
     return Source(folder / CONFIG, folder / "repo", released=True)
 
 
-def _configure(folder: Path, requirements: list[str]) -> None:
-    """The repository's path is relative, for asv and we read it beside the configuration."""
-    config = {
-        "version": 1,
-        "project": "apache-tvm",
-        "repo": "repo",
-        "dvcs": "git",
-        "branches": ["main"],
-        "environment_type": "virtualenv",
-        "build_command": [],
-        "install_command": [
-            f"in-dir={{env_dir}} python -m pip install --no-compile {' '.join(requirements)} -r {{build_dir}}/{PINS}"
-        ],
-        "uninstall_command": [],
-        "install_timeout": 1800,
-    }
+def write_configuration(folder: Path, **settings: object) -> None:
+    """Tell asv how to install TVM's releases. A relative path is read beside the configuration, by asv and by us."""
+    shared = {"version": 1, "project": "apache-tvm", "dvcs": "git", "branches": ["main"], "build_command": []}
+    config = {**shared, "environment_type": "virtualenv", "install_timeout": 1800, **settings}
     (folder / CONFIG).write_text(json.dumps(config, indent=4) + "\n", encoding="utf-8")
 
 

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from device_runner.failures import RigFailure
 from device_runner.store import Store, keep
 from harness.build.artifact import KERNELS
@@ -53,24 +55,30 @@ def snapshot(cache: Path) -> Path:
     Made once for its content, and looked at once in a process: all that it starts run the same.
     """
     root = Path(__file__).resolve().parents[2]
-    files = [
-        file
-        for package in PACKAGES
-        for file in sorted((root / package).rglob("*"))
-        if file.is_file() and "__pycache__" not in file.parts
-    ]
+    files = source_files(root, PACKAGES)
     key = digest(root, files)
 
     def make(scratch: Path) -> None:
-        for file in files:
-            copy = scratch / file.relative_to(root)
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(file, copy)
+        copy_files(files, root, scratch)
         _describe(scratch)
 
     folder = Store(cache, "harness", sums=False).obtain(key, make, COPY_TIMEOUT_S)
     keep(folder)
     return folder
+
+
+def source_files(root: Path, names: Sequence[str]) -> list[Path]:
+    """The files of these names, and those in the folders of these names, but for what Python made of them."""
+    files = (file for name in names for file in (root / name, *sorted((root / name).rglob("*"))))
+    return [file for file in files if file.is_file() and "__pycache__" not in file.parts]
+
+
+def copy_files(files: Sequence[Path], root: Path, folder: Path) -> None:
+    """Copy files from below `root` to the same places below a folder."""
+    for file in files:
+        copy = folder / file.relative_to(root)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)
 
 
 def _describe(folder: Path) -> None:
@@ -168,7 +176,8 @@ class Toolchain:
     def build(self, cases: Sequence[str]) -> dict[str, CaseBuild]:
         """Compile cases; run nothing. Raises UsageError, RigFailure."""
         facts = self._ask(["build", "--json"], cases)
-        return {case: _build(facts["identity"], found) for found in facts["cases"] for case in [found["case"]]}
+        builds = msgspec.convert([{**one, "identity": facts["identity"]} for one in facts["cases"]], list[CaseBuild])
+        return {build.case: build for build in builds}
 
     def run(self, cases: Sequence[str]) -> list[Record]:
         """Run each case in a fresh session, and again, if the device or the rig is to blame for what came of it.
@@ -217,15 +226,3 @@ def kernels(cache: Path, artifact: str) -> str:
     folder = Store(cache, "artifacts").find(artifact) if artifact else None
     file = folder / KERNELS if folder else None
     return file.read_text(encoding="utf-8") if file and file.exists() else ""
-
-
-def _build(identity: str, found: dict[str, Any]) -> CaseBuild:
-    return CaseBuild(
-        case=found["case"],
-        identity=identity,
-        artifact=found["artifact"],
-        library=found["library"],
-        outcome=Outcome(found["outcome"]),
-        message=found["message"],
-        quirks=tuple(found["quirks"]),
-    )

@@ -123,6 +123,11 @@ class Change:
         return replace(self, verdict=Verdict.INCONCLUSIVE, confidence=0.0, sees=math.nan, reasons=reasons)
 
 
+def finite(number: float) -> float | None:
+    """The number; None for NaN and infinity, which JSON does not have."""
+    return number if math.isfinite(number) else None
+
+
 def relative(log_change: float) -> float:
     """A change of logarithms as a fraction of base. An interval that no number can hold is infinite."""
     return math.expm1(log_change) if log_change < 700 else math.inf

@@ -70,17 +70,9 @@ class Bisection:
         facts = {"suite": sha256_of(self.options.suite), "device": self.options.device, "model": model}
         policy = {"as_shipped": quirks.as_shipped, "but_for": quirks.with_quirks}
         rules = {"relevant": self.rules.relevant, "floor_ms": self.rules.floor_ms, "most_sessions": self.most_sessions}
-        ends = {"good": self.line[0].commit, "bad": self.line[-1].commit}
-        return {
-            **facts,
-            **policy,
-            **rules,
-            **ends,
-            "case": self.case,
-            "reason": self.reason.value if self.reason else "",
-            **schedules,
-            **({"paths": sorted(self.paths)} if self.paths else {}),
-        }
+        ends = {"good": self.line[0].commit, "bad": self.line[-1].commit, "case": self.case}
+        paths = {"paths": sorted(self.paths)} if self.paths else {}
+        return {**facts, **policy, **rules, **ends, "reason": self.reason or "", **schedules, **paths}
 
     def run(self, say: Callable[[str], None], *, fresh: bool = False) -> BisectionResult:
         """Find it, going on from what an ended run of the same question found. Raises UsageError, RigFailure."""
@@ -138,12 +130,8 @@ def _infer_reason(judge: Judge, bad: str, known: BisectionStore) -> Reason:
     outcome = Outcome(inspection.outcome)
     reason = reason_of(outcome)
     if reason is not Reason.SLOWER:
-        known.add(_as(inspection, reason, outcome))
+        known.add(dataclasses.replace(inspection, state=state_of(reason, outcome)))
     return reason
-
-
-def _as(inspection: Inspection, reason: Reason, outcome: Outcome) -> Inspection:
-    return dataclasses.replace(inspection, state=state_of(reason, outcome))
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from harness.judge.in_turns import confirm
 from harness.judge.noise import learn
 from harness.judge.sides import SeriesKey, finding
 from harness.judge.stats.engine import TurnPlan
+from harness.judge.stats.pair import finite
 from harness.judge.stats.session import Noise, location_ms
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
@@ -181,8 +182,8 @@ class Judge:
             outcome=taken[Arm.HEAD][-1].outcome.value if taken[Arm.HEAD] else seen.outcome,
             why="; ".join(found.reasons),
             sessions=sum(map(len, taken.values())),
-            wall_ms=_finite(found.change.head_ms if found.change else math.nan),
-            relative=_finite(found.change.relative if found.change else math.nan),
+            wall_ms=finite(found.change.head_ms if found.change else math.nan),
+            relative=finite(found.change.relative if found.change else math.nan),
         )
 
     def _built(self, runner: RevisionRunner) -> CaseBuild:
@@ -238,7 +239,3 @@ def _require_same(identity: str, earlier: Sequence[str]) -> None:
             f"the device is {identity} now and was {earlier[-1]}",
             hint="bring that one back, or begin anew with --fresh",
         )
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None

@@ -38,7 +38,7 @@ class BisectionStore:
     def add(self, inspection: Inspection) -> None:
         """Keep one more inspection."""
         self.inspections[inspection.name] = inspection
-        facts = {"question": self.question, "looks": [_plain(inspection) for inspection in self.inspections.values()]}
+        facts = {"question": self.question, "looks": list(map(dataclasses.asdict, self.inspections.values()))}
         write_whole(self.folder / STATE, json.dumps(facts, indent=1))
 
 
@@ -66,17 +66,9 @@ def _load(file: Path) -> dict[str, Inspection]:
     if not file.exists():
         return {}
     try:
-        inspections = [_inspection(plain) for plain in json.loads(file.read_text(encoding="utf-8"))["looks"]]
+        looks = json.loads(file.read_text(encoding="utf-8"))["looks"]
+        return {one["name"]: Inspection(**{**one, "state": RevisionState(one["state"])}) for one in looks}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise RigFailure(
             f"{file} is damaged ({type(error).__name__}: {error})", hint="--fresh starts the bisection anew"
         ) from error
-    return {inspection.name: inspection for inspection in inspections}
-
-
-def _plain(inspection: Inspection) -> dict[str, Any]:
-    return {**dataclasses.asdict(inspection), "state": inspection.state.value}
-
-
-def _inspection(plain: dict[str, Any]) -> Inspection:
-    return Inspection(**{**plain, "state": RevisionState(plain["state"])})
