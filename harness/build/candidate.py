@@ -11,10 +11,11 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from harness.build.artifact import INPUTS, KERNELS, LIBRARY, OUTPUTS, Compiled, save_arrays
+from harness.build.artifact import INPUTS, KERNELS, LIBRARY, OUTPUTS, ROUNDING, Compiled, save_arrays
 from harness.build.compile import build_module, export, import_request, stepping, target_of
 from harness.build.values import inputs_of
 from harness.cases.request import CompileRequest
@@ -31,6 +32,7 @@ from harness.compiler.compat import (
 from harness.compiler.pass_runner import StepFailed
 from harness.failures import CompileFailure
 from harness.models.spec import InputSpec
+from harness.oracle.rounding import measure_task_rounding
 from harness.paths import PATHS
 from harness.paths.lowered import vdevices
 from harness.quirks import quirks_of
@@ -114,7 +116,7 @@ def _calls(mod: Any) -> dict[str, int]:
 
 
 def answer_task(functions: Path, name: str, out: Path) -> None:
-    """LLVM's answer for one task, to inputs that are drawn, and these inputs. Worker only."""
+    """LLVM's answer for one task, to inputs that are drawn, these inputs, and what rounding does. Worker only."""
     import numpy as np
 
     from harness.paths.cpu import cpu_machine, run_on_cpu
@@ -122,16 +124,19 @@ def answer_task(functions: Path, name: str, out: Path) -> None:
     function = _in_buffers(_function(functions, name))
     with stepping("build"):
         machine = cpu_machine(_network(function, {}))
+
     specs = [InputSpec(f"p{index}", shape, dtype) for index, (shape, dtype, _) in enumerate(_tensors(function)[:-1])]
     for drawn in ({}, {spec.name: "uniform(0.5, 1.5)" for spec in specs if spec.dtype.startswith("float")}):
         inputs = list(inputs_of(drawn, specs, SEED).values())
-        (answer,) = run_on_cpu(machine, inputs)
-        if np.isfinite(answer).all():
+        answers = run_on_cpu(machine, inputs)
+        if np.isfinite(answers[0]).all():
             break
     else:
         raise CompileFailure(f"LLVM's answer for {name} is not finite, so nothing can be compared with it")
     save_arrays(out / INPUTS, inputs)
-    save_arrays(out / OUTPUTS, [answer])
+    save_arrays(out / OUTPUTS, answers)
+    rounding = measure_task_rounding(partial(run_on_cpu, machine), inputs, answers)
+    save_arrays(out / ROUNDING, [np.array(rounding)])
 
 
 def build_candidate(

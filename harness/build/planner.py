@@ -110,7 +110,15 @@ def plan_oracle(suite: Suite, model: str, cache: Path) -> Job:
     """
     source = _source(suite, model)
     file = source.onnx_file(cache / MODELS)
-    request = CompileRequest(
+    request = witness_request(file)
+    original, digest = source.original(cache / MODELS), _digest(source, file, cache)
+    inputs = source.input_values(cache / MODELS)
+    return oracle_job(original, request, digest, SEED, model, inputs, source.labelled)
+
+
+def witness_request(file: Path) -> CompileRequest:
+    """A request of a model for LLVM on this machine, which is the second witness."""
+    return CompileRequest(
         model_file=str(file),
         path="cpu",
         precision="float32",
@@ -120,9 +128,6 @@ def plan_oracle(suite: Suite, model: str, cache: Path) -> Job:
         image2d_max_height=0,
         image_max_array_layers=0,
     )
-    original, digest = source.original(cache / MODELS), _digest(source, file, cache)
-    inputs = source.input_values(cache / MODELS)
-    return oracle_job(original, request, digest, SEED, model, inputs, source.labelled)
 
 
 def device_request(identity: Identity) -> CompileRequest:

@@ -1,7 +1,7 @@
 """The cells of the table: one operator case on one path, and what it came to, kept so that nothing is run twice.
 
-Each case is built as shipped and with the known defects worked around. Cells of another release of TVM come from this
-command, in the environment that holds that release.
+Each case is built as shipped and with the known defects worked around. It is judged as every network is, from outside
+TVM. Cells of another release of TVM come from this command, in the environment that holds that release.
 """
 
 from __future__ import annotations
@@ -18,16 +18,20 @@ from typing import Any
 from device_runner.device import Identity
 from device_runner.failures import RigFailure
 from device_runner.store import Store, key_of
-from harness.build.keys import compile_job
-from harness.build.planner import device_request
+from harness.build.keys import compile_job, oracle_job
+from harness.build.planner import SEED, device_request, witness_request
 from harness.cases.case import Precision
 from harness.cases.plan import Job
-from harness.cases.suite import RELATIVE_TOLERANCE
-from harness.ops.catalogue import MODEL, Catalogue, OperatorCase
+from harness.cases.suite import RELATIVE_TOLERANCE, ROUNDING_FACTOR
+from harness.models.spec import Original
+from harness.ops.catalogue import INPUTS, MODEL, Catalogue, OperatorCase
+from harness.probes.facts import Facts
 from harness.quirks import quirks_for
 from harness.revisions.sources import revision
 from harness.revisions.toolchain import CommandLine
-from harness.run.outcome import Outcome
+from harness.run.correctness import Accuracy
+from harness.run.decide import decide
+from harness.run.outcome import Outcome, Owner
 
 MODES = {False: "worked round", True: "as shipped"}
 """What the table calls it, by `as_shipped`."""
@@ -42,6 +46,9 @@ class Cell:
     precision: Precision
     as_shipped: bool
     compile: Job
+    oracle: Job
+    """Finds out the truth; `witness` asks LLVM."""
+    witness: Job
 
     @property
     def title(self) -> str:
@@ -55,8 +62,13 @@ class Cell:
 
     @property
     def relative_tolerance(self) -> float:
-        """Of the expected output's peak."""
+        """Of the expected output's scale."""
         return RELATIVE_TOLERANCE["float16" if self.case.dtype == "float16" else self.precision.value]
+
+    @property
+    def rounding_factor(self) -> float:
+        """What the case's rounding is multiplied with, to be allowed as well."""
+        return ROUNDING_FACTOR[self.precision.value]
 
 
 def cells(
@@ -71,12 +83,23 @@ def cells(
     """All that is to be known of the cases; the cells of one case stand together."""
     base = device_request(identity)
     for case in cases:
+        oracle, witness = _judges(catalogue, case)
         for path in paths:
             for as_shipped in modes:
                 quirks, file = list(_quirks(path, precision, as_shipped)), str(catalogue.file(case, MODEL))
                 request = replace(base, model_file=file, path=path, precision=precision.value, quirks=quirks)
-                title = f"{case.name} on {path}, {MODES[as_shipped]}"
-                yield Cell(case, path, precision, as_shipped, compile_job(request, case.model_sha256, title))
+                job = compile_job(request, case.model_sha256, f"{case.name} on {path}, {MODES[as_shipped]}")
+                yield Cell(case, path, precision, as_shipped, job, oracle, witness)
+
+
+def _judges(catalogue: Catalogue, case: OperatorCase) -> tuple[Job, Job]:
+    """What finds out the truth about a case, and what asks LLVM."""
+    file = catalogue.file(case, MODEL)
+    asked = key_of({"model": case.model_sha256, "data": case.data_sha256})
+    given = catalogue.file(case, INPUTS)
+    job = oracle_job(Original(file), witness_request(file), asked, SEED, case.name, given)
+    assert job.otherwise
+    return replace(job, otherwise=None), job.otherwise  # the case has an answer of its own in the place of the truth
 
 
 @functools.cache
@@ -125,9 +148,19 @@ class Result:
 
     outcome: Outcome
     message: str = ""
-    """One line; empty if it is right."""
+    """One line; empty if it is right and nobody says otherwise."""
     max_rel_err: float | None = None
     """Largest error over the peak of the expected output, where it ran."""
+    owner: Owner = Owner.NOBODY
+    judge: str = ""
+    """Who gave the answer that it is held to; empty if it did not run."""
+
+    @classmethod
+    def of(cls, facts: Facts, **known: Any) -> Result:
+        """What the facts mean."""
+        decision, accuracy = decide(facts), facts.get(Accuracy)
+        error = accuracy.max_rel_err if accuracy and accuracy.max_rel_err < float("inf") else None
+        return cls(decision.outcome, decision.message, error, decision.owner, **known)
 
     def verdict(self, *, own: bool) -> Verdict:
         """The word for it; `own` is whether the path did anything of its own."""
@@ -150,7 +183,9 @@ class Results:
         folder = self._store.find(key_of(facts))
         try:
             said = json.loads((folder / RESULT).read_text(encoding="utf-8")) if folder else None
-            return Result(**{**said, "outcome": Outcome(said["outcome"])}) if said else None
+            return (
+                Result(**{**said, "outcome": Outcome(said["outcome"]), "owner": Owner(said["owner"])}) if said else None
+            )
         except (OSError, ValueError, KeyError, TypeError):
             return None
 

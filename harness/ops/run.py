@@ -4,13 +4,16 @@ One server process runs one library after the other; it is replaced as soon as o
 process that ran others before is run again in a fresh one, and that is what counts. So is a wrong answer, unless the
 last library that was right in this process still is: then the process is sound, and a fresh one, which takes seconds,
 would say the same.
+
+An answer is right if it is the judge's (`harness.oracle`). Where no judge has one, it is held to the answer that came
+with the case. Where it is that and not the judge's, the judge is off: two of those who know ONNX are not of one mind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from device_runner.failures import Failure, PathFailure
@@ -21,12 +24,13 @@ from harness.cases.plan import no_half
 from harness.cases.suite import Limits
 from harness.ops.catalogue import INPUTS, OUTPUTS, Catalogue, catalogue, choose
 from harness.ops.cells import Cell, Result, Results, Verdict, cells
-from harness.probes.facts import Facts
-from harness.run.correctness import Accuracy, Truth
-from harness.run.decide import decide
+from harness.probes.facts import Answer, Facts
+from harness.run.correctness import Truth, compare_answers
 from harness.run.outcome import Outcome
 from harness.run.shared_session import SharedSession
 from harness.run.support import lacks
+from harness.run.witness import compare_with_witness
+from harness.run.work import load_truth
 from harness.workbench import make_ready
 
 if TYPE_CHECKING:
@@ -41,6 +45,8 @@ PROGRAMS = 200
 """After so many a process is replaced, whatever they came to: each leaves a little behind."""
 CHUNK = 48
 """Cells that are built while those before them run."""
+OWN_ANSWER = "the case's own answer"
+"""Of ONNX's authors for a node test, of their reference for the sweep."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,8 @@ class CellResult:
             "outcome": self.result.outcome.value,
             "message": self.result.message,
             "max_rel_err": self.result.max_rel_err,
+            "owner": self.result.owner.value,
+            "judge": self.result.judge,
             "artifact": cell.compile.key,
         }
 
@@ -85,7 +93,7 @@ class Operators:
         self._results = results
         self._say = say
         self._session = SharedSession(device, PROGRAMS, LIMITS.run_s)
-        self._right: tuple[Cell, Artifact] | None = None
+        self._right: _Trial | None = None
         """The last that was right in this session."""
 
     def __enter__(self) -> Operators:
@@ -96,71 +104,126 @@ class Operators:
 
     def run(self, catalogue: Catalogue, cells: Sequence[Cell]) -> Iterator[CellResult]:
         """What becomes of each cell, in their order. Raises DeviceFailure and RigFailure; what is done is kept."""
-        self._right = None  # it may be of another catalogue
         chunks = [cells[start : start + CHUNK] for start in range(0, len(cells), CHUNK)]
         with ThreadPoolExecutor(1, thread_name_prefix="ahead") as beside:
             ahead: list[Future[Built]] = [beside.submit(self._build, chunk) for chunk in chunks]
             try:
                 for number, (chunk, future) in enumerate(zip(chunks, ahead, strict=True), 1):
                     built = future.result()
-                    yield from (self._one(catalogue, cell, built[cell.compile.key]) for cell in chunk)
+                    yield from (self._one(catalogue, cell, built) for cell in chunk)
                     self._say(f"{min(number * CHUNK, len(cells))} of {len(cells)} done")
             finally:
                 for future in ahead:
                     future.cancel()
 
     def _build(self, chunk: Sequence[Cell]) -> Built:
-        return self._builder.build(cell.compile for cell in chunk)
+        return self._builder.build(job for cell in chunk for job in (cell.compile, cell.oracle))
 
-    def _one(self, catalogue: Catalogue, cell: Cell, built: Artifact | Answers | Failure) -> CellResult:
-        if isinstance(built, Failure):
-            return CellResult(cell, Result(Outcome(built.outcome), built.message), own=True)
-        assert isinstance(built, Artifact)
-        if why := _lacking(cell, built, self._device.identity):
-            return CellResult(cell, Result(Outcome.UNSUPPORTED, why), _own(cell.path, built))
+    def _one(self, catalogue: Catalogue, cell: Cell, built: Built) -> CellResult:
+        artifact = built[cell.compile.key]
+        if isinstance(artifact, Failure):
+            return CellResult(cell, Result.of(_failed(artifact)), own=True)
+        assert isinstance(artifact, Artifact)
+        own = _own(cell.path, artifact)
+        if why := _lacking(cell, artifact, self._device.identity):
+            return CellResult(cell, Result(Outcome.UNSUPPORTED, why), own)
         facts = {
-            "library": built.loadable.sha256,
+            "library": artifact.loadable.sha256,
             "data": cell.case.data_sha256,
-            "tolerance": cell.relative_tolerance,
+            "truth": cell.oracle.key,
+            "tolerance": [cell.relative_tolerance, cell.rounding_factor],
             "identity": self._device.identity.key,
             "runtime": self._device.identity.runtime,
         }
         result = self._results.find(facts)
         if result is None:
-            result = self._results.keep(facts, self._judge(catalogue, cell, built), cell.title)
-        return CellResult(cell, result, _own(cell.path, built))
+            trial = _Trial(cell, artifact, _verdict_on(catalogue, cell, built[cell.oracle.key]))
+            result = self._results.keep(facts, self._judge(trial), cell.title)
+        return CellResult(cell, result, own)
 
-    def _judge(self, catalogue: Catalogue, cell: Cell, artifact: Artifact) -> Result:
+    def _judge(self, trial: _Trial) -> Result:
         self._session.reserve(1)
         fresh = self._session.programs == 0
-        result = self._attempt(catalogue, cell, artifact)
-        if result.outcome is Outcome.OK:
-            self._right = (cell, artifact)
-        elif not fresh and not (result.outcome is Outcome.WRONG_RESULT and self._sound(catalogue)):
+        facts = self._attempt(trial)
+        outcome = trial.result(facts).outcome
+        if outcome is Outcome.OK:
+            self._right = trial
+        elif not fresh and not (outcome is Outcome.WRONG_RESULT and self._sound()):
             self._session.end()
-            result = self._attempt(catalogue, cell, artifact)
-        return result
+            facts = self._attempt(trial)
+        self._hear_witness(trial, facts)
+        return trial.result(facts)
 
-    def _sound(self, catalogue: Catalogue) -> bool:
+    def _sound(self) -> bool:
         """Whether what was right in this process still is."""
         if self._right is None or self._session.programs == 0:
             return False
-        return self._attempt(catalogue, *self._right).outcome is Outcome.OK
+        return self._right.result(self._attempt(self._right)).outcome is Outcome.OK
 
-    def _attempt(self, catalogue: Catalogue, cell: Cell, artifact: Artifact) -> Result:
+    def _attempt(self, trial: _Trial) -> Facts:
         """Run a library once, in the session that there is. Raises whatever is not the path's fault."""
-        inputs = catalogue.arrays(cell.case, INPUTS)
-        expected = list(catalogue.arrays(cell.case, OUTPUTS).values())
-        truth = Truth([inputs[name] for name, _, _ in artifact.compiled.inputs], expected, cell.relative_tolerance)
         facts = Facts()
         try:
-            self._session.measure(artifact.loadable, truth, (), facts)
+            self._session.measure(trial.artifact.loadable, trial.ruling.truth, (), facts)
         except PathFailure as failure:
             facts.failure = failure
             self._session.end()
-        decision, accuracy = decide(facts), facts.get(Accuracy)
-        error = accuracy.max_rel_err if accuracy else float("inf")
-        return Result(decision.outcome, decision.message, error if error < float("inf") else None)
+        return facts
+
+    def _hear_witness(self, trial: _Trial, facts: Facts) -> None:
+        """Ask LLVM about a wrong answer."""
+        if trial.result(facts).outcome is not Outcome.WRONG_RESULT or not (answer := facts.get(Answer)):
+            return
+        job = trial.cell.witness
+        found = self._builder.build([job])[job.key]
+        if isinstance(found, Answers):
+            facts.add(compare_with_witness(answer.outputs, trial.ruling.truth, found))
+
+
+@dataclass(frozen=True)
+class _Ruling:
+    """What a case is held to."""
+
+    truth: Truth
+    judge: str
+    own: Truth
+    """The answer that came with the case."""
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A cell that is built, with what it is held to."""
+
+    cell: Cell
+    artifact: Artifact
+    ruling: _Ruling
+
+    def result(self, facts: Facts) -> Result:
+        """What the facts mean."""
+        result = Result.of(facts, judge=self.ruling.judge)
+        answer, own = facts.get(Answer), self.ruling.own
+        if result.outcome is not Outcome.WRONG_RESULT or not answer:
+            return result
+        if not compare_answers(answer.outputs, own.expected, own.relative_tolerance, own.rounding).right:
+            return result
+        message = f"{self.ruling.judge} says otherwise than {OWN_ANSWER}: {result.message}"
+        return Result(Outcome.OK, message, result.max_rel_err, judge=OWN_ANSWER)
+
+
+def _verdict_on(catalogue: Catalogue, cell: Cell, answers: Artifact | Answers | Failure) -> _Ruling:
+    """The judge's answer, or the case's own where no judge has one."""
+    inputs, expected = catalogue.arrays(cell.case, INPUTS), list(catalogue.arrays(cell.case, OUTPUTS).values())
+    if not isinstance(answers, Answers):
+        own = Truth(list(inputs.values()), expected, cell.relative_tolerance)
+        return _Ruling(own, OWN_ANSWER, own)
+    truth = load_truth(answers.folder, cell.relative_tolerance, cell.rounding_factor)
+    return _Ruling(truth, answers.judge, replace(truth, expected=expected))
+
+
+def _failed(failure: Failure) -> Facts:
+    facts = Facts()
+    facts.failure = failure
+    return facts
 
 
 def _lacking(cell: Cell, artifact: Artifact, identity: Identity) -> str:

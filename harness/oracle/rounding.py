@@ -8,7 +8,7 @@ and Eggert, Computing in Science & Engineering 2, 2000).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from harness.models.outline import attribute_of, static_shape, tensor_types
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 AMOUNT = 2.0**-21
 """By how much a number is moved at most, relative to itself: four units in the last place of float32."""
+HALF_AMOUNT = 2.0**-8
+"""The same of float16: 2^13 times as far, as its units are."""
 HALF = 2.5e-3
 """At least so far a network moves that is itself in half precision: an eighth of what such cases are allowed."""
 DRAWS = 2
@@ -41,12 +43,45 @@ def measure_rounding(model: Any, inputs: Values, outputs: Sequence[Array]) -> li
     found = np.full(len(outputs), HALF if _in_half(types) else 0.0)
     try:
         found = np.maximum(found, coordinate_rounding(model, types))
-        for draw in range(DRAWS):
-            moved = OnnxRuntime(move_numbers(model, types, draw)).ask(inputs)
-            found = np.maximum(found, [_distance(*pair) for pair in zip(moved, outputs, strict=True)])
+        moved = (OnnxRuntime(move_numbers(model, types, draw)).ask(inputs) for draw in range(DRAWS))
+        found = np.maximum(found, _farthest(outputs, moved))
     except Exception:  # ONNX's shape inference and onnxruntime have errors of every kind
         pass
     return [0.0 if one.dtype.kind != "f" else float(each) for one, each in zip(outputs, found, strict=True)]
+
+
+def measure_task_rounding(
+    ask: Callable[[Sequence[Array]], list[Array]], inputs: Sequence[Array], outputs: Sequence[Array]
+) -> list[float]:
+    """The same of one function that is no ONNX network: of its numbers only the inputs can be moved.
+
+    In half precision they are moved as much farther as is allowed for that (`harness.cases.suite.ROUNDING_FACTOR`).
+    """
+    import numpy as np
+
+    half = any(array.dtype == np.float16 for array in inputs)
+    found = _farthest(outputs, (ask(_move_arrays(inputs, draw)) for draw in range(DRAWS)))
+    return [each * AMOUNT / HALF_AMOUNT if half else each for each in found]
+
+
+def _move_arrays(arrays: Sequence[Array], draw: int) -> list[Array]:
+    """Every real number with a random factor next to 1."""
+    import numpy as np
+
+    rng = np.random.default_rng(draw)
+
+    def move(array: Array) -> Array:
+        amount = HALF_AMOUNT if array.dtype == np.float16 else AMOUNT
+        moved: Array = array.astype(np.float64) * rng.uniform(1 - amount, 1 + amount, array.shape)
+        return moved.astype(array.dtype)
+
+    return [move(array) if array.dtype.kind == "f" else array for array in arrays]
+
+
+def _farthest(outputs: Sequence[Array], moved: Iterable[Sequence[Array]]) -> list[float]:
+    """Of each output the largest distance from its answer to those of moved numbers."""
+    distances = [[_distance(*pair) for pair in zip(answers, outputs, strict=True)] for answers in moved]
+    return [max(each) for each in zip(*distances, strict=True)]
 
 
 def coordinate_rounding(model: Any, types: Types) -> float:

@@ -5,6 +5,7 @@ It is asked where an answer is wrong. Where one is right it is only heard if its
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,11 @@ from harness.probes.facts import Answer, Facts
 from harness.run.correctness import Accuracy, compare_answers
 
 if TYPE_CHECKING:
+    from device_runner.device import Array
     from harness.build.artifact import Artifact
     from harness.build.pool import Builder
     from harness.cases.plan import Job
+    from harness.run.correctness import Truth
     from harness.run.work import Work
 
 
@@ -44,12 +47,16 @@ def hear_witness(work: Work, facts: Facts, builder: Builder | None) -> WitnessRe
     found = _answers(work, job, builder, ask=not accuracy.right)
     if not isinstance(found, Answers):
         return None
-    theirs, truth = load_arrays(found.folder / OUTPUTS), work.truth
-    allowed = truth.relative_tolerance, truth.rounding
+    return compare_with_witness(answer.outputs, work.truth, found)
+
+
+def compare_with_witness(outputs: Sequence[Array], truth: Truth, witness: Answers) -> WitnessReport:
+    """Hold a witness's answers to the truth, and a path's answer to those."""
+    theirs, allowed = load_arrays(witness.folder / OUTPUTS), (truth.relative_tolerance, truth.rounding)
     return WitnessReport(
-        found.judge,
+        witness.judge,
         with_judge=compare_answers(theirs, truth.expected, *allowed).right,
-        with_path=compare_answers(answer.outputs, theirs, *allowed).right,
+        with_path=compare_answers(outputs, theirs, *allowed).right,
     )
 
 

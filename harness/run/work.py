@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -61,18 +61,17 @@ class Work:
     @cached_property
     def truth(self) -> Truth:
         """What its answer is judged by."""
-        rounding = load_rounding(self.answers.folder, self.plan.rounding_factor)
-        return Truth(self.inputs, self.expected, self.plan.relative_tolerance, rounding)
+        return load_truth(self.answers.folder, self.plan.relative_tolerance, self.plan.rounding_factor)
 
     @cached_property
-    def inputs(self) -> list[Array]:
+    def inputs(self) -> Sequence[Array]:
         """What the case is run on."""
-        return load_arrays(self.answers.folder / INPUTS)
+        return self.truth.inputs
 
     @cached_property
-    def expected(self) -> list[Array]:
+    def expected(self) -> Sequence[Array]:
         """The oracle's answer."""
-        return load_arrays(self.answers.folder / OUTPUTS)
+        return self.truth.expected
 
     @cached_property
     def other(self) -> list[Array]:
@@ -101,6 +100,12 @@ def open_work(plan: Plan, built: Built) -> Work:
         raise Unsupported(plan.unsupported)
     artifact = _expect(built[plan.compile.key], Artifact)
     return Work(plan, built, artifact, _expect(built[plan.oracle.key], Answers))
+
+
+def load_truth(answers: Path, relative_tolerance: float, rounding_factor: float) -> Truth:
+    """What an answer is judged by: the right one in a folder of answers, and what is allowed beside it."""
+    inputs, expected = load_arrays(answers / INPUTS), load_arrays(answers / OUTPUTS)
+    return Truth(inputs, expected, relative_tolerance, load_rounding(answers, rounding_factor))
 
 
 def _expect(built: Artifact | Answers | Failure, kind: type[T]) -> T:

@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 from device_runner.failures import Failure
 from device_runner.store import key_of
-from harness.build.artifact import INPUTS, OUTPUTS, Answers, Artifact, load_arrays
+from harness.build.artifact import Answers, Artifact
 from harness.build.candidate import FUNCTIONS, TRACE, load_tasks
 from harness.build.keys import candidate_job, seeds_digest, task_answer_job, tasks_job
 from harness.build.pool import Builder
 from harness.cases.suite import Limits
 from harness.compiler.installed import versions
-from harness.run.correctness import Truth
+from harness.run.work import load_truth
 from harness.schedules.drawing import ThreadLimits
 from harness.tune.search import UNTUNED, Task
 
 if TYPE_CHECKING:
     from harness.cases.plan import Plan
+    from harness.run.correctness import Truth
 
 LONGEST_S = 60.0
 """Of a candidate's build. Most take a second; one that takes a minute is of no use."""
@@ -69,9 +70,17 @@ class Workshop:
         """What was tried for these tasks holds as long as this is the same, whatever else of the harness changes."""
         request = self._tasks.payload["request"]
         facts = {name: request[name] for name in ("path", "quirks", "host_triple")}
+        allowed = [self._plan.relative_tolerance, self._plan.rounding_factor]
         known = sorted({str(one["task"]) for one in tasks})
         return key_of(
-            {**facts, **versions(), "tasks": known, "threads": asdict(self._threads), "seeds": seeds_digest()}
+            {
+                **facts,
+                **versions(),
+                "tasks": known,
+                "threads": asdict(self._threads),
+                "seeds": seeds_digest(),
+                "allowed": allowed,
+            }
         )
 
     def truth(self, task: Task) -> Truth | Failure:
@@ -89,8 +98,7 @@ class Workshop:
         if isinstance(built, Failure):
             return built
         assert isinstance(built, Answers)
-        inputs, expected = (load_arrays(built.folder / name) for name in (INPUTS, OUTPUTS))
-        return Truth(inputs, expected, self._plan.relative_tolerance)
+        return load_truth(built.folder, self._plan.relative_tolerance, self._plan.rounding_factor)
 
     def begin(self, candidate: Candidate) -> Future[Any]:
         """Build a candidate, and what it is judged by, while others run: an Artifact, or the Failure it came to."""

@@ -17,12 +17,12 @@ from onnx import helper
 from typer.testing import CliRunner
 
 from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, RigFailure
-from harness.build.artifact import Artifact
+from harness.build.artifact import JUDGE, ROUNDING, Answers, Artifact, save_arrays
 from harness.build.pool import Builder
 from harness.cases.case import Precision
 from harness.cases.plan import Job
 from harness.cli import app
-from harness.failures import CompileFailure, CompilerCrash, UsageError
+from harness.failures import CompileFailure, CompilerCrash, MisreadOperator, NoOutsideAnswer, UsageError
 from harness.models.cleanup import FOLDABLE
 from harness.ops import cells, networks
 from harness.ops.catalogue import INPUTS, MODEL, OUTPUTS, Catalogue, OperatorCase, catalogue, choose
@@ -32,7 +32,7 @@ from harness.ops.page import Coverage
 from harness.ops.run import CellResult, Operators
 from harness.ops.sweep_table import ENTRIES
 from harness.revisions.sources import Revision
-from harness.run.outcome import Outcome
+from harness.run.outcome import Outcome, Owner
 
 
 @pytest.fixture
@@ -155,13 +155,28 @@ def test_node_tests_that_cannot_be_run_are_counted_by_reason(monkeypatch: pytest
 
 
 class Ready:
-    """Has everything built."""
+    """Has everything built, and asked."""
 
-    def __init__(self, made: Artifact | Failure) -> None:
+    def __init__(self, made: Artifact | Failure, folder: Path) -> None:
         self.made = made
+        self.asked: list[str] = []
+        self._folder = folder
+        self._answers: dict[str, Answers | Failure] = dict.fromkeys(("oracle", "witness"), NoOutsideAnswer("nobody"))
 
-    def build(self, jobs: Iterable[Job]) -> dict[str, Artifact | Failure]:
-        return dict.fromkeys((job.key for job in jobs), self.made)
+    def judge(self, kind: str, answer: Any, rounding: float = 0.0) -> None:
+        """What the oracle or the witness answers."""
+        place = self._folder / kind
+        place.mkdir()
+        save_arrays(place / INPUTS, [ANSWER])
+        save_arrays(place / OUTPUTS, [answer])
+        save_arrays(place / ROUNDING, [np.array([rounding])])
+        (place / JUDGE).write_text(json.dumps(f"the {kind}"))
+        self._answers[kind] = Answers(place, reused=True)
+
+    def build(self, jobs: Iterable[Job]) -> dict[str, Artifact | Answers | Failure]:
+        wanted = list(jobs)
+        self.asked += [job.kind for job in wanted]
+        return {job.key: self._answers.get(job.kind, self.made) for job in wanted}
 
 
 @dataclasses.dataclass
@@ -177,7 +192,7 @@ class Rig:
         np.savez(self.folder / "relu" / INPUTS, x=ANSWER)
         np.savez(self.folder / "relu" / OUTPUTS, y=ANSWER)
         cells = [
-            Cell(dataclasses.replace(case, data_sha256=f"{number}"), "opencl", Precision.FLOAT32, False, JOB)
+            Cell(dataclasses.replace(case, data_sha256=f"{number}"), "opencl", Precision.FLOAT32, False, JOB, *JUDGES)
             for number in range(count)
         ]
         builder = cast(Builder, self.builder)
@@ -186,12 +201,13 @@ class Rig:
 
 
 JOB = Job("compile", "c-relu", "relu", {})
+JUDGES = (Job("oracle", "o-relu", "oracle of relu", {}), Job("witness", "w-relu", "LLVM's answer of relu", {}))
 
 
 @pytest.fixture
 def rig(tmp_path: Path) -> Rig:
     made = next(thing for thing in things(tmp_path / "built").values() if isinstance(thing, Artifact))
-    return Rig(tmp_path, FakeDevice(), Ready(made))
+    return Rig(tmp_path, FakeDevice(), Ready(made, tmp_path))
 
 
 def verdicts(found: list[CellResult]) -> list[Verdict]:
@@ -234,6 +250,44 @@ def test_a_wrong_answer_counts_at_once_if_what_was_right_before_still_is(rig: Ri
     assert rig.device.steps[closed:].count("run") == 1, "so the last one counts as a fresh process has it"
 
 
+@pytest.mark.parametrize(
+    ("llvm", "owner"), [(ANSWER + 1, Owner.IMPORTER), (ANSWER, Owner.PATH), (ANSWER + 2, Owner.PATH)]
+)
+def test_an_answer_that_is_neither_the_judges_nor_the_cases_own_is_wrong_and_llvm_says_whose_it_is(
+    rig: Rig, llvm: Any, owner: Owner
+) -> None:
+    rig.builder.judge("oracle", ANSWER)
+    rig.builder.judge("witness", llvm)
+    rig.device.error = 1.0
+    (found,) = rig.run()
+    assert (found.verdict, found.result.owner, found.result.judge) == (Verdict.WRONG, owner, "the oracle")
+    assert (found.plain["owner"], found.plain["judge"]) == (owner.value, "the oracle")
+
+
+def test_a_right_answer_is_the_judges_whatever_came_with_the_case_and_llvm_is_not_asked(rig: Rig) -> None:
+    rig.builder.judge("oracle", ANSWER + 1)
+    rig.device.error = 1.0
+    (found,) = rig.run()
+    assert (found.verdict, found.result.message) == (Verdict.RIGHT, "")
+    assert "witness" not in rig.builder.asked
+
+
+def test_an_answer_that_is_the_cases_own_and_not_the_judges_is_right_and_it_is_said(rig: Rig) -> None:
+    rig.builder.judge("oracle", ANSWER + 1)
+    rig.builder.judge("witness", ANSWER)
+    (found,) = rig.run()
+    assert found.verdict is Verdict.RIGHT
+    assert found.result.message.startswith("the oracle says otherwise than the case's own answer: output 0 is off by 1")
+
+
+def test_what_rounding_does_to_a_case_is_allowed_as_for_a_network(rig: Rig) -> None:
+    rig.builder.judge("oracle", ANSWER, rounding=1e-3)
+    rig.device.error = 1.5e-2
+    (found,) = rig.run()
+    assert found.verdict is Verdict.RIGHT, "8e-3 of a peak of 3"
+    assert found.result.max_rel_err == pytest.approx(1.5e-2 / 3, rel=1e-3)
+
+
 def test_after_a_crash_the_next_operator_gets_a_fresh_process(rig: Rig) -> None:
     rig.device.fails["run"] = DeviceCrash("the process on the device died of SIGSEGV")
     assert verdicts(rig.run(2)) == [Verdict.CRASH] * 2
@@ -253,6 +307,12 @@ def test_a_deadline_that_passed_is_tried_again(rig: Rig) -> None:
     assert verdicts(rig.run()) == [Verdict.CRASH]
     del rig.device.fails["run"]
     assert verdicts(rig.run()) == [Verdict.RIGHT]
+
+
+def test_what_the_importer_would_misread_is_the_importers(rig: Rig) -> None:
+    rig.builder.made = MisreadOperator("TVM's ONNX importer misreads Resize 'y'")
+    (found,) = rig.run()
+    assert (found.verdict, found.result.owner) == (Verdict.NOT_BUILT, Owner.IMPORTER)
 
 
 @pytest.mark.parametrize(
