@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,9 +39,12 @@ FAULT_COLUMNS = ("fault", "outcome", "noticed after s", "brought back by")
 def pytest_configure() -> None:
     """Hear Ctrl-C: started in the background we would be deaf to it, and so would all that tests start.
 
-    Environments that tests make get bytecode of what they import only, which is half of the work. PoCL derives limits
-    from memory, which a virtual machine is given and loses while it runs: it is told an amount.
+    Environments that tests make get bytecode of what they import only, which is half of the work. Without bytecode a
+    process that imports TVM takes twice as long, and tests start hundreds: what forbids Python to write any is undone.
+    PoCL derives limits from memory, which a virtual machine is given and loses while it runs: it is told an amount.
     """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     os.environ.setdefault("POCL_MEMORY_LIMIT", "8")
     os.environ.setdefault("PIP_NO_COMPILE", "0")  # pip takes a false value here for "no compile"
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
