@@ -15,10 +15,10 @@ from device_runner.hardware import chip_and_board, one_line
 from device_runner.recovery.rungs import adb_rungs
 from device_runner.rpc_device import RpcDevice
 from device_runner.session.diagnosis import explain_crash
-from device_runner.session.identification import ProbedSession
-from device_runner.stability import Keeper
+from device_runner.session.rpc_session import RpcSession
 from device_runner.stability.cores import Binding, bound_to_big_cores
 from device_runner.stability.judge import pulses
+from device_runner.stability.keeper import Keeper
 from device_runner.transport import adb_server
 from device_runner.transport.adb_transport import AdbTransport
 from device_runner.transport.base import Transport
@@ -83,7 +83,7 @@ class AdbDevice(RpcDevice):
         return *self.binding.prefix, *self.program
 
     @contextmanager
-    def session(self, toggles: Toggles, *, timeout_s: float) -> Iterator[ProbedSession]:
+    def session(self, toggles: Toggles, *, timeout_s: float) -> Iterator[RpcSession]:
         """A fresh server process with these toggles, connected; what the phone knows of its crash is evidence of it."""
         node, before = f"{self._system}/{RESET_COUNT}", lambda: self.keeper.reset_count
         with explain_crash(self.transport, node, before), super().session(toggles, timeout_s=timeout_s) as session:

@@ -39,3 +39,16 @@ class Deadline:
             time.sleep(min(every_s, remaining))
             if not self.remaining_s:
                 return
+
+
+def receive(sock: socket.socket, size: int, deadline: Deadline | None) -> bytes:
+    """Exactly `size` bytes. Raises ConnectionError if the stream ends first, TimeoutError at the deadline."""
+    data = bytearray()
+    while len(data) < size:
+        if deadline:
+            deadline.bound(sock)
+        piece = sock.recv(size - len(data))
+        if not piece:
+            raise ConnectionError("the stream ended early")
+        data += piece
+    return bytes(data)

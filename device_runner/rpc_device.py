@@ -20,8 +20,8 @@ from device_runner.failures import (
 )
 from device_runner.recovery.rungs import retry
 from device_runner.runtimes.probe import Probe
-from device_runner.session.identification import Description, ProbedSession, describe
-from device_runner.session.rpc_session import open_session
+from device_runner.session.identification import Description, describe
+from device_runner.session.rpc_session import RpcSession, open_session
 from device_runner.transport.base import NEARLY_BYTES, free_bytes, megabytes
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class RpcDevice(ABC):
         return [retry(self.transport)]
 
     @contextmanager
-    def session(self, toggles: Toggles, *, timeout_s: float) -> Iterator[ProbedSession]:
+    def session(self, toggles: Toggles, *, timeout_s: float) -> Iterator[RpcSession]:
         """A fresh server process with these toggles, connected.
 
         Raises DeviceFull instead of what a program says that found no room on the device.
@@ -75,7 +75,7 @@ class RpcDevice(ABC):
             hint = "free some space there; of a device of this host that is the disk of ADRENO_BENCH_CACHE"
             raise DeviceFull(message, hint=hint, evidence=f"{failure.message}\n{failure.evidence}") from failure
 
-    def _open(self, toggles: Toggles, timeout_s: float) -> AbstractContextManager[ProbedSession]:
+    def _open(self, toggles: Toggles, timeout_s: float) -> AbstractContextManager[RpcSession]:
         """A fresh server process, and nothing else."""
         return open_session(self.transport, self._command(), toggles, timeout_s=timeout_s, probe=self.probe)
 

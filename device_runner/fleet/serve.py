@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, replace
 
 from device_runner import installed_tvm
 from device_runner.adb_device import AdbDevice
-from device_runner.deadline import Deadline
+from device_runner.deadline import Deadline, receive
 from device_runner.failures import DeviceLost, Failure
 from device_runner.fleet.offer import FIELD, Grant, Offer
 from device_runner.rpc_server import handshake
@@ -245,8 +245,8 @@ class _Lending:
 def _request(connection: socket.socket) -> str:
     """What a client of adb asks for: four hex digits, then a text."""
     deadline = Deadline(handshake.DEADLINE_S)
-    size = int(handshake.receive(connection, 4, deadline), 16)
-    return handshake.receive(connection, size, deadline).decode()
+    size = int(receive(connection, 4, deadline), 16)
+    return receive(connection, size, deadline).decode()
 
 
 def _copy(source: socket.socket, sink: socket.socket) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import struct
 
-from device_runner.deadline import Deadline
+from device_runner.deadline import Deadline, receive
 
 MAGIC = 0xFF271
 MISMATCH = MAGIC + 2
@@ -62,18 +62,6 @@ def call(connection: socket.socket, match_key: str, deadline: Deadline) -> None:
     if not 0 < length <= MAX_KEY_BYTES:
         raise Unwelcome(f"a key of {length} bytes")
     receive(connection, length, deadline)
-
-
-def receive(connection: socket.socket, size: int, deadline: Deadline) -> bytes:
-    """Exactly `size` bytes. Raises ConnectionError at an early end, TimeoutError at the deadline."""
-    data = bytearray()
-    while len(data) < size:
-        deadline.bound(connection)
-        piece = connection.recv(size - len(data))
-        if not piece:
-            raise ConnectionError("it was closed in the middle of a message")
-        data += piece
-    return bytes(data)
 
 
 def _word(connection: socket.socket, deadline: Deadline) -> int:

@@ -15,10 +15,9 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
 
-from device_runner.deadline import Deadline
+from device_runner.deadline import Deadline, receive
 from device_runner.failures import DeviceBusy, Failure, RigFailure
 from device_runner.foreign_json import read_json
-from device_runner.rpc_server.handshake import receive
 
 MAGIC = 0x2F271
 MAX_MESSAGE_BYTES = 1 << 20
@@ -62,7 +61,8 @@ class Connection:
         self._socket = socket.create_connection(address, timeout_s)
         try:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-            self._send(_WORD.pack(MAGIC), deadline)
+            deadline.bound(self._socket)
+            self._socket.sendall(_WORD.pack(MAGIC))
             if _WORD.unpack(receive(self._socket, 4, deadline))[0] != MAGIC:
                 raise ValueError("it is no TVM RPC tracker")
         except BaseException:
@@ -90,10 +90,6 @@ class Connection:
         match_key = f"{key}:{secrets.token_hex(16)}"
         self.tell(Code.PUT, key, (address[1], match_key), address[0])
         return match_key
-
-    def _send(self, data: bytes, deadline: Deadline) -> None:
-        deadline.bound(self._socket)
-        self._socket.sendall(data)
 
 
 @contextmanager

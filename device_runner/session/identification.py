@@ -14,13 +14,13 @@ from posixpath import basename
 from typing import TYPE_CHECKING, Any, Protocol
 
 from device_runner.deadline import Deadline
-from device_runner.device import Session, Toggles
+from device_runner.device import Toggles
 from device_runner.failures import DeviceCrash, Hang, PathFailure, SetupMissing
 from device_runner.runtimes.probe import plain
 
 if TYPE_CHECKING:
     from device_runner.runtimes.probe import Answer, OpenCLDevice, Probe
-    from device_runner.session.probing import SessionProbe
+    from device_runner.session.rpc_session import RpcSession
     from device_runner.transport.base import Transport
 
 BY_PROBE, BY_TVM = "probe", "tvm"
@@ -39,17 +39,6 @@ HINT = (
 HASH_TIMEOUT_S = 30.0
 
 
-class ProbedSession(Session, Protocol):
-    """A session that can be asked for its OpenCL device."""
-
-    probe: SessionProbe
-    remote: Any
-    """Loads modules in its process."""
-
-    def opencl_names(self, *, timeout_s: float) -> tuple[str, str] | None:
-        """Name and driver version of the OpenCL device that TVM's runtime uses; None if there is none."""
-
-
 class Machine(Protocol):
     """What is asked: `RpcDevice`."""
 
@@ -57,7 +46,7 @@ class Machine(Protocol):
     transport: Transport
     probe: Probe
 
-    def session(self, toggles: Toggles, *, timeout_s: float) -> AbstractContextManager[ProbedSession]:
+    def session(self, toggles: Toggles, *, timeout_s: float) -> AbstractContextManager[RpcSession]:
         """A fresh server process."""
 
 

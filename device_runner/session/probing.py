@@ -67,33 +67,24 @@ class SessionProbe:
         told = self._ask("programs", deadline) if self._counted_places else None
         return {} if told is None else {str(name): int(count) for name, count in read_json(bytes(told)).items()}
 
-    def watch_kernels(self, deadline: Deadline) -> bool:
-        """Begin to keep launches of kernels, if they can be seen, and forget those that were kept so far."""
+    def watch_kernels(self, deadline: Deadline) -> None:
+        """Begin to keep launches of kernels, and forget those kept so far. Raises `RigFailure` if they are not seen."""
         if not self._watched_places:
             self._watched_places = int(self._ask("watch_kernels", deadline) or 0)
-        return bool(self._watched_places and self._ask("launches", deadline) is not None)
-
-    def launches(self, deadline: Deadline) -> list[Launch]:
-        """Launches since `watch_kernels` that a profiling queue has timed. Raises BadAnswer, also if some are lost."""
-        launches, dropped = launches_of(bytes(self._ask("launches", deadline) or b""))
-        if dropped:
-            raise BadAnswer(f"there was no room for {dropped} launches")
-        return launches
-
-    def require_watching(self, deadline: Deadline) -> None:
-        """Begin to keep launches of kernels. Raises `RigFailure` where they cannot be seen."""
-        if not self.watch_kernels(deadline):
+        if not self._watched_places or self._ask("launches", deadline) is None:
             why = self.lacking or "TVM's runtime launches them in a way that it does not see"
             raise RigFailure(
                 f"kernels cannot be watched: {why}", hint="`adreno-bench doctor --device NAME` shows the cause"
             )
 
     def inferences(self, repeat: int, deadline: Deadline) -> list[list[Launch]]:
-        """The launches since `require_watching`, as so many inferences. Raises `RigFailure` if they are not alike."""
+        """The launches since `watch_kernels`, as so many inferences. Raises `RigFailure` if they are not alike."""
         try:
-            seen = self.launches(deadline)
+            seen, dropped = launches_of(bytes(self._ask("launches", deadline) or b""))
         except BadAnswer as bad:
             raise RigFailure(f"what the probe saw of kernels makes no sense: {bad}") from bad
+        if dropped:
+            raise RigFailure(f"what the probe saw of kernels makes no sense: there was no room for {dropped} launches")
         each, rest = divmod(len(seen), repeat)
         inferences = [seen[start : start + each] for start in range(0, repeat * each, each or 1)]
         if rest or len({tuple(launch.kernel for launch in one) for one in inferences}) > 1:
@@ -113,16 +104,17 @@ class SessionProbe:
         except BadAnswer as bad:
             raise RigFailure(f"what the probe timed makes no sense: {bad}") from bad
 
-    def require_binaries(self, module: Any, deadline: Deadline) -> bytes:
+    def program_binaries(self, module: Any, deadline: Deadline) -> bytes:
         """A module's OpenCL programs as the device compiled them; `RigFailure` without the probe.
 
-        TVM's own runtime returns them as a String, which RPC ends at its first zero byte: about one arrives.
+        TVM's own runtime returns them as a String, which RPC ends at its first zero byte: about one arrives. Raises
+        what compiling them raises.
         """
-        binaries = self.program_binaries(module, deadline)
-        if binaries is None:
+        if self._loaded(deadline) is None:
             message = f"program binaries cannot be read without the probe: {self.lacking}"
             raise RigFailure(message, hint="`adreno-bench doctor --device NAME` shows the cause")
-        return binaries
+        with self._session.calling("reading program binaries", deadline.remaining_s):
+            return bytes(self._module["program_binaries"](module))
 
     def peaks(self, name: str, driver_version: str, deadline: Deadline) -> dict[str, float]:
         """What the device with this name and driver does at best, in bytes and operations per second; measured now.
@@ -134,13 +126,6 @@ class SessionProbe:
         with self._blamed(), self._session.calling("measuring what the device can do at best", deadline.remaining_s):
             return peaks_of(bytes(self._module["peaks"](name, driver_version)))
         return {}
-
-    def program_binaries(self, module: Any, deadline: Deadline) -> bytes | None:
-        """A module's OpenCL programs as the device compiled them. Raises what compiling them raises."""
-        if self._loaded(deadline) is None:
-            return None
-        with self._session.calling("reading program binaries", deadline.remaining_s):
-            return bytes(self._module["program_binaries"](module))
 
     def _ask(self, function: str, deadline: Deadline) -> Any:
         if self._loaded(deadline) is None:

@@ -308,7 +308,7 @@ class RpcProgram:
         Raises `RigFailure` without the probe, or if what it saw are not `repeat` inferences that are all alike.
         """
         deadline, probe = Deadline(timeout_s), self._session.probe
-        probe.require_watching(deadline)
+        probe.watch_kernels(deadline)
         self.device_ms(repeat, timeout_s=deadline.remaining_s)
         return probe.inferences(repeat, deadline)
 
@@ -318,11 +318,8 @@ class RpcProgram:
         return self._session.probe.batches(machine, entry, size, repeat, Deadline(timeout_s))
 
     def binaries(self, *, timeout_s: float) -> bytes:
-        """The OpenCL programs as the device compiled them; `RigFailure` without the probe.
-
-        TVM's own runtime returns them as a String, which RPC ends at its first zero byte: about one arrives.
-        """
-        return self._session.probe.require_binaries(self._library, Deadline(timeout_s))
+        """The OpenCL programs as the device compiled them; `RigFailure` without the probe."""
+        return self._session.probe.program_binaries(self._library, Deadline(timeout_s))
 
     def use_binaries(self, blob: bytes, *, timeout_s: float) -> None:
         """Take programs from `binaries` instead of compiling them."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from device_runner.deadline import Deadline
+from device_runner.deadline import Deadline, receive
 from device_runner.device import ShellResult
 from device_runner.failures import DeviceLost, LinkFailure
 from device_runner.transport.base import RemoteProcess
@@ -161,7 +161,7 @@ class Adb:
             raise DeviceLost(message, hint="if it is frozen, restart it or plug it in again") from None
         except Refused as refused:
             raise DeviceLost(f"device {self.serial} refused: {refused}: {action}") from refused
-        except (OSError, EOFError) as error:
+        except OSError as error:
             self._require_server()
             raise DeviceLost(f"the connection to device {self.serial} broke: {error}: {action}") from error
 
@@ -203,19 +203,6 @@ class Adb:
             raise Refused(receive(sock, int(size, 16), deadline).decode(errors="replace"))
         if status != b"OKAY":
             raise OSError(f"the adb server answered {status!r}")
-
-
-def receive(sock: socket.socket, size: int, deadline: Deadline | None) -> bytes:
-    """Exactly `size` bytes. Raises EOFError if the stream ends first, TimeoutError at the deadline."""
-    data = bytearray()
-    while len(data) < size:
-        if deadline:
-            deadline.bound(sock)
-        piece = sock.recv(size - len(data))
-        if not piece:
-            raise EOFError("the stream ended early")
-        data += piece
-    return bytes(data)
 
 
 def _title(command: Sequence[str]) -> str:

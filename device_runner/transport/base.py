@@ -73,7 +73,7 @@ class RemoteProcess:
                     self.code = event
                 else:
                     self._keep(event)
-        except (OSError, EOFError):
+        except OSError:
             pass  # `code` stays None: that is how a lost connection reads
         finally:
             self._ended.set()

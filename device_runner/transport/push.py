@@ -16,10 +16,10 @@ from contextlib import suppress
 from pathlib import Path
 from posixpath import dirname
 
-from device_runner.deadline import Deadline
+from device_runner.deadline import Deadline, receive
 from device_runner.device import Pushed
 from device_runner.failures import DeviceFailure, DeviceFull, DeviceLost, RigFailure
-from device_runner.transport.adb import Adb, receive
+from device_runner.transport.adb import Adb
 from device_runner.transport.base import BOOT_ID, free_bytes, megabytes
 from device_runner.transport.quoting import quoted
 
@@ -120,7 +120,7 @@ def _answer(sock: socket.socket, deadline: Deadline, default: OSError | None = N
     try:
         status, size = struct.unpack("<4sI", receive(sock, 8, deadline))
         text = receive(sock, min(size, CHUNK_BYTES), deadline).decode(errors="replace") if status == b"FAIL" else ""
-    except (OSError, EOFError):
+    except OSError:
         if default:
             raise default from None
         raise

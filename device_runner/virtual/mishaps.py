@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 from device_runner.virtual import processes
-from device_runner.virtual.fault_file import POLL_S, FaultFile
+from device_runner.virtual.fault_file import POLL_S
 from device_runner.virtual.faults import Mishap
 from device_runner.virtual.phone import BOOT_COMPLETED
 from device_runner.virtual.transport import HostConnection, Phone, Stream, StreamRefused
@@ -42,16 +42,16 @@ async def befall(phone: Phone, what: str, for_s: float) -> None:
     await _MISHAPS[what](phone, for_s)
 
 
-async def _kill_server(phone: Phone, _: float) -> None:
-    kill_server(phone)
-
-
 async def _unplug(phone: Phone, for_s: float) -> None:
     phone.faults.for_a_while(for_s, offline=True)
 
 
 async def _freeze(phone: Phone, for_s: float) -> None:
     phone.faults.for_a_while(for_s, frozen=True)
+
+
+async def _kill_server(phone: Phone, _: float) -> None:
+    kill_server(phone)
 
 
 def kill_server(phone: Phone) -> None:
@@ -111,86 +111,26 @@ def strike(stream: Stream, operation: str, title: str) -> Iterator[None]:
         yield
         return
 
-    def tell() -> None:
+    def strike_now() -> None:
         phone.tell(event="injected", what=stroke.what, into=operation, title=title[:TITLE_LIMIT])
+        if stroke.what == "refuse":
+            raise StreamRefused("by chance")
+        if stroke.what == "freeze":
+            phone.faults.for_a_while(chance.for_s, frozen=True)
+        elif stroke.what == "drop":
+            stream.transport.drop()
+        elif stroke.what == "crash":
+            kill_server(phone)
 
-    with _STROKES[stroke.what](_Struck(stream, stroke.when * chance.for_s, chance.for_s, tell)):
+    with ExitStack() as until_it_ends:
+        if stroke.what in ("drop", "crash"):  # in the middle of the work, unless it has ended by then
+            loop = asyncio.get_running_loop()
+            until_it_ends.callback(loop.call_later(stroke.when * chance.for_s, strike_now).cancel)
+        else:
+            strike_now()
+        if failing := _FAILING.get(stroke.what):
+            until_it_ends.enter_context(phone.faults.during(**failing))
         yield
 
 
-@dataclass(frozen=True)
-class _Struck:
-    """An operation and when it is struck, from its beginning."""
-
-    stream: Stream
-    after_s: float
-    for_s: float
-    tell: Callable[[], None]
-
-    @property
-    def faults(self) -> FaultFile:
-        return self.stream.transport.phone.faults
-
-    @contextmanager
-    def later(self, act: Callable[[], None]) -> Iterator[None]:
-        """Act in the middle of the work, unless it has ended by then."""
-
-        def strike() -> None:
-            self.tell()
-            act()
-
-        handle = asyncio.get_running_loop().call_later(self.after_s, strike)
-        try:
-            yield
-        finally:
-            handle.cancel()
-
-
-@contextmanager
-def _refuse(struck: _Struck) -> Iterator[None]:
-    struck.tell()
-    raise StreamRefused("by chance")
-    yield
-
-
-@contextmanager
-def _freeze_by_chance(struck: _Struck) -> Iterator[None]:
-    struck.tell()
-    struck.faults.for_a_while(struck.for_s, frozen=True)
-    yield
-
-
-@contextmanager
-def _drop(struck: _Struck) -> Iterator[None]:
-    with struck.later(struck.stream.transport.drop):
-        yield
-
-
-@contextmanager
-def _crash(struck: _Struck) -> Iterator[None]:
-    with struck.later(lambda: kill_server(struck.stream.transport.phone)):
-        yield
-
-
-@contextmanager
-def _error(struck: _Struck) -> Iterator[None]:
-    struck.tell()
-    with struck.faults.during(send_error="by chance"):
-        yield
-
-
-@contextmanager
-def _full(struck: _Struck) -> Iterator[None]:
-    struck.tell()
-    with struck.faults.during(full_after_bytes=0):
-        yield
-
-
-_STROKES: dict[str, Callable[[_Struck], AbstractContextManager[None]]] = {
-    "refuse": _refuse,
-    "freeze": _freeze_by_chance,
-    "drop": _drop,
-    "crash": _crash,
-    "error": _error,
-    "full": _full,
-}
+_FAILING: dict[str, dict[str, Any]] = {"error": {"send_error": "by chance"}, "full": {"full_after_bytes": 0}}

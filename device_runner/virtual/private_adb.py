@@ -6,10 +6,10 @@ import importlib.util
 import os
 import shutil
 import socket
-import time
 from pathlib import Path
 from typing import IO
 
+from device_runner.deadline import Deadline
 from device_runner.failures import Failure, RigFailure, SetupMissing
 from device_runner.lifetime import dying_with_parent
 from device_runner.transport.adb import Adb
@@ -64,15 +64,13 @@ class PrivateServer:
 
 def connect(port: int, serial: str, deadline_s: float) -> None:
     """Make the server on `port` connect to `serial` and wait until a command runs there. Raises RigFailure."""
-    adb, end = Adb(serial, port), time.monotonic() + deadline_s
-    while True:
+    adb, failed = Adb(serial, port), ""
+    for _ in Deadline(deadline_s).attempts(RETRY_S):
         try:
             adb.find(timeout_s=PROBE_TIMEOUT_S)
             # The server's answer is no proof: it says "connected" of a phone that hangs, too. A command's end is.
             adb.shell(["true"], timeout_s=PROBE_TIMEOUT_S)
             return
         except (OSError, Failure) as error:
-            if time.monotonic() > end:
-                message = f"the virtual phone did not answer over adb within {deadline_s:g} s"
-                raise RigFailure(message, evidence=str(error)) from error
-        time.sleep(RETRY_S)
+            failed = str(error)
+    raise RigFailure(f"the virtual phone did not answer over adb within {deadline_s:g} s", evidence=failed)

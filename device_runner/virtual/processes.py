@@ -28,7 +28,12 @@ def end_all_of(phone_id: str, *, running: Sequence[bytes] = (b"",)) -> None:
     """
     mark = f"{PHONE_ID}={phone_id}".encode()
     for _ in range(_ROUNDS):  # a process may start another while we look
-        found = [pid for pid in _others() if mark in _environment(pid) and _has_any(_command_line(pid), running)]
+        found = [
+            pid
+            for pid in _others()
+            if mark in _read_proc(pid, "environ").split(b"\0")
+            and any(word in _read_proc(pid, "cmdline") for word in running)
+        ]
         if not found:
             return
         for pid in found:
@@ -37,22 +42,10 @@ def end_all_of(phone_id: str, *, running: Sequence[bytes] = (b"",)) -> None:
         time.sleep(_ROUND_S)
 
 
-def _has_any(line: bytes, words: Sequence[bytes]) -> bool:
-    return any(word in line for word in words)
-
-
 def _others() -> list[int]:
     """Without the first process, which in a sandbox is the sandbox, and cannot be killed from within."""
     found = [int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit()]
     return [pid for pid in found if pid not in (1, os.getpid())]
-
-
-def _environment(pid: int) -> list[bytes]:
-    return _read_proc(pid, "environ").split(b"\0")
-
-
-def _command_line(pid: int) -> bytes:
-    return _read_proc(pid, "cmdline")
 
 
 def _read_proc(pid: int, what: str) -> bytes:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from device_runner.device import Device, Identity, Permission, Program, Rung
-from device_runner.recovery import Recovery
+from device_runner.recovery.ladder import Recovery
 from harness.cases.plan import Budget
 from harness.compiler.installed import harness_version, versions
 from harness.probes.latency import Timing, measure

@@ -22,7 +22,7 @@ from device_runner.device import Identity
 from device_runner.disk import disk_full
 from device_runner.failures import RigFailure
 from device_runner.files import append_lines, what_else
-from device_runner.recovery import RecoveryStep
+from device_runner.recovery.ladder import RecoveryStep
 from harness.failures import UsageError
 from harness.isa.code import MachineCode
 from harness.probes.labelled import TopOne

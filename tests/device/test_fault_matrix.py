@@ -26,8 +26,8 @@ from waiting import eventually
 from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable, Rung
 from device_runner.failures import Failure
-from device_runner.recovery import Recovery, RecoveryStep, rungs
-from device_runner.recovery.ladder import Attempt, T
+from device_runner.recovery import rungs
+from device_runner.recovery.ladder import Attempt, Recovery, RecoveryStep, T
 from device_runner.rpc_server import server
 from device_runner.transport.adb_transport import AdbTransport
 from device_runner.transport.base import boot_of

@@ -22,7 +22,7 @@ from waiting import FENCE_S
 from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable
 from device_runner.failures import DeviceCrash, DeviceLost, Hang, ProgramFailure, RigFailure
-from device_runner.session.identification import ProbedSession
+from device_runner.session.rpc_session import RpcSession
 from device_runner.stability.cores import Binding
 from device_runner.transport.adb_transport import AdbTransport
 from device_runner.virtual import VirtualPhone, virtual_phone
@@ -41,7 +41,7 @@ def orders(microseconds: int, itself: int = 0, parent: int = 0) -> list[npt.NDAr
 
 
 @contextmanager
-def opened(device: AdbDevice) -> Iterator[ProbedSession]:
+def opened(device: AdbDevice) -> Iterator[RpcSession]:
     with device.session({}, timeout_s=OPEN_S) as session:
         yield session
 

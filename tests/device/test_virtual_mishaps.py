@@ -15,7 +15,7 @@ from waiting import LONG_S, eventually
 from device_runner.adb_device import AdbDevice
 from device_runner.device import Loadable, Program
 from device_runner.failures import DeviceCrash, DeviceFailure, Failure, LinkFailure, PathFailure
-from device_runner.session.identification import ProbedSession
+from device_runner.session.rpc_session import RpcSession
 from device_runner.transport.base import boot_of
 from device_runner.virtual import Chance, Mishap, SlowKernels, VirtualPhone
 from device_runner.virtual.fault_file import Dice
@@ -29,7 +29,7 @@ def adb(phone: VirtualPhone) -> Backend:
     return backend_of(phone)
 
 
-def failure_of(device: AdbDevice, use: Callable[[ProbedSession], object]) -> Failure:
+def failure_of(device: AdbDevice, use: Callable[[RpcSession], object]) -> Failure:
     """How a session ends in which something is done again and again."""
     with pytest.raises(Failure) as raised, device.session({}, timeout_s=LONG_S) as opened:
         again_and_again(lambda: use(opened))
@@ -41,7 +41,7 @@ def again_and_again(work: Callable[[], object]) -> None:
         work()
 
 
-def ask(session: ProbedSession) -> None:
+def ask(session: RpcSession) -> None:
     session.opencl_names(timeout_s=LONG_S)
 
 

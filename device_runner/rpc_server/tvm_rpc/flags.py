@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -66,27 +67,11 @@ def _value(arguments: Sequence[str], flag: str) -> str:
     return next((argument[len(flag) :] for argument in arguments if argument.startswith(flag)), "")
 
 
-def _host(text: str) -> str:
-    return _address(text, "Wrong host address format.")
-
-
-def _custom(text: str) -> str:
-    return _address(text, "Wrong custom address format.")
-
-
 def _address(text: str, complaint: str) -> str:
     try:
         return str(ip_address(text))
     except ValueError:
         raise WrongFlag(complaint) from None
-
-
-def _port(text: str) -> int:
-    return _number(text, "Wrong port number.")
-
-
-def _port_end(text: str) -> int:
-    return _number(text, "Wrong port-end number.")
 
 
 def _number(text: str, complaint: str) -> int:
@@ -95,18 +80,17 @@ def _number(text: str, complaint: str) -> int:
     return int(text)
 
 
-def _tracker(text: str) -> Address:
-    complaint = "Wrong tracker address format."
+def _tracker(text: str, complaint: str) -> Address:
     host, _, port = text.rpartition(":")
     return _address(host, complaint), _number(port, complaint)
 
 
 _READERS: dict[str, Callable[[str], Any]] = {
-    "host": _host,
-    "port": _port,
-    "port_end": _port_end,
-    "tracker": _tracker,
+    "host": partial(_address, complaint="Wrong host address format."),
+    "port": partial(_number, complaint="Wrong port number."),
+    "port_end": partial(_number, complaint="Wrong port-end number."),
+    "tracker": partial(_tracker, complaint="Wrong tracker address format."),
     "key": str,
-    "custom_addr": _custom,
+    "custom_addr": partial(_address, complaint="Wrong custom address format."),
     "work_dir": Path,
 }

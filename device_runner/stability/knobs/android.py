@@ -10,25 +10,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from device_runner.stability.knobs.base import PhoneAccess
+from device_runner.stability.knobs.base import Knob, PhoneAccess
 from device_runner.transport.quoting import quoted
 
 UNSET = "null"
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Knob):
     """One key of the settings provider, which the shell user may write."""
 
-    name: str
     namespace: str
     key: str
     target: str
-    needs_root: bool = False
-
-    def why_not(self, phone: PhoneAccess) -> str:
-        """It is always allowed."""
-        return ""
 
     def read(self, phone: PhoneAccess) -> str:
         """Prints the value, or `null`."""
@@ -69,15 +63,10 @@ _KEY_WAKE, _KEY_SLEEP = 224, 223
 
 
 @dataclass(frozen=True)
-class Wakefulness:
+class Wakefulness(Knob):
     """The screen: awake, because Android slows down a phone that sleeps. A dark one that stands still costs little."""
 
     name: str = "screen"
-    needs_root: bool = False
-
-    def why_not(self, phone: PhoneAccess) -> str:
-        """It is always allowed."""
-        return ""
 
     def read(self, phone: PhoneAccess) -> str:
         """Prints a line with the wakefulness; some releases repeat it as a number."""
@@ -101,11 +90,10 @@ _WORDS = {"enabled": "enable", "disabled": "disable"}
 
 
 @dataclass(frozen=True)
-class AirplaneMode:
+class AirplaneMode(Knob):
     """No calls, no mail, no synchronising in the middle of a sample. Never when adb comes by radio itself."""
 
     name: str = "airplane-mode"
-    needs_root: bool = False
 
     def why_not(self, phone: PhoneAccess) -> str:
         """Over the network it would cut off adb itself."""
@@ -133,7 +121,7 @@ AFTER_BOOT = "false"
 
 
 @dataclass(frozen=True)
-class FixedPerformance:
+class FixedPerformance(Knob):
     """Fixed-performance mode: holds CPU and GPU at clocks that can be sustained, without root.
 
     It sets a lower clock, not the highest, and does not stop overheating. Android cannot be asked for it, so the exit
@@ -141,11 +129,6 @@ class FixedPerformance:
     """
 
     name: str = "fixed-performance"
-    needs_root: bool = False
-
-    def why_not(self, phone: PhoneAccess) -> str:
-        """It is always allowed."""
-        return ""
 
     def read(self, phone: PhoneAccess) -> str:
         """Nothing: the mode cannot be read."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 from device_runner.transport.batch import run_batch
 
@@ -31,32 +32,35 @@ class PhoneAccess:
         return f"{self.system}/sys/class/kgsl/kgsl-3d0"
 
 
-class Knob(Protocol):
+@dataclass(frozen=True)
+class Knob(ABC):
     """One tunable. Reading and writing are shell text, because they travel in batches; values are text.
 
     Values are quoted where they are written: those to restore come from a file on the phone.
     """
 
-    @property
-    def name(self) -> str:
-        """What records call it, without spaces."""
-
-    @property
-    def needs_root(self) -> bool:
-        """Whether only root may write it."""
+    name: str
+    """What records call it, without spaces."""
+    needs_root: ClassVar[bool] = False
+    """Whether only root may write it."""
 
     def why_not(self, phone: PhoneAccess) -> str:
         """Why it must be left alone on this phone; empty if it may be set."""
+        return ""
 
+    @abstractmethod
     def read(self, phone: PhoneAccess) -> str:
         """Shell text that prints its value, and whatever `wanted` has to know."""
 
+    @abstractmethod
     def value(self, printed: str) -> str:
         """The value in what `read` printed; empty if it is not there."""
 
+    @abstractmethod
     def wanted(self, printed: str) -> str:
         """The value to set; empty if this phone offers none."""
 
+    @abstractmethod
     def write(self, phone: PhoneAccess, value: str) -> str:
         """Shell text that sets it and fails if it could not."""
 

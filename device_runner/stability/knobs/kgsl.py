@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from device_runner.stability.knobs.base import PhoneAccess
+from device_runner.stability.knobs.base import Knob, PhoneAccess
 from device_runner.transport.quoting import quoted
 
 CRASH_WHEN_LOCKED = ("walleye", "taimen")
@@ -24,11 +24,10 @@ IDLE_TIMER_MS = 10_000
 
 
 @dataclass(frozen=True)
-class GpuKnob:
+class GpuKnob(Knob):
     """What the nodes have in common."""
 
-    name: str
-    needs_root: bool = True
+    needs_root = True
 
     def why_not(self, phone: PhoneAccess) -> str:
         """Pixel 2 and 2 XL crash."""

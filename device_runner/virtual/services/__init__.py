@@ -17,26 +17,16 @@ REBOOT_S = 1.0
 """How long a phone that is told to reboot is away. It boots as long again."""
 
 
-async def _say(stream: Stream, text: str) -> None:
+async def _say(stream: Stream, _argument: str, text: str) -> None:
     await stream.accept()
     await stream.write(text.encode())
 
 
 async def reconnect(stream: Stream, _: str) -> None:
     """Drop this host's connection; an adb server comes back by itself."""
-    await _say(stream, "done")
+    await _say(stream, "", "done")
     await stream.flush()
     stream.transport.drop()
-
-
-async def root(stream: Stream, _: str) -> None:
-    """Refuse, in the words of a production build."""
-    await _say(stream, "adbd cannot run as root in production builds\n")
-
-
-async def unroot(stream: Stream, _: str) -> None:
-    """The daemon does not run as root, so there is nothing to do."""
-    await _say(stream, "adbd not running as root\n")
 
 
 async def reboot(stream: Stream, _: str) -> None:
@@ -46,11 +36,7 @@ async def reboot(stream: Stream, _: str) -> None:
     await mishaps.befall(stream.transport.phone, "reboot", REBOOT_S)
 
 
-async def refuse_politely(stream: Stream, _: str) -> None:
-    """Answer what a virtual phone cannot do."""
-    await _say(stream, "not supported by the virtual phone\n")
-
-
+_UNSUPPORTED = partial(_say, text="not supported by the virtual phone\n")
 _SERVICES: dict[str, Callable[[Stream, str], Awaitable[None]]] = {
     "shell:": shell.shell,
     "shell,": shell.shell_with_options,
@@ -61,12 +47,12 @@ _SERVICES: dict[str, Callable[[Stream, str], Awaitable[None]]] = {
     "localfilesystem:": sockets.local_filesystem,
     "reverse:": sockets.reverse,
     "reconnect": reconnect,
-    "root:": root,
-    "unroot:": unroot,
-    "remount:": refuse_politely,
+    "root:": partial(_say, text="adbd cannot run as root in production builds\n"),
+    "unroot:": partial(_say, text="adbd not running as root\n"),
+    "remount:": _UNSUPPORTED,
     "reboot:": reboot,
-    "tcpip:": refuse_politely,
-    "usb:": refuse_politely,
+    "tcpip:": _UNSUPPORTED,
+    "usb:": _UNSUPPORTED,
 }
 _OPERATIONS = {"shell:": "shell", "shell,": "shell", "exec:": "shell", "sync:": "push", "tcp:": "session"}
 """What can be struck by chance, and as what."""

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from device_runner.device import Permission, Rung
 from device_runner.failures import DeviceCrash, DeviceLost, Failure, Hang, LinkFailure, RigFailure
-from device_runner.recovery import Recovery, RecoveryStep, climb
+from device_runner.recovery.ladder import Recovery, RecoveryStep, climb
 from harness.failures import CompilerCrash
 from harness.run.context import Run
 from harness.run.outcome import Outcome

@@ -12,7 +12,7 @@ from fake_device import FakeDevice, a_plan, things
 
 from device_runner.device import Steadiness, T, ThermalLimits
 from device_runner.local import LocalTransport
-from device_runner.stability import Keeper
+from device_runner.stability.keeper import Keeper
 from device_runner.virtual import phone
 from device_runner.virtual.phone import Battery, PhoneState
 from harness.run.context import Run

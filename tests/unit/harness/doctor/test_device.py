@@ -13,7 +13,7 @@ from device_runner.failures import SetupMissing
 from device_runner.local import LocalTransport
 from device_runner.registry import UnknownDevice
 from device_runner.runtimes import cross
-from device_runner.stability import Keeper
+from device_runner.stability.keeper import Keeper
 from device_runner.transport import adb_server
 from device_runner.transport.adb_server import AdbEntry
 from device_runner.virtual import phone

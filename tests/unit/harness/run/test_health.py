@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from device_runner.recovery import RecoveryStep
+from device_runner.recovery.ladder import RecoveryStep
 from harness.cli import app
 from harness.probes.sustained import Sustained
 from harness.run.health import PhoneWeek, health
