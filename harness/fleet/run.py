@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from device_runner.device import Identity
@@ -68,6 +69,7 @@ class Prefetcher:
         return {job.key: self._futures[job.key].result() for job in plan.jobs}
 
 
+@dataclass(eq=False)
 class FleetRun:
     """Spreads cases over devices: devices of one identity share its cases, each identity gets them all.
 
@@ -75,23 +77,15 @@ class FleetRun:
     built first. Each case ends in one record for each identity, whatever happens to devices.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        workers: WorkerPool,
-        builder: Builder,
-        plan: Callable[[Identity], Sequence[Plan]],
-        records: RecordFile | None,
-        progress: Progress,
-        say: Callable[[str], None],
-    ) -> None:
-        self._settings = settings
-        self._workers = workers
-        self._builder = builder
-        self._plan = plan
-        self._records = records
-        self._progress = progress
-        self._say = say
+    settings: Settings
+    workers: WorkerPool
+    builder: Builder
+    plan: Callable[[Identity], Sequence[Plan]]
+    records: RecordFile | None
+    progress: Progress
+    say: Callable[[str], None]
+
+    def __post_init__(self) -> None:
         self._queue: WorkQueue[Plan] = WorkQueue()
         self._seen: dict[str, tuple[str, Identity]] = {}
         """By identity, the device that was last opened."""
@@ -103,53 +97,53 @@ class FleetRun:
     @property
     def failures(self) -> dict[str, Failure]:
         """Why devices were not, or are no longer, part of this."""
-        return {self._workers.shown(name): why for name, why in {**self._workers.lost, **self._away}.items()}
+        return {self.workers.shown(name): why for name, why in {**self.workers.lost, **self._away}.items()}
 
     def run(self) -> Iterator[Record]:
         """Run until every case has its record; each is kept before it is yielded."""
-        with Prefetcher(self._builder) as prefetcher:
-            while self._workers.opening or not self._queue.done:
+        with Prefetcher(self.builder) as prefetcher:
+            while self.workers.opening or not self._queue.done:
                 timeout_s = WHILE_BUILDING_S if prefetcher.busy else OTHERWISE_S
-                for name, message in self._workers.hear(timeout_s):
+                for name, message in self.workers.hear(timeout_s):
                     yield from map(self._keep, self._take(name, message, prefetcher))
-                if not self._workers.opening:
+                if not self.workers.opening:
                     yield from map(self._keep, self._end_stranded())
                 self._hand_out(prefetcher)
 
     def _keep(self, record: Record) -> Record:
-        if self._records:
-            self._records.append(record)
-        self._progress.done(record)
+        if self.records:
+            self.records.append(record)
+        self.progress.done(record)
         return record
 
     def _take(self, name: str, message: object, prefetcher: Prefetcher) -> Iterator[Record]:
-        shown = self._workers.shown(name)
+        shown = self.workers.shown(name)
         if isinstance(message, Arrival):
             self._seen[message.identity.key] = shown, message.identity
             self._join(name, message.identity, prefetcher)
         elif isinstance(message, StepChange):
             if task := self._queue.running(name):
-                self._progress.step(on_device(task.work.case.id, shown), message.step)
+                self.progress.step(on_device(task.work.case.id, shown), message.step)
         elif isinstance(message, CaseResult):
             yield from self._end_case(name, message)
         elif isinstance(message, Absence):
             if self._queue.running(name):
                 return  # an order crossed it, and what that comes to says more
-            self._say(f"{shown} does not answer any more: {message.why}")
+            self.say(f"{shown} does not answer any more: {message.why}")
             self._away[name] = DeviceLost(message.why)
             if self._queue.has_peer(name):  # without one, the next case brings it back or is lost
                 self._queue.lose(name)
         elif isinstance(message, Return):
-            self._say(f"{shown} answers again")
+            self.say(f"{shown} answers again")
             self._away.pop(name, None)
-            self._join(name, self._workers.identities[name], prefetcher)
+            self._join(name, self.workers.identities[name], prefetcher)
         elif isinstance(message, Loss):
             yield from self._handle_loss(name, message.failure)
 
     def _join(self, name: str, identity: Identity, prefetcher: Prefetcher) -> None:
         def plans() -> Sequence[Plan]:
-            made = self._plan(identity)
-            self._progress.begin(len(made))
+            made = self.plan(identity)
+            self.progress.begin(len(made))
             prefetcher.want(made)
             return made
 
@@ -166,7 +160,7 @@ class FleetRun:
             self._queue.finish(name)
             yield message.record
             return
-        self._say(f"{self._workers.shown(name)} is given up until it answers again: {message.lost}")
+        self.say(f"{self.workers.shown(name)} is given up until it answers again: {message.lost}")
         if self._queue.lose(name):
             yield message.record
         else:
@@ -190,17 +184,17 @@ class FleetRun:
     def _record_of_loss(self, task: WorkItem[Plan], failure: Failure) -> Record:
         """The record of a case whose device died in a way that left it none."""
         name, identity = self._seen[task.identity]
-        origin = Origin(name, identity, self._settings.as_shipped, self._settings.run)
+        origin = Origin(name, identity, self.settings.as_shipped, self.settings.run)
         with Recording.of(task.work, origin) as recording:
             raise DeviceLost(failure.message, hint=failure.hint, evidence=failure.evidence)
         return recording.record
 
     def _hand_out(self, prefetcher: Prefetcher) -> None:
-        build_first = any(identity.kind in HOST_KINDS for identity in self._workers.identities.values())
-        if build_first and (prefetcher.busy or self._workers.opening):
+        build_first = any(identity.kind in HOST_KINDS for identity in self.workers.identities.values())
+        if build_first and (prefetcher.busy or self.workers.opening):
             return
         for name in self._queue.idle:
             if task := self._queue.assign(name, prefetcher.has):
                 budget = task.work.budget
                 patience_s = SILENCE_S + 4 * budget.timeout_s + budget.seconds + task.work.thermal_limits.wait_s
-                self._workers.order(name, CaseOrder(task.work, prefetcher.results(task.work)), patience_s)
+                self.workers.order(name, CaseOrder(task.work, prefetcher.results(task.work)), patience_s)
