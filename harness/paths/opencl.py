@@ -32,17 +32,20 @@ class OpenCLPath:
     keys: ClassVar[tuple[str, ...]] = ("adreno", "opencl", "gpu")
 
     def target(self, limits: ImageLimits, host_triple: str | None) -> Any:
-        """The tagged target's attributes, with the image limits of the device instead of those of Adreno."""
+        """The target with these limits."""
         from tvm.target import Target
 
-        attributes = {
+        return Target(self.attributes(limits), host=host_target(host_triple))
+
+    def attributes(self, limits: ImageLimits) -> dict[str, Any]:
+        """The tagged target's attributes, with the image limits of the device instead of those of Adreno."""
+        return {
             "kind": "opencl",
             "device": "adreno",
             "keys": list(self.keys),
             "texture_spatial_limit": min(limits.image2d_max_width, limits.image2d_max_height),
             "texture_depth_limit": limits.image_max_array_layers,
         }
-        return Target(attributes, host=host_target(host_triple))
 
     def lower(self, mod: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
         """TVM's own Relax passes for this target, with the workarounds."""

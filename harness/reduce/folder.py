@@ -16,16 +16,12 @@ from typing import Any
 from device_runner.files import write_whole
 from harness.build.artifact import kernel_files
 from harness.divergence.trial import npz
+from harness.paths import PATHS
+from harness.paths.base import ImageLimits
+from harness.paths.opencl import OpenCLPath
 from harness.reduce.reduction import Reduction
 from harness.run.outcome import Owner
 from harness.run.record import Record
-
-KEYS = {
-    "opencl": ["adreno", "opencl", "gpu"],
-    "texture": ["adreno", "opencl", "gpu", "texture"],
-    "clml": ["adreno", "opencl", "gpu", "clml"],
-}
-"""Of the target, by path."""
 
 _BUILD = '''\
 """{title}. Needs apache-tvm {tvm}, apache-tvm-ffi {ffi}, onnx."""
@@ -85,19 +81,14 @@ for got, want in zip(answer if isinstance(answer, tuple) else (answer,), np.load
 
 def script(record: Record) -> str:
     """The text of the script."""
-    limits, clml = record.identity, record.path == "clml"
-    target = {
-        "kind": "opencl",
-        "device": "adreno",
-        "keys": KEYS[record.path],
-        "texture_spatial_limit": min(limits.image2d_max_width, limits.image2d_max_height),
-        "texture_depth_limit": limits.image_max_array_layers,
-    }
+    device, path, clml = record.identity, PATHS[record.path], record.path == "clml"
+    assert isinstance(path, OpenCLPath), "nothing else is reduced"
+    limits = ImageLimits(device.image2d_max_width, device.image2d_max_height, device.image_max_array_layers)
     build = _BUILD.format(
         title=f"{record.outcome.value.capitalize()} on Adreno path {record.path}",
         tvm=record.tvm,
         ffi=record.ffi,
-        target=target,
+        target=path.attributes(limits),
         stand_in=_CLML_STAND_IN if clml else "",
         dispatch=_DISPATCH if clml else "",
     )
@@ -130,7 +121,7 @@ def write_folder(found: Reduction, folder: Path, cache: Path) -> None:
     for file in kernels:
         write_whole(folder / KERNELS / file.name, file.read_bytes())
     write_whole(folder / VERSIONS, json.dumps(versions(found), indent=1) + "\n")
-    write_whole(folder / REPORT, report(found, bool(kernels)))
+    write_whole(folder / REPORT, "\n".join(_report(found, bool(kernels))) + "\n")
 
 
 def versions(found: Reduction) -> dict[str, Any]:
@@ -150,12 +141,8 @@ def versions(found: Reduction) -> dict[str, Any]:
     }
 
 
-def report(found: Reduction, kernels: bool) -> str:
-    """A text for the people upstream, in Markdown."""
-    return "\n".join(_report(found, bool(kernels))) + "\n"
-
-
 def _report(found: Reduction, kernels: bool) -> Iterator[str]:
+    """A text for the people upstream, in Markdown."""
     record = found.record
     yield f"# {record.outcome.value} on Adreno path `{record.path}`, TVM {record.tvm}"
     yield ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ class SmallNetwork:
     @property
     def elements(self) -> int:
         """Numbers in inputs and weights."""
-        weights = sum(_size(tensor.dims) for tensor in self.proto().graph.initializer)
+        weights: int = sum(math.prod(tensor.dims) for tensor in self.proto().graph.initializer)
         return weights + sum(array.size for array in self.inputs.values())
 
     @property
@@ -104,9 +105,3 @@ def _needed(graph: Any) -> list[Any]:
 def _replace(repeated: Any, values: list[Any]) -> None:
     del repeated[:]
     repeated.extend(values)
-
-
-def _size(dims: Any) -> int:
-    import math
-
-    return math.prod(dims)

@@ -92,17 +92,17 @@ def reduce_case(trials: Trials, say: Callable[[str], None], budget: Budget) -> R
     )
 
 
+@dataclass
 class _Attempts:
     """Builds and runs smaller networks, and compares how they fail."""
 
-    def __init__(self, trials: Trials, kind: FailureKind) -> None:
-        self._trials = trials
-        self.kind = kind
-        self.tried = 0
+    trials: Trials
+    kind: FailureKind
+    tried: int = 0
 
     def fails_with(self, operators: Sequence[Operator]) -> bool:
         """Whether these operators alone fail in the same way."""
-        return self.fails(self.network(self._trials.network.only(operators)))
+        return self.fails(self.network(self.trials.network.only(operators)))
 
     def fails(self, network: SmallNetwork) -> bool:
         """Whether a network fails in the same way. One that the harness itself refuses does not."""
@@ -113,16 +113,16 @@ class _Attempts:
 
     def network(self, piece: Piece) -> SmallNetwork:
         """A piece on the oracle's inputs."""
-        values = self._trials.inputs_of(piece, self._name())
+        values = self.trials.inputs_of(piece, self._name())
         return SmallNetwork(with_shapes(piece, values), values)
 
     def run(self, network: SmallNetwork, *, as_shipped: bool = False) -> Record:
         """The record of a network."""
-        return self._trials.judge(network.model, network.inputs, self._name(), as_shipped=as_shipped)
+        return self.trials.judge(network.model, network.inputs, self._name(), as_shipped=as_shipped)
 
     def expected(self, network: SmallNetwork) -> list[Array]:
         """The oracle's answers to a network."""
-        return self._trials.answers(network.model, network.inputs, self._name())
+        return self.trials.answers(network.model, network.inputs, self._name())
 
     def _name(self) -> str:
         self.tried += 1

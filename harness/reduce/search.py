@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.reduce.network import SmallNetwork, cut, rebuild
@@ -20,20 +19,12 @@ FEWEST = (1, 2, 4)
 """Sizes of an axis that are tried first: one element, two, and as many as fill a texel."""
 
 
-@dataclass(frozen=True)
-class Step:
-    """A smaller network, and how it was come by."""
-
-    what: str
-    network: SmallNetwork
-
-
-def steps(network: SmallNetwork) -> Iterator[Step]:
-    """All that may be tried with a network."""
+def steps(network: SmallNetwork) -> Iterator[tuple[str, SmallNetwork]]:
+    """All smaller networks that may be tried in place of one, and how each is come by."""
     for ways in (_outputs, _bypasses, _sizes, _operands, _attributes):
         for what, found in ways(network):
             if found and found.model != network.model:
-                yield Step(what, found)
+                yield what, found
 
 
 def _outputs(network: SmallNetwork) -> Iterator[tuple[str, SmallNetwork | None]]:
@@ -173,15 +164,15 @@ def shrink(
     """A network of which no step makes a smaller one that still fails."""
     tried = {network.key}
     while True:
-        for step in steps(network):
+        for what, smaller in steps(network):
             if budget.spent:
                 return network
-            if step.network.key in tried:
+            if smaller.key in tried:
                 continue
-            tried.add(step.network.key)
-            if fails(step.network):
-                say(f"{step.what}: still fails")
-                network = step.network
+            tried.add(smaller.key)
+            if fails(smaller):
+                say(f"{what}: still fails")
+                network = smaller
                 break
         else:
             return network

@@ -79,13 +79,13 @@ def test_an_operator_in_the_middle_is_bypassed_and_a_branch_that_nobody_reads_go
 def test_every_smaller_network_is_valid_and_has_inputs_that_fit() -> None:
     found = list(steps(depthwise()))
     assert len(found) > 5
-    for step in found:
-        onnx.checker.check_model(step.network.proto(), full_check=True)
+    for what, network in found:
+        onnx.checker.check_model(network.proto(), full_check=True)
         shapes = {
             value.name: tuple(dim.dim_value for dim in value.type.tensor_type.shape.dim)
-            for value in step.network.proto().graph.input
+            for value in network.proto().graph.input
         }
-        assert {name: array.shape for name, array in step.network.inputs.items()} == shapes, step.what
+        assert {name: array.shape for name, array in network.inputs.items()} == shapes, what
 
 
 def test_sizes_among_the_operands_shrink_with_the_tensors() -> None:
@@ -95,7 +95,7 @@ def test_sizes_among_the_operands_shrink_with_the_tensors() -> None:
     graph = helper.make_graph([helper.make_node("Reshape", ["x", "shape"], ["y"])], "g", ends[:1], ends[1:], [shape])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     start = SmallNetwork(model.SerializeToString(), {"x": np.zeros((1, 8, 3, 3), np.float32)})
-    assert (1, 1, 3, 3) in {step.network.inputs["x"].shape for step in steps(start)}
+    assert (1, 1, 3, 3) in {network.inputs["x"].shape for _, network in steps(start)}
 
 
 @pytest.mark.parametrize(
