@@ -153,11 +153,8 @@ class Suite(_Section):
             for path in self.paths
             for precision in precisions
             for tuning in tunings
-            for state in ([tuning, tuning.with_schedules] if self._has_schedules(path) else [tuning])
+            for state in ([tuning, tuning.with_schedules] if self.schedules and path in SCHEDULED_PATHS else [tuning])
         ]
-
-    def _has_schedules(self, path: str) -> bool:
-        return self.schedules is not None and path in SCHEDULED_PATHS
 
     @property
     def longest_case_s(self) -> float:

@@ -52,9 +52,8 @@ def compiled_kernels(piece: Record, whole: Record, cache: Path) -> list[Compiled
 def begin_alike(name: str, others: Iterable[str]) -> tuple[str, ...]:
     """The kernels whose names begin with the operators of another's. TVM numbers equal names: `add`, `add1`."""
     operators, place = _operators(name)
-    return tuple(
-        other for other in others if _operators(other)[1] == place and _operators(other)[0].startswith(operators)
-    )
+    named = ((other, *_operators(other)) for other in others)
+    return tuple(other for other, begin, number in named if number == place and begin.startswith(operators))
 
 
 def _operators(name: str) -> tuple[str, str]:
@@ -195,10 +194,5 @@ def _format_match(kernel: CompiledKernel) -> str:
 
 
 def _accuracy_fields(record: Record) -> dict[str, Any]:
-    judged = record.accuracy
-    return {
-        "outcome": record.outcome.value,
-        "max_abs_err": judged.max_abs_err if judged else None,
-        "tolerance": judged.tolerance if judged else None,
-        "cosine": judged.cosine if judged else None,
-    }
+    figures = {name: getattr(record.accuracy, name, None) for name in ("max_abs_err", "tolerance", "cosine")}
+    return {"outcome": record.outcome.value, **figures}

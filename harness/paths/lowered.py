@@ -72,29 +72,24 @@ def path_facts(built: BuiltModule) -> PathFacts:
     tensors = [(call.args[2], int(call.args[-1].value)) for call in _calls(mod, "relax.vm.alloc_tensor")]
     placed = [(shape, scopes[number] if number < len(scopes) else "") for shape, number in tensors]
     images = [image_size(_extents_of(shape), scope) for shape, scope in placed if scope.startswith(TEXTURE)]
-    sizes = (_known_size(call.args[0]) for call in _calls(mod, "relax.vm.alloc_storage"))
+    sizes = (_extents_of(call.args[0]) for call in _calls(mod, "relax.vm.alloc_storage"))
     return PathFacts(
         kernels=len(found),
         image_kernels=sum(bool(kernel.images) for kernel in found),
         half_kernels=sum(kernel.half for kernel in found),
         double_kernels=sum(kernel.double for kernel in found),
         source_bytes=len(built.source.encode()),
-        calls=sum(1 for _ in _calls(mod, "")),
+        calls=len(calls_of_functions(mod)),
         texture_tensors=len(images),
         image_side=max((side for image in images for side in image[:2]), default=0),
         image_layers=max((layers for _, _, layers in images), default=0),
         buffer_tensors=len(tensors) - len(images),
-        storage_bytes=sum(sizes),
+        storage_bytes=sum(size[0] for size in sizes if size),
     )
 
 
-def _known_size(shape: Any) -> int:
-    """Bytes of an allocation; 0 of one whose size is computed on the way, as that of what a Compress leaves."""
-    return next(iter(_extents_of(shape)), 0)
-
-
 def _extents_of(shape: Any) -> list[int]:
-    """0 for one that is computed on the way."""
+    """0 for one that is computed on the way, as that of what a Compress leaves."""
     return [int(getattr(extent, "value", 0)) for extent in getattr(shape, "values", None) or ()]
 
 

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from device_runner.failures import Failure
+from device_runner.store import cache_root
 from harness.build.artifact import Built
+from harness.build.planner import check
 from harness.cases.case import Case
 from harness.cases.plan import Plan
-from harness.cases.suite import Suite
+from harness.cases.suite import Suite, choose, load_suite
 from harness.judge.baseline import Baseline
 from harness.pytest_plugin.message import explain, headline
 from harness.quirks import policy_of
@@ -33,21 +35,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if ARGUMENT in metafunc.fixturenames:
         options = Options.of(metafunc.config, metafunc.definition.path.parent)
         try:
-            cases = _cases(options)
+            suite = load_suite(options.suite)
+            cases = choose(suite, options.cases)
+            check(suite, cases, cache_root())
         except Failure as failure:
             raise pytest.Collector.CollectError(str(failure)) from None
         metafunc.parametrize(ARGUMENT, cases, ids=[case.id for case in cases])
-
-
-def _cases(options: Options) -> list[Case]:
-    from device_runner.store import cache_root
-    from harness.build.planner import check
-    from harness.cases.suite import choose, load_suite
-
-    suite = load_suite(options.suite)
-    cases = choose(suite, options.cases)
-    check(suite, cases, cache_root())
-    return cases
 
 
 @pytest.fixture(scope="session")

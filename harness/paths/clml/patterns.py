@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -100,25 +100,16 @@ def pattern_table(workarounds: Sequence[Workaround], refusals: Refusals) -> list
 
     def entry(row: Sequence[Any], owner: str) -> Any:
         name, pattern, parts, check = row
-        return name, pattern, parts, _with_vetoes(name, check, owner, vetoes, refusals)
+
+        def accepts(context: Any) -> bool:
+            match = Match(name, context)
+            vetoed_by = (who for who, veto in vetoes.items() if veto(match))
+            refused_by = next(vetoed_by, None) if check(context) else owner
+            if refused_by:
+                refusals.note(match, refused_by)
+            return refused_by is None
+
+        return name, pattern, parts, accepts
 
     own = [entry(row, f"TVM's {row[3].__name__.lstrip('_')}") for row in clml.clml_pattern_table()]
     return own + [entry(row, owner) for owner, edit in edits.items() if edit.patterns for row in edit.patterns()]
-
-
-def _with_vetoes(
-    name: str,
-    check: Callable[[Any], bool],
-    owner: str,
-    vetoes: Mapping[str, Callable[[Match], bool]],
-    refusals: Refusals,
-) -> Callable[[Any], bool]:
-    def accepts(context: Any) -> bool:
-        match = Match(name, context)
-        vetoed_by = (who for who, veto in vetoes.items() if veto(match))
-        refused_by = next(vetoed_by, None) if check(context) else owner
-        if refused_by:
-            refusals.note(match, refused_by)
-        return refused_by is None
-
-    return accepts
