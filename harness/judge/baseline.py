@@ -130,11 +130,9 @@ def bless_build(series: Sequence[Record], *, emulated: bool = False) -> Blessing
         return Blessing(key, None, (f"{side.outcome.value}: {side.message}",), side.outcome)
     right = [record for record in group if record.outcome is Outcome.OK]
     vacuity = tuple(filter(None, (side.vacuity, right[-1].unchecked and f"unchecked: {right[-1].unchecked}")))
-    if side.emulated and not emulated:
-        note = f"emulated ({', '.join(side.emulated)}): no latency is kept"
-        return Blessing(key, _baseline(right, []), (*vacuity, note), Outcome.OK)
-    if not side.sessions:
-        note = f"{side.untimed or 'it was not timed'}: no latency is kept"
+    if (side.emulated and not emulated) or not side.sessions:
+        why = f"emulated ({', '.join(side.emulated)})" if side.emulated and not emulated else side.untimed
+        note = f"{why or 'it was not timed'}: no latency is kept"
         return Blessing(key, _baseline(right, []), (*vacuity, note), Outcome.OK)
     timed = [record for record in right if record.comparable_ms]
     qualities = check_each([record.comparable_ms for record in timed])

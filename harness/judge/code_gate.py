@@ -13,6 +13,9 @@ from harness.isa.code import Change, KernelCode, KernelDiff, MachineCode, compar
 from harness.judge.verdict import Verdict
 from harness.run.outcome import ExitCode
 
+SHOWN = 3
+"""Kernels that a reason names; the others are counted."""
+
 
 @dataclass(frozen=True)
 class CodeVerdict:
@@ -107,12 +110,8 @@ def _instructions(found: Sequence[KernelDiff], base: int, head: int) -> str:
     moved = [one for one in found if one.weight]
     along = [one for one in moved if (_run(one.head) > _run(one.base)) is up]
     against = [one for one in moved if one not in along]
-    along_text = f"instructions {percent(head / base - 1) if base else f'0 → {head:,}'}: {_list_names(along)}"
-    return (
-        f"{along_text}; {'lighter' if up else 'heavier'} all the same: {_list_names(against)}"
-        if against
-        else along_text
-    )
+    text = f"instructions {percent(head / base - 1) if base else f'0 → {head:,}'}: {_list_names(along)}"
+    return f"{text}; {'lighter' if up else 'heavier'} all the same: {_list_names(against)}" if against else text
 
 
 def percent(share: float) -> str:
@@ -120,9 +119,9 @@ def percent(share: float) -> str:
     return f"{100 * share:+.3g} %"
 
 
-def _list_names(found: Sequence[KernelDiff], most: int = 3) -> str:
-    names = [one.name for one in found[:most]]
-    return ", ".join(names) + (f" and {len(found) - most} more" if len(found) > most else "")
+def _list_names(found: Sequence[KernelDiff]) -> str:
+    names = ", ".join(one.name for one in found[:SHOWN])
+    return f"{names} and {len(found) - SHOWN} more" if len(found) > SHOWN else names
 
 
 def _run(kernel: KernelCode | None) -> int:

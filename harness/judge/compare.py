@@ -191,7 +191,8 @@ def _compare(key: SeriesKey, base: Side | None, head: Side, change: Change | Non
 def _by_evidence(key: SeriesKey, base: Side | None, head: Side, change: Change | None, *, together: bool) -> Comparison:
     if change and base:
         verdict = change.verdict
-        reasons = (*change.reasons, *_remarks(base, head, verdict))
+        why = (*_causes(base, head, verdict), *_runtimes(base, head, verdict), *_not_its_path(base, head))
+        reasons = (*change.reasons, *why)
         return Comparison(
             key, base, head, verdict, reasons, change, in_sequence=measured_in_sequence(base, head) and not together
         )
@@ -223,11 +224,6 @@ def _right_now(base: Side, head: Side) -> tuple[Verdict, str]:
         return verdict, f"right on both sides; {name} has no latency{why}"
     verdict = Verdict.FIXED if base.finding else Verdict.INCONCLUSIVE
     return verdict, f"base: {base.outcome.value}: {base.message}"
-
-
-def _remarks(base: Side, head: Side, verdict: Verdict) -> tuple[str, ...]:
-    """What may explain a change of latency, and whether it is one of the path at all."""
-    return (*_causes(base, head, verdict), *_runtimes(base, head, verdict), *_not_its_path(base, head))
 
 
 def _not_its_path(base: Side, head: Side) -> tuple[str, ...]:

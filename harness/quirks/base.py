@@ -27,9 +27,9 @@ class ProbeAnswer:
     seen: str
 
     @classmethod
-    def of(cls, present: bool, seen: str) -> ProbeAnswer:
-        """The answer of a probe that can tell."""
-        return cls(Presence.PRESENT if present else Presence.ABSENT, seen)
+    def of(cls, present: bool, seen: str, otherwise: str = "") -> ProbeAnswer:
+        """The answer of a probe that can tell: what it saw of the defect, and, if another thing, what of none."""
+        return cls(Presence.PRESENT, seen) if present else cls(Presence.ABSENT, otherwise or seen)
 
 
 @dataclass(frozen=True)

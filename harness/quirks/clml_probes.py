@@ -75,9 +75,8 @@ def offers(
         from tvm import relax
 
         found = count_composites(network(lambda emit, x: emit(body(relax.op, emit, x)), shape, dtype), applied)
-        if found[composite]:
-            return ProbeAnswer.of(True, f"{composite} is offloaded")
-        return ProbeAnswer.of(False, f"offloaded: {', '.join(found) or 'nothing'}")
+        others = f"offloaded: {', '.join(found) or 'nothing'}"
+        return ProbeAnswer.of(found[composite] > 0, f"{composite} is offloaded", others)
 
     return probe
 

@@ -22,9 +22,8 @@ def _slash_in_a_name(*applied: Workaround) -> ProbeAnswer:
     built = source(conv(input_name="gpu_0/data_0"), applied, OpenCLPath())
     parameters = [text.strip() for kernel in kernels(built) for text in kernel.parameters.split(",")]
     broken = next((text for text in parameters if "/" in text), None)
-    if broken:
-        return ProbeAnswer.of(True, f"a kernel has the parameter `{broken}`")
-    return ProbeAnswer.of(False, f"a kernel's parameters are {', '.join(parameters)}")
+    right = f"a kernel's parameters are {', '.join(parameters)}"
+    return ProbeAnswer.of(broken is not None, f"a kernel has the parameter `{broken}`", right)
 
 
 def rename_inputs(mod: Any) -> Any:

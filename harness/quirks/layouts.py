@@ -57,10 +57,9 @@ def legalize_with_out_dtype(passes: Passes) -> Passes:
 def _copied_between_images(*applied: Workaround) -> ProbeAnswer:
     """Look in the lowered module for a copy from one layout of images to another."""
     copies = list(_copies(lower(max_pool_into_smaller_image(), applied)))
-    for source, target in copies:
-        if _reorders(source, target):
-            return ProbeAnswer.of(True, f"the result of a max pool is copied from {source} to {target}")
-    return ProbeAnswer.of(False, f"{len(copies)} copies of a max pool's result, none from image to image")
+    bad = next((" to ".join(scopes) for scopes in copies if _reorders(*scopes)), "")
+    none = f"{len(copies)} copies of a max pool's result, none from image to image"
+    return ProbeAnswer.of(bool(bad), f"the result of a max pool is copied from {bad}", none)
 
 
 def _copies(mod: Any) -> Iterator[tuple[str, str]]:

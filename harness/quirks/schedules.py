@@ -167,10 +167,9 @@ def _stores_single_numbers(lowered: Any, name: str, what: str) -> ProbeAnswer:
     func = {name.name_hint: func for name, func in lowered.functions.items()}.get(name)
     if func is None or not writes_texture(func):
         return ProbeAnswer(Presence.CANNOT_TELL, f"no {what} is written into an image")
-    article = "an" if what.startswith("a") else "a"
-    if "T.vectorized" in func.script():
-        return ProbeAnswer.of(False, f"{article} {what} stores four lanes at a time")
-    return ProbeAnswer.of(True, f"{article} {what} into an image has no loop over its four lanes")
+    one = f"{'an' if what.startswith('a') else 'a'} {what}"
+    seen = f"{one} into an image has no loop over its four lanes"
+    return ProbeAnswer.of("T.vectorized" not in func.script(), seen, f"{one} stores four lanes at a time")
 
 
 QUIRKS = (

@@ -54,9 +54,9 @@ def _designs(mod: Any, target: Any) -> Any:
 def _stores(*_applied: Workaround) -> ProbeAnswer:
     """Look whether any of the rules' designs for a function that writes an image stores a vector."""
     made = _designs(_into_image(), texture_target())
-    if any("T.vectorized" in design.mod.script() for design in made):
-        return ProbeAnswer.of(False, "the lanes of a texel are stored as one vector")
-    return ProbeAnswer.of(True, f"none of {len(made)} designs stores a vector into the image")
+    vector = any("T.vectorized" in design.mod.script() for design in made)
+    seen = f"none of {len(made)} designs stores a vector into the image"
+    return ProbeAnswer.of(not vector, seen, "the lanes of a texel are stored as one vector")
 
 
 def _default_build(*_applied: Workaround) -> ProbeAnswer:
@@ -78,9 +78,8 @@ def _global_infos(*_applied: Workaround) -> ProbeAnswer:
     mod.update_global_info("vdevice", [virtual_device(target, "global.texture")])
     with target, meta_schedule.database.MemoryDatabase():
         made = relax.transform.MetaScheduleApplyDatabase()(mod)
-    if "vdevice" in dict(made.global_infos):
-        return ProbeAnswer.of(False, "the module keeps its virtual devices")
-    return ProbeAnswer.of(True, "the module had one virtual device before, and has no global infos after")
+    gone = "the module had one virtual device before, and has no global infos after"
+    return ProbeAnswer.of("vdevice" not in dict(made.global_infos), gone, "the module keeps its virtual devices")
 
 
 def _imports(*_applied: Workaround) -> ProbeAnswer:
@@ -89,9 +88,8 @@ def _imports(*_applied: Workaround) -> ProbeAnswer:
 
     with _watched() as asked:
         meta_schedule.TuneContext(_into_image(), target=texture_target(), num_threads=1)
-    if asked:
-        return ProbeAnswer.of(True, f"TuneContext imports {INTRINSICS}, for a target that has none of them")
-    return ProbeAnswer.of(False, f"TuneContext does not import {INTRINSICS}")
+    seen = f"TuneContext imports {INTRINSICS}, for a target that has none of them"
+    return ProbeAnswer.of(bool(asked), seen, f"TuneContext does not import {INTRINSICS}")
 
 
 class _Empty(MetaPathFinder, Loader):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from harness.history.events import Event
-from harness.history.kernel_times import CaseKernels, Kernels, Key, key_of
+from harness.history.kernel_times import CaseKernels, Kernels, Key
 from harness.history.results import Point, Series
 from harness.profile.operators import Group, groups_of, in_words
 from harness.profile.peaks import bound_of
@@ -82,30 +82,20 @@ class KernelPage:
     """One series and what became of its kernels."""
 
     kernels: CaseKernels
-
-    @property
-    def series(self) -> Series:
-        """Which series it is."""
-        return self.kernels.series
-
-    @property
-    def file(self) -> str:
-        """The page's name: the names of cases and devices are anybody's, and no name of a file."""
-        return file_of(key_of(self.series))
-
-    @property
-    def rows(self) -> list[Row]:
-        """The newest profile by itself, the longest first."""
-        return rows_of(self.kernels.newest[1])
+    series: Series
+    file: str
+    rows: list[Row]
+    """Of the newest profile by itself, the longest first."""
 
 
 def pages_of(kernels: Kernels) -> list[KernelPage]:
     """The pages, by case and device."""
-    return [KernelPage(kernels[key]) for key in sorted(kernels, key=lambda key: (key[1], key[2], key[0]))]
+    found = sorted(kernels.items(), key=lambda one: (one[0][1], one[0][2], one[0][0]))
+    return [KernelPage(one, one.series, file_of(key), rows_of(one.newest[1])) for key, one in found]
 
 
 def file_of(key: Key) -> str:
-    """The name of a series' page."""
+    """The name of a series' page: the names of cases and devices are anybody's, and no name of a file."""
     return f"kernels-{hashlib.sha256(repr(key).encode()).hexdigest()[:12]}.html"
 
 
@@ -115,7 +105,8 @@ def comparisons(page: KernelPage, moved: Sequence[Event]) -> list[Comparison]:
     events = [event for event in moved if event.series is page.series]
     steps = [one for event in events if (one := comparison_of(event, kernels))][:STEPS]
     pairs = dict.fromkeys([*list(pairwise(kernels.times_ms))[-1:], *([kernels.rebuilt] if kernels.rebuilt else [])])
-    return [_comparison(kernels, *pair) for pair in pairs if pair not in map(_ends, steps)] + steps
+    told = [(one.before.commit, one.now.commit) for one in steps]
+    return [_comparison(kernels, *pair) for pair in pairs if pair not in told] + steps
 
 
 def comparison_of(event: Event, kernels: CaseKernels | None) -> Comparison | None:
@@ -124,10 +115,6 @@ def comparison_of(event: Event, kernels: CaseKernels | None) -> Comparison | Non
     if not kernels or not event.step or not set(ends) <= set(kernels.profiles):
         return None
     return _comparison(kernels, *ends, f"{event.verdict.value}: {words.step_text(event)}")
-
-
-def _ends(one: Comparison) -> tuple[str, str]:
-    return one.before.commit, one.now.commit
 
 
 def _comparison(kernels: CaseKernels, before: str, now: str, step: str = "") -> Comparison:

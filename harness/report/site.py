@@ -156,7 +156,7 @@ def write_site(
     kernels = load_kernels(results, history, moved) if results else {}
     templates.globals.update(
         change=change,
-        anchor=_anchor,
+        anchor=lambda machine, model: f"{machine}-{model}",
         graph=lambda series: _graph(graphs, series),
         codes=lambda series: _codes(codes, series),
         kernels_of=lambda series: file_of(key_of(series)) if key_of(series) in kernels else "",
@@ -203,11 +203,6 @@ def _charts(history: History, moved: Iterable[Event]) -> list[tuple[str, str, Fi
 
     groups = groupby(sorted(history.series, key=key), key=key)
     return [(*of, latencies(list(series), history.commits[of[0]], named)) for of, series in groups]
-
-
-def _anchor(machine: str, model: str) -> str:
-    """What a link to a model's figure ends in."""
-    return f"{machine}-{model}"
 
 
 def _states(tables: Iterable[Table]) -> dict[CaseState, int]:

@@ -76,10 +76,7 @@ def _news(history: History, machine: str) -> list[Event]:
 
 
 def _code(machine: str, state: CodeState) -> dict[str, Any]:
-    moved = state.moved
-    told = (
-        {"verdict": moved.verdict.value, "why": moved.why, "since": state.before, "at": state.after} if moved else None
-    )
+    moved, ends = state.moved, {"since": state.before, "at": state.after}
     return {
         "machine": machine,
         "case": state.case,
@@ -88,7 +85,7 @@ def _code(machine: str, state: CodeState) -> dict[str, Any]:
         "commit": state.commit,
         "instructions_run_per_inference": state.code.per_inference("instructions_run"),
         "fewest_waves": state.code.fewest_waves,
-        "moved": told,
+        "moved": {"verdict": moved.verdict.value, "why": moved.why, **ends} if moved else None,
     }
 
 
@@ -133,7 +130,7 @@ def _machine(history: History, machine: str, markdown: bool, kernels: Kernels) -
             if command := words.confirmation(event):
                 yield f"  confirm it: {command}"
     for one in gone:
-        yield f"- {_bold('vanished', markdown)} {_name(one)}: last seen at {_last_seen(one)}"
+        yield f"- {_bold('vanished', markdown)} {_name(one)}: last seen at {words.commit_text(one.newest)}"
     if told := words.too_short_text([one for one in short_series(history) if one.machine == machine]):
         yield f"- {told}"
     yield ""
@@ -143,7 +140,7 @@ def _machine(history: History, machine: str, markdown: bool, kernels: Kernels) -
             words.quirks_text(one),
             words.state_text(one.newest),
             words.latency(one.newest.wall_ms),
-            _change(one),
+            words.percent(change(one)),
         )
         for one in here[:MOST_ROWS]
     ]
@@ -157,14 +154,6 @@ def _machine(history: History, machine: str, markdown: bool, kernels: Kernels) -
 
 def _name(series: Series) -> str:
     return f"{series.case.id} ({words.quirks_text(series)})"
-
-
-def _change(series: Series) -> str:
-    return words.percent(change(series))
-
-
-def _last_seen(series: Series) -> str:
-    return words.commit_text(series.newest)
 
 
 def _bold(word: str, markdown: bool) -> str:
