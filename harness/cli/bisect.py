@@ -15,13 +15,13 @@ from device_runner.store import cache_root
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     DEFAULT_DEVICE,
-    SELDOM,
     AsJson,
     CaseOptions,
     CompilerConfig,
     ConfirmOptions,
     DeviceName,
     grouped,
+    seldom_option,
 )
 from harness.cli.screen import Screen, out, out_json
 from harness.cli.table import milliseconds
@@ -40,35 +40,23 @@ SHOWN_LINES, SHOWN_COLUMNS = 40, 160
 
 @grouped
 def bisect(
-    good: Annotated[str, typer.Option("--good", metavar="REVISION", help="Release or commit that is good.")],
-    bad: Annotated[str, typer.Option("--bad", metavar="REVISION", help="Later release or commit that is bad.")],
+    good: Annotated[str, typer.Option(metavar="REVISION", help="Release or commit that is good.")],
+    bad: Annotated[str, typer.Option(metavar="REVISION", help="Later release or commit that is bad.")],
     what: CaseOptions,
     confirming: ConfirmOptions,
     reason: Annotated[
-        str, typer.Option("--reason", help="What is bad: wrong, broken or slower. Default: what the bad end is.")
+        str, typer.Option(help="What is bad: wrong, broken or slower. Default: what the bad end is.")
     ] = "",
     device: DeviceName = DEFAULT_DEVICE,
     config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
     repo: Annotated[
-        Path | None,
-        typer.Option(
-            "--repo",
-            help="Local clone or bare repository, instead of that of the configuration.",
-            rich_help_panel=SELDOM,
-        ),
+        Path | None, seldom_option(help="Local clone or bare repository, instead of that of the configuration.")
     ] = None,
     only: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--only",
-            metavar="PATH",
-            help="Consider only commits that touch this path. Repeatable.",
-            rich_help_panel=SELDOM,
-        ),
+        list[str] | None, seldom_option(metavar="PATH", help="Consider only commits that touch this path. Repeatable.")
     ] = None,
     fresh: Annotated[
-        bool,
-        typer.Option("--fresh", help="Start anew instead of resuming an earlier bisection.", rich_help_panel=SELDOM),
+        bool, seldom_option("--fresh", help="Start anew instead of resuming an earlier bisection.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -27,8 +27,7 @@ DEFAULT_UNUSED_DAYS = 14.0
 def cache(
     prune: Annotated[bool, typer.Option("--prune", help="Remove entries instead of showing them.")] = False,
     unused_days: Annotated[
-        float | None,
-        typer.Option("--unused-days", min=0, help="With --prune: only entries not used for this long (default 14)."),
+        float | None, typer.Option(min=0, help="With --prune: only entries not used for this long (default 14).")
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="With --prune: every entry, including unknown files.")
@@ -36,7 +35,6 @@ def cache(
     device: Annotated[
         str | None,
         typer.Option(
-            "--device",
             help="With --prune: also files pushed to this device that are unused for as long.",
             autocompletion=completion.devices,
         ),

@@ -20,7 +20,7 @@ from harness.cli.options import (
     grouped,
 )
 from harness.cli.record_filter import device_of_records
-from harness.cli.screen import Screen, out, out_json
+from harness.cli.screen import Screen, out_json, out_parts
 from harness.judge.stats.pair import Rules
 from harness.tables import table
 
@@ -40,24 +40,17 @@ def calibrate(
     what: SuiteOptions,
     relevance: RuleOptions,
     device: DeviceOfRecords = None,
-    sessions: Annotated[
-        int, typer.Option("--sessions", min=4, max=1000, help="Number of fresh sessions per case.")
-    ] = 16,
+    sessions: Annotated[int, typer.Option(min=4, max=1000, help="Number of fresh sessions per case.")] = 16,
     budget: Annotated[
         float | None,
         typer.Option(
-            "--budget",
-            metavar="SECONDS",
-            min=0.1,
-            help="Sampling time per session, in seconds, instead of that of the suite.",
+            metavar="SECONDS", min=0.1, help="Sampling time per session, in seconds, instead of that of the suite."
         ),
     ] = None,
     records: Annotated[
         Path | None,
         typer.Option(
-            "--records",
-            help="File of the sessions. Resumes an interrupted calibration.",
-            show_default=str(DEFAULT_CALIBRATION),
+            help="File of the sessions. Resumes an interrupted calibration.", show_default=str(DEFAULT_CALIBRATION)
         ),
     ] = None,
     baselines: BaselinesFolder = DEFAULT_BASELINES,
@@ -76,7 +69,7 @@ def calibrate(
     if as_json:
         out_json([_plain(one, rules, written[one.case]) for one in done])
     else:
-        out("\n\n".join(text for text in (_table(done, written), _in_words(done, rules)) if text))
+        out_parts(_table(done, written), _in_words(done, rules))
     raise typer.Exit(exit_code_of(done))
 
 

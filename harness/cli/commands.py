@@ -75,12 +75,10 @@ def how_to_install(module: str) -> str:
         lines = metadata.requires(_PACKAGE) or []
     except metadata.PackageNotFoundError:
         lines = []
-    found = [match for line in lines if (match := _REQUIREMENT.match(line)) and _same(match["name"], module)]
+    wanted = module.lower()
+    required = [match for line in lines if (match := _REQUIREMENT.match(line))]
+    found = [match for match in required if re.sub(r"[-_.]+", "_", match["name"]).lower() == wanted]
     extras = [match["extra"] for match in found if match["extra"] not in (None, _NOT_FOR_USERS)]
     if extras:
         return f"pip install '{_PACKAGE}[{extras[0]}]'"
     return f"pip install {module if found else _PACKAGE}"
-
-
-def _same(distribution: str, module: str) -> bool:
-    return re.sub(r"[-_.]+", "_", distribution).lower() == module.lower()

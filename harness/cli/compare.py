@@ -13,14 +13,14 @@ from harness.cli import verdicts
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     DEFAULT_DEVICE,
-    OUTPUT,
-    SELDOM,
     AsJson,
     CaseOptions,
     CompilerConfig,
     ConfirmOptions,
     DeviceName,
     grouped,
+    output_option,
+    seldom_option,
 )
 from harness.cli.record_filter import read_sides, wanted
 from harness.cli.screen import Screen, out, out_json, out_whole
@@ -44,28 +44,16 @@ def compare(
     what: CaseOptions,
     confirming: ConfirmOptions,
     states: Annotated[
-        bool,
-        typer.Option(
-            "--states",
-            help="Compare two states of one device: unchanged artifacts are no control.",
-            rich_help_panel=SELDOM,
-        ),
+        bool, seldom_option("--states", help="Compare two states of one device: unchanged artifacts are no control.")
     ] = False,
     device: DeviceName = DEFAULT_DEVICE,
     config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
     records: Annotated[
         Path | None,
-        typer.Option(
-            "--records",
-            metavar="FOLDER",
-            help="Folder for the records of two revisions: base.jsonl and head.jsonl.",
-            rich_help_panel=SELDOM,
-        ),
+        seldom_option(metavar="FOLDER", help="Folder for the records of two revisions: base.jsonl and head.jsonl."),
     ] = None,
     as_json: AsJson = False,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print Markdown for a pull request.", rich_help_panel=OUTPUT)
-    ] = False,
+    markdown: Annotated[bool, output_option("--markdown", help="Print Markdown for a pull request.")] = False,
 ) -> None:
     """Compare two releases, commits or records files.
 

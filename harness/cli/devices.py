@@ -41,9 +41,7 @@ def devices(
     ] = False,
     device: Annotated[
         str | None,
-        typer.Option(
-            "--device", help="With --restore or --health: only this device.", autocompletion=completion.devices
-        ),
+        typer.Option(help="With --restore or --health: only this device.", autocompletion=completion.devices),
     ] = None,
     health: Annotated[
         bool,
@@ -205,11 +203,10 @@ def show_health(records: Path, device: str | None, as_json: bool) -> None:
         out_json([asdict(week) for week in found])
         return
     rows = [
-        (w.phone, w.week or "?", w.records, w.lost, w.rig_failures, w.crashes, w.recoveries, _share(w.throttled_share))
+        (
+            *(w.phone, w.week or "?", w.records, w.lost, w.rig_failures, w.crashes, w.recoveries),
+            "-" if w.throttled_share is None else f"{w.throttled_share:.1%}",
+        )
         for w in found
     ]
     out(table(rows, HEALTH_COLUMNS, right=HEALTH_COLUMNS[2:], spare=("rig failures", "crashes")))
-
-
-def _share(share: float | None) -> str:
-    return "-" if share is None else f"{share:.1%}"

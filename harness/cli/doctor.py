@@ -23,15 +23,10 @@ from harness.run.outcome import ExitCode
 def doctor(
     device: Annotated[
         str | None,
-        typer.Option(
-            "--device",
-            help="Check this device: virtual, local, or an adb serial.",
-            autocompletion=completion.devices,
-        ),
+        typer.Option(help="Check this device: virtual, local, or an adb serial.", autocompletion=completion.devices),
     ] = None,
     bundle: Annotated[
-        Path | None,
-        typer.Option("--bundle", help="With --device: also write a report without serial numbers, for a bug report."),
+        Path | None, typer.Option(help="With --device: also write a report without serial numbers, for a bug report.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

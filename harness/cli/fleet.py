@@ -31,9 +31,7 @@ fleet = typer.Typer(help="Offer the devices of this host to other hosts.", no_ar
 
 @fleet.command()
 def serve(
-    tracker: Annotated[
-        str, typer.Option("--tracker", metavar="HOST:PORT", help="Address of a running TVM RPC tracker.")
-    ],
+    tracker: Annotated[str, typer.Option(metavar="HOST:PORT", help="Address of a running TVM RPC tracker.")],
     device: DeviceNames = None,
     host: Annotated[
         str,

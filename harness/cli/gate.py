@@ -22,7 +22,7 @@ from harness.cli.options import (
     refuse_options,
 )
 from harness.cli.record_filter import device_of_records, read_sides, sustained_series, wanted
-from harness.cli.screen import Screen, out, out_json
+from harness.cli.screen import Screen, out_json, out_parts
 from harness.cli.verdicts import keep_for_history
 from harness.judge.verdict import Verdict
 
@@ -73,11 +73,10 @@ def gate(
         result = _run(what, held_to, minutes, device, records)
         keep_for_history(decisions_of(result.cases, "gate"))
     if as_json:
-        out_json(verdicts.plain_result(result, [], []))
+        out_json(verdicts.plain_result(result))
     else:
-        told = verdicts.verdict_table(result.cases), verdicts.summary(result.fitness, [], []), _remark(result)
-        last = verdicts.needed(result), verdicts.undecided(result)
-        out("\n\n".join(text for text in (*told, *last) if text))
+        told = verdicts.verdict_table(result.cases), verdicts.summary(result.fitness), _remark(result)
+        out_parts(*told, verdicts.needed(result), verdicts.undecided(result))
     raise typer.Exit(exit_code(result))
 
 

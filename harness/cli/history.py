@@ -12,7 +12,7 @@ import typer
 from device_runner.failures import Failure
 from device_runner.registry import open_device
 from device_runner.store import cache_root
-from harness.cli.options import DEFAULT_SUITE, OUTPUT, SELDOM, AsJson, DeviceName, FindingsAreFine
+from harness.cli.options import DEFAULT_SUITE, AsJson, DeviceName, FindingsAreFine, output_option, seldom_option
 from harness.cli.screen import Screen, out, out_json, out_whole
 from harness.failures import UsageError
 from harness.run.outcome import ExitCode, Outcome, exit_code, without_findings
@@ -41,22 +41,14 @@ def run(
     ] = "",
     config: ConfigFile = DEFAULT_CONFIG,
     device: DeviceName = "virtual",
-    suite: Annotated[Path | None, typer.Option("--suite", help="Suite file, if not that of the checkout.")] = None,
+    suite: Annotated[Path | None, typer.Option(help="Suite file, if not that of the checkout.")] = None,
     bench: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--bench", metavar="REGEX", help="Only asv benchmarks that match. Repeatable.", rich_help_panel=SELDOM
-        ),
+        list[str] | None, seldom_option(metavar="REGEX", help="Only asv benchmarks that match. Repeatable.")
     ] = None,
-    record_samples: Annotated[
-        bool, typer.Option(help="Keep every sample in the results of asv.", rich_help_panel=SELDOM)
-    ] = True,
-    skip_existing: Annotated[bool, typer.Option(help="Skip commits that have results.", rich_help_panel=SELDOM)] = True,
+    record_samples: Annotated[bool, seldom_option(help="Keep every sample in the results of asv.")] = True,
+    skip_existing: Annotated[bool, seldom_option(help="Skip commits that have results.")] = True,
     complete: Annotated[
-        bool,
-        typer.Option(
-            "--complete", help="Also measure new cases of the suite at commits measured before.", rich_help_panel=SELDOM
-        ),
+        bool, seldom_option("--complete", help="Also measure new cases of the suite at commits measured before.")
     ] = False,
     findings_are_fine: FindingsAreFine = False,
 ) -> None:
@@ -93,9 +85,7 @@ def run(
 @history.command()
 def releases(
     names: Annotated[list[str], typer.Argument(metavar="RELEASE...", help="Releases of apache-tvm.")],
-    folder: Annotated[
-        Path, typer.Option("--folder", help="Folder for the repository and its results.")
-    ] = DEFAULT_FOLDER,
+    folder: Annotated[Path, typer.Option(help="Folder for the repository and its results.")] = DEFAULT_FOLDER,
 ) -> None:
     """Make a git repository of TVM releases for asv, or add releases to it.
 
@@ -124,8 +114,7 @@ def publish(config: ConfigFile = DEFAULT_CONFIG) -> None:
 def summary(
     config: ConfigFile = DEFAULT_CONFIG,
     markdown: Annotated[
-        bool,
-        typer.Option("--markdown", help="Print Markdown for a job summary or a pull request.", rich_help_panel=OUTPUT),
+        bool, output_option("--markdown", help="Print Markdown for a job summary or a pull request.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -10,7 +10,7 @@ import typer
 from device_runner.store import cache_root
 from harness.cli import verdicts
 from harness.cli.options import DEFAULT_RECORDS, AsJson, RecordsFile, RuleOptions, grouped
-from harness.cli.screen import out, out_json, out_whole
+from harness.cli.screen import out, out_json, out_parts, out_whole
 from harness.cli.table import json_array, results_table
 from harness.run.outcome import exit_code
 
@@ -25,8 +25,7 @@ def ingest(
     rule: RuleOptions,
     records: RecordsFile = DEFAULT_RECORDS,
     bundle: Annotated[
-        Path | None,
-        typer.Option("--bundle", metavar="BUNDLE", help="Bundle that was run, if this host did not pack it."),
+        Path | None, typer.Option(metavar="BUNDLE", help="Bundle that was run, if this host did not pack it.")
     ] = None,
     partial: Annotated[bool, typer.Option("--partial", help="Accept the results of a run that was cut short.")] = False,
     as_json: AsJson = False,
@@ -52,10 +51,10 @@ def ingest(
     else:
         result = verdicts_of(read, rule.rules)
         if as_json:
-            out_json(verdicts.plain_result(result, [], []))
+            out_json(verdicts.plain_result(result))
         else:
-            told = verdicts.verdict_table(result.cases), verdicts.summary(result.fitness, [], [])
-            out("\n\n".join(text for text in (*told, verdicts.undecided(result)) if text))
+            told = verdicts.verdict_table(result.cases), verdicts.summary(result.fitness)
+            out_parts(*told, verdicts.undecided(result))
         code = compare.exit_code(result)
     if not as_json:
         short = f"; {len(read.missing)} turns were not run" if read.missing else ""

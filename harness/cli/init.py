@@ -30,20 +30,16 @@ def init(
     model: Annotated[
         list[str] | None,
         typer.Option(
-            "--model",
             metavar="MODEL",
             help="Model: a network of the zoo, or an .onnx file relative to the folder of FILE. Repeatable.",
             autocompletion=completion.models,
         ),
     ] = None,
-    preset: Annotated[
-        PresetName | None,
-        typer.Option("--preset", help="Suite of zoo networks: quick, phone or full."),
-    ] = None,
+    preset: Annotated[PresetName | None, typer.Option(help="Suite of zoo networks: quick, phone or full.")] = None,
     path: Annotated[
         list[str] | None,
         typer.Option(
-            "--path", metavar="PATH", help="Path: opencl, texture or clml. Repeatable.", autocompletion=completion.paths
+            metavar="PATH", help="Path: opencl, texture or clml. Repeatable.", autocompletion=completion.paths
         ),
     ] = None,
 ) -> None:

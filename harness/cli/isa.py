@@ -13,14 +13,14 @@ import typer
 from device_runner.store import Store, cache_root
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
-    OUTPUT,
-    SELDOM,
     THRESHOLDS,
     AsJson,
     CaseOptions,
     CompilerConfig,
     DeviceName,
     grouped,
+    output_option,
+    seldom_option,
 )
 from harness.cli.screen import Screen, out, out_json, out_whole
 from harness.isa.kernels import check_gpus
@@ -57,9 +57,7 @@ def isa(
             help="setup: download the compiler. gate: exit with 1 if a case is heavier, with 3 if a kernel is refused.",
         ),
     ] = None,
-    gpu: Annotated[
-        str, typer.Option("--gpu", metavar="NAMES", help="Adreno GPUs, for example a630,a740,a750.")
-    ] = DEFAULT_GPU,
+    gpu: Annotated[str, typer.Option(metavar="NAMES", help="Adreno GPUs, for example a630,a740,a750.")] = DEFAULT_GPU,
     release: Annotated[
         str | None,
         typer.Option("--of", metavar="RELEASE", help="Build with this TVM release instead of the installed one."),
@@ -67,7 +65,6 @@ def isa(
     against: Annotated[
         str | None,
         typer.Option(
-            "--against",
             metavar="WHAT",
             help="Compare with another case, a TVM release, or a records file.",
             show_default=f"with gate, {BASELINE}",
@@ -76,7 +73,6 @@ def isa(
     tolerance: Annotated[
         float,
         typer.Option(
-            "--tolerance",
             metavar="PERCENT",
             min=0,
             max=1000,
@@ -85,38 +81,21 @@ def isa(
         ),
     ] = 0.0,
     records: Annotated[
-        Path | None,
-        typer.Option(
-            "--records",
-            metavar="FILE",
-            help="Append a record of each case to this file (JSON lines).",
-            rich_help_panel=OUTPUT,
-        ),
+        Path | None, output_option(metavar="FILE", help="Append a record of each case to this file (JSON lines).")
     ] = None,
     profiles: Annotated[
         list[Path] | None,
-        typer.Option(
+        seldom_option(
             "--profile",
             metavar="FILE",
             help="With --against: profile of a real GPU, written by `profile --json`. Repeatable.",
-            rich_help_panel=SELDOM,
         ),
     ] = None,
     asm: Annotated[
         str | None,
-        typer.Option(
-            "--asm",
-            metavar="KERNEL",
-            help="Print the machine code of one kernel, with --against of both.",
-            rich_help_panel=OUTPUT,
-        ),
+        output_option(metavar="KERNEL", help="Print the machine code of one kernel, with --against of both."),
     ] = None,
-    mirror: Annotated[
-        str,
-        typer.Option(
-            "--mirror", metavar="URL", help="With setup: address of a Debian archive.", rich_help_panel=SELDOM
-        ),
-    ] = "",
+    mirror: Annotated[str, seldom_option(metavar="URL", help="With setup: address of a Debian archive.")] = "",
     device: DeviceName = NO_DEVICE,
     config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
     as_json: AsJson = False,
@@ -208,7 +187,7 @@ def _sides(toolchain: Toolchain, asked: _Asked, device: str, config: Path) -> tu
         base = next((base for base in bases if (base.case, base.gpu) == (head.case, head.gpu)), None)
         known = (*against.codes, *([code_of(base, toolchain.identity)] if base else []))
         code = code_of(head, toolchain.identity)
-        sides.append(Side(head, code, against.title, against.case, against.said, base, known))
+        sides.append(Side(head, code, against, base, known))
     return sides, [f"{one.case.id}: {one.result}" for one in made if not one.artifact]
 
 

@@ -41,12 +41,8 @@ class Side:
 
     head: Network
     code: MachineCode
-    title: str = ""
-    """What to call the base."""
-    other: str = ""
-    """The base's case, if it is another one."""
-    said: str = ""
-    """What a device came to with it, if that is known."""
+    against: Opposite
+    """Without a title if it is compared with nothing."""
     base: Network | None = None
     """None if there is nothing to compare with, or nothing but numbers."""
     bases: tuple[MachineCode, ...] = ()
@@ -69,9 +65,9 @@ def plain(
         {
             "case": side.head.case,
             "gpu": side.head.gpu,
-            "against": side.title,
+            "against": side.against.title,
             "words": _words(side, profiles),
-            "device_said": side.said,
+            "device_said": side.against.said,
             "kernels": [one.to_json() for one in compare(side.before, side.code)],
         }
         for side in sides
@@ -88,10 +84,10 @@ def show(toolchain: Toolchain, sides: Sequence[Side], remarks: Sequence[str], pr
         if side.before:
             parts += filter(None, ["\n".join(_words(side, profiles)), _differences(side, side.before)])
     parts += [f"{side.head.case} on {side.head.gpu}: {_not_compared(side)}" for side in sides if _not_compared(side)]
-    if not any(side.title for side in sides) and len({network.case for network in heads}) == 1:
+    if not any(side.against.title for side in sides) and len({network.case for network in heads}) == 1:
         parts += [f"{network.gpu}\n\n{_kernels(network)}" for network in heads]
     parts += [_refusals(network) for network in heads if network.refused]
-    parts += list(dict.fromkeys(f"{side.head.case} on {side.said}" for side in sides if side.said))
+    parts += list(dict.fromkeys(f"{side.head.case} on {side.against.said}" for side in sides if side.against.said))
     parts += remarks
     parts.append(_closing(toolchain))
     out("\n\n".join(parts))
@@ -150,7 +146,7 @@ def _code(network: Network, name: str) -> list[str] | None:
 
 def _networks(sides: Sequence[Side]) -> str:
     named = [(side.head.case, side.code) for side in sides]
-    named += [(side.title, side.before) for side in sides if side.before]
+    named += [(side.against.title, side.before) for side in sides if side.before]
     rows = [
         (
             name,
@@ -174,14 +170,17 @@ def _words(side: Side, profiles: Sequence[Profile]) -> list[str]:
         return []
     head = Build(side.head.case, side.head.case, side.code, work_of(side.head.artifact))
     base = Build(
-        side.title, side.other or side.head.case, side.before, work_of(side.base.artifact) if side.base else head.work
+        side.against.title,
+        side.against.case or side.head.case,
+        side.before,
+        work_of(side.base.artifact) if side.base else head.work,
     )
     return list(in_words(head, base, profiles))
 
 
 def _not_compared(side: Side) -> str:
     """Why a side with a base is not compared with it; empty if it is, or if it has none."""
-    return judge_code(side.head.case, side.bases, side.code).why if side.title and not side.before else ""
+    return judge_code(side.head.case, side.bases, side.code).why if side.against.title and not side.before else ""
 
 
 def _kernels(network: Network) -> str:
@@ -201,7 +200,7 @@ def _kernels(network: Network) -> str:
 
 def _differences(side: Side, base: MachineCode) -> str:
     found = compare(base, side.code)
-    title = f"{side.head.case} on {side.head.gpu}, against {side.title}"
+    title = f"{side.head.case} on {side.head.gpu}, against {side.against.title}"
     if not found:
         return f"{title}: every kernel is the same, instruction by instruction"
     rows = [(one.name, one.change.value, *_side_by_side(one)) for one in found if one.change is not Change.OTHER]

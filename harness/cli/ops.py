@@ -18,13 +18,13 @@ from harness.cases.case import Precision
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     DEFAULT_DEVICE,
-    OUTPUT,
-    SELDOM,
     AsJson,
     CompilerConfig,
     DeviceName,
     FindingsAreFine,
+    output_option,
     refuse_options,
+    seldom_option,
 )
 from harness.cli.screen import Screen, out, out_json, out_whole
 from harness.compiler.installed import require_working_pair, versions
@@ -71,8 +71,7 @@ Releases = Annotated[
     ),
 ]
 From = Annotated[
-    list[Path] | None,
-    typer.Option("--from", help="Show cells that --json printed, and run nothing. Repeatable.", rich_help_panel=OUTPUT),
+    list[Path] | None, output_option("--from", help="Show cells that --json printed, and run nothing. Repeatable.")
 ]
 
 
@@ -84,22 +83,15 @@ def ops(
         SetName,
         typer.Option("--set", help="Operators: sweep (our own), sweep-float16, onnx (node tests of ONNX), or all."),
     ] = SetName.SWEEP,
-    mode: Annotated[Mode, typer.Option("--mode", help="With workarounds, as shipped, or both.")] = Mode.BOTH,
-    precision: Annotated[
-        Precision, typer.Option("--precision", help="Precision to compile in.", rich_help_panel=SELDOM)
-    ] = Precision.FLOAT32,
+    mode: Annotated[Mode, typer.Option(help="With workarounds, as shipped, or both.")] = Mode.BOTH,
+    precision: Annotated[Precision, seldom_option(help="Precision to compile in.")] = Precision.FLOAT32,
     release: Releases = None,
     config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
     device: DeviceName = DEFAULT_DEVICE,
     from_files: From = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", help="Also write a page to this file.", rich_help_panel=OUTPUT)
-    ] = None,
-    table: Annotated[
-        Path | None,
-        typer.Option("--table", help="Also write <release>.json, which `inspect` reads.", rich_help_panel=OUTPUT),
-    ] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown.", rich_help_panel=OUTPUT)] = False,
+    html: Annotated[Path | None, output_option(help="Also write a page to this file.")] = None,
+    table: Annotated[Path | None, output_option(help="Also write <release>.json, which `inspect` reads.")] = None,
+    markdown: Annotated[bool, output_option("--markdown", help="Print Markdown.")] = False,
     findings_are_fine: FindingsAreFine = False,
     as_json: AsJson = False,
 ) -> None:

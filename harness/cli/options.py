@@ -30,6 +30,8 @@ DEFAULT_COMPILER_CONFIG = Path("asv.tvm.conf.json")
 MODELS, WORKAROUNDS, THRESHOLDS = "Models", "Workarounds", "Thresholds"
 DEVICES, OUTPUT, SELDOM = "Devices", "Output", "Seldom needed"
 """Groups of options that few need; `--help` shows them below the others."""
+output_option = functools.partial(typer.Option, rich_help_panel=OUTPUT)
+seldom_option = functools.partial(typer.Option, rich_help_panel=SELDOM)
 
 SuiteFile = Annotated[Path, typer.Option("--suite", help=texts.SUITE, show_default=True)]
 CaseGlob = Annotated[
@@ -81,23 +83,13 @@ WithQuirks = Annotated[
 ]
 SchedulesFile = Annotated[
     Path | None,
-    typer.Option(
-        "--schedules",
-        metavar="FILE",
-        help=texts.SCHEDULES,
-        rich_help_panel=SELDOM,
-        show_default="the suite's, if it names one",
-    ),
+    seldom_option("--schedules", metavar="FILE", help=texts.SCHEDULES, show_default="the suite's, if it names one"),
 ]
 FindingsAreFine = Annotated[
     bool,
-    typer.Option(
-        "--findings-are-fine",
-        help="Exit with 0 if the rig worked, whatever it found about the compiler.",
-        rich_help_panel=OUTPUT,
-    ),
+    output_option("--findings-are-fine", help="Exit with 0 if the rig worked, whatever it found about the compiler."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.", rich_help_panel=OUTPUT)]
+AsJson = Annotated[bool, output_option("--json", help="Print JSON instead of a table.")]
 BaselinesFolder = Annotated[Path, typer.Option("--baselines", help=texts.BASELINES)]
 Relevant = Annotated[
     float,
@@ -134,9 +126,7 @@ Minutes = Annotated[
     float,
     typer.Option("--minutes", min=0, help="Time for sessions in turns, in minutes, over all cases."),
 ]
-CompilerConfig = Annotated[
-    Path, typer.Option("--config", help="asv configuration of the TVM repository.", rich_help_panel=SELDOM)
-]
+CompilerConfig = Annotated[Path, seldom_option("--config", help="asv configuration of the TVM repository.")]
 
 
 Models = Annotated[
@@ -187,18 +177,11 @@ class SuiteOptions:
         """Which upstream defects are worked around: all of them. Raises UsageError for what cannot be meant."""
         return WORKED_AROUND
 
-    @property
-    def ids(self) -> list[str]:
-        """The ids of the cases. Raises UsageError."""
-        from harness.cases.suite import choose, load_suite
-
-        return [case.id for case in choose(load_suite(self.suite), self.case)]
-
-    def request(self, *, quick: bool = False, sustain_s: float = 0.0) -> Request:
-        """All of it, read and checked. Raises UsageError, SetupMissing."""
+    def request(self, **how: Any) -> Request:
+        """All of it, read and checked; `how` is passed on to `Request.read`. Raises UsageError, SetupMissing."""
         from harness.workbench import Request
 
-        return Request.read(self.suite, self.case, self.quirks, quick=quick, sustain_s=sustain_s)
+        return Request.read(self.suite, self.case, self.quirks, **how)
 
 
 @dataclass(frozen=True)
@@ -229,12 +212,9 @@ class CaseOptions(SuiteOptions):
         """What every revision of a compiler is to build and run on a device."""
         return RunOptions(self.suite, device, self.quirks, self.schedules)
 
-    def request(self, *, quick: bool = False, sustain_s: float = 0.0) -> Request:
+    def request(self, **how: Any) -> Request:
         """All of it, read and checked. Raises UsageError, SetupMissing."""
-        from harness.workbench import Request
-
-        how: dict[str, Any] = {"schedules": self.schedules, "quick": quick, "sustain_s": sustain_s}
-        return self.require_effect(Request.read(self.suite, self.case, self.quirks, **how))
+        return self.require_effect(super().request(schedules=self.schedules, **how))
 
     def require_effect(self, request: Request) -> Request:
         """The request itself. Raises UsageError for an option that changes none of its cases."""
@@ -271,14 +251,12 @@ class ModelOptions(CaseOptions):
             *(["--trust"] if self.trust else []),
         ]
 
-    def request(self, *, quick: bool = False, sustain_s: float = 0.0) -> Request:
+    def request(self, **how: Any) -> Request:
         """All of it, read and checked. Raises UsageError, SetupMissing."""
         from harness.cases.model import models_given
-        from harness.workbench import Request
 
         models = models_given(self.model or (), self.shape or (), self.input or (), trust=self.trust)
-        how: dict[str, Any] = {"schedules": self.schedules, "quick": quick, "sustain_s": sustain_s}
-        return self.require_effect(Request.read(self.suite, self.case, self.quirks, models=models, **how))
+        return super().request(models=models, **how)
 
 
 @dataclass(frozen=True)
@@ -329,15 +307,14 @@ def grouped(command: Callable[..., Result]) -> Callable[..., Result]:
 
     flat: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
-        flat += _options(groups[name]) if name in groups else [_as_option(name, hints[name], parameter.default)]
+        if name in groups:
+            types = get_type_hints(groups[name], include_extras=True)
+            flat += [_as_option(one.name, types[one.name], one.default) for one in fields(groups[name])]
+        else:
+            flat.append(_as_option(name, hints[name], parameter.default))
     call.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in flat}
     return call
-
-
-def _options(group: Any) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    return [_as_option(one.name, hints[one.name], one.default) for one in fields(group)]
 
 
 def _as_option(name: str, hint: Any, default: Any) -> inspect.Parameter:

@@ -34,18 +34,14 @@ class DeviceKind(str, Enum):
 def pack(
     what: ModelOptions,
     out: Annotated[
-        Path, typer.Option("--out", metavar="FILE", help="File to write (.tar.zst, .tar.gz or .tar), or a folder.")
+        Path, typer.Option(metavar="FILE", help="File to write (.tar.zst, .tar.gz or .tar), or a folder.")
     ] = Path("bundle.tar.gz"),
     device_kind: Annotated[
-        DeviceKind, typer.Option("--device-kind", help="Kind of machine that will run it.")
+        DeviceKind, typer.Option(help="Kind of machine that will run it.")
     ] = DeviceKind.LINUX_X86_64,
     against: Annotated[
         Path | None,
-        typer.Option(
-            "--against",
-            metavar="BUNDLE",
-            help="Base to compare with: another bundle. Both builds run in turns.",
-        ),
+        typer.Option(metavar="BUNDLE", help="Base to compare with: another bundle. Both builds run in turns."),
     ] = None,
     like: Annotated[
         str | None,
@@ -60,11 +56,7 @@ def pack(
     sessions: Annotated[
         int | None,
         typer.Option(
-            "--sessions",
-            min=1,
-            max=64,
-            help="Number of sessions per case and build.",
-            show_default="1, or 8 with --against",
+            min=1, max=64, help="Number of sessions per case and build.", show_default="1, or 8 with --against"
         ),
     ] = None,
     as_json: AsJson = False,

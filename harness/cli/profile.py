@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cases.case import Case
-from harness.cli.options import DEFAULT_DEVICE, OUTPUT, AsJson, CaseOptions, DeviceName, grouped
+from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceName, grouped, output_option
 from harness.cli.screen import Screen, out, out_json
 from harness.failures import UsageError
 
@@ -32,14 +32,9 @@ def profile(
     device: DeviceName = DEFAULT_DEVICE,
     repeat: Annotated[int, typer.Option(min=1, max=1000, help="Number of inferences to watch.")] = 10,
     trace: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write the launches as a trace for Perfetto or Chrome.", rich_help_panel=OUTPUT
-        ),
+        Path | None, output_option(metavar="FILE", help="Write the launches as a trace for Perfetto or Chrome.")
     ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Draw the operators as a roofline.", rich_help_panel=OUTPUT)
-    ] = None,
+    plot: Annotated[Path | None, output_option(metavar="FILE.html", help="Draw the operators as a roofline.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show which kernels take the time, and why two cases differ.

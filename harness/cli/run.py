@@ -24,7 +24,6 @@ from harness.cli.options import (
     DEFAULT_DEVICE,
     DEFAULT_RECORDS,
     DEVICES,
-    SELDOM,
     AsJson,
     DeviceNames,
     FindingsAreFine,
@@ -32,6 +31,7 @@ from harness.cli.options import (
     RecordsFile,
     TrackerAddress,
     grouped,
+    seldom_option,
 )
 from harness.cli.screen import Screen, out, out_whole
 from harness.cli.table import json_array, results_table, size, sustained_table
@@ -65,13 +65,11 @@ def run(
     ] = False,
     sustain: Annotated[
         float | None,
-        typer.Option(
-            "--sustain",
+        seldom_option(
             metavar="SECONDS",
             min=1,
-            max=86_400,
+            max=86400,
             help="Run each case for this many seconds without a pause (600 is usual) and show how heat slows it down.",
-            rich_help_panel=SELDOM,
         ),
     ] = None,
     allow_usb_power: Annotated[
@@ -124,7 +122,9 @@ def run(
         drawn = sustained_table(results.all) if sustain else results_table(results.all)
         out(runnable(drawn, records, what.words))
         lost = [f"{name} was lost: {why}" for name, why in results.lost.items()]
-        out("\n".join([*_summary(results.done, records), *_settled(results.settled), *lost]))
+        kept_ids = ", ".join(record.case for record in results.settled)
+        settled = [f"settled before and not run again: {kept_ids}"] if kept_ids else []
+        out("\n".join([*_summary(results.done, records), *settled, *lost]))
     raise typer.Exit(_exit_code(results, findings_are_fine))
 
 
@@ -229,12 +229,6 @@ def _summary(done: Sequence[Record], records: Path) -> list[str]:
         names = ", ".join(emulated)
         lines.append(f"not the real thing on this device: {names}; do not compare its times with a phone's")
     return lines
-
-
-def _settled(settled: Sequence[Record]) -> list[str]:
-    """Which rows are from earlier runs."""
-    names = ", ".join(record.case for record in settled)
-    return [f"settled before and not run again: {names}"] if settled else []
 
 
 def _recovered(record: Record) -> str:

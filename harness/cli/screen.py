@@ -170,6 +170,11 @@ def out(text: str) -> None:
     out_whole(folded(text))
 
 
+def out_parts(*texts: str) -> None:
+    """Print a result for a person in parts, with a line between them; parts without text are left out."""
+    out("\n\n".join(filter(None, texts)))
+
+
 def out_whole(text: str) -> None:
     """Print a result for a program or a file: JSON, Markdown, source code. No line of it is folded."""
     write(text)

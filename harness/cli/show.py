@@ -17,7 +17,6 @@ from harness.cli.hints import runnable
 from harness.cli.options import (
     DEFAULT_RECORDS,
     DEFAULT_SUITE,
-    OUTPUT,
     AsJson,
     DeviceOfRecords,
     Inputs,
@@ -26,6 +25,7 @@ from harness.cli.options import (
     Shapes,
     SuiteFile,
     Trust,
+    output_option,
 )
 from harness.cli.record_filter import open_index, wanted
 from harness.cli.screen import out, out_json, out_whole
@@ -74,10 +74,7 @@ def show(
         ),
     ] = False,
     plot: Annotated[
-        Path | None,
-        typer.Option(
-            "--plot", metavar="FILE.html", help="With --sustained: draw them into this page.", rich_help_panel=OUTPUT
-        ),
+        Path | None, output_option(metavar="FILE.html", help="With --sustained: draw them into this page.")
     ] = None,
     suite: SuiteFile = DEFAULT_SUITE,
     model: Models = None,

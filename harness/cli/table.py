@@ -66,8 +66,10 @@ def results_table(records: Sequence[Record]) -> str:
     Cases that a device does not support have no row: one line counts them and says why.
     """
     supported = [record for record in records if record.outcome is not Outcome.UNSUPPORTED]
-    lines = [_table(supported), *_footnotes(supported), *complaints(records)] if supported else complaints(records)[1:]
-    return "\n".join(lines)
+    if not supported:
+        return "\n".join(complaints(records)[1:])
+    notes = ["", f"{OF_ANOTHER_KIND} {CLML_DEVICE_MS}"] if any(map(_is_of_another_kind, supported)) else []
+    return "\n".join([_table(supported), *notes, *complaints(records)])
 
 
 def _table(records: Sequence[Record]) -> str:
@@ -124,7 +126,7 @@ def _row(record: Record) -> tuple[str, ...]:
         "emulated" if record.path in record.emulated else _location(record.wall_ms),
         "-" if (spread := spread_within(record.wall_ms)) is None else f"{100 * spread:.1f}",
         str(len(record.wall_ms) or "-"),
-        _device_ms(record),
+        f"{OF_ANOTHER_KIND if _is_of_another_kind(record) else ''}{_location(record.device_ms)}",
         "-" if record.max_abs_err is None else f"{record.max_abs_err:.1e} / {record.tolerance:.1e}",
         size(record.library_bytes),
     )
@@ -143,17 +145,9 @@ def _location(samples_ms: Sequence[float]) -> str:
     return milliseconds(found) if math.isfinite(found) else "-"
 
 
-def _device_ms(record: Record) -> str:
-    """The other clock's number, marked where it is of another kind than those above and below it."""
-    return f"{OF_ANOTHER_KIND if _is_of_another_kind(record) else ''}{_location(record.device_ms)}"
-
-
 def _is_of_another_kind(record: Record) -> bool:
+    """Whether the number of the device's clock is of another kind than those above and below it."""
     return bool(record.device_ms) and device_clock(record.path) != KERNELS
-
-
-def _footnotes(records: Sequence[Record]) -> list[str]:
-    return ["", f"{OF_ANOTHER_KIND} {CLML_DEVICE_MS}"] if any(map(_is_of_another_kind, records)) else []
 
 
 def complaints(records: Sequence[Record]) -> list[str]:

@@ -35,7 +35,7 @@ def tune(
     minutes: Annotated[
         float, typer.Option(min=0.1, max=10_000, help="Search time per case, in minutes, unless --trials is given.")
     ] = 10.0,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Schedules file to append to.")] = DEFAULT_OUT,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="Schedules file to append to.")] = DEFAULT_OUT,
     cost_model: Annotated[str, typer.Option(hidden=True)] = "random",
     as_json: AsJson = False,
 ) -> None:

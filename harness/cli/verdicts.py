@@ -52,7 +52,9 @@ def verdict_table(comparisons: Sequence[Comparison], *, markdown: bool = False) 
     return "\n".join([drawn, *([""] if reasons else []), *reasons])
 
 
-def summary(fitness: Fitness, means: Sequence[PathMean], flips: Sequence[PathFlip], *, markdown: bool = False) -> str:
+def summary(
+    fitness: Fitness, means: Sequence[PathMean] = (), flips: Sequence[PathFlip] = (), *, markdown: bool = False
+) -> str:
     """Whether the run was fit, geometric means of the paths, and paths that changed places."""
     lines = [f"unfit: {reason}" for reason in fitness.reasons if fitness.fit is False]
     lines += [f"{mean.path} on {mean.identity}: {_overall(mean.overall)}" for mean in means]
@@ -97,7 +99,7 @@ def _overall(overall: Overall) -> str:
     return f"geometric mean {overall.ratio:.3f} of base (cases: {overall.series}{interval}{left_out})"
 
 
-def plain_result(result: Result, means: Sequence[PathMean], flips: Sequence[PathFlip]) -> dict[str, Any]:
+def plain_result(result: Result, means: Sequence[PathMean] = (), flips: Sequence[PathFlip] = ()) -> dict[str, Any]:
     """Everything above, for programs. Unknown numbers are null."""
     return {
         "fit": result.fitness.fit,
@@ -105,16 +107,12 @@ def plain_result(result: Result, means: Sequence[PathMean], flips: Sequence[Path
         "needed_minutes": result.needed_minutes,
         "cases": [_plain(comparison) for comparison in result.cases],
         "not_compared": [{**one.key._asdict(), "reason": one.reason} for one in result.left_out],
-        "geometric_means": [_plain_mean(mean) for mean in means],
-        "ranking_flips": [
-            {"identity": flipped.identity, "what": flipped.what, **vars(flipped.flip)} for flipped in flips
+        "geometric_means": [
+            {"identity": mean.identity, "path": mean.path, **{k: finite(v) for k, v in vars(mean.overall).items()}}
+            for mean in means
         ],
+        "ranking_flips": [{"identity": one.identity, "what": one.what, **vars(one.flip)} for one in flips],
     }
-
-
-def _plain_mean(mean: PathMean) -> dict[str, Any]:
-    numbers = {name: finite(value) for name, value in vars(mean.overall).items()}
-    return {"identity": mean.identity, "path": mean.path, **numbers}
 
 
 def _row(comparison: Comparison) -> tuple[str, ...]:
