@@ -23,6 +23,8 @@ from harness.schedules.drawing import ThreadLimits
 ROOT = Path(__file__).parents[2]
 WORKER = "harness.build.worker"
 PACKAGES = ("harness", "device_runner")
+_BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
+"""Fields of a statement that hold further statements."""
 
 
 def compile_job(request: CompileRequest, model_sha256: str, title: str) -> Job:
@@ -147,12 +149,14 @@ def sources(root: Path = ROOT) -> list[Path]:
 def imported(root: Path, modules: Iterable[str]) -> set[Path]:
     """The files of ours that these modules import, at their top or inside a function, and their own."""
     found: set[Path] = set()
-    waiting = list(modules)
+    waiting, seen = list(modules), set(modules)
     while waiting:
         for file in _files(root, waiting.pop()):
             if file not in found:
                 found.add(file)
-                waiting += _imports(file)
+                unseen = set(_imports(file)) - seen
+                seen |= unseen
+                waiting += unseen
     return found
 
 
@@ -166,7 +170,10 @@ def _files(root: Path, module: str) -> Iterator[Path]:
 
 
 def _imports(file: Path) -> Iterator[str]:
-    """What a module of ours imports from our packages, but for what is only of use to a type checker."""
+    """What a module of ours imports from our packages, but for what is only of use to a type checker.
+
+    Looks at statements only. Every command that may build waits for this, and expressions are nine tenths of a tree.
+    """
     waiting: list[ast.AST] = [ast.parse(file.read_bytes())]
     while waiting:
         node = waiting.pop()
@@ -178,4 +185,4 @@ def _imports(file: Path) -> Iterator[str]:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
         else:
-            waiting += ast.iter_child_nodes(node)
+            waiting += (child for name in _BLOCKS for child in getattr(node, name, ()))
