@@ -1,4 +1,4 @@
-"""A plugin of asv, named in its configuration: `asv show` says why a case failed, not only that it did.
+"""A plugin of asv, named in its configuration: `asv run` files under the device's identity, `asv show` gives reasons.
 
 asv prints what a benchmark said beside its numbers, but keeps none of it in its files (asv/results.py, 0.6.6). Our
 records in the file of the same name have the line, so they are put back where asv looks when it reads its own file.
@@ -49,6 +49,8 @@ def setup() -> None:
     """What asv calls when it has read its configuration."""
     from asv.results import Results
 
+    from harness.history import plain_run
+
     load = Results.load.__func__
 
     def load_with_reasons(cls: Any, path: str, machine_name: str | None = None) -> Any:
@@ -57,3 +59,4 @@ def setup() -> None:
         return results
 
     Results.load = classmethod(load_with_reasons)
+    plain_run.install()

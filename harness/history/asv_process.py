@@ -54,6 +54,9 @@ ISA_GPUS = "ADRENO_BENCH_ISA_GPUS"
 REUSE = "ADRENO_BENCH_REUSE"
 """Not empty: a kept record that settles a case is taken instead of measuring again."""
 
+COMMIT, ENVIRONMENT = "ASV_COMMIT", "ASV_ENV_NAME"
+"""Of asv itself: what is measured, and the name of its environment."""
+
 WITH_WORKAROUNDS, AS_SHIPPED = "worked-round", "as-shipped"
 QUIRKS = (WITH_WORKAROUNDS, AS_SHIPPED)
 """The two states that a release is measured in: at its best, and as its users meet it."""
@@ -149,7 +152,7 @@ def identity_to(identity: Identity) -> str:
 def _without_device(request: Request, name: str, failure: Failure) -> Record:
     """The record of a case for which no device could be had."""
     identity = _expected() or Identity(kind="unknown", serial=name)
-    origin = Origin(name, identity, request.quirks.as_shipped, os.environ.get("ASV_COMMIT", ""))
+    origin = Origin(name, identity, request.quirks.as_shipped, os.environ.get(COMMIT, ""))
     with Recording(request.cases[0], origin) as recording:
         raise failure
     return recording.record
@@ -157,5 +160,5 @@ def _without_device(request: Request, name: str, failure: Failure) -> Record:
 
 def record_file(ending: str = ".jsonl") -> RecordFile | None:
     """The file beside asv's own of this commit and environment; none if asv does not say which these are."""
-    folder, commit, name = (os.environ.get(key) for key in (RECORDS, "ASV_COMMIT", "ASV_ENV_NAME"))
+    folder, commit, name = (os.environ.get(key) for key in (RECORDS, COMMIT, ENVIRONMENT))
     return RecordFile(Path(folder) / f"{commit[:8]}-{name}{ending}") if folder and commit and name else None

@@ -73,15 +73,16 @@ def machine_of(identity: Identity) -> dict[str, str]:
     }
 
 
-def register(identity: Identity) -> str:
-    """Write the machine into asv's file of the user and return its name. Raises UsageError if that file is not asv's.
+def register(identity: Identity, name: str = "") -> str:
+    """Write the machine into asv's file of the user and return its name: the identity's key if none is given.
 
-    An entry of this name that was written by hand is replaced: the device knows better.
+    An entry of this name that was written by hand is replaced: the device knows better. Raises UsageError if that file
+    is not asv's.
     """
     from asv.machine import MachineCollection
     from asv.util import UserError
 
-    machine = machine_of(identity)
+    machine = machine_of(identity) | ({"machine": name} if name else {})
     try:
         MachineCollection.save(machine["machine"], machine)
     except (UserError, TypeError, AttributeError) as error:

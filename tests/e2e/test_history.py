@@ -35,13 +35,14 @@ def home(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config, 
     return folder
 
 
-def call(home: Path, *command: str, suite: str = "") -> subprocess.CompletedProcess[str]:
+def call(home: Path, *command: str, suite: str = "", device: str = "") -> subprocess.CompletedProcess[str]:
     environment = {
         **os.environ,
         "HOME": str(home),
         "ADRENO_BENCH_CACHE": str(home / "cache"),
         "PIP_CACHE_DIR": str(Path("~/.cache/pip").expanduser()),
         **({"ADRENO_BENCH_SUITE": suite} if suite else {}),
+        **({"ADRENO_BENCH_DEVICE": device} if device else {}),
     }
     options: dict[str, Any] = {"cwd": checkout(), "env": environment, "capture_output": True, "text": True}
     return subprocess.run(command, **options, timeout=2 * LONG_S, check=False)
@@ -51,17 +52,67 @@ def bench(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return call(home, sys.executable, "-c", "from harness.cli import main; main()", *arguments)
 
 
-def test_plain_asv_measures_tiny_and_shows_one_line_for_what_failed(home: Path, tmp_path: Path) -> None:
-    suite = tmp_path / "suite.toml"
-    suite.write_text(SUITE.format(models='"tiny"', paths='"texture"'))
-    assert call(home, sys.executable, "-m", "asv", "machine", "--yes").returncode == 0
-    command = (sys.executable, "-m", "asv", "run", "-E", f"existing:{sys.executable}", "--quick", "--show-stderr")
-    done = call(home, *command, suite=str(suite))
-    assert done.returncode == 2, done.stdout  # some failed: as shipped, depthwise convolutions do not compile
-    latency = done.stdout.partition("latency.Wall.time_inference")[2].partition("outcome.Outcome")[0]
-    assert re.search(r"tiny-texture-float32-untuned +\S+ms +failed", latency), done.stdout
-    assert "compile-error: TVM failed to lower the model" in latency
-    assert "Traceback" not in done.stdout
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a suite and with this checkout's configuration of asv, whose results go there."""
+    folder = tmp_path_factory.mktemp("plain")
+    (folder / "suite.toml").write_text(SUITE.format(models='"tiny"', paths='"texture"'))
+    text = (checkout() / "asv.conf.json").read_text(encoding="utf-8")
+    text = text.replace('"repo": "."', f'"repo": "{checkout()}"').replace('": ".asv/', f'": "{folder}/')
+    (folder / "asv.conf.json").write_text(text.replace('"benchmarks/', f'"{checkout()}/benchmarks/'))
+    return folder
+
+
+def asv(home: Path, folder: Path, command: str, *arguments: str, device: str = "") -> subprocess.CompletedProcess[str]:
+    words = (sys.executable, "-m", "asv", "--config", str(folder / "asv.conf.json"), command, *arguments)
+    return call(home, *words, suite=str(folder / "suite.toml"), device=device)
+
+
+INSTALLED = ("-E", f"existing:{sys.executable}", "--bench", "latency.Wall")
+OF_HEAD = (*INSTALLED, "--set-commit-hash", "HEAD")
+
+
+def test_plain_asv_keeps_devices_apart_and_takes_a_finding_for_a_result(home: Path, tiny: Path) -> None:
+    for device in ("virtual", "local"):
+        done = asv(home, tiny, "run", *OF_HEAD, device=device)
+        assert re.search(r"tiny-texture-float32-untuned +\S+ms +failed", done.stdout), done.stdout + done.stderr
+        assert "compile-error: TVM failed to lower the model" in done.stdout  # as shipped: depthwise convolutions
+        assert (done.returncode, "Traceback" in done.stdout) == (0, False)
+    machines = {json.loads(file.read_text())["machine"] for file in (tiny / "results").glob("*/machine.json")}
+    assert {name.partition("-")[0] for name in machines} == {"virtual", "local"}
+    for file in (tiny / "results").glob("*/*-existing*.json"):
+        data = json.loads(file.read_text())
+        row = dict(zip(data["result_columns"], data["results"]["latency.Wall.time_inference"], strict=False))
+        assert len(row["samples"][0]) >= 10
+    (virtual,) = (name for name in machines if name.startswith("virtual"))
+    other = asv(home, tiny, "run", *OF_HEAD, "--machine", virtual, device="local")
+    assert (other.returncode, "holds results of another device" in other.stdout) == (1, True), other.stdout
+    both = asv(home, tiny, "compare", "HEAD", "HEAD")
+    assert "Results available for several machines" in both.stdout + both.stderr
+    one = asv(home, tiny, "compare", "HEAD", "HEAD", "--machine", virtual)
+    assert re.search(r"latency.Wall.time_inference\('tiny-texture", one.stdout), one.stdout + one.stderr
+    shown = asv(home, tiny, "show", "HEAD", "--machine", virtual)
+    assert "tiny-texture-float32-untuned as-shipped: compile-error: " in shown.stdout, shown.stderr
+    assert asv(home, tiny, "publish").returncode == 0
+    assert bench(home, "history", "publish", "--config", str(tiny / "asv.conf.json")).returncode == 0
+    front = (tiny / "html" / "index.html").read_text(encoding="utf-8")
+    assert "emulated" in front
+    assert virtual in front
+
+
+def test_a_plain_look_keeps_nothing(home: Path, tiny: Path) -> None:
+    before = {*(tiny / "results").rglob("*.json*")}
+    done = asv(home, tiny, "run", *INSTALLED, "--quick")
+    assert done.returncode == 0, done.stdout + done.stderr
+    added = {*(tiny / "results").rglob("*.json*")} - before
+    assert {file.name for file in added} <= {"machine.json", "benchmarks.json"}
+
+
+def test_plain_asv_says_in_one_line_that_there_is_no_such_device(home: Path, tiny: Path) -> None:
+    done = asv(home, tiny, "run", *INSTALLED, device="no-such-phone")
+    assert done.returncode == 1
+    assert "no-such-phone" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
