@@ -15,7 +15,7 @@ from pathlib import Path
 
 from device_runner.runtimes import probe
 from device_runner.runtimes.opencl import OPENCL, opencl_status, sidecar
-from device_runner.runtimes.recipe import SHIM, CppToolchain
+from device_runner.runtimes.recipe import SHARED, CppToolchain
 
 CACHE = Path(__file__).parents[1] / ".cache"
 SOURCE = Path(__file__).with_suffix(".cc")
@@ -26,7 +26,7 @@ def compile_program(library: Path, folder: Path) -> Path:
     toolchain, program = CppToolchain.find(), folder / "launch_cost"
     includes = [f"-isystem{folder}" for folder in toolchain.includes]
     folders = [flag for found in toolchain.libraries for flag in (f"-L{found}", f"-Wl,-rpath,{found}")]
-    command = [toolchain.compiler, "-std=c++17", "-O2", *includes, f"-I{OPENCL.sources}", "-idirafter", str(SHIM)]
+    command = [toolchain.compiler, "-std=c++17", "-O2", *includes, f"-I{OPENCL.sources}", "-idirafter", str(SHARED)]
     libraries = [str(library), f"-Wl,-rpath,{library.parent}", *folders, "-ltvm_runtime", "-ltvm_ffi", "-lOpenCL"]
     subprocess.run([*command, str(SOURCE), "-o", str(program), *libraries], check=True, timeout=300)
     return program

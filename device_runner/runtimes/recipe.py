@@ -27,8 +27,8 @@ BUILD_DEADLINE_S = 1200
 LOCK_DEADLINE_S = 2 * BUILD_DEADLINE_S
 APT_HINT = "apt-get install g++ ocl-icd-opencl-dev opencl-headers pocl-opencl-icd"
 FLAGS = ("-std=c++17", "-O2", "-g1", "-fPIC", "-pthread", "-Wall", "-Wextra", "-Werror")
-SHIM = Path(__file__).parent / "shim"
-"""Headers that the wheel's own include and that it does not have; they are found after all others."""
+SHARED = Path(__file__).parent / "cpp"
+"""Headers that several have in common, and those that the wheel's own include and does not have; found last."""
 
 
 @dataclass(frozen=True)
@@ -136,12 +136,12 @@ class Sidecar:
 
     def _code_key(self, toolchain: CppToolchain, extra_flags: Sequence[str]) -> str:
         """Of the code before it is linked: every TVM with the same headers shares it, wherever it is installed."""
-        folders = (*toolchain.includes, SHIM, self.sources)
+        folders = (*toolchain.includes, SHARED, self.sources)
         return digest_of((*FLAGS, *self.flags, *extra_flags, toolchain.compiler_version), folders)
 
     def _compile(self, toolchain: CppToolchain, made: Path, extra_flags: Sequence[str]) -> None:
         """Compile the sources as one: most of the time goes into TVM's headers, which are then read once."""
-        includes = [*(f"-isystem{folder}" for folder in toolchain.includes), "-idirafter", str(SHIM)]
+        includes = [*(f"-isystem{folder}" for folder in toolchain.includes), "-idirafter", str(SHARED)]
         sources = one_source(made.with_name("all.cc"), self.sources.glob("*.cc"))
         flags = (*FLAGS, *self.flags, *extra_flags, *includes)
         run_compiler(self.title, [toolchain.compiler, *flags, "-c", str(sources)], made)

@@ -34,20 +34,23 @@ void text_add_number(Text* text, uint64_t value) {
   text_append(text, digits + at, sizeof(digits) - at);
 }
 
-void text_add_quoted(Text* text, const char* value, size_t size) {
+void text_add_numbers(Text* text, const uint64_t* values, size_t count) {
+  text_add(text, "[");
+  for (size_t i = 0; i < count; ++i) {
+    if (i) text_add(text, ", ");
+    text_add_number(text, values[i]);
+  }
+  text_add(text, "]");
+}
+
+void text_add_quoted(Text* text, const char* value, size_t size, unsigned char last) {
   static const char* const hex = "0123456789abcdef";
   text_append(text, "\"", 1);
   for (size_t i = 0; i < size; ++i) {
     const unsigned char byte = (unsigned char)value[i];
-    if (byte == '"' || byte == '\\') {
-      const char escaped[2] = {'\\', (char)byte};
-      text_append(text, escaped, 2);
-    } else if (byte < 0x20) {
-      const char escaped[6] = {'\\', 'u', '0', '0', hex[byte >> 4], hex[byte & 15]};
-      text_append(text, escaped, 6);
-    } else {
-      text_append(text, value + i, 1);
-    }
+    const char escaped[6] = {'\\', 'u', '0', '0', hex[byte >> 4], hex[byte & 15]};
+    const int plain = byte >= 0x20 && byte <= last && byte != '"' && byte != '\\';
+    text_append(text, plain ? value + i : escaped, plain ? 1 : sizeof(escaped));
   }
   text_append(text, "\"", 1);
 }

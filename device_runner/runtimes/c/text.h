@@ -15,5 +15,8 @@ void text_free(Text* text);
 void text_append(Text* text, const char* piece, size_t size);
 void text_add(Text* text, const char* piece);
 void text_add_number(Text* text, uint64_t value);
-/// A JSON string. Bytes above 127 are left as they are: what a driver says need not be UTF-8, and the host forgives it.
-void text_add_quoted(Text* text, const char* value, size_t size);
+/// A JSON array.
+void text_add_numbers(Text* text, const uint64_t* values, size_t count);
+/// A JSON string, in which bytes up to `last` stay as they are and others become U+0000 to U+00FF. With 255 the host
+/// forgives what is not UTF-8; with 126 it gets each byte as one character.
+void text_add_quoted(Text* text, const char* value, size_t size, unsigned char last);

@@ -1,4 +1,5 @@
 // Modules of kind `clml`, in TVM's bytes: a symbol, a graph as JSON text, the names of its constants.
+#include <bytes.h>
 #include <tvm/ffi/cast.h>
 #include <tvm/ffi/extra/module.h>
 #include <tvm/ffi/function.h>
@@ -9,7 +10,6 @@
 #include <string>
 #include <string_view>
 
-#include "bytes.h"
 #include "engine.h"
 #include "graph.h"
 

@@ -1,5 +1,6 @@
 #include "tuning.h"
 
+#include <bytes.h>
 #include <tvm/ffi/error.h>
 
 #include <filesystem>
@@ -7,7 +8,6 @@
 #include <iterator>
 #include <mutex>
 
-#include "bytes.h"
 #include "tensor.h"
 
 namespace adreno_bench::clml {

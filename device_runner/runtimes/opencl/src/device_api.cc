@@ -55,55 +55,34 @@ class OpenCLDeviceAPI final : public DeviceAPI {
     }
     const Device& device = Device::Get(dev.device_id);
     const DeviceFacts& facts = device.facts();
+    const auto number = [&](auto value) { *rv = static_cast<int64_t>(value); };
+    const auto size = [&](cl_device_info what) { number(Query<cl_ulong>(facts.id, what)); };
     switch (kind) {
-      case rt::kMaxThreadsPerBlock:
-        *rv = static_cast<int64_t>(Query<std::size_t>(facts.id, CL_DEVICE_MAX_WORK_GROUP_SIZE));
-        break;
+      case rt::kMaxThreadsPerBlock: return number(Query<std::size_t>(facts.id, CL_DEVICE_MAX_WORK_GROUP_SIZE));
       case rt::kWarpSize: {
         const char* variable = std::getenv("TVM_OPENCL_WARP_SIZE");
-        *rv = variable == nullptr ? 1 : std::atoi(variable);
-        break;
+        return number(variable == nullptr ? 1 : std::atoi(variable));
       }
-      case rt::kMaxSharedMemoryPerBlock:
-        *rv = static_cast<int64_t>(Query<cl_ulong>(facts.id, CL_DEVICE_LOCAL_MEM_SIZE));
-        break;
-      case rt::kComputeVersion:
-        *rv = VersionNumber(facts.version);
-        break;
-      case rt::kDeviceName:
-        *rv = facts.name;
-        break;
+      case rt::kMaxSharedMemoryPerBlock: return size(CL_DEVICE_LOCAL_MEM_SIZE);
+      case rt::kComputeVersion: *rv = VersionNumber(facts.version); return;
+      case rt::kDeviceName: *rv = facts.name; return;
       case rt::kMaxClockRate:  // OpenCL says MHz, TVM wants kHz
-        *rv = static_cast<int64_t>(Query<cl_uint>(facts.id, CL_DEVICE_MAX_CLOCK_FREQUENCY)) * 1000;
-        break;
-      case rt::kMultiProcessorCount:
-        *rv = static_cast<int64_t>(Query<cl_uint>(facts.id, CL_DEVICE_MAX_COMPUTE_UNITS));
-        break;
+        return number(int64_t{Query<cl_uint>(facts.id, CL_DEVICE_MAX_CLOCK_FREQUENCY)} * 1000);
+      case rt::kMultiProcessorCount: return number(Query<cl_uint>(facts.id, CL_DEVICE_MAX_COMPUTE_UNITS));
       case rt::kMaxThreadDimensions: {
         struct Sizes {
           std::size_t x, y, z;
         };
         const Sizes s = Query<Sizes>(facts.id, CL_DEVICE_MAX_WORK_ITEM_SIZES);
         *rv = "[" + std::to_string(s.x) + ", " + std::to_string(s.y) + ", " + std::to_string(s.z) + "]";
-        break;
+        return;
       }
-      case rt::kApiVersion:
-        *rv = CL_TARGET_OPENCL_VERSION;
-        break;
-      case rt::kDriverVersion:
-        *rv = DriverVersion(facts.id);
-        break;
-      case rt::kL2CacheSizeBytes:
-        *rv = static_cast<int64_t>(Query<cl_ulong>(facts.id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE));
-        break;
-      case rt::kTotalGlobalMemory:
-        *rv = static_cast<int64_t>(Query<cl_ulong>(facts.id, CL_DEVICE_GLOBAL_MEM_SIZE));
-        break;
-      case rt::kImagePitchAlignment:
-        *rv = static_cast<int64_t>(device.row_alignment());
-        break;
-      default:  // registers per block, GCN architecture, free memory: OpenCL does not tell
-        break;
+      case rt::kApiVersion: return number(CL_TARGET_OPENCL_VERSION);
+      case rt::kDriverVersion: *rv = DriverVersion(facts.id); return;
+      case rt::kL2CacheSizeBytes: return size(CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
+      case rt::kTotalGlobalMemory: return size(CL_DEVICE_GLOBAL_MEM_SIZE);
+      case rt::kImagePitchAlignment: return number(device.row_alignment());
+      default: return;  // registers per block, GCN architecture, free memory: OpenCL does not tell
     }
   }
 

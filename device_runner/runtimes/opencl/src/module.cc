@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "bytes.h"
 #include "device.h"
 #include "fault.h"
 #include "memory.h"
 #include "program.h"
+#include "reader.h"
 
 namespace adreno_bench {
 namespace {
@@ -33,7 +33,7 @@ struct Signature {
 };
 
 /// TVM's FunctionInfo: name, argument types, launch tags, extra tags (of tensor maps, which OpenCL does not have).
-Signature ReadSignature(Reader& reader) {
+Signature ReadSignature(WholeReader& reader) {
   Signature signature;
   reader.String();
   for (auto left = reader.Count(4); left > 0; --left) {
@@ -183,7 +183,7 @@ class Launcher {
 class OpenCLModule final : public ffi::ModuleObj {
  public:
   explicit OpenCLModule(const ffi::Bytes& bytes) : bytes_(bytes) {
-    Reader reader({bytes.data(), bytes.size()});
+    WholeReader reader({bytes.data(), bytes.size()});
     const std::string format = reader.String();
     if (format != "cl")
       TVM_FFI_THROW(ValueError) << "OpenCL: kernels in the format '" << format << "' cannot be loaded";

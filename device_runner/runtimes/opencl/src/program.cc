@@ -2,8 +2,8 @@
 
 #include <tvm/ffi/error.h>
 
-#include "bytes.h"
 #include "device.h"
+#include "reader.h"
 
 namespace adreno_bench {
 namespace {
@@ -86,10 +86,10 @@ Kernel Programs::Create(Device& device, const std::string& name) {
 std::string Programs::SaveBinaries(Device& device) {
   std::lock_guard<std::mutex> guard(mutex_);
   Writer writer;
-  writer.Number<std::uint64_t>(sources_.size());
+  writer.Number(sources_.size());
   for (const auto& [name, source] : sources_) {
-    writer.String(name);
-    writer.String(Binary(Get(device, name)));
+    writer.Text(name);
+    writer.Text(Binary(Get(device, name)));
   }
   return writer.Release();
 }
@@ -97,7 +97,7 @@ std::string Programs::SaveBinaries(Device& device) {
 void Programs::LoadBinaries(Device& device, std::string_view bytes) {
   std::lock_guard<std::mutex> guard(mutex_);
   const cl_device_id id = device.facts().id;
-  Reader reader(bytes);
+  WholeReader reader(bytes);
   for (auto left = reader.Count(2 * sizeof(std::uint64_t)); left > 0; --left) {
     const std::string name = reader.String();
     const std::string binary = reader.String();

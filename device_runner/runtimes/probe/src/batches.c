@@ -1,7 +1,8 @@
 #include "batches.h"
 
-#include <string.h>
 #include <time.h>
+
+#include "values.h"
 
 static uint64_t now_ns(void) {
   struct timespec now;
@@ -10,23 +11,14 @@ static uint64_t now_ns(void) {
 }
 
 static int run_entry(TVMFFIObjectHandle invoke, const char* entry) {
-  TVMFFIAny arg, result;
-  memset(&arg, 0, sizeof(arg));
-  memset(&result, 0, sizeof(result));
-  arg.type_index = kTVMFFIRawStr;
-  arg.v_c_str = entry;
+  TVMFFIAny arg = a_text(entry), result = none(kTVMFFINone);
   const int code = TVMFFIFunctionCall(invoke, &arg, 1, &result);
-  if (code == 0 && result.type_index >= kTVMFFIStaticObjectBegin) TVMFFIObjectDecRef(result.v_obj);
+  if (code == 0) release(result);
   return code;
 }
 
 static int wait_for_device(TVMFFIObjectHandle sync) {
-  TVMFFIAny args[2], result;
-  memset(args, 0, sizeof(args));
-  memset(&result, 0, sizeof(result));
-  args[0].type_index = kTVMFFIDevice;
-  args[0].v_device.device_type = kDLOpenCL;
-  args[1].type_index = kTVMFFIInt;  // its usual queue
+  TVMFFIAny args[2] = {a_device(kDLOpenCL), an_int(0)}, result = none(kTVMFFINone);  // its usual queue
   return TVMFFIFunctionCall(sync, args, 2, &result);
 }
 
@@ -39,14 +31,6 @@ static uint64_t time_of_one(TVMFFIObjectHandle invoke, TVMFFIObjectHandle sync, 
     if (done % every == 0 && wait_for_device(sync) != 0) return 0;
   }
   return (now_ns() - began) / (uint64_t)size + 1;
-}
-
-static void add_times(Text* json, const char* name, const uint64_t* times, int64_t count) {
-  text_add(json, name);
-  for (int64_t index = 0; index < count; ++index) {
-    text_add(json, index ? ", " : "");
-    text_add_number(json, times[index]);
-  }
 }
 
 int time_batches(TVMFFIObjectHandle invoke, const char* entry, int64_t size, int64_t repeat, Text* json) {
@@ -63,8 +47,10 @@ int time_batches(TVMFFIObjectHandle invoke, const char* entry, int64_t size, int
   }
   if (sync != NULL) TVMFFIObjectDecRef(sync);
   if (code != 0) return code;
-  add_times(json, "{\"batched_ns\": [", batched, repeat);
-  add_times(json, "], \"synced_ns\": [", synced, repeat);
-  text_add(json, "]}");
+  text_add(json, "{\"batched_ns\": ");
+  text_add_numbers(json, batched, (size_t)repeat);
+  text_add(json, ", \"synced_ns\": ");
+  text_add_numbers(json, synced, (size_t)repeat);
+  text_add(json, "}");
   return 0;
 }

@@ -44,15 +44,20 @@ static void key(Text* json, const char* name) {
   text_add(json, "\": ");
 }
 
-/// A text, or null of a driver that does not tell. `get` is clGetPlatformInfo or clGetDeviceInfo: same signature.
-static void add_text(Text* json, GetDeviceInfo get, void* object, cl_uint what) {
+/// A text, to be freed; NULL of a driver that does not tell. `get` is clGetPlatformInfo or clGetDeviceInfo: same signature.
+static char* device_text(GetDeviceInfo get, void* object, cl_uint what) {
   size_t size = 0;
-  char* value = NULL;
-  int told = get((cl_device_id)object, what, 0, NULL, &size) == CL_SUCCESS && size > 0 && size <= kMostBytes &&
-             (value = (char*)calloc(size + 1, 1)) != NULL &&
-             get((cl_device_id)object, what, size, value, NULL) == CL_SUCCESS;
-  if (told) {
-    text_add_quoted(json, value, strlen(value));
+  if (get((cl_device_id)object, what, 0, NULL, &size) != CL_SUCCESS || size > kMostBytes) return NULL;
+  char* value = size ? (char*)calloc(size + 1, 1) : NULL;
+  if (value != NULL && get((cl_device_id)object, what, size, value, NULL) == CL_SUCCESS) return value;
+  free(value);
+  return NULL;
+}
+
+static void add_text(Text* json, GetDeviceInfo get, void* object, cl_uint what) {
+  char* value = device_text(get, object, what);
+  if (value != NULL) {
+    text_add_quoted(json, value, strlen(value), 255);
   } else {
     text_add(json, "null");
   }
@@ -93,26 +98,16 @@ static void add_boolean(Text* json, GetDeviceInfo get, cl_device_id device, cl_u
 static void add_work_item_sizes(Text* json, GetDeviceInfo get, cl_device_id device) {
   uint64_t sizes[3] = {0};
   const size_t count = numbers(get, device, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof(size_t), sizes, 3);
-  text_add(json, "[");
-  for (size_t i = 0; i < count; ++i) {
-    if (i) text_add(json, ", ");
-    text_add_number(json, sizes[i]);
-  }
-  text_add(json, "]");
+  text_add_numbers(json, sizes, count);
 }
 
 /// Whether a driver's list of extensions, which may be long and need not be a list, has this word.
 static int has_extension(GetDeviceInfo get, cl_device_id device, const char* word) {
-  size_t size = 0;
-  if (get(device, CL_DEVICE_EXTENSIONS, 0, NULL, &size) != CL_SUCCESS || size > kMostBytes) return 0;
-  char* list = (char*)calloc(size + 1, 1);
-  if (list == NULL) return 0;
+  char* list = device_text(get, device, CL_DEVICE_EXTENSIONS);
+  const size_t length = strlen(word);
   int found = 0;
-  if (get(device, CL_DEVICE_EXTENSIONS, size, list, NULL) == CL_SUCCESS) {
-    const size_t length = strlen(word);
-    for (const char* at = list; !found && (at = strstr(at, word)) != NULL; at += length) {
-      found = (at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0');
-    }
+  for (const char* at = list; at != NULL && !found && (at = strstr(at, word)) != NULL; at += length) {
+    found = (at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0');
   }
   free(list);
   return found;
@@ -215,7 +210,7 @@ static int add_file(struct dl_phdr_info* info, size_t size, void* context) {
   for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); ++i) {
     if (strstr(slash, parts[i]) == NULL) continue;
     if (files->found++) text_add(files->json, ", ");
-    text_add_quoted(files->json, info->dlpi_name, strlen(info->dlpi_name));
+    text_add_quoted(files->json, info->dlpi_name, strlen(info->dlpi_name), 255);
     break;
   }
   return 0;
@@ -228,6 +223,6 @@ void describe(Text* json) {
   Files files = {json, 0};
   dl_iterate_phdr(add_file, &files);
   text_add(json, "], \"problem\": ");
-  text_add_quoted(json, problem == NULL ? "" : problem, problem == NULL ? 0 : strlen(problem));
+  text_add_quoted(json, problem ? problem : "", problem ? strlen(problem) : 0, 255);
   text_add(json, "}");
 }

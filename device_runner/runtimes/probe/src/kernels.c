@@ -96,15 +96,6 @@ int watch_kernels(void) {
   return places;
 }
 
-static void tell_sizes(Text* json, const char* name, const size_t* sizes) {
-  text_add(json, name);
-  for (int i = 0; i < DIMENSIONS; ++i) {
-    text_add(json, i == 0 ? "[" : ", ");
-    text_add_number(json, sizes[i]);
-  }
-  text_add(json, "]");
-}
-
 static void tell(Text* json, const Launch* launch, const cl_ulong* times) {
   static const char* const names[] = {", \"queued\": ", ", \"submit\": ", ", \"start\": ", ", \"end\": "};
   char kernel[512] = "";
@@ -112,9 +103,11 @@ static void tell(Text* json, const Launch* launch, const cl_ulong* times) {
     kernel[0] = 0;  // a longer name is none that TVM gives
   }
   text_add(json, "{\"kernel\": ");
-  text_add_quoted(json, kernel, strlen(kernel));
-  tell_sizes(json, ", \"global\": ", launch->global);
-  tell_sizes(json, ", \"local\": ", launch->local);
+  text_add_quoted(json, kernel, strlen(kernel), 255);
+  text_add(json, ", \"global\": ");
+  text_add_numbers(json, launch->global, DIMENSIONS);
+  text_add(json, ", \"local\": ");
+  text_add_numbers(json, launch->local, DIMENSIONS);
   for (int i = 0; i < 4; ++i) {
     text_add(json, names[i]);
     text_add_number(json, times[i]);

@@ -1,6 +1,5 @@
 // The probe's functions as a TVM module: tvm-ffi finds them by the names of the symbols (library_module.cc). Texts are
 // returned as Bytes, because RPC ends a String at its first zero byte and a host may refuse one that is not UTF-8.
-#include <string.h>
 #include <tvm/ffi/c_api.h>
 
 #include "batches.h"
@@ -9,8 +8,13 @@
 #include "peaks.h"
 #include "programs.h"
 #include "text.h"
+#include "values.h"
 
-#define EXPORT __attribute__((visibility("default")))
+/// One of them, by its name in the module.
+#define FUNCTION(name)                                                                     \
+  __attribute__((visibility("default"))) int __tvm_ffi_##name(                             \
+      __attribute__((unused)) void* self, __attribute__((unused)) const TVMFFIAny* args,   \
+      __attribute__((unused)) int32_t count, TVMFFIAny* result)
 
 static int refuse(const char* message) {
   TVMFFIErrorSetRaisedFromCStr("RuntimeError", message);
@@ -23,9 +27,7 @@ static int return_bytes(const char* data, size_t size, TVMFFIAny* result) {
 }
 
 static int return_int(int64_t value, TVMFFIAny* result) {
-  result->type_index = kTVMFFIInt;
-  result->zero_padding = 0;
-  result->v_int64 = value;
+  *result = an_int(value);
   return 0;
 }
 
@@ -36,23 +38,20 @@ static int return_text(Text* text, TVMFFIAny* result) {
 }
 
 /// () -> Bytes: what `describe` says.
-EXPORT int __tvm_ffi_describe(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* result) {
+FUNCTION(describe) {
   Text json = {0};
-  (void)self, (void)args, (void)count;
   describe(&json);
   return return_text(&json, result);
 }
 
 /// () -> int: begins to count programs; in how many places.
-EXPORT int __tvm_ffi_count_programs(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* result) {
-  (void)self, (void)args, (void)count;
+FUNCTION(count_programs) {
   return return_int(count_programs(), result);
 }
 
 /// () -> Bytes: how many programs were made since.
-EXPORT int __tvm_ffi_programs(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* result) {
+FUNCTION(programs) {
   Text json = {0};
-  (void)self, (void)args, (void)count;
   text_add(&json, "{\"programs_from_source\": ");
   text_add_number(&json, (uint64_t)programs_from_source());
   text_add(&json, ", \"programs_from_binary\": ");
@@ -62,39 +61,30 @@ EXPORT int __tvm_ffi_programs(void* self, const TVMFFIAny* args, int32_t count, 
 }
 
 /// () -> int: begins to keep launches of kernels; in how many places.
-EXPORT int __tvm_ffi_watch_kernels(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* result) {
-  (void)self, (void)args, (void)count;
+FUNCTION(watch_kernels) {
   return return_int(watch_kernels(), result);
 }
 
 /// () -> Bytes: what `tell_launches` says.
-EXPORT int __tvm_ffi_launches(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* result) {
+FUNCTION(launches) {
   Text json = {0};
-  (void)self, (void)args, (void)count;
   tell_launches(&json);
   return return_text(&json, result);
 }
 
 static const char* text_of(const TVMFFIAny* value) {
   if (value->type_index == kTVMFFIRawStr) return value->v_c_str;
-  if (value->type_index == kTVMFFISmallStr) return value->v_bytes;
-  if (value->type_index != kTVMFFIStr) return NULL;
-  return ((const TVMFFIByteArray*)((const char*)value->v_obj + sizeof(TVMFFIObject)))->data;
+  return content_of(value).data;
 }
 
 /// (name, driver version) -> Bytes: what `measure_peaks` says.
-EXPORT int __tvm_ffi_peaks(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* result) {
+FUNCTION(peaks) {
   Text json = {0};
-  (void)self;
   const char* name = count == 2 ? text_of(&args[0]) : NULL;
   const char* driver = count == 2 ? text_of(&args[1]) : NULL;
   if (name == NULL || driver == NULL) return refuse("peaks takes a device's name and its driver's version");
   measure_peaks(name, driver, &json);
   return return_text(&json, result);
-}
-
-static void release_value(const TVMFFIAny* value) {
-  if (value->type_index >= kTVMFFIStaticObjectBegin) TVMFFIObjectDecRef(value->v_obj);
 }
 
 /// The function of a module, or of one that it imports, as an owned reference.
@@ -104,12 +94,7 @@ static int function_of(const TVMFFIAny* module, const char* name, TVMFFIAny* fun
   TVMFFIObjectHandle getter = NULL;
   if (TVMFFIFunctionGetGlobal(&name_of_getter, &getter) != 0) return -1;
   if (getter == NULL) return refuse("this TVM has no ffi.ModuleGetFunction");
-  TVMFFIAny args[3];
-  memset(args, 0, sizeof(args));
-  args[0] = *module;
-  args[1].type_index = kTVMFFIRawStr;
-  args[1].v_c_str = name;
-  args[2].type_index = kTVMFFIBool;
+  TVMFFIAny args[3] = {*module, a_text(name), none(kTVMFFIBool)};
   args[2].v_int64 = 1;
   const int code = TVMFFIFunctionCall(getter, args, 3, function);
   TVMFFIObjectDecRef(getter);
@@ -117,36 +102,29 @@ static int function_of(const TVMFFIAny* module, const char* name, TVMFFIAny* fun
 }
 
 /// (Module) -> Bytes: a module's OpenCL programs as the device compiled them, which TVM's runtime returns as a String.
-EXPORT int __tvm_ffi_program_binaries(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* result) {
+FUNCTION(program_binaries) {
   static const char name[] = "opencl.GetPreCompiledPrograms";
-  TVMFFIAny function, binaries;
-  (void)self;
-  memset(&function, 0, sizeof(function));
-  memset(&binaries, 0, sizeof(binaries));
+  TVMFFIAny function = none(kTVMFFINone), binaries = none(kTVMFFINone);
   if (count != 1 || args[0].type_index != kTVMFFIModule) return refuse("program_binaries takes one module");
   if (function_of(&args[0], name, &function) != 0) return -1;
   if (function.type_index != kTVMFFIFunction) return refuse("the module has no OpenCL programs");
   int code = TVMFFIFunctionCall(function.v_obj, NULL, 0, &binaries);
-  release_value(&function);
+  release(function);
   if (code != 0) return code;
-  if (binaries.type_index == kTVMFFIStr || binaries.type_index == kTVMFFIBytes) {
-    const TVMFFIByteArray* content = (const TVMFFIByteArray*)((const char*)binaries.v_obj + sizeof(TVMFFIObject));
-    code = return_bytes(content->data, content->size, result);
-  } else if (binaries.type_index == kTVMFFISmallStr || binaries.type_index == kTVMFFISmallBytes) {
-    code = return_bytes(binaries.v_bytes, binaries.small_str_len, result);
+  const TVMFFIByteArray content = content_of(&binaries);
+  if (content.data != NULL) {
+    code = return_bytes(content.data, content.size, result);
   } else {
     code = refuse("opencl.GetPreCompiledPrograms returned neither a String nor Bytes");
   }
-  release_value(&binaries);
+  release(binaries);
   return code;
 }
 
 /// (virtual machine, entry, size, repeat) -> Bytes: what `time_batches` says.
-EXPORT int __tvm_ffi_batches(void* self, const TVMFFIAny* args, int32_t count, TVMFFIAny* result) {
-  TVMFFIAny invoke;
+FUNCTION(batches) {
+  TVMFFIAny invoke = none(kTVMFFINone);
   Text json = {0};
-  (void)self;
-  memset(&invoke, 0, sizeof(invoke));
   const char* entry = count == 4 ? text_of(&args[1]) : NULL;
   if (entry == NULL || args[0].type_index < kTVMFFIStaticObjectBegin || args[2].type_index != kTVMFFIInt ||
       args[3].type_index != kTVMFFIInt || args[2].v_int64 < 1 || args[3].v_int64 < 1 ||
@@ -156,7 +134,7 @@ EXPORT int __tvm_ffi_batches(void* self, const TVMFFIAny* args, int32_t count, T
   if (function_of(&args[0], "invoke_stateful", &invoke) != 0) return -1;
   if (invoke.type_index != kTVMFFIFunction) return refuse("the module is no virtual machine");
   const int code = time_batches(invoke.v_obj, entry, args[2].v_int64, args[3].v_int64, &json);
-  release_value(&invoke);
+  release(invoke);
   if (code == 0) return return_text(&json, result);
   text_free(&json);
   return code;

@@ -50,9 +50,9 @@ typedef struct {
 
 #define CALL(name, type) ((type)opencl_function(#name))
 
-static void release(const char* function, void* object) {
-  const Retain drop = (Retain)opencl_function(function);
-  if (object != NULL && drop != NULL) drop(object);
+static void drop(const char* function, void* object) {
+  const Retain release = (Retain)opencl_function(function);
+  if (object != NULL && release != NULL) release(object);
 }
 
 static cl_device_id device_of(const char* name, const char* driver) {
@@ -97,11 +97,11 @@ static int open_bench(Bench* bench) {
 }
 
 static void close_bench(Bench* bench) {
-  release("clReleaseMemObject", bench->image);
-  release("clReleaseMemObject", bench->to);
-  release("clReleaseMemObject", bench->from);
-  release("clReleaseCommandQueue", bench->queue);
-  release("clReleaseContext", bench->context);
+  drop("clReleaseMemObject", bench->image);
+  drop("clReleaseMemObject", bench->to);
+  drop("clReleaseMemObject", bench->from);
+  drop("clReleaseCommandQueue", bench->queue);
+  drop("clReleaseContext", bench->context);
 }
 
 /// How long one launch ran, in ns; 0 if it failed.
@@ -119,7 +119,7 @@ static cl_ulong once(const Bench* bench, cl_kernel kernel, cl_int rounds) {
     times(event, CL_PROFILING_COMMAND_QUEUED + 2, sizeof(start), &start, NULL);
     times(event, CL_PROFILING_COMMAND_QUEUED + 3, sizeof(end), &end, NULL);
   }
-  release("clReleaseEvent", event);
+  drop("clReleaseEvent", event);
   return end > start ? end - start : 0;
 }
 
@@ -152,8 +152,8 @@ static double rate_of(const Bench* bench, const char* source, const char* option
       set(kernel, 1, sizeof(bench->to), &bench->to) == CL_SUCCESS) {
     found = rate(bench, kernel);
   }
-  release("clReleaseKernel", kernel);
-  release("clReleaseProgram", program);
+  drop("clReleaseKernel", kernel);
+  drop("clReleaseProgram", program);
   return found;
 }
 

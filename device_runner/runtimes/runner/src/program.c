@@ -146,12 +146,9 @@ static void add_output(Text* json, const DLTensor* tensor, const char* data, siz
   text_add_number(json, tensor->dtype.code);
   text_add(json, ", ");
   text_add_number(json, tensor->dtype.bits);
-  text_add(json, "], \"shape\": [");
-  for (int axis = 0; axis < tensor->ndim; ++axis) {
-    if (axis) text_add(json, ", ");
-    text_add_number(json, (uint64_t)tensor->shape[axis]);
-  }
-  text_add(json, "], \"hex\": \"");
+  text_add(json, "], \"shape\": ");
+  text_add_numbers(json, (const uint64_t*)tensor->shape, (size_t)tensor->ndim);
+  text_add(json, ", \"hex\": \"");
   add_hex(json, data, size);
   text_add(json, "\"}");
 }

@@ -4,9 +4,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static const char hex[] = "0123456789abcdef";
-
 void add_hex(Text* text, const char* data, size_t size) {
+  static const char hex[] = "0123456789abcdef";
   for (size_t i = 0; i < size; ++i) {
     const unsigned char byte = (unsigned char)data[i];
     const char digits[2] = {hex[byte >> 4], hex[byte & 15]};
@@ -14,16 +13,7 @@ void add_hex(Text* text, const char* data, size_t size) {
   }
 }
 
-void quote(Text* text, const char* value, size_t size) {
-  text_append(text, "\"", 1);
-  for (size_t i = 0; i < size; ++i) {
-    const unsigned char byte = (unsigned char)value[i];
-    const char escaped[6] = {'\\', 'u', '0', '0', hex[byte >> 4], hex[byte & 15]};
-    const int plain = byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
-    text_append(text, plain ? value + i : escaped, plain ? 1 : sizeof(escaped));
-  }
-  text_append(text, "\"", 1);
-}
+void quote(Text* text, const char* value, size_t size) { text_add_quoted(text, value, size, 126); }
 
 int write_all(int fd, const char* data, size_t size) {
   while (size > 0) {

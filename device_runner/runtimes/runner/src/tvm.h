@@ -5,15 +5,10 @@
 #include <stdint.h>
 #include <tvm/ffi/c_api.h>
 
+#include "values.h"
+
 enum { POOLED = 2 };                                      // TVM's number of the VM's usual allocator (vm.py)
 enum { EXIST = 0, DEVICE_NAME = 5, DRIVER_VERSION = 12 };  // of attributes (device_api.h, DeviceAttrKind)
-
-TVMFFIAny an_int(int64_t value);
-TVMFFIAny a_text(const char* value);
-TVMFFIAny a_pointer(void* value);
-TVMFFIAny some_bytes(TVMFFIByteArray* value);
-TVMFFIAny a_tensor(DLTensor* value);
-TVMFFIAny a_device(int kind);
 
 /// Every function below that fails tells why (`tell_error`) and ends the process: a turn is over with its first error.
 TVMFFIAny global(const char* name);
@@ -23,9 +18,6 @@ TVMFFIAny member(TVMFFIAny module, const char* name);
 TVMFFIAny call(TVMFFIAny function, const TVMFFIAny* args, int32_t count);
 /// The same, of type `kTVMFFINone` if the function raises an error, which is dropped.
 TVMFFIAny try_call(TVMFFIAny function, const TVMFFIAny* args, int32_t count);
-void release(TVMFFIAny value);
 
-/// What a text or bytes value holds; empty for another.
-TVMFFIByteArray content_of(const TVMFFIAny* value);
 /// The tensor in an object of TVM's.
 const DLTensor* tensor_of(const TVMFFIAny* value);

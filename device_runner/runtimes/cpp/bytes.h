@@ -1,4 +1,4 @@
-// TVM's binary streams: little-endian numbers of 64 bits, which also count what follows in strings and arrays.
+// TVM's binary streams: little-endian numbers, and counts of 64 bits before strings and arrays.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,15 @@
 #include <string>
 #include <string_view>
 
-namespace adreno_bench::clml {
+namespace adreno_bench {
 
 /// Reads a stream that may come from anywhere: every read checks what is left and says whether there was enough.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : left_(bytes) {}
 
-  bool Number(std::uint64_t* value) {
+  template <typename T>
+  bool Number(T* value) {
     if (left_.size() < sizeof(*value)) return false;
     std::memcpy(value, left_.data(), sizeof(*value));
     left_.remove_prefix(sizeof(*value));
@@ -49,4 +50,4 @@ class Writer {
 #error "TVM's streams are little-endian, and so must be the machine that reads them here"
 #endif
 
-}  // namespace adreno_bench::clml
+}  // namespace adreno_bench
