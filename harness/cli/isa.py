@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from device_runner.store import Store, cache_root
+from device_runner.store import cache_root
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     THRESHOLDS,
@@ -26,13 +25,10 @@ from harness.cli.screen import Screen, out, out_json, out_whole
 from harness.isa.kernels import check_gpus
 from harness.isa.toolchain import Toolchain, need, set_up
 from harness.judge.code_gate import exit_code, judge_code
-from harness.run.context import new_id
 from harness.run.outcome import ExitCode
 
 if TYPE_CHECKING:
-    from harness.cli.isa_view import Opposite, Side
-    from harness.isa.network import Network
-    from harness.run.compiled_record import CompiledCase
+    from harness.cli.isa_view import Side
 
 DEFAULT_GPU = "a740"
 NO_DEVICE = "none"
@@ -121,7 +117,8 @@ def isa(
         RecordFile(records).require_writable()
     timed = [Profile.read(file) for file in profiles or ()]
     toolchain = need(cache_root())
-    sides, remarks = _sides(toolchain, _Asked(what, gpus, release, base, records), device, config)
+    asked = isa_view.Question(what, gpus, release, base, records, device, config)
+    sides, remarks = isa_view.sides_of(toolchain, asked)
     if action is Action.GATE:
         _gate(toolchain, sides, remarks, tolerance / 100, as_json)
     elif asm:
@@ -154,57 +151,3 @@ def _gate(toolchain: Toolchain, sides: Sequence[Side], remarks: Sequence[str], t
     else:
         isa_view.show_verdicts(toolchain, found, remarks)
     raise typer.Exit(ExitCode.WRONG_OR_BROKEN if remarks else exit_code(found))
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """What is to be compiled, and compared with what."""
-
-    what: CaseOptions
-    gpus: Sequence[str]
-    release: str | None
-    against: str | None
-    records: Path | None
-
-
-def _sides(toolchain: Toolchain, asked: _Asked, device: str, config: Path) -> tuple[list[Side], list[str]]:
-    """The cases on each GPU, each with what it is compared with; and why the others were not built."""
-    from harness.cli.isa_view import Opposite, Side, Source, opposite
-    from harness.isa.network import code_of, networks
-
-    with Screen() as screen:
-        source = Source(asked.what, device, config, screen)
-        made = source.compile_cases(asked.release)
-        keys = {one.case.id: one.artifact for one in made if one.artifact}
-        other = opposite(asked.against, list(keys), source) if asked.against and keys else {}
-        heads = networks(toolchain, keys, asked.gpus)
-        bases = networks(toolchain, _there(other), asked.gpus)
-    if asked.records:
-        _keep(asked, made, heads, toolchain.identity)
-    sides = []
-    for head in heads:
-        against = other.get(head.case, Opposite(f"{asked.against}" if asked.against else ""))
-        base = next((base for base in bases if (base.case, base.gpu) == (head.case, head.gpu)), None)
-        known = (*against.codes, *([code_of(base, toolchain.identity)] if base else []))
-        code = code_of(head, toolchain.identity)
-        sides.append(Side(head, code, against, base, known))
-    return sides, [f"{one.case.id}: {one.result}" for one in made if not one.artifact]
-
-
-def _there(other: Mapping[str, Opposite]) -> dict[str, str]:
-    """Keys of those artifacts that are in the cache: of others there are the kept numbers, or none."""
-    find = Store(cache_root(), "artifacts").find
-    return {case: one.artifact for case, one in other.items() if one.artifact and find(one.artifact)}
-
-
-def _keep(asked: _Asked, made: Sequence[CompiledCase], heads: Sequence[Network], compiler: str) -> None:
-    from harness.isa.network import codes_of
-    from harness.run.compiled_record import code_record
-    from harness.run.record import RecordFile
-
-    assert asked.records
-    run, as_shipped = new_id(), asked.what.quirks.as_shipped
-    for one in made:
-        mine = [head for head in heads if head.case == one.case.id]
-        codes, refused = codes_of(mine, compiler)
-        RecordFile(asked.records).append(code_record(one, codes, refused, compiler, as_shipped=as_shipped, run=run))

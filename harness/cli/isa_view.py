@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from device_runner.names import suggestion
-from device_runner.store import cache_root
+from device_runner.store import Store, cache_root
 from harness.build.pool import load_artifact
 from harness.cases.case import Case
 from harness.cli.options import CaseOptions
@@ -18,14 +18,15 @@ from harness.cli.screen import Screen, out
 from harness.compiler.installed import RELEASES
 from harness.failures import CompileFailure, CompilerCrash, CompileTimeout, UsageError
 from harness.isa.code import Change, KernelCode, KernelDiff, MachineCode, compare, find_matching
-from harness.isa.network import Network, work_of
+from harness.isa.network import Network, code_of, codes_of, networks, work_of
 from harness.isa.toolchain import Toolchain
 from harness.judge.code_gate import CodeVerdict, judge_code, percent
 from harness.profile.instructions import Build, in_words
 from harness.profile.profile import Profile
 from harness.revisions.sources import revision
-from harness.run.compiled_record import CompiledCase
-from harness.run.record import Record, Releases
+from harness.run.compiled_record import CompiledCase, code_record
+from harness.run.context import new_id
+from harness.run.record import Record, RecordFile, Releases
 from harness.tables import table
 from harness.workbench import Request, build_only
 
@@ -254,20 +255,55 @@ class Opposite:
 
 
 @dataclass(frozen=True)
-class Source:
-    """Where what is compared comes from."""
+class Question:
+    """What is to be compiled, for which GPUs, and compared with what."""
 
     what: CaseOptions
+    gpus: Sequence[str]
+    release: str | None
+    against: str | None
+    records: Path | None
+    """File that gets a record of each case."""
     device: str
     config: Path
     """asv's configuration of a compiler's repository."""
-    screen: Screen
 
-    def compile_cases(self, release: str | None = None) -> list[CompiledCase]:
-        """What TVM makes of the chosen cases, of another release if one is named; built if it is not there."""
-        if release:
-            return _of_revision(release, self.what.ids, self)
-        return build_only(self.what.request(), self.device, self.screen)
+
+def sides_of(toolchain: Toolchain, asked: Question) -> tuple[list[Side], list[str]]:
+    """The cases on each GPU, each with what it is compared with; and why the others were not built."""
+    with Screen() as screen:
+        if asked.release:
+            made = _of_revision(asked.release, asked.what.ids, asked, screen)
+        else:
+            made = build_only(asked.what.request(), asked.device, screen)
+        keys = {one.case.id: one.artifact for one in made if one.artifact}
+        other = _opposite(asked.against, list(keys), asked, screen) if asked.against and keys else {}
+        heads = networks(toolchain, keys, asked.gpus)
+        bases = networks(toolchain, _there(other), asked.gpus)
+    if asked.records:
+        _keep(RecordFile(asked.records), made, heads, toolchain.identity, as_shipped=asked.what.quirks.as_shipped)
+    sides = []
+    for head in heads:
+        against = other.get(head.case, Opposite(asked.against or ""))
+        base = next((base for base in bases if (base.case, base.gpu) == (head.case, head.gpu)), None)
+        known = (*against.codes, *([code_of(base, toolchain.identity)] if base else []))
+        sides.append(Side(head, code_of(head, toolchain.identity), against, base, known))
+    return sides, [f"{one.case.id}: {one.result}" for one in made if not one.artifact]
+
+
+def _there(other: Mapping[str, Opposite]) -> dict[str, str]:
+    """Keys of those artifacts that are in the cache: of others there are the kept numbers, or none."""
+    find = Store(cache_root(), "artifacts").find
+    return {case: one.artifact for case, one in other.items() if one.artifact and find(one.artifact)}
+
+
+def _keep(
+    file: RecordFile, made: Sequence[CompiledCase], heads: Sequence[Network], compiler: str, *, as_shipped: bool
+) -> None:
+    run = new_id()
+    for one in made:
+        codes, refused = codes_of([head for head in heads if head.case == one.case.id], compiler)
+        file.append(code_record(one, codes, refused, compiler, as_shipped=as_shipped, run=run))
 
 
 def check(against: str) -> None:
@@ -279,14 +315,14 @@ def check(against: str) -> None:
         raise UsageError(f"{against} is {what}", hint=f"known releases are {', '.join(RELEASES)}")
 
 
-def opposite(against: str, cases: Sequence[str], source: Source) -> dict[str, Opposite]:
+def _opposite(against: str, cases: Sequence[str], asked: Question, screen: Screen) -> dict[str, Opposite]:
     """What each case is compared with, by case. Raises UsageError if there is nothing."""
     if Path(against).is_file():
         found = _of_records(Path(against), cases)
     elif "-" in against:
-        found = _of_cases(against, cases, source)
+        found = _of_cases(against, cases, asked, screen)
     else:
-        made = _of_revision(against, cases, source)
+        made = _of_revision(against, cases, asked, screen)
         found = {one.case.id: Opposite(f"{one.case.id} of {against}", one.artifact) for one in made if one.artifact}
     if not found:
         raise UsageError(f"{against} has nothing to compare {', '.join(cases)} with", hint="choose other cases")
@@ -314,10 +350,10 @@ def _describe_outcome(record: Record) -> str:
     return f"{record.device} ({by}): {record.outcome.value}" + (f": {record.message}" if record.message else "")
 
 
-def _of_cases(glob: str, cases: Sequence[str], source: Source) -> dict[str, Opposite]:
+def _of_cases(glob: str, cases: Sequence[str], asked: Question, screen: Screen) -> dict[str, Opposite]:
     """For each case the one of those that match which has the same model, and as much else of it as possible."""
-    request = Request.read(source.what.suite, [glob], source.what.quirks, schedules=source.what.schedules)
-    keys = {one.case: one.artifact for one in build_only(request, source.device, source.screen) if one.artifact}
+    request = Request.read(asked.what.suite, [glob], asked.what.quirks, schedules=asked.what.schedules)
+    keys = {one.case: one.artifact for one in build_only(request, asked.device, screen) if one.artifact}
 
     def shared(one: Case, other: Case) -> int:
         return (one.precision == other.precision) + (one.tuning == other.tuning)
@@ -331,12 +367,12 @@ def _of_cases(glob: str, cases: Sequence[str], source: Source) -> dict[str, Oppo
     return found
 
 
-def _of_revision(word: str, cases: Sequence[str], source: Source) -> list[CompiledCase]:
+def _of_revision(word: str, cases: Sequence[str], asked: Question, screen: Screen) -> list[CompiledCase]:
     """What another release, or a commit, makes of the cases, in an environment of its own."""
     from harness.revisions.toolchain import Toolchain
 
-    cache, options = cache_root(), source.what.on_each_revision(source.device)
-    toolchain = Toolchain.of(revision(word, source.config, cache), cache, options, source.screen.say)
+    cache, options = cache_root(), asked.what.on_each_revision(asked.device)
+    toolchain = Toolchain.of(revision(word, asked.config, cache), cache, options, screen.say)
     kinds = {kind.outcome: kind for kind in (CompilerCrash, CompileTimeout)}
     known = RELEASES.get(word)
     by = Releases(tvm=known.tvm, ffi=known.ffi[0]) if known else None

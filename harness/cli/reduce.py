@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from device_runner.deadline import Deadline
 from harness.cli.options import DEFAULT_DEVICE, AsJson, DeviceName, ModelOptions, grouped
 from harness.cli.screen import Screen, out_json
 from harness.cli.screen import out as print_out
 from harness.failures import UsageError
-from harness.reduce.search import Budget
 
 if TYPE_CHECKING:
     from harness.reduce.reduction import Reduction
@@ -62,13 +62,13 @@ def _reduced(request: Request, device: str, minutes: float) -> Reduction:
     if len(request.cases) > 1:
         what = f"reduce takes one case, and {len(request.cases)} match"
         raise UsageError(what, hint=f"name one: --case {request.cases[0].id}")
-    budget = Budget(60 * minutes)
+    deadline = Deadline(60 * minutes)
     with (
         Screen() as screen,
         open_workbench(request, request.one_device(device, screen), screen, timed=False) as bench,
         scratch(request.cache) as folder,
     ):
-        return reduce_case(Trials.of(bench, folder, screen), screen.say, budget)
+        return reduce_case(Trials.of(bench, folder, screen), screen.say, deadline)
 
 
 def _text(found: Reduction, folder: Path, seconds: float) -> str:

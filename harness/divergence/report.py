@@ -9,19 +9,16 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.build.artifact import kernel_files
 from harness.divergence.locate import Divergence
 from harness.divergence.trial import MODEL, VALUES
+from harness.models.pieces import Network, Operator
 from harness.paths.kernels import Kernel, kernels
 from harness.run.outcome import Outcome
+from harness.run.record import Record
 from harness.tables import table
-
-if TYPE_CHECKING:
-    from harness.models.pieces import Network, Operator
-    from harness.run.record import Record
-
 
 _NAME = re.compile(r"(?:fused_)?(\w+?)_kernel(?:_(\d+))?")
 """How TVM names a kernel: after the operators that it computes, and which of several for them it is."""

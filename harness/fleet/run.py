@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from device_runner.device import Identity
 from device_runner.failures import DeviceLost, Failure
 from device_runner.workers import SILENCE_S, Arrival, Loss, WorkerPool
+from harness.build.artifact import Answers, Artifact
 from harness.build.pool import Builder
 from harness.cases.plan import Plan
 from harness.fleet.case_worker import Absence, CaseOrder, CaseResult, Return, Settings, StepChange
@@ -18,11 +18,6 @@ from harness.run.context import Origin
 from harness.run.progress import Progress, on_device
 from harness.run.record import Record, RecordFile
 from harness.run.recording import Recording
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-    from harness.build.artifact import Answers, Artifact
 
 WHILE_BUILDING_S = 0.05
 """How often it is looked whether something was built that a device waits for."""
@@ -42,7 +37,7 @@ class Prefetcher:
         self._builder = builder
         self._futures: dict[str, Future[Artifact | Answers | Failure]] = {}
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Prefetcher:
         return self
 
     def __exit__(self, *_: object) -> None:

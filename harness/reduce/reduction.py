@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from device_runner.deadline import Deadline
 from harness.divergence.locate import locate
 from harness.failures import UsageError
 from harness.models.pieces import with_shapes
 from harness.reduce.network import SmallNetwork
-from harness.reduce.search import Budget, minimal_subset, shrink
+from harness.reduce.search import minimal_subset, shrink
 from harness.run.outcome import Finding, Outcome, without_findings
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Reduction:
     """Networks that were built for it."""
 
 
-def reduce_case(trials: Trials, say: Callable[[str], None], budget: Budget) -> Reduction:
+def reduce_case(trials: Trials, say: Callable[[str], None], deadline: Deadline) -> Reduction:
     """Reduce the network of the case that the trials are of.
 
     Raises UsageError if it is neither wrong nor broken, DeviceLost if there is no answer.
@@ -77,9 +78,9 @@ def reduce_case(trials: Trials, say: Callable[[str], None], budget: Budget) -> R
     start = next((piece for piece in (*starts, first) if attempts.fails_with(piece.operators)), None)
     operators = start.operators if start else tuple(trials.network.operators)
     say(f"{len(operators)} of {len(trials.network.operators)} operators fail in the same way; leaving out some of them")
-    fewest = minimal_subset(operators, attempts.fails_with, budget)
+    fewest = minimal_subset(operators, attempts.fails_with, deadline)
     say(f"{len(fewest)} operators are left: {', '.join(map(str, fewest))}; making them smaller")
-    network = shrink(attempts.network(trials.network.only(fewest)), attempts.fails, say, budget)
+    network = shrink(attempts.network(trials.network.only(fewest)), attempts.fails, say, deadline)
     record = attempts.run(network)
     return Reduction(
         whole=whole,

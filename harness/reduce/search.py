@@ -5,10 +5,10 @@ Each step is only proposed: whether what is left is a network ONNX can tell, and
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from device_runner.deadline import Deadline
 from harness.reduce.network import SmallNetwork, cut, rebuild
 
 if TYPE_CHECKING:
@@ -127,28 +127,18 @@ def _resize_attribute(attribute: Any, size: int, new: int) -> None:
 Item = TypeVar("Item")
 
 
-class Budget:
-    """How long it may go on."""
-
-    def __init__(self, seconds: float) -> None:
-        self._ends = time.monotonic() + seconds
-
-    @property
-    def spent(self) -> bool:
-        """Whether the time is over: what is smallest so far is the answer."""
-        return time.monotonic() >= self._ends
-
-
-def minimal_subset(items: Sequence[Item], fails: Callable[[Sequence[Item]], bool], budget: Budget) -> list[Item]:
+def minimal_subset(items: Sequence[Item], fails: Callable[[Sequence[Item]], bool], deadline: Deadline) -> list[Item]:
     """A subset that still fails, from which no single item can be left out (delta debugging).
+
+    At the deadline the smallest so far is the answer, here as in `shrink`.
 
     Source: Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002, with complements only.
     """
     kept, parts = list(items), 2
-    while len(kept) > 1 and not budget.spent:
+    while len(kept) > 1 and deadline.remaining_s:
         size = -(-len(kept) // parts)
         complements = [kept[:start] + kept[start + size :] for start in range(0, len(kept), size)]
-        smaller = next((rest for rest in complements if rest and not budget.spent and fails(rest)), None)
+        smaller = next((rest for rest in complements if rest and deadline.remaining_s and fails(rest)), None)
         if smaller is not None:
             kept, parts = smaller, max(parts - 1, 2)
         elif parts < len(kept):
@@ -159,13 +149,13 @@ def minimal_subset(items: Sequence[Item], fails: Callable[[Sequence[Item]], bool
 
 
 def shrink(
-    network: SmallNetwork, fails: Callable[[SmallNetwork], bool], say: Callable[[str], None], budget: Budget
+    network: SmallNetwork, fails: Callable[[SmallNetwork], bool], say: Callable[[str], None], deadline: Deadline
 ) -> SmallNetwork:
     """A network of which no step makes a smaller one that still fails."""
     tried = {network.key}
     while True:
         for what, smaller in steps(network):
-            if budget.spent:
+            if not deadline.remaining_s:
                 return network
             if smaller.key in tried:
                 continue

@@ -10,22 +10,20 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import escape
 
 from harness.history.asv_process import AS_SHIPPED
 from harness.history.events import CaseState, state_of
+from harness.history.kernel_times import CaseKernels
 from harness.history.results import History, Point, Series
+from harness.probes.sustained import Bin
 from harness.profile.peaks import RooflinePoint, points_of, roof_of
+from harness.profile.profile import Profile
 from harness.report import words
 from harness.report.points import thin
-
-if TYPE_CHECKING:
-    from harness.history.kernel_times import CaseKernels
-    from harness.probes.sustained import Bin
-    from harness.profile.profile import Profile
-    from harness.run.record import Record
+from harness.run.record import Record
 
 Trace = dict[str, Any]
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harness.failures import UsageError
+from harness.profile.profile import Profile
 from harness.report.figures import roofline, sustained
 from harness.report.page import write_page
-
-if TYPE_CHECKING:
-    from harness.profile.profile import Profile
-    from harness.run.record import Record
+from harness.run.record import Record
 
 MOST_RUNS = 20
 """Of one page, which is read from top to bottom."""

@@ -14,11 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 
+from device_runner.deadline import Deadline
 from harness.models.graph_layers import ImageGraph
 from harness.reduce.folder import write_folder
 from harness.reduce.network import SmallNetwork
 from harness.reduce.reduction import FailureKind, Reduction
-from harness.reduce.search import Budget, minimal_subset, shrink, steps
+from harness.reduce.search import minimal_subset, shrink, steps
 from harness.run.outcome import Outcome
 
 PLENTY_S = 1500.0
@@ -31,12 +32,12 @@ def quietly(_line: str) -> None:
 @settings(max_examples=50)
 @given(st.sets(st.integers(0, 30), min_size=1, max_size=4), st.integers(31, 40))
 def test_what_is_left_is_what_is_needed_and_nothing_else(needed: set[int], count: int) -> None:
-    found = minimal_subset(range(count), lambda some: needed <= set(some), Budget(PLENTY_S))
+    found = minimal_subset(range(count), lambda some: needed <= set(some), Deadline(PLENTY_S))
     assert set(found) == needed
 
 
 def test_without_time_the_smallest_so_far_is_the_answer() -> None:
-    assert minimal_subset([1, 2, 3], lambda _: pytest.fail("must not be tried"), Budget(0.0)) == [1, 2, 3]
+    assert minimal_subset([1, 2, 3], lambda _: pytest.fail("must not be tried"), Deadline(0.0)) == [1, 2, 3]
 
 
 def depthwise() -> SmallNetwork:
@@ -52,7 +53,7 @@ def attribute(network: SmallNetwork, name: str) -> int:
 
 
 def test_a_network_shrinks_in_its_shapes_weights_and_attributes_as_long_as_it_fails() -> None:
-    found = shrink(depthwise(), lambda network: attribute(network, "group") > 1, quietly, Budget(PLENTY_S))
+    found = shrink(depthwise(), lambda network: attribute(network, "group") > 1, quietly, Deadline(PLENTY_S))
     (x,) = found.inputs.values()
     (weight,) = found.proto().graph.initializer
     assert (x.shape, list(weight.dims), attribute(found, "group")) == ((1, 2, 1, 1), [2, 1, 1, 1], 2)
@@ -71,7 +72,7 @@ def test_an_operator_in_the_middle_is_bypassed_and_a_branch_that_nobody_reads_go
         return [node.op_type for node in network.proto().graph.node]
 
     found = shrink(
-        start, lambda network: "MaxPool" in kinds(network) and "Conv" in kinds(network), quietly, Budget(PLENTY_S)
+        start, lambda network: "MaxPool" in kinds(network) and "Conv" in kinds(network), quietly, Deadline(PLENTY_S)
     )
     assert kinds(found) == ["Conv", "MaxPool"]
 
