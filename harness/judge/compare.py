@@ -25,13 +25,13 @@ from harness.judge.sides import (
 )
 from harness.judge.stats import engine, suite
 from harness.judge.stats.controls import PROBE_LIMITS, Fitness, ReferenceSamples, gauge
-from harness.judge.stats.pair import Change, Rules
+from harness.judge.stats.pair import RULES, Change, Rules
 from harness.judge.stats.session import Location, Noise, Samples
 from harness.judge.verdict import Verdict
 from harness.probes.reference import FACTOR
 from harness.run.outcome import ExitCode, Outcome, Owner
 
-UNGAUGED = Fitness(None, 0.0, 0)
+UNGAUGED = Fitness(None)
 MOST_REFERENCES = 400
 """On each side; thousands of cases have thousands of sessions."""
 
@@ -132,7 +132,7 @@ def exit_code(result: Result) -> ExitCode:
 def compare_sides(
     base: Sides,
     head: Sides,
-    rules: Rules | None = None,
+    rules: Rules = RULES,
     *,
     gauged: bool = True,
     noises: Mapping[SeriesKey, Noise] | None = None,
@@ -145,7 +145,7 @@ def compare_sides(
     device. `noises` is what was learned of some cases. Sides that do not overlap in time bear the noise between days,
     unless they were measured `together`, on one occasion.
     """
-    rules, noises = rules or Rules(), noises or {}
+    noises = noises or {}
     timed = [key for key, side in head.items() if key in base and _have_both_latencies(base[key], side)]
     summarise_sides(side[key] for side in (base, head) for key in timed)
     changes = {key: _latency_change(base[key], head[key], rules, noises.get(key), together=together) for key in timed}

@@ -14,13 +14,14 @@ from dataclasses import dataclass, replace
 
 from harness.judge.compare import Comparison, Result
 from harness.judge.decisions import Decision, End, today
-from harness.judge.in_turns import SUSPICIOUS, Clock, Measure, TurnSeries
+from harness.judge.in_turns import SUSPICIOUS, Measure, TurnSeries
 from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, Side, same_build
 from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.session import Noise
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
+from harness.run.progress import Clock
 
 ALARM_RATE = 0.05
 """Chance of any unjustified `slower` in a whole suite that did not change; shared out among its cases."""

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Protocol
 
 from harness.judge.sides import Histogram, Side, clock_difference, finding, histogram_of
 from harness.judge.stats.engine import FEWEST_TURNS, TurnPlan, judge_turns, turns_of
@@ -20,6 +19,7 @@ from harness.judge.stats.session import Noise, Samples
 from harness.judge.stats.turns import BLOCK, Arm, Turn, order
 from harness.judge.verdict import Verdict
 from harness.run.outcome import Outcome
+from harness.run.progress import Clock
 from harness.run.record import Record
 
 SUSPICIOUS = 0.5
@@ -28,13 +28,6 @@ SUSPICIOUS = 0.5
 Measure = Callable[[Arm], Record]
 """Runs one side in a fresh session."""
 KERNELS = "device_ms"
-
-
-class Clock(Protocol):
-    """Seconds that pass."""
-
-    def __call__(self) -> float:
-        """Seconds since some moment."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from harness.judge.remarks import remarks
 from harness.judge.sides import SeriesKey, Side, latest_build, side_of
 from harness.judge.stats import suite
 from harness.judge.stats.engine import compare_summaries
-from harness.judge.stats.pair import Change, Rules
+from harness.judge.stats.pair import RULES, Change, Rules
 from harness.judge.stats.session import Samples, location_ms
 from harness.judge.stats.suite import Flip, Overall
 from harness.run.outcome import Outcome
@@ -82,7 +82,7 @@ class PathRanking:
         return f"no difference seen: {distance}, and {lead.sees:.1%} could have been seen; {MORE}"
 
 
-def rank_paths(records: Iterable[Record], rules: Rules | None = None) -> list[PathRanking]:
+def rank_paths(records: Iterable[Record], rules: Rules = RULES) -> list[PathRanking]:
     """Rank the paths of each model by the sessions of their latest builds. `rules` say how sure a lead has to be.
 
     Records as shipped are left out: they are another build. All records say how far sessions lie apart.
@@ -93,7 +93,7 @@ def rank_paths(records: Iterable[Record], rules: Rules | None = None) -> list[Pa
         key = record.identity_key, record.model, record.precision, record.tuning
         groups[key][record.path].append(record)
     noises = learn(known)
-    return [_ranking(key, list(by_path.values()), noises, rules or Rules()) for key, by_path in groups.items()]
+    return [_ranking(key, list(by_path.values()), noises, rules) for key, by_path in groups.items()]
 
 
 def _ranking(
@@ -163,7 +163,7 @@ def path_means(comparisons: Sequence[Comparison]) -> list[PathMean]:
     return [mean for mean in means if mean.overall.series]
 
 
-def path_flips(comparisons: Sequence[Comparison], rules: Rules | None = None) -> list[PathFlip]:
+def path_flips(comparisons: Sequence[Comparison], rules: Rules = RULES) -> list[PathFlip]:
     """Pairs of paths of the same model whose order changed, for certain on both sides."""
     base: dict[tuple[str, str], dict[str, Sequence[Samples]]] = defaultdict(dict)
     head: dict[tuple[str, str], dict[str, Sequence[Samples]]] = defaultdict(dict)

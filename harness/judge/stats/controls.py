@@ -16,6 +16,8 @@ from harness.judge.stats.pair import Change
 from harness.judge.stats.session import Limits, as_numbers, invalid
 from harness.judge.stats.suite import adjusted_p_values
 
+FALSE_ALARM_RATE = 0.05
+"""Chance that a sound run is refused because a control looks changed."""
 COMMON_SHIFT = 0.01
 """Controls that move together by less than this (a fraction) make no run unfit."""
 COMMON_P = 0.01
@@ -45,9 +47,6 @@ class Fitness:
 
     fit: bool | None
     """None if there was nothing to gauge by."""
-    shift: float
-    """Median relative change of the controls, a fraction; 0 if there are none."""
-    controls: int
     reasons: tuple[str, ...] = ()
 
 
@@ -56,30 +55,30 @@ def gauge(
     probes: Mapping[str, ReferenceSamples] | None = None,
     references: Mapping[str, Change] | None = None,
     factor: float = 1.0,
-    rate: float = 0.05,
 ) -> Fitness:
     """Judge a run by its controls: changes of series whose artifact is the same on both sides, by name.
 
     `probes` and `references` say of each part of the run (base, head, a device) how the reference kernels did, and how
-    the plain one changed between base and head. The slowed one was made `factor` times slower. `rate` is the chance
-    that a sound run is refused because a control looks changed. Never raises for data.
+    the plain one changed between base and head. The slowed one was made `factor` times slower. Never raises for data.
     """
     probes, references = probes or {}, references or {}
     tested = {name: change for name, change in controls.items() if change.p == change.p}
     moves = [change.relative for change in tested.values()]
-    found = [_alarms(tested, rate), _common_shift(moves), _losses(controls, tested)]
+    found = [_alarms(tested), _common_shift(moves), _losses(controls, tested)]
     found += [_blindness(where, probe, factor) for where, probe in probes.items()]
     found += [_reference_shift(where, change) for where, change in references.items()]
     reasons = tuple(reason for reason in found if reason)
     fit = not reasons if tested or probes else None
     if fit is None:
         reasons = (*reasons, "no artifact stayed the same and no probe was run: nothing tells this run's noise")
-    return Fitness(fit, robust.median(moves) if moves else 0.0, len(tested), reasons)
+    return Fitness(fit, reasons)
 
 
-def _alarms(tested: Mapping[str, Change], rate: float) -> str:
+def _alarms(tested: Mapping[str, Change]) -> str:
     held = adjusted_p_values([change.p for change in tested.values()])
-    names = [name for name, p in zip(tested, held, strict=True) if p <= rate and tested[name].verdict.changed]
+    names = [
+        name for name, p in zip(tested, held, strict=True) if p <= FALSE_ALARM_RATE and tested[name].verdict.changed
+    ]
     if not names:
         return ""
     return f"{len(names)} of {len(tested)} unchanged artifacts look changed: {', '.join(names[:3])}"

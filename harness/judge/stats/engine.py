@@ -22,11 +22,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from harness.judge.stats.pair import Change, Estimate, Rules, relative
+from harness.judge.stats.pair import RULES, Change, Estimate, Rules, relative
 from harness.judge.stats.session import (
+    LIMITS,
     Limits,
     Location,
     Noise,
@@ -55,7 +56,7 @@ POWER = 0.95
 class TurnPlan:
     """How sure a verdict in turns has to be, and what it may cost."""
 
-    rules: Rules = field(default_factory=Rules)
+    rules: Rules = RULES
     most_sessions: int = 32
     """Over both sides, unusable ones included; whole blocks of four count."""
 
@@ -63,6 +64,9 @@ class TurnPlan:
     def looks(self) -> int:
         """How often the sessions are looked at, if nothing is decided before the end."""
         return max(1, self.most_sessions // BLOCK)
+
+
+PLAN = TurnPlan()
 
 
 class Bars(NamedTuple):
@@ -74,21 +78,18 @@ class Bars(NamedTuple):
     """From a relevant change, for `same`."""
 
 
-def turns_of(
-    taken: Sequence[tuple[Arm, Samples]], limits: Limits | None = None, noise: Noise | None = None
-) -> list[Turn]:
+def turns_of(taken: Sequence[tuple[Arm, Samples]], noise: Noise | None = None) -> list[Turn]:
     """Sessions from their samples in ms, in the order taken: located as those were of which `noise` was learned."""
     location = noise.location if noise else Location.MIDDLE
-    summaries = summarise_each([[samples_ms] for _, samples_ms in taken], limits, location)
+    summaries = summarise_each([[samples_ms] for _, samples_ms in taken], location=location)
     return [
         Turn(arm, found.good[0] if found.good else None, "; ".join(found.refused).removeprefix("session 1: "))
         for (arm, _), found in zip(taken, summaries, strict=True)
     ]
 
 
-def judge_turns(turns: Sequence[Turn], plan: TurnPlan | None = None, noise: Noise | None = None) -> Change:
+def judge_turns(turns: Sequence[Turn], plan: TurnPlan = PLAN, noise: Noise | None = None) -> Change:
     """Judge all sessions taken so far, in the order taken. `inconclusive` between two looks. Never raises for data."""
-    plan = plan or TurnPlan()
     base, head = ([turn.session for turn in turns if turn.session and turn.arm is arm] for arm in Arm)
     used = len(base), len(head)
     refused = tuple(f"{place}. {turn.arm.value}: {turn.refused}" for place, turn in enumerate(turns, 1) if turn.refused)
@@ -108,9 +109,9 @@ def judge_turns(turns: Sequence[Turn], plan: TurnPlan | None = None, noise: Nois
 def compare(
     base: Sequence[Samples],
     head: Sequence[Samples],
-    rules: Rules | None = None,
+    rules: Rules = RULES,
     noise: Noise | None = None,
-    limits: Limits | None = None,
+    limits: Limits = LIMITS,
 ) -> Change:
     """Compare sessions of base and head, each a list of samples in ms. Swapping the sides swaps the verdict.
 
@@ -123,7 +124,7 @@ def compare(
 def compare_summaries(
     base: Summary,
     head: Summary,
-    rules: Rules | None = None,
+    rules: Rules = RULES,
     noise: Noise | None = None,
     days: tuple[int, int] | None = None,
 ) -> Change:
@@ -143,12 +144,11 @@ def compare_summaries(
 def compare_sessions(
     base: Sequence[SessionSummary],
     head: Sequence[SessionSummary],
-    rules: Rules | None = None,
+    rules: Rules = RULES,
     noise: Noise | None = None,
     days: tuple[int, int] | None = None,
 ) -> Change:
     """The same of sessions that are found good, at least one a side."""
-    rules = rules or Rules()
     used = len(base), len(head)
     estimate = estimate_sides(base, head, noise, rules.surprise, days)
     if estimate is None:
@@ -242,7 +242,7 @@ def _change_of(estimate: Estimate, bars: Bars, rules: Rules, used: tuple[int, in
         base_ms=estimate.base_ms,
         head_ms=estimate.head_ms,
         confidence=confidence,
-        p=estimate.p(),
+        p=estimate.p,
         sessions=used,
         reasons=estimate.notes if confidence else (open_still, *estimate.notes),
         relevant=relative(margin),

@@ -17,11 +17,10 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from harness.judge.stats.engine import TurnPlan, bars_at, compare_sessions, visible_change
-from harness.judge.stats.pair import Rules
+from harness.judge.stats.pair import RULES, Rules
 from harness.judge.stats.session import (
     DAY_DF,
     DAY_SD,
-    Limits,
     Noise,
     Samples,
     SessionSummary,
@@ -30,7 +29,7 @@ from harness.judge.stats.session import (
 )
 from harness.judge.stats.turns import BLOCK
 
-FEWEST_SESSIONS = 4
+FEWEST_SESSIONS, MOST_SESSIONS = 4, 64
 SPLITS = 200
 SURE = 0.9
 """Confidence of the upper limit of the noise; a few sessions may lie close together by luck."""
@@ -61,25 +60,23 @@ class NoiseEstimate:
     splits: int = 0
     reasons: tuple[str, ...] = ()
 
-    def smallest_detectable(self, sessions: int, rules: Rules | None = None) -> float:
+    def smallest_detectable(self, sessions: int, rules: Rules = RULES) -> float:
         """The change that `sessions` a side, looked at once, show with 95 %; the noise being at its upper limit."""
         if not self.ok or sessions < 1:
             return math.nan
         df = self.noise.df + 2 * sessions - 2
-        bars = bars_at(1, TurnPlan(rules or Rules(), BLOCK), df)
+        bars = bars_at(1, TurnPlan(rules, BLOCK), df)
         return visible_change(self.sd_upper * math.sqrt(2 / sessions), df, bars.change)
 
-    def sessions_needed(self, relevant: float, rules: Rules | None = None, most: int = 64) -> int | None:
-        """Fewest sessions a side that support a threshold of `relevant` (a fraction); None if `most` do not."""
-        enough = (count for count in range(1, most + 1) if self.smallest_detectable(count, rules) <= relevant)
+    def sessions_needed(self, relevant: float, rules: Rules = RULES) -> int | None:
+        """Fewest sessions a side that support a threshold of `relevant`, a fraction; None if `MOST_SESSIONS` do not."""
+        enough = (count for count in range(1, MOST_SESSIONS + 1) if self.smallest_detectable(count, rules) <= relevant)
         return next(enough, None)
 
 
-def estimate_noise(
-    sessions: Sequence[Samples], rules: Rules | None = None, limits: Limits | None = None
-) -> NoiseEstimate:
+def estimate_noise(sessions: Sequence[Samples], rules: Rules = RULES) -> NoiseEstimate:
     """Learn the noise of a series from sessions of one artifact, in the order taken. Never raises for data."""
-    good, refused = summarise(sessions, limits)
+    good, refused = summarise(sessions)
     if len(good) < FEWEST_SESSIONS:
         reason = f"{len(good)} usable sessions; at least {FEWEST_SESSIONS} are needed"
         return NoiseEstimate(False, sessions=len(good), reasons=(reason, *refused))
@@ -107,7 +104,7 @@ def noise_between(sessions: Sequence[SessionSummary]) -> Noise:
     return Noise(max(float(np.std(logs, ddof=1)), within), max(1.0, effective_size(logs) - 1))
 
 
-def _false_alarms(good: Sequence[SessionSummary], rules: Rules | None) -> tuple[int, int]:
+def _false_alarms(good: Sequence[SessionSummary], rules: Rules) -> tuple[int, int]:
     """Alarms among random splits into halves, the same ones each time."""
     generator, half = np.random.default_rng(SPLITS), len(good) // 2
     orders = [generator.permutation(len(good)) for _ in range(SPLITS)]

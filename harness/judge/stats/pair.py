@@ -35,6 +35,10 @@ class Rules:
         return math.log1p(max(self.relevant, self.floor_ms / location_ms))
 
 
+RULES = Rules()
+"""As long as nobody asks for others."""
+
+
 @dataclass(frozen=True)
 class Estimate:
     """A change of log locations: what the verdicts are made of."""
@@ -62,9 +66,10 @@ class Estimate:
         """Head as this estimate has it."""
         return self.location_ms * math.exp(self.shift / 2)
 
-    def p(self, against: float = 0.0) -> float:
-        """Two-sided p-value of a true change of `against`, of this one look."""
-        return 2 * self._tail(abs(self.shift - against))
+    @property
+    def p(self) -> float:
+        """Two-sided p-value of no change, of this one look."""
+        return 2 * self._tail(abs(self.shift))
 
     def p_within(self, margin: float) -> float:
         """p-value of a true change of at least `margin` in either direction (two one-sided tests)."""

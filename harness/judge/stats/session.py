@@ -59,6 +59,9 @@ class Limits:
     """Whether samples that are all the same will do: where the clock is known to run, the kernel is steady."""
 
 
+LIMITS = Limits()
+
+
 @dataclass(frozen=True)
 class Quality:
     """Whether samples can carry a verdict, and why not."""
@@ -69,15 +72,14 @@ class Quality:
     """How many independent samples they are worth."""
 
 
-def check(samples_ms: Sequence[float], limits: Limits | None = None) -> Quality:
+def check(samples_ms: Sequence[float], limits: Limits = LIMITS) -> Quality:
     """Judge samples in the order taken. Never raises for what numbers hold; text or None counts as not a number."""
     (quality,) = check_each([samples_ms], limits)
     return quality
 
 
-def check_each(sessions: Sequence[Sequence[float]], limits: Limits | None = None) -> list[Quality]:
+def check_each(sessions: Sequence[Sequence[float]], limits: Limits = LIMITS) -> list[Quality]:
     """The same of many sessions, in a fraction of the time that each by itself takes."""
-    limits = limits or Limits()
     numbers = [as_numbers(samples_ms) for samples_ms in sessions]
     found: dict[int, Quality] = {}
     for places, all_rows in rows_of_one_length(numbers):
@@ -244,16 +246,14 @@ class Summary(NamedTuple):
     """Why the others are not ("session 2: ...")."""
 
 
-def summarise(
-    sessions: Sequence[Samples], limits: Limits | None = None, location: Location = Location.MIDDLE
-) -> Summary:
+def summarise(sessions: Sequence[Samples], limits: Limits = LIMITS, location: Location = Location.MIDDLE) -> Summary:
     """Summarise the sessions of one side."""
     (summary,) = summarise_each([sessions], limits, location)
     return summary
 
 
 def summarise_each(
-    sides: Sequence[Sequence[Samples]], limits: Limits | None = None, location: Location = Location.MIDDLE
+    sides: Sequence[Sequence[Samples]], limits: Limits = LIMITS, location: Location = Location.MIDDLE
 ) -> list[Summary]:
     """The same of many sides, in a fraction of the time that each by itself takes."""
     sessions = [samples for side in sides for samples in side]

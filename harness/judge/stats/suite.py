@@ -10,9 +10,12 @@ from itertools import combinations
 import numpy as np
 
 from harness.judge.stats.engine import compare
-from harness.judge.stats.pair import Change, Rules
-from harness.judge.stats.session import Noise, Samples
+from harness.judge.stats.pair import RULES, Change, Rules
+from harness.judge.stats.session import Samples
 from harness.judge.verdict import Verdict
+
+FALSE_DISCOVERIES = 0.05
+"""Share of alarms that may be false, over a whole suite."""
 
 
 def adjusted_p_values(p_values: Sequence[float]) -> list[float]:
@@ -30,13 +33,13 @@ def adjusted_p_values(p_values: Sequence[float]) -> list[float]:
     return found
 
 
-def hold(changes: Sequence[Change], rate: float = 0.05) -> list[Change]:
-    """The same changes, those alarms `inconclusive` that the suite as a whole cannot hold at this false discovery rate.
+def hold(changes: Sequence[Change]) -> list[Change]:
+    """The same changes, those alarms `inconclusive` that the suite as a whole cannot hold at the false discovery rate.
 
-    If nothing changed anywhere, the chance of any alarm left in the suite is at most `rate`.
+    If nothing changed anywhere, the chance of any alarm left in the suite is at most `FALSE_DISCOVERIES`.
     """
     return [
-        _withdraw(change, p, len(changes)) if change.verdict.changed and not p <= rate else change
+        _withdraw(change, p, len(changes)) if change.verdict.changed and not p <= FALSE_DISCOVERIES else change
         for change, p in zip(changes, adjusted_p_values([change.p for change in changes]), strict=True)
     ]
 
@@ -83,16 +86,13 @@ def geometric_mean(changes: Sequence[Change]) -> Overall:
 
 
 def flips(
-    base: Mapping[str, Sequence[Samples]],
-    head: Mapping[str, Sequence[Samples]],
-    rules: Rules | None = None,
-    noise: Noise | None = None,
+    base: Mapping[str, Sequence[Samples]], head: Mapping[str, Sequence[Samples]], rules: Rules = RULES
 ) -> list[Flip]:
     """Contestants (paths of one model) whose order flipped from base to head. Both orders have to be certain."""
     found = []
     for first, second in combinations(sorted(base.keys() & head.keys()), 2):
-        before = compare(base[first], base[second], rules, noise)
-        after = compare(head[first], head[second], rules, noise)
+        before = compare(base[first], base[second], rules)
+        after = compare(head[first], head[second], rules)
         if (before.verdict, after.verdict) == (Verdict.SLOWER, Verdict.FASTER):
             found.append(Flip(first, second, before.relative, after.relative))
         if (before.verdict, after.verdict) == (Verdict.FASTER, Verdict.SLOWER):

@@ -252,7 +252,7 @@ def test_findings_come_before_what_is_undecided(other: Verdict, code: ExitCode) 
 
 
 def test_a_failure_of_the_rig_comes_before_what_is_undecided() -> None:
-    unfit = Fitness(False, 0.0, 0, ("the rig changed",))
+    unfit = Fitness(False, ("the rig changed",))
     assert exit_code(replace(with_a_case_that_is_decided(13), fitness=unfit)) is ExitCode.RIG_FAILURE
 
 
@@ -311,12 +311,12 @@ def test_learned_noise_decides_with_fewer_sessions() -> None:
 
 
 def test_in_an_unfit_run_nothing_passes_by_lying_near_its_baseline() -> None:
-    result = replace(one_session_against(sessions(10, 1), 10.1), fitness=Fitness(False, 0.0, 0, ("the rig changed",)))
+    result = replace(one_session_against(sessions(10, 1), 10.1), fitness=Fitness(False, ("the rig changed",)))
     assert settled(result, FROM_RECORDS).verdict is Verdict.INCONCLUSIVE
 
 
 def test_in_an_unfit_run_a_suspect_is_measured_in_turns_all_the_same() -> None:
-    unfit = Fitness(False, 0.0, 0, ("the rig changed",))
+    unfit = Fitness(False, ("the rig changed",))
     still, slower = (replace(one_session_against(sessions(8), ms), fitness=unfit) for ms in (10, 13))
     assert settled(still, device(10, 10)[0]).verdict is Verdict.SAME
     assert settled(slower, device(10, 13)[0]).verdict is Verdict.SLOWER

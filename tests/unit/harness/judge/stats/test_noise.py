@@ -93,7 +93,6 @@ def test_quiet_controls_make_a_run_fit() -> None:
     moves = np.random.default_rng(0).normal(scale=0.01, size=20)
     fitness = gauge({f"case{index}": moved(float(move)) for index, move in enumerate(moves)})
     assert fitness.fit
-    assert fitness.controls == 20
     assert fitness.reasons == ()
 
 
@@ -106,8 +105,7 @@ def test_a_control_that_changed_makes_a_run_unfit_and_is_named() -> None:
 def test_controls_that_move_together_make_a_run_unfit() -> None:
     fitness = gauge({f"case{index}": moved(0.02 + index / 1000) for index in range(10)})
     assert fitness.fit is False
-    assert "10 of 10 unchanged artifacts moved the same way" in fitness.reasons[0]
-    assert fitness.shift == pytest.approx(0.0245)
+    assert "10 of 10 unchanged artifacts moved the same way, by +2.5%" in fitness.reasons[0]
 
 
 def test_a_common_shift_too_small_to_matter_is_let_pass() -> None:
