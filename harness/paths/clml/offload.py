@@ -152,7 +152,7 @@ def _outside(main: Any, refusals: Refusals, rooted: frozenset[str]) -> Iterator[
     macs: Counter[tuple[str, str]] = Counter()
     for binding in bindings(main):
         if hasattr(binding.value, "op") and (operator := op_name(binding.value)):
-            key = operator, _why(operator, refusals.by_variable.get(binding.var, []), rooted)
+            key = operator, _why(operator, refusals.get(binding.var, []), rooted)
             counts[key] += 1
             macs[key] += _macs(binding.value)
     for (operator, why), count in sorted(counts.items()):

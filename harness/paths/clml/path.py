@@ -79,7 +79,7 @@ def partition_module(mod: Any, target: Any, workarounds: Sequence[Workaround]) -
 
 def relax_passes(target: Any, workarounds: Sequence[Workaround]) -> Passes:
     """The release's own passes with the workarounds; one more leaves the report in the module."""
-    refusals = Refusals()
+    refusals: Refusals = {}
     table = pattern_table(workarounds, refusals)
     offload = clml_offload_passes(table, target)
     offload = insert_before(offload, "RunCodegen", _description(refusals, table))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,8 +18,6 @@ CONVOLUTIONS = ("relax.nn.conv2d", "relax.nn.conv2d_transpose")
 class Match:
     """Operators that one of TVM's patterns would offload together."""
 
-    pattern: str
-    """Name of the composite that they would become."""
     context: Any
     """TVM's `PatternCheckContext`."""
 
@@ -78,21 +76,15 @@ class ClmlEdits(Edits):
     """Entries for the end of TVM's pattern table."""
 
 
-@dataclass
-class Refusals:
-    """Which checks refused which calls, noted while TVM matches its patterns."""
-
-    by_variable: dict[Any, list[tuple[str, str]]] = field(default_factory=dict)
-    """(who refused, name of the pattern), by the variable that holds the call's result."""
-
-    def note(self, match: Match, who: str) -> None:
-        """A check or a workaround refused this match."""
-        for variable in match.context.matched_bindings:
-            self.by_variable.setdefault(variable, []).append((who, match.pattern))
+Refusals = dict[Any, list[tuple[str, str]]]
+"""Which checks and workarounds refused which calls: who, and the pattern, by the variable that holds the result."""
 
 
 def pattern_table(workarounds: Sequence[Workaround], refusals: Refusals) -> list[Any]:
-    """The release's own table, then the workarounds' additions; a match must pass its check and every veto."""
+    """The release's own table, then the workarounds' additions; a match must pass its check and every veto.
+
+    `refusals` is filled while TVM matches.
+    """
     from tvm.relax.backend.adreno import clml
 
     edits = {w.id: w.edits for w in workarounds if isinstance(w.edits, ClmlEdits)}
@@ -102,12 +94,12 @@ def pattern_table(workarounds: Sequence[Workaround], refusals: Refusals) -> list
         name, pattern, parts, check = row
 
         def accepts(context: Any) -> bool:
-            match = Match(name, context)
+            match = Match(context)
             vetoed_by = (who for who, veto in vetoes.items() if veto(match))
-            refused_by = next(vetoed_by, None) if check(context) else owner
-            if refused_by:
-                refusals.note(match, refused_by)
-            return refused_by is None
+            refused_by = next(vetoed_by, "") if check(context) else owner
+            for variable in context.matched_bindings if refused_by else ():
+                refusals.setdefault(variable, []).append((refused_by, name))
+            return not refused_by
 
         return name, pattern, parts, accepts
 
