@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from harness.compiler.compat import opencl_source, tensor_type
@@ -33,62 +34,6 @@ def network(
     return builder.get()
 
 
-def conv(*, groups: int = 1, dtype: str = "float32", input_name: str = "data") -> Any:
-    """A convolution."""
-    return _convs(lambda _op, conv: conv(), groups=groups, dtype=dtype, input_name=input_name)
-
-
-def max_pool() -> Any:
-    """A convolution, then a max pool."""
-    return _convs(lambda op, conv: op.nn.max_pool2d(conv(), (2, 2), strides=(2, 2)))
-
-
-def max_pool_into_smaller_image() -> Any:
-    """A max pool between two convolutions, of which only the second fits an image of one row for each batch."""
-    return _convs(lambda op, conv: conv(op.nn.max_pool2d(conv(), (2, 2), strides=(2, 2))), side=128)
-
-
-def average_pool() -> Any:
-    """A convolution, then an average pool."""
-    return _convs(lambda op, conv: op.nn.avg_pool2d(conv(), (2, 2), strides=(2, 2)))
-
-
-def average_pool_into_image() -> Any:
-    """An average pool between two convolutions."""
-    return _convs(lambda op, conv: conv(op.nn.avg_pool2d(conv(), (2, 2), strides=(2, 2))))
-
-
-def concat() -> Any:
-    """Two convolutions side by side, concatenated, and a third."""
-    return _convs(lambda op, conv: conv(op.concat([conv(), conv()], axis=1), channels=2 * _CHANNELS))
-
-
-def transposed_conv() -> Any:
-    """A convolution, then a transposed one."""
-    import numpy as np
-    from tvm import relax
-
-    weight = relax.const(np.ones((_CHANNELS, 4, 2, 2), "float32"))
-    return _convs(lambda op, conv: op.nn.conv2d_transpose(conv(), weight, strides=(2, 2)))
-
-
-def dropout() -> Any:
-    """A convolution, then a dropout, as the importer leaves it for inference."""
-    from tvm import relax
-
-    return _convs(lambda op, conv: relax.TupleGetItem(op.nn.dropout(conv(), 0.5), 0))
-
-
-def sum_of_stack() -> Any:
-    """The sum of two convolutions, as the importer makes it of ONNX's `Sum`."""
-    return _convs(lambda op, conv: op.sum(op.stack([conv(), conv()], axis=0), axis=0))
-
-
-def grouped_conv_and_activation() -> Any:
-    """A 1x1 convolution in two groups, then a rectifier."""
-    return _convs(lambda op, conv: op.nn.relu(conv()), groups=2, kernel=1)
-
-
 def _convs(
     make: Callable[[Any, Callable[..., Any]], Any],
     *,
@@ -110,6 +55,42 @@ def _convs(
         return make(relax.op, conv)
 
     return network(body, (1, _CHANNELS, side, side), dtype, input_name)
+
+
+conv = partial(_convs, lambda _op, conv: conv())
+"""A convolution."""
+max_pool = partial(_convs, lambda op, conv: op.nn.max_pool2d(conv(), (2, 2), strides=(2, 2)))
+"""A convolution, then a max pool."""
+max_pool_into_smaller_image = partial(
+    _convs, lambda op, conv: conv(op.nn.max_pool2d(conv(), (2, 2), strides=(2, 2))), side=128
+)
+"""A max pool between two convolutions, of which only the second fits an image of one row for each batch."""
+average_pool = partial(_convs, lambda op, conv: op.nn.avg_pool2d(conv(), (2, 2), strides=(2, 2)))
+"""A convolution, then an average pool."""
+average_pool_into_image = partial(_convs, lambda op, conv: conv(op.nn.avg_pool2d(conv(), (2, 2), strides=(2, 2))))
+"""An average pool between two convolutions."""
+concat = partial(_convs, lambda op, conv: conv(op.concat([conv(), conv()], axis=1), channels=2 * _CHANNELS))
+"""Two convolutions side by side, concatenated, and a third."""
+sum_of_stack = partial(_convs, lambda op, conv: op.sum(op.stack([conv(), conv()], axis=0), axis=0))
+"""The sum of two convolutions, as the importer makes it of ONNX's `Sum`."""
+grouped_conv_and_activation = partial(_convs, lambda op, conv: op.nn.relu(conv()), groups=2, kernel=1)
+"""A 1x1 convolution in two groups, then a rectifier."""
+
+
+def transposed_conv() -> Any:
+    """A convolution, then a transposed one."""
+    import numpy as np
+    from tvm import relax
+
+    weight = relax.const(np.ones((_CHANNELS, 4, 2, 2), "float32"))
+    return _convs(lambda op, conv: op.nn.conv2d_transpose(conv(), weight, strides=(2, 2)))
+
+
+def dropout() -> Any:
+    """A convolution, then a dropout, as the importer leaves it for inference."""
+    from tvm import relax
+
+    return _convs(lambda op, conv: relax.TupleGetItem(op.nn.dropout(conv(), 0.5), 0))
 
 
 def texture_target() -> Any:

@@ -5,14 +5,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 from harness.compiler.compat import tir_function, virtual_device
@@ -83,48 +78,20 @@ def _global_infos(*_applied: Workaround) -> ProbeAnswer:
 
 
 def _imports(*_applied: Workaround) -> ProbeAnswer:
-    """Look whether a `TuneContext` imports tensor instructions; an empty module is imported in their place."""
+    """Look whether a `TuneContext` imports tensor instructions, while Python refuses to."""
     from tvm.s_tir import meta_schedule
 
-    with _watched() as asked:
-        meta_schedule.TuneContext(_into_image(), target=texture_target(), num_threads=1)
-    seen = f"TuneContext imports {INTRINSICS}, for a target that has none of them"
-    return ProbeAnswer.of(bool(asked), seen, f"TuneContext does not import {INTRINSICS}")
-
-
-class _Empty(MetaPathFinder, Loader):
-    """Finds the module, and leaves it empty."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    def find_spec(self, name: str, path: Any, target: Any = None) -> ModuleSpec | None:
-        """Of the one name; no other."""
-        if name != INTRINSICS:
-            return None
-        self.asked.append(name)
-        return importlib.util.spec_from_loader(name, self)
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """A plain one."""
-        return None
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Nothing."""
-
-
-@contextmanager
-def _watched() -> Iterator[list[str]]:
-    """What is asked for meanwhile; afterwards all is as it was."""
-    finder, loaded = _Empty(), sys.modules.pop(INTRINSICS, None)
-    sys.meta_path.insert(0, finder)
+    loaded, asked = sys.modules.pop(INTRINSICS, None), False
+    sys.modules[INTRINSICS] = None  # type: ignore[assignment]
     try:
-        yield finder.asked
+        meta_schedule.TuneContext(_into_image(), target=texture_target(), num_threads=1)
+    except ModuleNotFoundError as error:
+        asked = error.name == INTRINSICS
     finally:
-        sys.meta_path.remove(finder)
-        sys.modules.pop(INTRINSICS, None)
-        if loaded is not None:
-            sys.modules[INTRINSICS] = loaded
+        sys.modules.pop(INTRINSICS)
+        sys.modules.update({INTRINSICS: loaded} if loaded else {})
+    seen = f"TuneContext imports {INTRINSICS}, for a target that has none of them"
+    return ProbeAnswer.of(asked, seen, f"TuneContext does not import {INTRINSICS}")
 
 
 def _records_of_another_target(*_applied: Workaround) -> ProbeAnswer:
