@@ -16,8 +16,6 @@ from harness.cli.options import (
     CaseOptions,
     ConfirmOptions,
     DeviceOfRecords,
-    Minutes,
-    RecordsToAddTo,
     grouped,
     refuse_options,
 )
@@ -36,9 +34,12 @@ def gate(
     context: typer.Context,
     what: CaseOptions,
     confirming: ConfirmOptions,
-    minutes: Minutes = 20,
+    minutes: Annotated[float, typer.Option(min=0, help="Time for sessions in turns, in minutes, over all cases.")] = 20,
     device: DeviceOfRecords = None,
-    records: RecordsToAddTo = None,
+    records: Annotated[
+        Path | None,
+        typer.Option(help="Records file (JSON lines) to append to.", show_default=str(DEFAULT_RECORDS)),
+    ] = None,
     given: Annotated[
         Path | None, typer.Option("--from", metavar="FILE", help="Judge these records and run nothing.")
     ] = None,

@@ -12,7 +12,6 @@ import typer
 from device_runner.store import cache_root
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
-    THRESHOLDS,
     AsJson,
     CaseOptions,
     CompilerConfig,
@@ -20,6 +19,7 @@ from harness.cli.options import (
     grouped,
     output_option,
     seldom_option,
+    threshold_option,
 )
 from harness.cli.screen import Screen, out, out_json, out_whole
 from harness.isa.kernels import check_gpus
@@ -68,12 +68,8 @@ def isa(
     ] = None,
     tolerance: Annotated[
         float,
-        typer.Option(
-            metavar="PERCENT",
-            min=0,
-            max=1000,
-            help="With gate: allowed increase of the instructions, in percent.",
-            rich_help_panel=THRESHOLDS,
+        threshold_option(
+            metavar="PERCENT", min=0, max=1000, help="With gate: allowed increase of the instructions, in percent."
         ),
     ] = 0.0,
     records: Annotated[

@@ -32,6 +32,10 @@ DEVICES, OUTPUT, SELDOM = "Devices", "Output", "Seldom needed"
 """Groups of options that few need; `--help` shows them below the others."""
 output_option = functools.partial(typer.Option, rich_help_panel=OUTPUT)
 seldom_option = functools.partial(typer.Option, rich_help_panel=SELDOM)
+model_option = functools.partial(typer.Option, rich_help_panel=MODELS)
+workaround_option = functools.partial(typer.Option, rich_help_panel=WORKAROUNDS)
+threshold_option = functools.partial(typer.Option, rich_help_panel=THRESHOLDS)
+device_option = functools.partial(typer.Option, rich_help_panel=DEVICES)
 
 SuiteFile = Annotated[Path, typer.Option("--suite", help=texts.SUITE, show_default=True)]
 CaseGlob = Annotated[
@@ -58,77 +62,16 @@ DeviceNames = Annotated[
 ]
 TrackerAddress = Annotated[
     str | None,
-    typer.Option(
-        "--tracker",
-        metavar="HOST:PORT",
-        help="Address of a TVM RPC tracker that offers devices of other hosts.",
-        rich_help_panel=DEVICES,
-    ),
+    device_option(metavar="HOST:PORT", help="Address of a TVM RPC tracker that offers devices of other hosts."),
 ]
 RecordsFile = Annotated[Path, typer.Option("--records", help="Records file (JSON lines).")]
-RecordsToAddTo = Annotated[
-    Path | None,
-    typer.Option("--records", help="Records file (JSON lines) to append to.", show_default=str(DEFAULT_RECORDS)),
-]
-AsShipped = Annotated[bool, typer.Option("--as-shipped", help=texts.AS_SHIPPED, rich_help_panel=WORKAROUNDS)]
-WithQuirks = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--with-quirk",
-        metavar="QUIRK",
-        help=texts.WITH_QUIRK,
-        rich_help_panel=WORKAROUNDS,
-        autocompletion=completion.quirks,
-    ),
-]
-SchedulesFile = Annotated[
-    Path | None,
-    seldom_option("--schedules", metavar="FILE", help=texts.SCHEDULES, show_default="the suite's, if it names one"),
-]
 FindingsAreFine = Annotated[
     bool,
     output_option("--findings-are-fine", help="Exit with 0 if the rig worked, whatever it found about the compiler."),
 ]
 AsJson = Annotated[bool, output_option("--json", help="Print JSON instead of a table.")]
 BaselinesFolder = Annotated[Path, typer.Option("--baselines", help=texts.BASELINES)]
-Relevant = Annotated[
-    float,
-    typer.Option(
-        "--relevant",
-        metavar="PERCENT",
-        min=0.1,
-        max=1000,
-        help="Relevant change of the wall time, in percent.",
-        rich_help_panel=THRESHOLDS,
-    ),
-]
-RelevantKernels = Annotated[
-    float,
-    typer.Option(
-        "--relevant-kernels",
-        metavar="PERCENT",
-        min=0.1,
-        max=1000,
-        help="Relevant change of the kernel time, in percent.",
-        rich_help_panel=THRESHOLDS,
-    ),
-]
-FloorMs = Annotated[
-    float,
-    typer.Option(
-        "--floor-ms", min=0, help="Relevant change of the wall time, in milliseconds.", rich_help_panel=THRESHOLDS
-    ),
-]
-MostSessions = Annotated[
-    int, typer.Option("--most-sessions", min=4, help="Maximum number of sessions per case.", rich_help_panel=THRESHOLDS)
-]
-Minutes = Annotated[
-    float,
-    typer.Option("--minutes", min=0, help="Time for sessions in turns, in minutes, over all cases."),
-]
 CompilerConfig = Annotated[Path, seldom_option("--config", help="asv configuration of the TVM repository.")]
-
-
 Models = Annotated[
     list[str] | None,
     typer.Option(
@@ -140,28 +83,16 @@ Models = Annotated[
 ]
 Shapes = Annotated[
     list[str] | None,
-    typer.Option(
-        "--shape",
-        metavar="NAME=SIZES",
-        help="Fix a dynamic dimension: input=1x3x224x224, or batch=1. Repeatable.",
-        rich_help_panel=MODELS,
-    ),
+    model_option(metavar="NAME=SIZES", help="Fix a dynamic dimension: input=1x3x224x224, or batch=1. Repeatable."),
 ]
 Inputs = Annotated[
     list[str] | None,
-    typer.Option(
-        "--input",
-        metavar="INPUT",
-        help="Inputs: an .npz file, or how to draw one, such as 'tokens=integers(0, 9)'. Repeatable.",
-        rich_help_panel=MODELS,
+    model_option(
+        metavar="INPUT", help="Inputs: an .npz file, or how to draw one, such as 'tokens=integers(0, 9)'. Repeatable."
     ),
 ]
-
 Trust = Annotated[
-    bool,
-    typer.Option(
-        "--trust", help="Load a .pt2 file that contains code. Use only with files you trust.", rich_help_panel=MODELS
-    ),
+    bool, model_option("--trust", help="Load a .pt2 file that contains code. Use only with files you trust.")
 ]
 
 
@@ -188,9 +119,15 @@ class SuiteOptions:
 class CaseOptions(SuiteOptions):
     """Which cases of which suite, and which upstream defects are worked around in them."""
 
-    as_shipped: AsShipped = False
-    with_quirks: WithQuirks = None
-    schedules: SchedulesFile = None
+    as_shipped: Annotated[bool, workaround_option("--as-shipped", help=texts.AS_SHIPPED)] = False
+    with_quirks: Annotated[
+        list[str] | None,
+        workaround_option("--with-quirk", metavar="QUIRK", help=texts.WITH_QUIRK, autocompletion=completion.quirks),
+    ] = None
+    schedules: Annotated[
+        Path | None,
+        seldom_option(metavar="FILE", help=texts.SCHEDULES, show_default="the suite's, if it names one"),
+    ] = None
 
     @property
     def quirks(self) -> QuirkPolicy:
@@ -263,9 +200,17 @@ class ModelOptions(CaseOptions):
 class RuleOptions:
     """Which change of a latency matters."""
 
-    relevant: Relevant = 3.0
-    relevant_kernels: RelevantKernels = 1.0
-    floor_ms: FloorMs = 0.05
+    relevant: Annotated[
+        float,
+        threshold_option(metavar="PERCENT", min=0.1, max=1000, help="Relevant change of the wall time, in percent."),
+    ] = 3.0
+    relevant_kernels: Annotated[
+        float,
+        threshold_option(metavar="PERCENT", min=0.1, max=1000, help="Relevant change of the kernel time, in percent."),
+    ] = 1.0
+    floor_ms: Annotated[float, threshold_option(min=0, help="Relevant change of the wall time, in milliseconds.")] = (
+        0.05
+    )
 
     @property
     def rules(self) -> Rules:
@@ -277,7 +222,7 @@ class RuleOptions:
 class ConfirmOptions(RuleOptions):
     """Which change of a latency matters, and how many sessions the verdict on one case may cost."""
 
-    most_sessions: MostSessions = 32
+    most_sessions: Annotated[int, threshold_option(min=4, help="Maximum number of sessions per case.")] = 32
 
 
 def refuse_options(context: typer.Context, names: Collection[str], because: str) -> None:

@@ -23,13 +23,13 @@ from harness.cli.hints import runnable
 from harness.cli.options import (
     DEFAULT_DEVICE,
     DEFAULT_RECORDS,
-    DEVICES,
     AsJson,
     DeviceNames,
     FindingsAreFine,
     ModelOptions,
     RecordsFile,
     TrackerAddress,
+    device_option,
     grouped,
     seldom_option,
 )
@@ -74,17 +74,10 @@ def run(
     ] = None,
     allow_usb_power: Annotated[
         bool,
-        typer.Option(
-            "--allow-usb-power",
-            help="Switch the USB port of a lost phone off and on, with uhubctl.",
-            rich_help_panel=DEVICES,
-        ),
+        device_option("--allow-usb-power", help="Switch the USB port of a lost phone off and on, with uhubctl."),
     ] = False,
     allow_reboot: Annotated[
-        bool,
-        typer.Option(
-            "--allow-reboot", help="Reboot a lost phone if nothing else brings it back.", rich_help_panel=DEVICES
-        ),
+        bool, device_option("--allow-reboot", help="Reboot a lost phone if nothing else brings it back.")
     ] = False,
     findings_are_fine: FindingsAreFine = False,
     as_json: AsJson = False,
