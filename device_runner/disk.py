@@ -60,12 +60,12 @@ def nearly_full(why: str, *folders: Path) -> DiskFull | None:
 
 
 @contextlib.contextmanager
-def writing(*folders: Path, otherwise: str = ELSEWHERE) -> Iterator[None]:
+def writing(*folders: Path) -> Iterator[None]:
     """Raise DiskFull for an error of the block that means it; any other error passes."""
     try:
         yield
     except OSError as error:
-        if failure := disk_full(error, *folders, otherwise=otherwise):
+        if failure := disk_full(error, *folders):
             raise failure from error
         raise
 

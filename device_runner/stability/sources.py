@@ -6,8 +6,6 @@ says nothing at the first look is not asked again. `read` is the shell's own, so
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from device_runner.stability.reading import battery_is_faked, status_is_faked
@@ -30,10 +28,7 @@ BOOT = "boot_id"
 """The name under which every look says which boot of the phone it was made in."""
 
 DUMPS = ("thermalservice", "battery")
-MOST_ZONES = 16
 READ_TIMEOUT_S = 10.0
-
-_GPU_ZONE = re.compile(r"^gpu", re.IGNORECASE)
 
 _BOOT = f"""
 boot=; {{ read -r boot </proc/sys/kernel/random/boot_id; }} 2>/dev/null
@@ -51,7 +46,10 @@ done
 """
 _ZONES = f"""
 echo "{MARK} zones"
-for zone in $zones; do value=; {{ read -r value <"$zone/temp"; }} 2>/dev/null; echo "$value"; done
+for zone in "$1"/sys/class/thermal/thermal_zone*; do
+  kind=; {{ read -r kind <"$zone/type"; }} 2>/dev/null
+  case $kind in [Gg][Pp][Uu]*) value=; {{ read -r value <"$zone/temp"; }} 2>/dev/null; echo "$value" ;; esac
+done
 echo "
 {MARK} 0"
 """
@@ -63,18 +61,9 @@ for name in $dumps; do
 {MARK} 0"
 done
 """
-READ_SCRIPT = f"gpu=$1 nodes=$2 zones=$3 dumps=$4{_BOOT}{_NODES}{_ZONES}{_DUMPS}"
-FIND_SCRIPT = """
-for zone in "$1"/thermal_zone*; do kind=; { read -r kind <"$zone/type"; } 2>/dev/null; echo "$zone $kind"; done
-"""
-
-LOOK_SCRIPT = f"""gpu=/sys/class/kgsl/kgsl-3d0 nodes='{" ".join(GPU_NODES)}' dumps='{" ".join(DUMPS)}' zones=
-for zone in /sys/class/thermal/thermal_zone*; do
-  kind=; {{ read -r kind <"$zone/type"; }} 2>/dev/null
-  case $kind in [Gg][Pp][Uu]*) zones="$zones $zone" ;; esac
-done
+LOOK_SCRIPT = f"""gpu=$1/sys/class/kgsl/kgsl-3d0 nodes=${{2-{" ".join(GPU_NODES)}}} dumps=${{3-{" ".join(DUMPS)}}}
 {_BOOT}{_NODES}{_ZONES}{_DUMPS}"""
-"""A first look by itself, for a phone that is only reached by those who bring it a script."""
+"""Arguments: where `/sys` begins, nodes and dumps. Without any it reads all: a bundle takes it along."""
 
 
 def texts_in(printed: str) -> dict[str, str]:
@@ -87,18 +76,19 @@ class Sources:
 
     def __init__(self, transport: Transport, system: str = "") -> None:
         self._transport = transport
-        self._gpu = f"{system}/sys/class/kgsl/kgsl-3d0"
-        self._thermal = f"{system}/sys/class/thermal"
-        self._nodes: Sequence[str] | None = None
-        self._zones: Sequence[str] = ()
-        self._dumps: Sequence[str] = DUMPS
+        self._system = system
+        self._known: tuple[str, str] | None = None
+        """The nodes and dumps that said something at the first look."""
 
     def read(self) -> dict[str, str]:
         """What each source says now, by its name. Raises `DeviceFailure` if the phone does not answer."""
-        if self._nodes is None:
-            return self._first_look()
-        arguments = [self._gpu, " ".join(self._nodes), " ".join(self._zones), " ".join(self._dumps)]
-        return texts_in(self._shell(["sh", "-c", READ_SCRIPT, "read its heat and pace", *arguments]))
+        asked = self._known or (" ".join(GPU_NODES), " ".join(DUMPS))
+        command = ["sh", "-c", LOOK_SCRIPT, "read its heat and pace", self._system, *asked]
+        said = texts_in(self._transport.shell(command, timeout_s=READ_TIMEOUT_S).stdout)
+        if self._known is None:
+            dumps = (name for name in DUMPS if ":" in said.get(name, ""))
+            self._known = " ".join(filter(said.get, GPU_NODES)), " ".join(dumps)
+        return said
 
     def notes(self, said: dict[str, str]) -> list[str]:
         """What a person should know of these answers."""
@@ -106,16 +96,3 @@ class Sources:
         charge = "the battery's state is faked: `dumpsys battery reset`"
         notes = [faked] if status_is_faked(said.get("thermalservice", "")) else []
         return [*notes, charge] if battery_is_faked(said.get("battery", "")) else notes
-
-    def _first_look(self) -> dict[str, str]:
-        found = self._shell(["sh", "-c", FIND_SCRIPT, "find thermal zones", self._thermal])
-        pairs = (line.rpartition(" ") for line in found.splitlines())
-        self._zones = [zone for zone, _, kind in pairs if _GPU_ZONE.match(kind) and " " not in zone][:MOST_ZONES]
-        self._nodes = GPU_NODES
-        said = self.read()
-        self._nodes = [name for name in GPU_NODES if said.get(name)]
-        self._dumps = [name for name in DUMPS if ":" in said.get(name, "")]
-        return said
-
-    def _shell(self, command: Sequence[str]) -> str:
-        return self._transport.shell(command, timeout_s=READ_TIMEOUT_S).stdout

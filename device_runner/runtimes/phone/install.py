@@ -6,13 +6,13 @@ TVM opens `libOpenCL.so` (opencl_wrapper.cc). That is the name of development fi
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
 from device_runner.failures import DeviceFull
 from device_runner.runtimes.phone.check import PROGRAM
 from device_runner.runtimes.phone.store import digest_of
+from device_runner.store import sha256_of
 from device_runner.transport.adb_transport import AdbTransport
 from device_runner.transport.base import Transport
 from device_runner.transport.push import push
@@ -70,8 +70,7 @@ def install(transport: AdbTransport, folder: Path, preload: Sequence[str] = ()) 
     files = sorted(file for file in folder.iterdir() if file.is_file())
     target = f"{transport.root}/runtime/{digest_of(files)}"
     for file in files:
-        sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
-        push(transport, file, sha256, f"{target}/{file.name}", timeout_s=PUSH_TIMEOUT_S)
+        push(transport, file, sha256_of(file), f"{target}/{file.name}", timeout_s=PUSH_TIMEOUT_S)
     return started_in(target, preload, linked_opencl(transport))
 
 

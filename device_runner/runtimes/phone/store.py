@@ -10,18 +10,18 @@ import hashlib
 import json
 import shutil
 import time
-import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from device_runner import installed_tvm
-from device_runner.disk import disk_full
 from device_runner.failures import Failure, RigFailure, SetupMissing
 from device_runner.runtimes.phone.check import PROGRAM, Examined
+from device_runner.store import Store, sha256_of
 
 FILES = "files"
 FACTS = "runtime.json"
+ADD_TIMEOUT_S = 60.0
 
 
 class UnknownRuntime(Failure):
@@ -60,23 +60,16 @@ class RuntimeStore:
     def add(self, examined: Examined) -> PhoneRuntime:
         """Keep a runtime; one that is there already is kept once. Raises `RigFailure` if the disk refuses."""
         digest = digest_of(examined.files)
-        scratch = self.folder / f".{digest}.{uuid.uuid4().hex[:8]}"
         tvm = installed_tvm.stated_version("tvm")
         facts = {"abi": examined.abi, "tvm": tvm, "preload": examined.preload, "added_at": time.time()}
-        try:
-            (scratch / FILES).mkdir(parents=True)
+        store = Store(self.folder.parent, self.folder.name, sums=False)
+        with store.making(digest, ADD_TIMEOUT_S) as scratch:
+            (scratch / FILES).mkdir()
             for file in examined.files:
                 shutil.copyfile(file, scratch / FILES / file.name)
             (scratch / FILES / PROGRAM).chmod(0o755)  # one for this host is executed where it lies
             (scratch / FACTS).write_text(json.dumps(facts, indent=1), encoding="utf-8")
             shutil.rmtree(self.folder / digest, ignore_errors=True)
-            scratch.rename(self.folder / digest)
-        except OSError as error:
-            raise disk_full(error, self.folder) or RigFailure(
-                f"cannot keep the runtime in {self.folder}: {error}", hint="may this user write there?"
-            ) from error
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
         return self._read(digest)
 
     def entries(self) -> list[PhoneRuntime]:
@@ -126,5 +119,5 @@ class RuntimeStore:
 
 def digest_of(files: Iterable[Path]) -> str:
     """Hash of names and contents."""
-    hashes = sorted((file.name, hashlib.sha256(file.read_bytes()).hexdigest()) for file in files)
+    hashes = sorted((file.name, sha256_of(file)) for file in files)
     return hashlib.sha256(repr(hashes).encode()).hexdigest()[:16]

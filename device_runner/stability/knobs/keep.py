@@ -57,11 +57,11 @@ NEEDS_ROOT = "it needs root"
 log = logging.getLogger(__name__)
 
 
-def hold(phone: PhoneAccess, knobs: Sequence[Knob] = KNOBS) -> Report:
+def hold(phone: PhoneAccess) -> Report:
     """Set what can be set, once its old value is safe on the phone. Raises `DeviceFailure` if the phone goes away."""
-    _, still_changed = _put_back(phone, knobs)
-    report = {knob.name: f"left alone: {why}" for knob in knobs if (why := _why_not(knob, phone))}
-    able = [knob for knob in knobs if knob.name not in report]
+    _, still_changed = _put_back(phone)
+    report = {knob.name: f"left alone: {why}" for knob in KNOBS if (why := _why_not(knob, phone))}
+    able = [knob for knob in KNOBS if knob.name not in report]
     read = _run(phone, able, {knob.name: knob.read(phone) for knob in able})
     wanted = {knob.name: "" if read[knob.name].code else knob.wanted(read[knob.name].text) for knob in able}
     old = {knob.name: knob.value(read[knob.name].text) for knob in able}
@@ -73,12 +73,12 @@ def hold(phone: PhoneAccess, knobs: Sequence[Knob] = KNOBS) -> Report:
         report |= _set(phone, to_set, wanted)
     except DeviceFull as full:
         report |= {knob.name: f"left alone: {full.message}" for knob in to_set}
-    return {knob.name: report[knob.name] for knob in knobs}
+    return {knob.name: report[knob.name] for knob in KNOBS}
 
 
-def restore(phone: PhoneAccess, knobs: Sequence[Knob] = KNOBS) -> Report:
+def restore(phone: PhoneAccess) -> Report:
     """Put back what `hold` saved; empty if nothing was. What cannot be put back stays saved. Raises `DeviceFailure`."""
-    return _put_back(phone, knobs)[0]
+    return _put_back(phone)[0]
 
 
 def complains(came: str) -> bool:
@@ -86,12 +86,12 @@ def complains(came: str) -> bool:
     return came.startswith(_COMPLAINTS)
 
 
-def _put_back(phone: PhoneAccess, knobs: Sequence[Knob]) -> tuple[Report, Saved]:
+def _put_back(phone: PhoneAccess) -> tuple[Report, Saved]:
     """The report, and what is still to be put back."""
     saved = _saved(phone)
     if not saved:
         return {}, {}
-    due = [knob for knob in reversed(knobs) if knob.name in saved]
+    due = [knob for knob in reversed(KNOBS) if knob.name in saved]
     able = [knob for knob in due if phone.root_shell or not knob.needs_root]
     report = {knob.name: f"not put back: {NEEDS_ROOT}" for knob in due} | _set(phone, able, saved)
     failed = {knob.name: saved[knob.name] for knob in due if report[knob.name] != saved[knob.name]}

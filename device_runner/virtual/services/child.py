@@ -13,6 +13,7 @@ import socket
 import struct
 import subprocess
 import termios
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import Popen
@@ -139,15 +140,20 @@ def _wake(ready: asyncio.Future[None]) -> None:
         ready.set_result(None)
 
 
-async def readable(fd: int) -> None:
-    """Return when a read from `fd` would not block. One waiter per descriptor."""
-    loop = asyncio.get_running_loop()
-    ready: asyncio.Future[None] = loop.create_future()
-    loop.add_reader(fd, _wake, ready)
+async def _until(watch: Callable[..., object], unwatch: Callable[[int], object], fd: int) -> None:
+    """Return when the event loop finds a descriptor ready. One waiter per descriptor."""
+    ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    watch(fd, _wake, ready)
     try:
         await ready
     finally:
-        loop.remove_reader(fd)
+        unwatch(fd)
+
+
+async def readable(fd: int) -> None:
+    """Return when a read from `fd` would not block."""
+    loop = asyncio.get_running_loop()
+    await _until(loop.add_reader, loop.remove_reader, fd)
 
 
 async def read_some(fd: int) -> bytes:
@@ -169,12 +175,7 @@ async def write_all(fd: int, data: bytes | memoryview) -> None:
         try:
             rest = rest[os.write(fd, rest) :]
         except BlockingIOError:
-            ready: asyncio.Future[None] = loop.create_future()
-            loop.add_writer(fd, _wake, ready)
-            try:
-                await ready
-            finally:
-                loop.remove_writer(fd)
+            await _until(loop.add_writer, loop.remove_writer, fd)
 
 
 async def exit_code(process: Popen[bytes]) -> int:
