@@ -13,6 +13,7 @@ from device_runner.device import Loadable, ThermalLimits
 from device_runner.failures import Failure
 from device_runner.files import require_name
 from device_runner.foreign_json import read_json
+from device_runner.store import sha256_of
 from harness.build.artifact import Answers, Artifact, Compiled
 from harness.cases.case import Case
 from harness.cases.plan import Budget, Job, Plan
@@ -175,7 +176,7 @@ def check_files(folder: Path, manifest: Manifest) -> None:
         file = folder / path
         if not file.is_file():
             raise UsageError(f"{path} is missing in the bundle", hint="unpack it again")
-        if hashlib.sha256(file.read_bytes()).hexdigest() != digest:
+        if sha256_of(file) != digest:
             raise UsageError(f"{path} is not what was packed", hint="copy the bundle again, or pack it again")
 
 
@@ -199,16 +200,13 @@ def plan_of(packed: PackedCase) -> Plan:
 
 def built_of(packed: PackedCase, folder: Path, digests: Mapping[str, str]) -> dict[str, Artifact | Answers | Failure]:
     """What the plan's jobs came to, with files below a bundle's folder."""
-    answers: Answers | Failure = Answers(folder / "answers" / packed.answers, True, packed.unchecked)
-    built = {packed.artifact.key: _artifact(packed.artifact, folder, digests)}
-    built[packed.answers] = revived(packed.refused) if packed.refused else answers
-    if packed.witness:
-        built[packed.witness] = Answers(folder / "answers" / packed.witness, True)
-    if packed.range:
-        built[packed.range] = Answers(folder / "answers" / packed.range, True)
-    if packed.reference:
-        built[packed.reference.key] = _artifact(packed.reference, folder, digests)
-    return built
+    libraries = filter(None, (packed.artifact, packed.reference))
+    answers = {packed.answers: packed.unchecked, packed.witness: "", packed.range: ""}
+    return {
+        **{one.key: _artifact(one, folder, digests) for one in libraries},
+        **{key: Answers(folder / ANSWERS / key, True, unchecked) for key, unchecked in answers.items() if key},
+        **({packed.answers: revived(packed.refused)} if packed.refused else {}),
+    }
 
 
 def _artifact(packed: PackedLibrary, folder: Path, digests: Mapping[str, str]) -> Artifact | Answers | Failure:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import platform
 import re
 import shutil
@@ -24,6 +23,7 @@ from device_runner.runtimes.phone import RuntimeStore
 from device_runner.runtimes.phone.check import PROGRAM
 from device_runner.runtimes.phone.elf import read_elf
 from device_runner.session.identification import LEAST_IMAGE
+from device_runner.store import sha256_of
 from harness.build.artifact import (
     INPUTS,
     JUDGE,
@@ -142,7 +142,7 @@ def pack(
             builds = {BASE: _other(against, kind, folder), **builds}
         turns = _in_turns(builds[BASE], builds[HEAD], sessions) if against else _one_after_the_other(builds, sessions)
         turn_files.lay_out(folder, builds, turns, request.cache, kind.abi)
-        files = {file.relative_to(folder).as_posix(): _sha256(file) for file in _files(folder)}
+        files = {file.relative_to(folder).as_posix(): sha256_of(file) for file in _files(folder)}
         manifest = Manifest(kind.name, builds, turns, files)
         (folder / MANIFEST).write_bytes(manifest.text())
         _remember(request.cache, manifest, folder / ANSWERS)
@@ -348,7 +348,3 @@ def _remember(cache: Path, manifest: Manifest, answers: Path) -> None:
 
 def _files(folder: Path) -> Iterable[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
-
-
-def _sha256(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()

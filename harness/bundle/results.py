@@ -22,7 +22,7 @@ from device_runner.foreign_json import read_json
 from device_runner.replay_device import REFERENCE, TUNE, TURNS, ReplayDevice, TurnReport, identity_of, peaks_in
 from device_runner.session.replay import BadReport, ReplayProgram
 from harness.build.artifact import CRC, Artifact, Built
-from harness.bundle.archive import find_files, unpack
+from harness.bundle.archive import find_files, first_member, unpack
 from harness.bundle.manifest import (
     ANSWERS,
     BASE,
@@ -137,8 +137,6 @@ def _require_known(text: bytes, cache: Path, bundle: Path | None) -> None:
 
 def read_manifest(bundle: Path) -> bytes:
     """The manifest of a bundle, be it a folder, an archive, or the manifest itself. Raises UsageError."""
-    from harness.bundle.archive import first_member
-
     try:
         if bundle.is_dir():
             return (bundle / MANIFEST).read_bytes()

@@ -11,7 +11,6 @@ cases/          a file for each case of each build, and one for the device; inpu
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
@@ -23,6 +22,7 @@ from device_runner.runtimes import runner
 from device_runner.runtimes.phone.install import LINK_SCRIPT, SEARCHED
 from device_runner.stability.gpu_drivers import CARDS_SCRIPT
 from device_runner.stability.sources import LOOK_SCRIPT
+from device_runner.store import sha256_of
 from device_runner.transport.batch import MARK
 from harness.build.artifact import CRC, INPUTS, LABELLED, OUTPUTS, load_arrays, load_rounding
 from harness.bundle.manifest import Build, PackedCase, PackedLibrary, Turn
@@ -92,7 +92,7 @@ def lay_out(folder: Path, builds: dict[str, Build], turns: Sequence[Turn], cache
             if one.artifact.library and not one.refused:
                 _write(cases / f"{one.case}.txt", [*_runtime(build), *_case(folder, one)])
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    sums = (f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.relative_to(folder)}" for file in files)
+    sums = (f"{sha256_of(file)}  {file.relative_to(folder)}" for file in files)
     _write(folder / SUMS, sums)
 
 

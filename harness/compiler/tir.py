@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from device_runner.failures import RigFailure
@@ -135,17 +136,9 @@ def _sized(function: Any) -> bool:
 def _work(name: str, function: Any, noted: Any) -> Work:
     buffers = list(buffers_of(function))
     shapes = [[int(extent) for extent in shape] for shape, _ in buffers]
-    sizes = (size_of(shape) * bits // 8 for shape, (_, bits) in zip(shapes, buffers, strict=True))
+    sizes = (prod(shape) * bits // 8 for shape, (_, bits) in zip(shapes, buffers, strict=True))
     needed = noted.get(name)
     return Work(name, shapes, sum(sizes), None if needed is None else int(needed), estimate_flops(function))
-
-
-def size_of(shape: list[int]) -> int:
-    """How many numbers a tensor has."""
-    size = 1
-    for extent in shape:
-        size *= extent
-    return size
 
 
 def _operators(mod: Any) -> Iterator[tuple[str, Any]]:

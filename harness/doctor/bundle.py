@@ -9,16 +9,12 @@ from __future__ import annotations
 import getpass
 import platform
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from device_runner.failures import Failure
 from harness.doctor import Finding
-
-if TYPE_CHECKING:
-    from device_runner.adb_device import AdbDevice
 
 HARMLESS = re.compile(
     r"ro\.(product\.(model|device|name|brand|manufacturer|board|cpu\..*)|soc\..*|board\.platform|hardware(\..*)?"
@@ -74,30 +70,19 @@ def _versions() -> str:
 
 def _device_pages(name: str, cache: Path) -> tuple[list[tuple[str, str]], list[str]]:
     """What the device prints, and its serial numbers."""
-    from device_runner.adb_device import AdbDevice
+    from device_runner.adb_device import AdbDevice, properties
     from device_runner.registry import open_device
+    from device_runner.stability.sources import BOOT
 
     with open_device(name, cache, timeout_s=0, runtime=False) as device:
         if not isinstance(device, AdbDevice):
             return [], []
-        return list(_pages(device)), _serials(device)
-
-
-def _pages(device: AdbDevice) -> Iterator[tuple[str, str]]:
-    from device_runner.adb_device import properties
-    from device_runner.stability.sources import BOOT
-
-    known = properties(device.transport)
-    yield "properties", "\n".join(f"{key} {value}" for key, value in known.items() if HARMLESS.fullmatch(key))
-    yield from ((source, text) for source, text in device.keeper.sources.read().items() if source != BOOT)
-
-
-def _serials(device: AdbDevice) -> list[str]:
-    from device_runner.adb_device import properties
-
-    known = properties(device.transport)
-    numbers = [value for key, value in known.items() if SERIALS.fullmatch(key)]
-    return [device.transport.name, device.transport.name.rpartition(":")[0], *numbers]
+        known, serial = properties(device.transport), device.transport.name
+        harmless = "\n".join(f"{key} {value}" for key, value in known.items() if HARMLESS.fullmatch(key))
+        said = device.keeper.sources.read()
+        pages = [("properties", harmless), *((source, text) for source, text in said.items() if source != BOOT)]
+        numbers = [value for key, value in known.items() if SERIALS.fullmatch(key)]
+        return pages, [serial, serial.rpartition(":")[0], *numbers]
 
 
 def _host_names() -> list[str]:

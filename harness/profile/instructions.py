@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.compiler.tir import Work
-from harness.isa.code import KernelCode, MachineCode
+from harness.isa.code import KernelCode, MachineCode, total
 from harness.profile.operators import Kind, kind_of, label_of
 from harness.profile.profile import Profile, function_of
 
@@ -38,9 +38,7 @@ class OperatorCode:
     @property
     def run(self) -> int | None:
         """Weighted instructions of an inference; None if they are not known of a kernel."""
-        counts = [kernel.instructions_run_per_inference for kernel in self.kernels]
-        known = [count for count in counts if count is not None]
-        return sum(known) if len(known) == len(counts) else None
+        return total([kernel.instructions_run_per_inference for kernel in self.kernels])
 
     @property
     def waves(self) -> int | None:
@@ -182,7 +180,11 @@ def _agree(pair: Pair, now: float, before: float) -> bool | None:
 
 
 def _agreement(pairs: Sequence[Pair], timed: _RealTimes) -> str:
-    both = [(pair, timed.head[pair.kind], timed.base[pair.kind]) for pair in pairs if _is_timed(pair, timed)]
+    both = [
+        (pair, timed.head[pair.kind], timed.base[pair.kind])
+        for pair in pairs
+        if pair.kind in timed.head and pair.kind in timed.base
+    ]
     judged = [
         (agree, abs(now - before)) for pair, now, before in both if (agree := _agree(pair, now, before)) is not None
     ]
@@ -194,10 +196,6 @@ def _agreement(pairs: Sequence[Pair], timed: _RealTimes) -> str:
         f"Of {len(judged)} operators that both have, the side with more instructions is the slower one on {timed.gpu} "
         f"in {right}; by the time that they differ in, in {share:.0%}."
     )
-
-
-def _is_timed(pair: Pair, timed: _RealTimes) -> bool:
-    return pair.kind in timed.head and pair.kind in timed.base
 
 
 def _millions(count: int | None) -> str:

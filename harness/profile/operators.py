@@ -9,9 +9,10 @@ import functools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple
 
-from harness.compiler.tir import Work, size_of
+from harness.compiler.tir import Work
 from harness.profile.profile import Operator, Profile
 
 _NUMBER = re.compile(r"^(.*?[A-Za-z])\d*$")
@@ -49,7 +50,7 @@ def kind_of(function: str, work: Work | None) -> Kind:
     if work is None or not work.shapes:
         return Kind(first, (), 0)
     reads = work.shapes[: 2 if first in WEIGHTED else 1]
-    return Kind(first, tuple(map(size_of, reads)), size_of(work.shapes[-1]))
+    return Kind(first, tuple(map(prod, reads)), prod(work.shapes[-1]))
 
 
 def label_of(function: str, work: Work | None) -> str:

@@ -204,23 +204,20 @@ def origin_on(identity: Identity, tvm: str) -> Origin:
 
 def require_limits(file: Path, schedules: Schedules, identity: Identity) -> None:
     """Raise UsageError, with the limit that differs, if the schedules are for another kind of device."""
-    here, threads = Limits.of(identity), ThreadLimits.of(identity)
-    whose = identity.gpu or identity.serial
-    for name, needed, has in (
-        ("work-items in a group", schedules.origin.work_group_items, threads.items),
-        ("bytes of local memory", schedules.origin.local_memory_bytes, threads.local_bytes),
-    ):
-        if needed > has:
-            raise UsageError(
-                f"the schedules {file} may need {needed} {name} ({schedules.origin.gpu or 'unnamed'}), and {whose} has "
-                f"{has}",
-                hint="tune on a device like this one, or leave the schedules out",
-            )
-    for name in Limits.model_fields:
-        there = getattr(schedules.origin.limits, name)
-        if there != getattr(here, name):
-            raise UsageError(
-                f"the schedules {file} are for a device with {name} {there} ({schedules.origin.gpu or 'unnamed'}), and "
-                f"{whose} has {getattr(here, name)}: its networks are made of other tasks",
-                hint="tune on a device like this one, or leave the schedules out",
-            )
+    origin, here, threads = schedules.origin, Limits.of(identity), ThreadLimits.of(identity)
+    theirs, ours = origin.gpu or "unnamed", identity.gpu or identity.serial
+    beyond = (
+        ("work-items in a group", origin.work_group_items, threads.items),
+        ("bytes of local memory", origin.local_memory_bytes, threads.local_bytes),
+    )
+    different = [
+        f"may need {needed} {name} ({theirs}), and {ours} has {has}" for name, needed, has in beyond if needed > has
+    ]
+    different += [
+        f"are for a device with {name} {there} ({theirs}), and {ours} has {has}: its networks are made of other tasks"
+        for name in Limits.model_fields
+        if (there := getattr(origin.limits, name)) != (has := getattr(here, name))
+    ]
+    if different:
+        hint = "tune on a device like this one, or leave the schedules out"
+        raise UsageError(f"the schedules {file} {different[0]}", hint=hint)

@@ -121,10 +121,7 @@ class _Design:
 def _open(instruction: Any, decision: Any) -> Open:
     kind, attributes = str(instruction.kind.name), instruction.attrs
     if kind == TILE:
-        extent = 1
-        for part in decision:
-            extent *= int(part)
-        return Open(kind, extent, int(attributes[0]), int(attributes[1]))
+        return Open(kind, prod(map(int, decision)), int(attributes[0]), int(attributes[1]))
     if kind == CHOICE:
         return Open(kind, numbers=tuple(plain(attributes[0])))
     return Open(kind)

@@ -11,40 +11,13 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-INSTRUCTIONS = frozenset(
-    [
-        "AddUnitLoop",
-        "Annotate",
-        "Bind",
-        "CacheRead",
-        "CacheWrite",
-        "ComputeAt",
-        "ComputeInline",
-        "DecomposeReduction",
-        "EnterPostproc",
-        "Fuse",
-        "GetChildBlocks",
-        "GetConsumers",
-        "GetLoops",
-        "GetProducers",
-        "GetSBlock",
-        "Merge",
-        "Parallel",
-        "RFactor",
-        "Reorder",
-        "ReverseComputeAt",
-        "ReverseComputeInline",
-        "SampleCategorical",
-        "SampleComputeLocation",
-        "SamplePerfectTile",
-        "SetScope",
-        "Split",
-        "StorageAlign",
-        "Unannotate",
-        "Unroll",
-        "Vectorize",
-    ]
-)
+_KINDS = """
+AddUnitLoop Annotate Bind CacheRead CacheWrite ComputeAt ComputeInline DecomposeReduction EnterPostproc Fuse
+GetChildBlocks GetConsumers GetLoops GetProducers GetSBlock Merge Parallel RFactor Reorder ReverseComputeAt
+ReverseComputeInline SampleCategorical SampleComputeLocation SamplePerfectTile SetScope Split StorageAlign Unannotate
+Unroll Vectorize
+"""
+INSTRUCTIONS = frozenset(_KINDS.split())
 """Of TVM's (src/s_tir/schedule/primitive), those that a schedule for a GPU is made of."""
 
 ANNOTATIONS = frozenset({"pragma_auto_unroll_max_step", "pragma_unroll_explicit"})
