@@ -37,7 +37,10 @@ EXAMPLES = "data/sample_inputs/model.pt"
 """A pickle. Conversion does not need it."""
 NUMBERS = re.compile(r"(weight|tensor)_\d{1,9}")
 
-_TARGET = re.compile(r"torch\.ops\.aten\.[a-z]\w*\.\w+|_operator\.(getitem|add|sub|mul|floordiv|mod|eq|ge|le|gt|lt)")
+_TARGET = re.compile(
+    r"torch\.ops\.aten\.(?!_dir\.)_?[a-z]\w*\.[A-Za-z]\w*|_operator\.(getitem|add|sub|mul|floordiv|mod|eq|ge|le|gt|lt)"
+)
+"""ATen has operators of its own use, `_softmax`; `_dir` is no operator but a list of torch's."""
 _SYMBOL = re.compile(r"Symbol\('[a-z]+\d+'(, (positive|nonnegative|integer)=True)*\)|\b[su]\d+\b")
 _SUM = re.compile(r"(?:\b(Integer|Add|Mul|Max|Min|Mod|FloorDiv)\b|\*(?!\*)|[@\d\s+\-(),])*")
 """What is left of a symbolic extent once its symbols are `@`."""

@@ -79,6 +79,12 @@ def with_node(**more: Any) -> dict[str, Any]:
     return told
 
 
+@pytest.mark.parametrize("name", ["relu.default", "add.Tensor", "_upsample_bilinear2d_aa.vec", "_softmax.default"])
+def test_operators_of_aten_pass_also_those_of_its_own_use(tmp_path: Path, name: str) -> None:
+    told = with_node(target=f"torch.ops.aten.{name}")
+    plain_archive(archive(tmp_path / "net.pt2", **{GRAPH: json.dumps(told).encode()}))
+
+
 def with_extent(text: str) -> dict[str, Any]:
     return with_node(inputs=[{"arg": {"as_sym_int": {"as_expr": {"expr_str": text}}}}])
 
@@ -88,6 +94,9 @@ def with_extent(text: str) -> dict[str, Any]:
     [
         with_node(target="torch.hub.load"),
         with_node(target="torch.ops.aten.relu.default.__class__"),
+        with_node(target="torch.ops.aten.relu.__class__"),
+        with_node(target="torch.ops.aten.__class__.mro"),
+        with_node(target="torch.ops.aten._dir.append"),
         with_node(target="math.floor"),
         with_node(target="my_ops.thing"),
         with_node(inputs=[{"arg": {"as_operator": "torch.load"}}]),
