@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from harness.models.outline import all_nodes, constants, static_shape, tensor_types
@@ -15,8 +17,14 @@ class NetworkView:
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self._types = tensor_types(model)
-        self._constants = constants(model)
+
+    @cached_property
+    def _types(self) -> Mapping[str, Any]:
+        return tensor_types(self.model)
+
+    @cached_property
+    def _constants(self) -> Mapping[str, Any]:
+        return constants(self.model)
 
     def kind(self, name: str) -> Any | None:
         """ONNX's type of a tensor; None if inference does not find it."""

@@ -138,6 +138,14 @@ def _statistics(node: Any, view: NetworkView) -> str:
     return f"its results {', '.join(more)} are left empty" if more else ""
 
 
+def _running_statistics(node: Any, view: NetworkView) -> str:
+    momentum, training = attribute_of(node, "momentum", 0.9), attribute_of(node, "training_mode", 0)
+    more = [name for name in list(node.output)[1:] if name and view.is_read(name)]
+    if not training or not more or momentum == 0.5:
+        return ""
+    return f"it takes momentum {momentum:.6g} for {1 - momentum:.6g} in its results {', '.join(more)}"
+
+
 def _output_shape(node: Any, view: NetworkView) -> str:
     wanted, shape, weight = attribute_of(node, "output_shape", []), view.shape(node.input[0]), view.shape(node.input[1])
     if not wanted or not shape or not weight:
@@ -204,6 +212,13 @@ def _layer_norm() -> Any:
     import numpy as np
 
     return _network("LayerNormalization", (2, 4), [np.ones(4, np.float32)], outputs=2)
+
+
+def _batch_norm() -> Any:
+    import numpy as np
+
+    own = [np.array(numbers, np.float32) for numbers in ([1, 2], [0, 1], [3, -3], [4, 9])]
+    return _network("BatchNormalization", (2, 2, 3, 3), own, outputs=3, training_mode=1)
 
 
 def _dropout() -> Any:
@@ -276,6 +291,14 @@ MISREADINGS = (
         _statistics,
         "compute them with ReduceMean",
         _layer_norm,
+    ),
+    Misreading(
+        "misread-batch-norm-momentum",
+        "BatchNormalization",
+        "in training mode, momentum is taken for 1 - momentum in the running mean and variance",
+        _running_statistics,
+        "export it for inference (torch: model.eval())",
+        _batch_norm,
     ),
 )
 QUIRKS = tuple(misreading.quirk for misreading in MISREADINGS)

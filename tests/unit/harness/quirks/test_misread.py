@@ -47,6 +47,18 @@ READ_RIGHT = {
         _network, "RoiAlign", (1, 1, 8, 8), [np.zeros((1, 4), np.float32), np.zeros(1, np.int64)], output_height=2
     ),
     "layer norm": partial(_network, "LayerNormalization", (2, 4), [np.ones(4, np.float32)]),
+    "batch norm in training that nobody asks for its statistics": partial(
+        _network, "BatchNormalization", (2, 1, 3), [np.ones(1, np.float32)] * 4, training_mode=1
+    ),
+    "statistics that are mixed half and half": partial(
+        _network,
+        "BatchNormalization",
+        (2, 1, 3),
+        [np.ones(1, np.float32)] * 4,
+        outputs=3,
+        training_mode=1,
+        momentum=0.5,
+    ),
     "depth": partial(_network, "SpaceToDepth", (1, 2, 4, 6), [], blocksize=2),
     "transposed": partial(_network, "ConvTranspose", (1, 1, 3, 3), [np.ones((1, 1, 3, 3), np.float32)]),
 }
