@@ -50,9 +50,15 @@ class Question:
         """What the case is run on, in the order in which a library takes it."""
         return inputs_of(self.given, specs, self.seed)
 
-    def other_inputs(self, specs: Sequence[InputSpec]) -> dict[str, Array]:
-        """Other inputs of the same kind."""
-        return inputs_of({} if isinstance(self.given, str) else self.given, specs, self.seed + 1)
+    def other_inputs(self, specs: Sequence[InputSpec], inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """Other inputs of the same kind. Integers of a file, which may be divisors, are other choices of the same."""
+        if not isinstance(self.given, str):
+            return inputs_of(self.given, specs, self.seed + 1)
+        drawn = inputs_of({}, specs, self.seed + 1)
+        return {
+            name: _choose_again(inputs[name], self.seed) if drawn[name].dtype.kind in "iu" else drawn[name]
+            for name in drawn
+        }
 
 
 def find_truth(original: Original, question: Question, out: Path) -> dict[str, Any]:
@@ -125,12 +131,19 @@ def _write(
     _require_finite(answers, question, inputs)
     save_arrays(out / INPUTS, list(inputs.values()))
     save_arrays(out / OUTPUTS, answers)
-    save_arrays(out / OTHER_OUTPUTS, _or_none(lambda: ask(question.other_inputs(specs))))
+    save_arrays(out / OTHER_OUTPUTS, _or_none(lambda: ask(question.other_inputs(specs, inputs))))
     if question.labelled:
         data = load_labelled(Path(question.labelled), specs)
         classes = top_classes(lambda batch: ask({specs[0].name: batch}), data.inputs, specs[0].shape[0])
         save_arrays(out / LABELLED, [data.inputs, data.labels, classes])
     (out / JUDGE).write_text(json.dumps(judge), encoding="utf-8")
+
+
+def _choose_again(array: Array, seed: int) -> Array:
+    """An array of as many numbers of the same ones."""
+    import numpy as np
+
+    return np.random.default_rng(seed).choice(array.ravel(), array.shape) if array.size else array
 
 
 def _or_none(ask: Callable[[], list[Array]]) -> list[Array]:

@@ -102,3 +102,16 @@ def test_llvm_answers_the_same_question_and_says_who_it_is(tmp_path: Path) -> No
         np.testing.assert_allclose(llvm.astype(np.float64), truth.astype(np.float64), rtol=1e-6)
     judges = [json.loads((folder / JUDGE).read_text("utf-8")) for folder in (tmp_path, tmp_path / "llvm")]
     assert judges == [f"onnxruntime {version('onnxruntime')}", f"TVM {tvm_version()} on LLVM"]
+
+
+def test_other_divisors_are_among_those_of_the_file(tmp_path: Path) -> None:
+    ends = [helper.make_tensor_value_info(name, TensorProto.INT32, [1, 64]) for name in ("a", "b", "y")]
+    graph = helper.make_graph([helper.make_node("Div", ["a", "b"], ["y"])], "g", ends[:2], ends[2:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    a = np.arange(64, dtype=np.int32)[None]
+    b = a % 7 + 1
+    np.savez(tmp_path / "given.npz", a=a, b=b)
+    asked(model, tmp_path, str(tmp_path / "given.npz"))
+    (right,), (other,) = load_arrays(tmp_path / OUTPUTS), load_arrays(tmp_path / OTHER_OUTPUTS)
+    np.testing.assert_array_equal(right, a // b)
+    assert right.tolist() != other.tolist()
