@@ -33,11 +33,8 @@ class Finding:
     path: str
     outcome: Outcome
     message: str
-
-    @property
-    def owner(self) -> str:
-        """The owner, and the outcome that says so."""
-        return f"{self.outcome.owner.value} ({self.outcome.value})"
+    owner: str
+    """The owner, and the outcome that says so."""
 
     @property
     def cause(self) -> str:
@@ -80,7 +77,9 @@ def findings(file: Path) -> Iterator[Finding]:
 
 
 def _finding(case: str, path: str, plain: Mapping[str, Any]) -> Finding:
-    return Finding(case, path, Outcome(plain["outcome"]), plain["message"])
+    outcome = Outcome(plain["outcome"])
+    owner = plain.get("owner", outcome.owner.value)
+    return Finding(case, path, outcome, plain["message"], f"{owner} ({outcome.value})")
 
 
 def rows(found: Iterable[Finding]) -> list[Row]:

@@ -12,7 +12,7 @@ from harness.run.outcome import Outcome
 
 
 def finding(case: str, path: str, outcome: Outcome, message: str = "") -> Finding:
-    return Finding(case, path, outcome, message)
+    return Finding(case, path, outcome, message, f"{outcome.owner.value} ({outcome.value})")
 
 
 def test_cases_of_one_cause_stand_in_one_row_and_a_right_path_names_no_owner() -> None:
@@ -34,3 +34,15 @@ def test_two_owners_of_one_case_fail(tmp_path: Path, on_texture: Outcome, code: 
     ]
     (tmp_path / "net.jsonl").write_text("\n".join(map(json.dumps, records)))
     assert main([str(tmp_path / "net.jsonl")]) == code
+
+
+def test_the_owner_is_the_one_that_a_witness_named(tmp_path: Path) -> None:
+    cells = [
+        {"name": "shrink", "path": path, "outcome": "wrong-result", "message": "output 0 is off by 1", "owner": owner}
+        for path, owner in (("opencl", "importer"), ("texture", "path"))
+    ]
+    (tmp_path / "cells.json").write_text(json.dumps(cells))
+    assert main([str(tmp_path / "cells.json")]) == 1
+    cells[1]["owner"] = "importer"
+    (tmp_path / "cells.json").write_text(json.dumps(cells))
+    assert main([str(tmp_path / "cells.json")]) == 0
