@@ -24,11 +24,6 @@ def has_unplaced_operand(match: Match) -> bool:
     return not is_constant(match.convolution.args[1]) or (bias is not None and is_constant(bias.args[0]))
 
 
-def has_other_number_format(match: Match) -> bool:
-    """The runtime takes the format of an operator's result for all its tensors, and knows float32 and float16."""
-    return {dtype_of(tensor) for tensor in match.tensors} not in ({"float32"}, {"float16"})
-
-
 def is_too_large(match: Match) -> bool:
     """The leading size of an activation is above one, or there are too few or too many sizes."""
     shapes = [shape_of(tensor) for tensor in match.activations]
@@ -38,11 +33,6 @@ def is_too_large(match: Match) -> bool:
 def is_grouped(match: Match) -> bool:
     """More than one group. The runtime's transposed convolution ignores groups."""
     return match.convolution is not None and match.convolution.attrs.groups != 1
-
-
-def inner_result_escapes(match: Match) -> bool:
-    """A result from the middle is used by an operator that is not part of the match, or returned."""
-    return match.inner_result_escapes
 
 
 def has_no_bias_per_channel(match: Match) -> bool:
@@ -62,11 +52,6 @@ def is_pad_unlike_padding(match: Match) -> bool:
     outer = [int(width) for width in pad.pad_width][:4]
     own = [int(width) for width in match.convolution.attrs.padding]
     return str(pad.pad_mode) != "constant" or pad.pad_value != 0 or any(outer) or any(own)
-
-
-def is_transposed_with_batch_norm(match: Match) -> bool:
-    """The attributes of the batch norm are not where the runtime looks for them."""
-    return {"relax.nn.conv2d_transpose", "relax.nn.batch_norm"} <= match.calls.keys()
 
 
 def has_rounded_epsilon(match: Match) -> bool:

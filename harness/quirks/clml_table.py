@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from harness.cases.case import Precision
+from harness.compiler.compat import dtype_of
 from harness.paths.base import Edits
 from harness.paths.clml.patterns import ClmlEdits
 from harness.quirks import clml_edits, clml_probes
@@ -71,7 +72,7 @@ QUIRKS: tuple[Quirk, ...] = (
         "clml_runtime.cc gives all tensors of an operator the format of its result",
         workaround="operators on other than float32 alone or float16 alone stay on OpenCL",
         probe=offers("openclml.reshape", lambda op, _, x: op.reshape(x, (1, 256)), dtype="int64"),
-        edits=ClmlEdits(veto=clml_edits.has_other_number_format),
+        edits=ClmlEdits(veto=lambda match: {*map(dtype_of, match.tensors)} not in ({"float32"}, {"float16"})),
     ),
     _row(
         "clml-tensor-shape",
@@ -101,7 +102,7 @@ QUIRKS: tuple[Quirk, ...] = (
             "openclml.relu.nn.conv2d",
             lambda op, emit, x: op.add(convolved := emit(conv(x)), op.nn.relu(convolved)),
         ),
-        edits=ClmlEdits(veto=clml_edits.inner_result_escapes),
+        edits=ClmlEdits(veto=lambda match: match.inner_result_escapes),
     ),
     _row(
         "clml-bias-shape",
@@ -129,7 +130,7 @@ QUIRKS: tuple[Quirk, ...] = (
         "clml_runtime.cc: CreateConvolution2DLayer",
         workaround="the batch norm is offloaded by itself",
         probe=offers("openclml.bn.nn.conv2d_transpose", lambda _op, emit, x: batch_norm(emit, emit(conv_transpose(x)))),
-        edits=ClmlEdits(veto=clml_edits.is_transposed_with_batch_norm),
+        edits=ClmlEdits(veto=lambda match: {"relax.nn.conv2d_transpose", "relax.nn.batch_norm"} <= {*match.calls}),
     ),
     _row(
         "clml-transpose-layout",

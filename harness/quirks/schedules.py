@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from harness.compiler.compat import writes_texture
 from harness.compiler.passes import Passes, insert_before
-from harness.paths.base import Edits, Workaround
+from harness.paths.base import EditPasses, Edits, Workaround
 from harness.paths.kernels import kernels
 from harness.paths.opencl import OpenCLPath
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
@@ -33,22 +33,19 @@ _WORK_ITEMS = 256
 """Most of a work-group, as TVM's own schedule for pools has it."""
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A rule of ours, as TVM's `ApplyDefaultSchedule` takes one."""
+def put_first(schedule: Callable[[Any, Any], Any]) -> EditPasses:
+    """Apply a rule of ours before the last `ApplyDefaultSchedule`, which is the generic one for all GPUs.
 
-    schedule: Callable[[Any, Any], Any]
-    """Of a function and a target, the schedule, or None for a function that TVM's own rules can have."""
+    `schedule` gives a function its schedule for a target; None for a function that TVM's own rules can have.
+    """
 
-    def apply(self, func: Any, target: Any, _tunable: bool) -> Any:
-        """The schedule, or None."""
-        return self.schedule(func, target)
-
-    def put_first(self, passes: Passes) -> Passes:
-        """Apply the rule before the last `ApplyDefaultSchedule`, which is the generic one for all GPUs."""
+    def edit(passes: Passes) -> Passes:
         from tvm.s_tir import dlight
 
-        return insert_before(passes, "ApplyDefaultSchedule", dlight.ApplyDefaultSchedule(self))
+        rule = SimpleNamespace(apply=lambda func, target, _tunable: schedule(func, target))
+        return insert_before(passes, "ApplyDefaultSchedule", dlight.ApplyDefaultSchedule(rule))
+
+    return edit
 
 
 def fallback_if_reduction_raises(func: Any, target: Any) -> Any:
@@ -181,7 +178,7 @@ QUIRKS = (
         workaround="functions at which the rule raises get dlight's gpu.Fallback schedule",
         paths=("texture",),
         probe=fails_to_lower(average_pool, "an average pool in NCHW4c is scheduled", line=0),
-        edits=Edits(relax=Rule(fallback_if_reduction_raises).put_first),
+        edits=Edits(relax=put_first(fallback_if_reduction_raises)),
     ),
     Quirk(
         "reduction-epilogue-private",
@@ -191,7 +188,7 @@ QUIRKS = (
         workaround="what the epilogue reads is in local memory, which the work-items of a group share",
         paths=("opencl", "texture", "clml"),
         probe=_private_numbers,
-        edits=Edits(relax=Rule(reduction_with_shared_tile).put_first),
+        edits=Edits(relax=put_first(reduction_with_shared_tile)),
     ),
     Quirk(
         "texture-average-pool",
@@ -201,7 +198,7 @@ QUIRKS = (
         workaround="reductions that write a texture get a schedule of ours, as TVM's for max pools",
         paths=("texture",),
         probe=_average_pool_into_image,
-        edits=Edits(relax=Rule(reduction_by_texel).put_first),
+        edits=Edits(relax=put_first(reduction_by_texel)),
     ),
     Quirk(
         "texture-scalar-schedule",
@@ -211,6 +208,6 @@ QUIRKS = (
         workaround="functions that write a texture get dlight's adreno.Fallback schedule, which vectorises the lanes",
         paths=("texture",),
         probe=_concatenation_into_image,
-        edits=Edits(relax=Rule(fallback_by_texel).put_first),
+        edits=Edits(relax=put_first(fallback_by_texel)),
     ),
 )
