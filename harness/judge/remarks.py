@@ -55,15 +55,12 @@ def _unsteady(record: Record) -> Remark | None:
     spread = spread_within(record.wall_ms)
     if spread is not None and spread > MOST_SPREAD:
         return Remark("unsteady", f"half of its samples lie more than {spread:.0%} from their median")
-    reasons = _unfit(record.comparable_ms)
+    from harness.judge.stats.session import LIMITS, as_numbers, check, invalid
+
+    if invalid(as_numbers(record.comparable_ms), LIMITS):  # too few samples, or all the same, are not unsteady
+        return None
+    reasons = check(record.comparable_ms).reasons
     return Remark("unsteady", "; ".join(reasons)) if reasons else None
-
-
-def _unfit(samples_ms: Sequence[float]) -> tuple[str, ...]:
-    """Why comparisons will refuse these samples; too few of them, or all the same, is not unsteady."""
-    from harness.judge.stats.session import Limits, as_numbers, check, invalid
-
-    return () if invalid(as_numbers(samples_ms), Limits()) else check(samples_ms).reasons
 
 
 _MISSING = {"texture": ("image_kernels", "put no tensor into an image"), "clml": ("subgraphs", "offloaded nothing")}

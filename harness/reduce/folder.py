@@ -97,11 +97,6 @@ def script(record: Record) -> str:
     return build + (_OPENCL_STAND_IN if clml else "") + _RUN
 
 
-def needs(path: str) -> str:
-    """What the script needs, in words."""
-    return "with a TVM that has CLML, or with TVM's wheels and adreno-bench" if path == "clml" else "with TVM alone"
-
-
 MODEL, INPUTS, EXPECTED, SCRIPT = "model.onnx", "inputs.npz", "expected.npz", "reproduce.py"
 VERSIONS, REPORT, KERNELS = "versions.json", "report.md", "kernels"
 
@@ -158,7 +153,8 @@ def _report(found: Reduction, kernels: bool) -> Iterator[str]:
     yield "## To reproduce"
     yield ""
     if found.as_shipped:
-        yield f"`python {SCRIPT}` in this folder, {needs(record.path)}."
+        clml = "with a TVM that has CLML, or with TVM's wheels and adreno-bench"
+        yield f"`python {SCRIPT}` in this folder, {clml if record.path == 'clml' else 'with TVM alone'}."
         if found.expected:
             judge = record.judge or "TVM's own `llvm` target"
             yield f"`{EXPECTED}` is what {judge} answers."
