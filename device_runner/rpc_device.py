@@ -1,16 +1,16 @@
-"""What every device has in common whose sessions are processes on a machine: of TVM's RPC server, but for `direct`."""
+"""What every device has in common whose sessions are processes of TVM's RPC server on a machine."""
 
 from __future__ import annotations
 
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from device_runner.device import Identity, Pulse, Pushed, Rung, Steadiness, T, ThermalLimits, Toggles
+from device_runner.device import Identity, Pushed, Rung, Toggles
 from device_runner.failures import (
     DeviceCrash,
     DeviceFull,
@@ -65,7 +65,9 @@ class RpcDevice(ABC):
         Raises DeviceFull instead of what a program says that found no room on the device.
         """
         try:
-            with self._open(toggles, timeout_s) as session:
+            with open_session(
+                self.transport, self._command(), toggles, timeout_s=timeout_s, probe=self.probe
+            ) as session:
                 yield session
         except (DeviceCrash, KernelBuildFailure, ProgramFailure) as failure:
             free = free_bytes(self.transport, self.transport.root)
@@ -74,10 +76,6 @@ class RpcDevice(ABC):
             message = f"{self.name} has no room for a program to run: {megabytes(free)} in {self.transport.root}"
             hint = "free some space there; of a device of this host that is the disk of ADRENO_BENCH_CACHE"
             raise DeviceFull(message, hint=hint, evidence=f"{failure.message}\n{failure.evidence}") from failure
-
-    def _open(self, toggles: Toggles, timeout_s: float) -> AbstractContextManager[RpcSession]:
-        """A fresh server process, and nothing else."""
-        return open_session(self.transport, self._command(), toggles, timeout_s=timeout_s, probe=self.probe)
 
     def _command(self) -> Sequence[str]:
         """What starts TVM's RPC server here."""
@@ -106,14 +104,6 @@ class RpcDevice(ABC):
         finally:
             with suppress(Failure):  # a device that is gone takes its files along
                 self.transport.shell(["rm", "-f", path], timeout_s=SHELL_TIMEOUT_S)
-
-    def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:
-        """Do `work`: there is nothing to set or read on a machine that is not a phone."""
-        return work(), Steadiness()
-
-    def pulses(self, limits: ThermalLimits) -> Callable[[], Pulse]:
-        """All unknown, on a machine that is not a phone."""
-        return Pulse
 
     @abstractmethod
     def _identity(self, opencl: Mapping[str, Any]) -> Identity:

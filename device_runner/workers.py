@@ -13,6 +13,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -109,9 +110,9 @@ Opener = Callable[[str, Access, Say], contextlib.AbstractContextManager[tuple[De
 class Processes:
     """The processes of the workers, each at the other end of a pipe."""
 
-    def __init__(self, access: Access, work: Work) -> None:
-        self._access = access
-        self._work = work
+    def __init__(self, access: Access, work: Work, opener: Opener | None = None) -> None:
+        """`opener` stands in for what opens real devices."""
+        self._life = partial(_live, access=access, work=work, opener=opener)
         self._pipes: dict[str, Connection] = {}
         self._processes: dict[str, BaseProcess] = {}
 
@@ -121,7 +122,7 @@ class Processes:
             return False
         context = multiprocessing.get_context("spawn")  # a fork would copy our threads' locks and TVM's state
         ours, theirs = context.Pipe()
-        process = context.Process(target=_live, args=(theirs, name, self._access, self._work), name=f"device {name}")
+        process = context.Process(target=self._life, args=(theirs, name), name=f"device {name}")
         process.start()
         theirs.close()
         self._pipes[name], self._processes[name] = ours, process
@@ -280,13 +281,13 @@ def _ending(process: BaseProcess) -> str:
     return f"died of signal {-code}" if code < 0 else f"ended with code {code}"
 
 
-def _live(pipe: Connection, name: str, access: Access, work: Work) -> None:
+def _live(pipe: Connection, name: str, access: Access, work: Work, opener: Opener | None) -> None:
     """The whole life of a worker. Ends when the other end of the pipe is closed or its process dies."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to us all; whoever started us ends us
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with end_at(signal.SIGTERM):  # the device's server is ended, its settings are put back, its lease is free
         die_with_parent(signal.SIGTERM)
-        serve(pipe, name, access, work)
+        serve(pipe, name, access, work, opener)
 
 
 def serve(pipe: Connection, name: str, access: Access, work: Work, opener: Opener | None = None) -> None:

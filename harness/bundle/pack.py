@@ -133,7 +133,7 @@ def pack(
     if scheduled := [plan.case.id for plan in plans if plan.default_schedules]:
         hint = "pack others: --case '*-untuned'"
         raise UsageError(f"cases with tuned schedules cannot be packed: {', '.join(scheduled)}", hint=hint)
-    runtime = _runtime(kind, request.cache)  # what is missing is told before anything is built
+    runtime = runtime_of(kind, request.cache)  # what is missing is told before anything is built
     made = built(plans)
     with tempfile.TemporaryDirectory(prefix="adreno-bench-") as scratch, writing(Path(scratch), out.parent):
         folder = Path(scratch) / "bundle"
@@ -248,7 +248,7 @@ def _failure_fields(failure: Failure) -> dict[str, str]:
     return {"outcome": failure.outcome, "kind": type(failure).__name__, **said}
 
 
-def _runtime(kind: Kind, cache: Path) -> Runtime:
+def runtime_of(kind: Kind, cache: Path) -> Runtime:
     """TVM's runtime for a kind of device: this host's own, or one that was brought for it. Raises SetupMissing."""
     if kind.abi != platform.machine():
         kept = RuntimeStore(cache).runtime_for(kind.abi)
