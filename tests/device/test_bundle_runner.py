@@ -188,9 +188,9 @@ def test_clml_tunes_into_a_file_that_later_turns_use(
     place: Place, sidecar_cache: Path, libraries: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With our model of CLML, which a bundle does not have: TVM's own is in the runtimes that people bring."""
-    runtime = packing._runtime(FOR_THIS_HOST, sidecar_cache)
+    runtime = packing.runtime_of(FOR_THIS_HOST, sidecar_cache)
     with_clml = replace(runtime, libraries=[*runtime.libraries, clml.library(sidecar_cache)])
-    monkeypatch.setattr(packing, "_runtime", lambda kind, cache: with_clml)
+    monkeypatch.setattr(packing, "runtime_of", lambda kind, cache: with_clml)
     image = np.ones((1, 4, 8, 8), np.float32)
     near = 3.0 - np.isin(np.arange(8), (0, 7))  # how many of three neighbours there are
     sums = np.broadcast_to(4 * near[:, None] * near, image.shape).astype(np.float32)
@@ -240,9 +240,9 @@ def test_a_library_that_lacks_what_another_has_loads_by_androids_rules_of_scope(
     like_clml = shared(
         place.root, "like_clml", "extern int adreno_bench_opencl_held; int* held = &adreno_bench_opencl_held;"
     )
-    runtime = packing._runtime(FOR_THIS_HOST, sidecar_cache)
+    runtime = packing.runtime_of(FOR_THIS_HOST, sidecar_cache)
     whole = replace(runtime, libraries=[*runtime.libraries, like_clml])
-    monkeypatch.setattr(packing, "_runtime", lambda *_: whole)
+    monkeypatch.setattr(packing, "runtime_of", lambda *_: whole)
     monkeypatch.setenv("LD_PRELOAD", str(shared(place.root, "isolated", ISOLATED)))
     case = Made("one", opencl_program, X, RIGHT)
     place.pack(sidecar_cache, case)

@@ -151,7 +151,9 @@ class TestSandbox:
 
 
 def test_a_phone_that_does_not_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("device_runner.virtual.handle._python", lambda *_: ["/bin/sh", "-c", "echo no python >&2"])
+    (tmp_path / "python").write_text("#!/bin/sh\necho no python >&2\n")
+    (tmp_path / "python").chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     with pytest.raises(RigFailure, match="did not start") as raised, virtual_phone(tmp_path, sandboxed=False):
         pass
     assert "no python" in raised.value.evidence

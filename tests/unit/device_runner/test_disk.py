@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from fake_records import IDENTITY, a_record
 
-from device_runner import disk
 from device_runner.device import Identity, ShellResult
 from device_runner.disk import disk_full, nearly_full
 from device_runner.failures import DeviceCrash, DeviceFull, DiskFull, Failure, RigFailure
@@ -42,8 +41,11 @@ JOB = Job("compile", "0123456789abcdef", "tiny", {})
 @pytest.fixture
 def full(monkeypatch: pytest.MonkeyPatch) -> None:
     """No disk has any room."""
-    seen = SimpleNamespace(f_bavail=0, f_frsize=4096, f_files=9, f_favail=9)
-    monkeypatch.setattr(disk, "_stat_of", lambda _: seen)
+    monkeypatch.setattr(os, "statvfs", lambda _: blocks_free(0))
+
+
+def blocks_free(count: int) -> SimpleNamespace:
+    return SimpleNamespace(f_bavail=count, f_frsize=4096, f_files=9, f_favail=9)
 
 
 @pytest.fixture
@@ -90,12 +92,12 @@ def test_silence_elsewhere_is_not(tmp_path: Path) -> None:
 
 
 def test_the_disk_with_the_least_room_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk, "_free_bytes", lambda folder: 5 if folder == tmp_path else 9)
+    monkeypatch.setattr(os, "statvfs", lambda folder: blocks_free(5 if folder == tmp_path else 9))
     told(disk_full(GPP, Path("/"), tmp_path), tmp_path)
     failure = disk_full(GPP, Path("/"))
     assert failure
     assert "TMPDIR" not in failure.hint
-    monkeypatch.setattr(disk, "_temporary", lambda: tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     failure = disk_full(GPP, Path("/"))
     assert failure
     assert "TMPDIR" in failure.hint

@@ -3,9 +3,10 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
+import adbutils
 import pytest
 
-from device_runner.failures import DeviceLost, RigFailure
+from device_runner.failures import LinkFailure, RigFailure
 from device_runner.lease import lease
 from device_runner.registry import UnknownDevice, list_devices, open_device
 from device_runner.transport import adb_server
@@ -61,7 +62,7 @@ def test_without_a_server_and_without_a_phone_on_usb_no_server_is_started(
 ) -> None:
     monkeypatch.setenv("ANDROID_ADB_SERVER_PORT", "1")
     monkeypatch.setattr(adb_server, "USB_INTERFACES", tmp_path)
-    monkeypatch.setattr(adb_server, "_start", lambda: pytest.fail("an adb server was started"))
+    monkeypatch.setattr(adbutils, "adb_path", lambda: pytest.fail("an adb server was started"))
     assert adb_server.known_devices() == []
 
 
@@ -72,8 +73,8 @@ def test_a_phone_on_usb_is_worth_a_server(tmp_path: Path, monkeypatch: pytest.Mo
         (interface / f"bInterface{name}").write_text(f"{value}\n")
     monkeypatch.setenv("ANDROID_ADB_SERVER_PORT", "1")
     monkeypatch.setattr(adb_server, "USB_INTERFACES", tmp_path)
-    monkeypatch.setattr(adb_server, "_start", lambda: (_ for _ in ()).throw(DeviceLost("started")))
-    with pytest.raises(DeviceLost, match="started"):
+    monkeypatch.setattr(adbutils, "adb_path", lambda: str(tmp_path / "adb"))
+    with pytest.raises(LinkFailure, match="adb start-server failed"):
         adb_server.known_devices()
 
 

@@ -26,19 +26,6 @@ from device_runner.workers import Access, Channel, Loss, Processes, WorkerPool, 
 WAIT_S = 20
 
 
-class ProcessesOfFakes(Processes):
-    """Real processes, which hold devices of plain Python."""
-
-    def start(self, name: str) -> bool:
-        with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(workers, "_live", hold_fake)
-            return super().start(name)
-
-
-def hold_fake(pipe: Any, name: str, access: Access, work: workers.Work) -> None:
-    serve(pipe, name, access, work, fake_device)
-
-
 @contextmanager
 def fake_device(name: str, access: Access, say: workers.Say) -> Iterator[tuple[Device, workers.Show]]:
     if name == "busy":
@@ -48,7 +35,7 @@ def fake_device(name: str, access: Access, say: workers.Say) -> Iterator[tuple[D
 
 
 def pool(folder: Path, names: str, said: list[str], work: workers.Work) -> WorkerPool:
-    return WorkerPool(names.split(), ProcessesOfFakes(Access(folder), work), said.append)
+    return WorkerPool(names.split(), Processes(Access(folder), work, fake_device), said.append)
 
 
 def hear_until(workers: WorkerPool, kind: type, count: int) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
     """No library is compiled, and none is loaded."""
     for name in ("libtvm_ffi.so", "adreno.probe.so", "runner"):
         (tmp_path / name).write_bytes(name.encode())
-    monkeypatch.setattr(packing, "_runtime", lambda kind, cache: packing.Runtime([tmp_path / "libtvm_ffi.so"]))
+    monkeypatch.setattr(packing, "runtime_of", lambda kind, cache: packing.Runtime([tmp_path / "libtvm_ffi.so"]))
     monkeypatch.setattr(probe, "library", lambda cache, abi: tmp_path / "adreno.probe.so")
     monkeypatch.setattr(runner, "program", lambda cache, abi: tmp_path / "runner")
     monkeypatch.setattr(packing, "made_here", lambda: {"tvm": "0.27.0", "ffi": "0.1.14", "harness": "0.1.0"})

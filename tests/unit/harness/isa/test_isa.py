@@ -327,7 +327,7 @@ def test_an_unknown_gpu_lists_the_known(toolchain: Toolchain, tmp_path: Path) ->
 
 def test_without_the_compiler_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path))
-    monkeypatch.setattr("harness.isa.toolchain._system_has_it", lambda: False)
+    monkeypatch.setattr("harness.isa.pinned.SHIM", str(tmp_path / "not here"))
     done = CliRunner().invoke(app, ["isa"])
     assert isinstance(done.exception, NoToolchain)
     assert "adreno-bench isa setup" in str(done.exception)

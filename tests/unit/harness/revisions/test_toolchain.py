@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from harness.judge.compare import exit_code
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
-from harness.revisions import environment as environments
 from harness.revisions.compare import RevisionPair
 from harness.revisions.environment import BUILDING, KIND, MADE, InstallFailure, environment
 from harness.revisions.sources import Revision, Source
@@ -38,17 +37,14 @@ from harness.run.record import Record
 CASE, OTHER = "tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"
 
 MAKES = f"""
-import json, sys, os
+import json
 from pathlib import Path
-config, repo, commit, folder, mark = sys.argv[1:]
 Path(folder).mkdir(parents=True)
 Path(config).with_name("made").open("a").write("x")
-(Path(folder) / "{MADE}").write_text(json.dumps({{"python": sys.executable}}))
+(Path(folder) / "{MADE}").write_text(json.dumps({{"python": __file__}}))
 """
-TEARS = (
-    "import sys; from pathlib import Path; Path(sys.argv[4]).mkdir(parents=True); print('error: no rule'); sys.exit(1)"
-)
-SLEEPS = "import os, sys, time; open(sys.argv[1] + '.pid', 'w').write(str(os.getpid())); time.sleep(60)"
+TEARS = "from pathlib import Path; Path(folder).mkdir(parents=True); print('error: no rule'); sys.exit(1)"
+SLEEPS = "import os, time; open(config + '.pid', 'w').write(str(os.getpid())); time.sleep(60)"
 
 
 @pytest.fixture
@@ -63,12 +59,22 @@ def a_revision(folder: Path, install_timeout: float) -> Revision:
     return Revision("0.26.0", "a" * 40, Source(config, folder / "repo", released=True))
 
 
-def making(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
-    monkeypatch.setattr(environments, "_INSTALL", f"exec({script!r})")
+@pytest.fixture
+def making(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Has a script take the place of this Python, which is told what to install where."""
+    interpreter = tmp_path / "interpreter"
+
+    def make(script: str) -> None:
+        told = "import sys\nconfig, repo, commit, folder, mark = sys.argv[-5:]"
+        interpreter.write_text(f"#!{sys.executable}\n{told}\n{script}\n")
+        interpreter.chmod(0o755)
+        monkeypatch.setattr(sys, "executable", str(interpreter))
+
+    return make
 
 
-def test_an_environment_is_made_once(revision: Revision, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    making(monkeypatch, MAKES)
+def test_an_environment_is_made_once(revision: Revision, tmp_path: Path, making: Callable[[str], None]) -> None:
+    making(MAKES)
     together = [threading.Thread(target=environment, args=(revision, tmp_path)) for _ in range(3)]
     for thread in together:
         thread.start()
@@ -78,8 +84,8 @@ def test_an_environment_is_made_once(revision: Revision, tmp_path: Path, monkeyp
     assert (tmp_path / "made").read_text() == "x"
 
 
-def test_a_torn_environment_is_made_anew(revision: Revision, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    making(monkeypatch, MAKES)
+def test_a_torn_environment_is_made_anew(revision: Revision, tmp_path: Path, making: Callable[[str], None]) -> None:
+    making(MAKES)
     environment(revision, tmp_path)
     (made,) = (tmp_path / KIND).glob(f"*/{MADE}")
     made.unlink()
@@ -90,16 +96,16 @@ def test_a_torn_environment_is_made_anew(revision: Revision, tmp_path: Path, mon
 
 
 def test_what_does_not_install_says_why_and_leaves_nothing_but_its_log(
-    revision: Revision, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    revision: Revision, tmp_path: Path, making: Callable[[str], None]
 ) -> None:
-    making(monkeypatch, TEARS)
+    making(TEARS)
     with pytest.raises(InstallFailure, match=r"0\.26\.0 cannot be built or installed: error: no rule"):
         environment(revision, tmp_path)
     assert [file.suffix for file in (tmp_path / KIND).glob("[!.]*")] == [".log"]
 
 
-def test_making_ends_at_its_deadline_and_with_its_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    making(monkeypatch, SLEEPS)
+def test_making_ends_at_its_deadline_and_with_its_process(tmp_path: Path, making: Callable[[str], None]) -> None:
+    making(SLEEPS)
     revision = a_revision(tmp_path, install_timeout=0.5)
     with pytest.raises(InstallFailure, match="was not installed within"):
         environment(revision, tmp_path)
@@ -108,9 +114,9 @@ def test_making_ends_at_its_deadline_and_with_its_process(tmp_path: Path, monkey
 
 
 def test_whoever_waits_for_another_run_waits_not_for_ever(
-    revision: Revision, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    revision: Revision, tmp_path: Path, making: Callable[[str], None]
 ) -> None:
-    making(monkeypatch, MAKES)
+    making(MAKES)
     environment(revision, tmp_path)
     (made,) = (tmp_path / KIND).glob(f"*/{MADE}")
     made.unlink()
@@ -121,12 +127,10 @@ def test_whoever_waits_for_another_run_waits_not_for_ever(
 
 
 def test_commits_are_built_one_at_a_time_in_one_folder_that_is_gone_afterwards(
-    revision: Revision, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    revision: Revision, tmp_path: Path, making: Callable[[str], None]
 ) -> None:
-    alone = (
-        "folder = Path(sys.argv[4]).parent / '.building'; folder.mkdir(); time.sleep(0.2); (folder / 'object').touch()"
-    )
-    making(monkeypatch, f"import time{MAKES}{alone}")
+    alone = "folder = Path(folder).parent / '.building'; folder.mkdir(); time.sleep(0.2); (folder / 'object').touch()"
+    making(f"import time{MAKES}{alone}")
     source = Source(revision.source.config, revision.source.repo, released=False)
     commits = [Revision(letter, letter * 40, source) for letter in "ab"]
     together = [threading.Thread(target=environment, args=(commit, tmp_path)) for commit in commits]
@@ -140,9 +144,9 @@ def test_commits_are_built_one_at_a_time_in_one_folder_that_is_gone_afterwards(
 
 
 def test_another_command_or_commit_is_another_environment(
-    revision: Revision, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    revision: Revision, tmp_path: Path, making: Callable[[str], None]
 ) -> None:
-    making(monkeypatch, MAKES)
+    making(MAKES)
     environment(revision, tmp_path)
     environment(Revision("0.27", "b" * 40, revision.source), tmp_path)
     text = revision.source.config.read_text()
