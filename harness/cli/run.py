@@ -211,7 +211,7 @@ def _summary(done: Sequence[Record], records: Path) -> list[str]:
     quirks = sorted({quirk for record in done for quirk in record.quirks})
     if quirks:
         explained = "`adreno-bench quirks` explains them, each record names its own"
-        lines.append(f"{len(quirks)} upstream defects were worked around ({explained})")
+        lines.append(f"{len(quirks)} workarounds for upstream defects were active ({explained})")
     if any(record.sustained for record in done):
         drawn = "`adreno-bench show --sustained --plot sustained.html` draws it"
         lines.append(f"sustained runs are never compared with others; {drawn}")
