@@ -77,4 +77,5 @@ def _plain(bench: PlannedRequest, built: Mapping[str, Artifact | Answers | Failu
             "quirks": plan.quirks,
         }
 
-    return {"identity": bench.identity.key, "cases": [of(plan) for plan in bench.plans]}
+    identity = bench.identity
+    return {"identity": identity.key, "emulated": identity.emulated, "cases": [of(plan) for plan in bench.plans]}

@@ -18,8 +18,10 @@ from harness.cli.options import (
     CompilerConfig,
     ConfirmOptions,
     DeviceName,
+    Minutes,
     grouped,
     output_option,
+    refuse_options,
     seldom_option,
 )
 from harness.cli.record_filter import read_sides, wanted
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
 @grouped
 def compare(
+    context: typer.Context,
     base: Annotated[
         str,
         typer.Argument(metavar="BASE", help="Base: a records file, a folder of baselines, a TVM release, or a commit."),
@@ -43,6 +46,15 @@ def compare(
     head: Annotated[str, typer.Argument(metavar="HEAD", help="Head: the same choices, for the side to judge.")],
     what: CaseOptions,
     confirming: ConfirmOptions,
+    latency: Annotated[
+        bool | None,
+        typer.Option(
+            "--latency/--correctness",
+            help="Compare latencies, or outcomes alone. Default: outcomes alone if the GPU is emulated.",
+            show_default=False,
+        ),
+    ] = None,
+    minutes: Minutes = 20,
     states: Annotated[
         bool, seldom_option("--states", help="Compare two states of one device: unchanged artifacts are no control.")
     ] = False,
@@ -60,8 +72,9 @@ def compare(
     The verdict on each case is wrong, broken, slower, faster, fixed, same or inconclusive.
 
     Releases and commits are installed, built and run, and what looks slower or faster is measured in turns. Records
-    and baselines are compared as they are, on the same identity. If artifacts that are the same on both sides look
-    changed, the run is unfit and no latency is believed. Exit code 6: something looks slower and is undecided.
+    and baselines are compared as they are, on the same identity. On an emulated GPU only outcomes are compared, unless
+    you pass --latency. If artifacts that are the same on both sides look changed, the run is unfit and no latency is
+    believed. Exit code 6: something looks slower and is undecided.
     """
     from harness.judge.compare import exit_code
     from harness.judge.path_ranking import path_flips, path_means
@@ -70,6 +83,7 @@ def compare(
         raise UsageError("--json and --markdown exclude each other", hint="choose one")
     given = [Path(word).exists() for word in (base, head)]
     if all(given):
+        refuse_options(context, ("latency", "minutes"), "with files: what was measured before is not measured in turns")
         result, remark = _of_records(Path(base), Path(head), what, confirming, gauged=not states)
     elif any(given):
         file, other = (base, head) if given[0] else (head, base)
@@ -80,7 +94,7 @@ def compare(
     elif states:
         raise UsageError("--states goes with two files of records", hint="leave it out")
     else:
-        result, remark = _of_revisions((base, head), what, confirming, device, config, records)
+        result, remark = _of_revisions((base, head), what, confirming, device, config, records, latency, minutes)
     means, flips = path_means(result.cases), path_flips(result.cases, confirming.rules)
     if as_json:
         out_json(verdicts.plain_result(result, means, flips))
@@ -116,8 +130,10 @@ def _of_revisions(
     device: str,
     config: Path,
     folder: Path | None,
+    latency: bool | None,
+    minutes: float,
 ) -> tuple[Result, str]:
-    from harness.judge.confirm import decisions_of
+    from harness.judge.confirm import Budget, decisions_of
     from harness.judge.stats.turns import Arm
     from harness.revisions.compare import RevisionPair
     from harness.revisions.toolchain import Toolchain
@@ -138,7 +154,8 @@ def _of_revisions(
 
         options = what.on_each_revision(select_one(device, cache, screen.say))
         first, second = (Toolchain.of(one, cache, options, screen.say) for one in (base, head))
-        result = RevisionPair(first, second, keep).compare(cases, confirming.rules, confirming.most_sessions)
+        pair = RevisionPair(first, second, keep, latency, Budget(minutes, say=screen.say))
+        result = pair.compare(cases, confirming.rules, confirming.most_sessions)
     keep_for_history(decisions_of(result.cases, "compare", base.name, head.name))
     kept = f"; the records are in {folder}" if folder else ""
     return result, f"base is {base}, head is {head}{kept}"

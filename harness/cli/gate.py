@@ -16,6 +16,7 @@ from harness.cli.options import (
     CaseOptions,
     ConfirmOptions,
     DeviceOfRecords,
+    Minutes,
     grouped,
     refuse_options,
 )
@@ -34,7 +35,7 @@ def gate(
     context: typer.Context,
     what: CaseOptions,
     confirming: ConfirmOptions,
-    minutes: Annotated[float, typer.Option(min=0, help="Time for sessions in turns, in minutes, over all cases.")] = 20,
+    minutes: Minutes = 20,
     device: DeviceOfRecords = None,
     records: Annotated[
         Path | None,
@@ -97,7 +98,7 @@ def _run(what: CaseOptions, held_to: Gate, minutes: float, device: str | None, r
             done = list(run_suite(bench.plans, bench.run, bench.builder, file, screen))
             again = Remeasure(bench.plans, held_to.baselines, bench.run, bench.builder, request.cache, file, screen)
             screen.say(f"in turns with the baselines, for {minutes:g} minutes at most (--minutes)")
-            return held_to.compare(sides_of(done), again.measurer, Budget(minutes))
+            return held_to.compare(sides_of(done), again.measurer, Budget(minutes, say=screen.say))
 
 
 def _remark(result: Result) -> str:

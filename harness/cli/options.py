@@ -218,6 +218,9 @@ class RuleOptions:
         return Rules(self.relevant / 100, self.relevant_kernels / 100, self.floor_ms)
 
 
+Minutes = Annotated[float, typer.Option(min=0, help="Time for sessions in turns, in minutes, over all cases.")]
+
+
 @dataclass(frozen=True)
 class ConfirmOptions(RuleOptions):
     """Which change of a latency matters, and how many sessions the verdict on one case may cost."""

@@ -19,7 +19,7 @@ from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, Side, same_build
 from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.session import Noise
-from harness.judge.stats.turns import Arm
+from harness.judge.stats.turns import BLOCK, Arm
 from harness.judge.verdict import Verdict
 from harness.run.progress import Clock
 
@@ -37,6 +37,8 @@ class Budget:
 
     minutes: float = math.inf
     now: Clock = time.monotonic
+    say: Callable[[str], None] = lambda _: None
+    """Hears which series is measured, how often it was, and how much time is left."""
 
     @property
     def ends(self) -> float:
@@ -59,7 +61,6 @@ def settle(
     """
     plan, budget = plan_of(rules, most_sessions, len(result.cases)), budget or Budget()
     noises, kernels = noises or {}, kernels or {}
-    ends = budget.ends
     ways = {case.key: _way(case, measurer) for case in result.cases}
     under_way = {
         case.key: TurnSeries(
@@ -68,7 +69,7 @@ def settle(
         for case in result.cases
         if callable(way := ways[case.key])
     }
-    _spend(under_way, {case.key for case in result.cases if suspicion_of(case, SUSPICIOUS)}, ends, budget.now)
+    _spend(under_way, {case.key for case in result.cases if suspicion_of(case, SUSPICIOUS)}, budget)
     pace = _pace(under_way.values())
     cases = [_settle_case(case, ways[case.key], under_way.get(case.key), pace) for case in result.cases]
     return replace(result, cases=cases, needed_minutes=_needed_minutes(under_way.values(), pace))
@@ -129,8 +130,9 @@ def _first_sessions(case: Comparison) -> list[tuple[Arm, Side]]:
     return [(arm, side) for arm, side in sides if side and (arm is Arm.HEAD or not case.in_sequence)]
 
 
-def _spend(under_way: Mapping[SeriesKey, TurnSeries], screened: Collection[SeriesKey], ends: float, now: Clock) -> None:
+def _spend(under_way: Mapping[SeriesKey, TurnSeries], screened: Collection[SeriesKey], budget: Budget) -> None:
     """Take blocks of sessions where they decide most, until nothing is open or the time is up."""
+    ends = budget.ends
 
     def urgency(key: SeriesKey) -> tuple[bool, float, int]:
         series = under_way[key]
@@ -138,8 +140,12 @@ def _spend(under_way: Mapping[SeriesKey, TurnSeries], screened: Collection[Serie
         more = series.change.more_sessions
         return not suspect, math.inf if more is None else more, len(series.turns)
 
-    while (due := [key for key, series in under_way.items() if series.open]) and now() < ends:
-        under_way[min(due, key=urgency)].block()
+    while (due := [key for key, series in under_way.items() if series.open]) and (left_s := ends - budget.now()) > 0:
+        series = under_way[min(due, key=urgency)]
+        done, most = len(series.turns), series.plan.looks * BLOCK
+        left = f", {_minutes(left_s)} left" if math.isfinite(left_s) else ""
+        budget.say(f"in turns: {series.name}, {done} of at most {most} sessions; {len(due)} cases are open{left}")
+        series.block()
 
 
 def _settle_case(

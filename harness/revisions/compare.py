@@ -5,20 +5,21 @@ Where both make the same library of a case, byte for byte, the compiler changed 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from harness.judge.compare import Comparison, Result, compare_sides
-from harness.judge.confirm import settle
+from harness.judge.confirm import Budget, settle
 from harness.judge.in_turns import Measure
 from harness.judge.sides import SeriesKey, sides_of
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
-from harness.revisions.toolchain import Toolchain
+from harness.revisions.toolchain import CaseBuild, Toolchain
 from harness.run.record import Record
 
 Keep = Callable[[Arm, Record], None]
+OUTCOMES_ALONE = "only outcomes are compared"
 
 
 @dataclass(frozen=True)
@@ -28,18 +29,28 @@ class RevisionPair:
     base: Toolchain
     head: Toolchain
     keep: Keep = lambda *_: None
+    latency: bool | None = None
+    """Whether latencies are compared; None for those of real GPUs alone: an emulated one's say nothing of a phone."""
+    budget: Budget | None = None
+    """For measuring in turns."""
 
     def compare(self, cases: Sequence[str], rules: Rules, most_sessions: int) -> Result:
         """What became of each case. Raises UsageError, RigFailure."""
-        same = self._find_unchanged(cases)
+        base, head = self.base.build(cases), self.head.build(cases)
+        same = self._find_unchanged(base, head)
         rest = [case for case in cases if case not in same]
-        found = self._measure(rest, rules, most_sessions) if rest else Result([])
+        emulated = any("gpu" in build.emulated for build in head.values())
+        if not rest:
+            found = Result([])
+        elif self.latency or (self.latency is None and not emulated):
+            found = self._measure(rest, rules, most_sessions)
+        else:
+            found = self._compare_outcomes(rest, quick=emulated)
         compared = [*same.values(), *found.cases]
         return Result(sorted(compared, key=lambda comparison: cases.index(comparison.key.case)), found.fitness)
 
-    def _find_unchanged(self, cases: Sequence[str]) -> dict[str, Comparison]:
+    def _find_unchanged(self, base: Mapping[str, CaseBuild], head: Mapping[str, CaseBuild]) -> dict[str, Comparison]:
         """Those of which both make the same library, by case."""
-        base, head = self.base.build(cases), self.head.build(cases)
         reason = "both made the same library, byte for byte; nothing was run"
         as_shipped = self.base.options.quirks.as_shipped
         return {
@@ -50,14 +61,26 @@ class RevisionPair:
 
     def _measure(self, cases: Sequence[str], rules: Rules, most_sessions: int) -> Result:
         base, head = (sides_of(self._run(arm, cases)) for arm in (Arm.BASE, Arm.HEAD))
-        return settle(compare_sides(base, head, rules, together=True), rules, self._measurer, most_sessions)
+        compared = compare_sides(base, head, rules, together=True)
+        return settle(compared, rules, self._measurer, most_sessions, budget=self.budget)
+
+    def _compare_outcomes(self, cases: Sequence[str], *, quick: bool) -> Result:
+        """Run each case once with each of the two, and look at right and wrong alone."""
+        base, head = (
+            {
+                key: replace(side, sessions=(), device_sessions=(), untimed=OUTCOMES_ALONE)
+                for key, side in sides_of(self._run(arm, cases, quick=quick)).items()
+            }
+            for arm in (Arm.BASE, Arm.HEAD)
+        )
+        return compare_sides(base, head)
 
     def _measurer(self, comparison: Comparison) -> Measure:
         return lambda arm: self._run(arm, [comparison.key.case])[0]
 
-    def _run(self, arm: Arm, cases: Sequence[str]) -> list[Record]:
+    def _run(self, arm: Arm, cases: Sequence[str], *, quick: bool = False) -> list[Record]:
         """Run cases with one of the two, and keep the records."""
-        records = (self.base if arm is Arm.BASE else self.head).run(cases)
+        records = (self.base if arm is Arm.BASE else self.head).run(cases, quick=quick)
         for record in records:
             self.keep(arm, record)
         return records

@@ -159,6 +159,8 @@ class CaseBuild:
     outcome: Outcome
     message: str = ""
     quirks: tuple[str, ...] = ()
+    emulated: tuple[str, ...] = ()
+    """What of the device is not the real thing."""
 
 
 @dataclass(frozen=True)
@@ -176,18 +178,20 @@ class Toolchain:
     def build(self, cases: Sequence[str]) -> dict[str, CaseBuild]:
         """Compile cases; run nothing. Raises UsageError, RigFailure."""
         facts = self._ask(["build", "--json"], cases)
-        builds = msgspec.convert([{**one, "identity": facts["identity"]} for one in facts["cases"]], list[CaseBuild])
+        device = {name: facts[name] for name in ("identity", "emulated")}
+        builds = msgspec.convert([one | device for one in facts["cases"]], list[CaseBuild])
         return {build.case: build for build in builds}
 
-    def run(self, cases: Sequence[str]) -> list[Record]:
+    def run(self, cases: Sequence[str], *, quick: bool = False) -> list[Record]:
         """Run each case in a fresh session, and again, if the device or the rig is to blame for what came of it.
 
-        Raises RigFailure if a case has no record in the end.
+        A `quick` run takes the fewest samples, for the outcome alone. Raises RigFailure if a case has no record in the
+        end.
         """
         records: dict[str, Record] = {}
         pending, said = list(cases), ""
         for _ in range(ATTEMPTS):
-            made, said = self._session(pending)
+            made, said = self._session(pending, quick=quick)
             records |= {record.case: record for record in made}
             pending = [case for case in cases if case not in records or not records[case].outcome.conclusive]
             if not pending:
@@ -198,10 +202,10 @@ class Toolchain:
             )
         return [records[case] for case in cases]
 
-    def _session(self, cases: Sequence[str]) -> tuple[list[Record], str]:
+    def _session(self, cases: Sequence[str], *, quick: bool) -> tuple[list[Record], str]:
         with tempfile.TemporaryDirectory() as scratch:
             file = Path(scratch) / "records.jsonl"
-            _, _, said = self._call(["run", "--records", str(file)], cases)
+            _, _, said = self._call(["run", "--records", str(file), *(["--quick"] if quick else [])], cases)
             return RecordFile(file).load().records, said
 
     def _ask(self, command: Sequence[str], cases: Sequence[str]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,11 @@ from device_runner.failures import RigFailure
 from harness.cases.request import WORKED_AROUND, QuirkPolicy, RunOptions
 from harness.failures import UsageError
 from harness.judge.compare import exit_code
+from harness.judge.confirm import Budget
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
-from harness.revisions.compare import RevisionPair
+from harness.revisions.compare import OUTCOMES_ALONE, RevisionPair
 from harness.revisions.environment import BUILDING, KIND, MADE, InstallFailure, environment
 from harness.revisions.sources import Revision, Source
 from harness.revisions.toolchain import ATTEMPTS, CaseBuild, CommandLine, Toolchain, snapshot
@@ -290,16 +291,26 @@ class Fake:
     records: dict[str, list[Record]]
     options: RunOptions = field(default_factory=lambda: RunOptions(Path("suite.toml"), "virtual"))
     ran: list[str] = field(default_factory=list)
+    quick: list[bool] = field(default_factory=list)
+    emulated: tuple[str, ...] = ()
 
     def build(self, cases: Sequence[str]) -> dict[str, CaseBuild]:
         return {
-            case: CaseBuild(case, "phone", f"a-{library}", library, Outcome.OK if library else Outcome.COMPILE_ERROR)
+            case: CaseBuild(
+                case,
+                "phone",
+                f"a-{library}",
+                library,
+                Outcome.OK if library else Outcome.COMPILE_ERROR,
+                emulated=self.emulated,
+            )
             for case, library in self.builds.items()
             if case in cases
         }
 
-    def run(self, cases: Sequence[str]) -> list[Record]:
+    def run(self, cases: Sequence[str], *, quick: bool = False) -> list[Record]:
         self.ran += cases
+        self.quick.append(quick)
         return [self.records[case].pop(0) for case in cases]
 
 
@@ -309,6 +320,30 @@ def test_the_same_library_is_the_same_and_nothing_is_run() -> None:
     assert [(c.key.case, c.verdict, c.confidence) for c in result.cases] == [(CASE, Verdict.SAME, 1.0)]
     assert exit_code(result) is ExitCode.GOOD
     assert base.ran == head.ran == []
+
+
+@pytest.mark.parametrize(("emulated", "latency"), [(("gpu",), None), ((), False)])
+def test_outcomes_alone_take_one_session_each(emulated: tuple[str, ...], latency: bool | None) -> None:
+    wrong = a_record(OTHER, outcome=Outcome.WRONG_RESULT, message="off by 4")
+    base = Fake({CASE: "x", OTHER: "y"}, {CASE: [a_record(CASE)], OTHER: [a_record(OTHER)]})
+    head = Fake({CASE: "X", OTHER: "Y"}, {CASE: [a_record(CASE)], OTHER: [wrong]}, emulated=emulated)
+    result = RevisionPair(base, head, latency=latency).compare([CASE, OTHER], Rules(), 16)  # type: ignore[arg-type]
+    assert [(c.key.case, c.verdict) for c in result.cases] == [(CASE, Verdict.SAME), (OTHER, Verdict.WRONG)]
+    assert OUTCOMES_ALONE in result.cases[0].reasons[0]
+    assert head.ran == [CASE, OTHER]
+    assert head.quick == [bool(emulated)]
+
+
+def test_latencies_of_an_emulated_gpu_are_compared_on_request_and_within_a_budget() -> None:
+    said: list[str] = []
+    base = Fake({CASE: "x"}, {CASE: sessions(10, 20, seed=1)})
+    head = Fake({CASE: "X"}, {CASE: sessions(13, 20, seed=2, artifact="b" * 24)}, emulated=("gpu",))
+    pair = RevisionPair(base, head, latency=True, budget=Budget(0, say=said.append))  # type: ignore[arg-type]
+    (case,) = pair.compare([CASE], Rules(), 16).cases
+    assert (case.verdict, len(head.ran), said) == (Verdict.INCONCLUSIVE, 1, [])
+    more = replace(pair, budget=Budget(say=said.append)).compare([CASE], Rules(), 16).cases[0]
+    assert more.verdict is Verdict.SLOWER
+    assert said[0].startswith(f"in turns: {CASE}, 2 of at most 16 sessions; 1 cases are open")
 
 
 def test_a_suspect_is_measured_in_turns_and_a_wrong_answer_is_not_timed() -> None:
