@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,12 +16,7 @@ from harness.failures import UsageError
 DEFAULT_MODELS = ["mobilenet_v1"]
 
 
-class PresetName(str, Enum):
-    """Suites that are often wanted."""
-
-    QUICK = "quick"
-    PHONE = "phone"
-    FULL = "full"
+PresetName = Literal["quick", "phone", "full"]
 
 
 def init(
@@ -48,7 +42,7 @@ def init(
 
     if model and preset:
         raise UsageError("--preset does not go with --model", hint="write the preset, and add your model to the file")
-    chosen = PRESETS[preset.value] if preset else Preset(tuple(model or DEFAULT_MODELS))
+    chosen = PRESETS[preset] if preset else Preset(tuple(model or DEFAULT_MODELS))
     try:
         with file.open("x", encoding="utf-8") as new:
             new.write(suite_text(chosen.models, path or DEFAULT_PATHS, chosen.precisions))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -36,18 +35,11 @@ BASELINE = "baselines/isa.jsonl"
 """What `isa gate` compares with unless it is told."""
 
 
-class Action(str, Enum):
-    """What may be done instead of showing the numbers."""
-
-    SETUP = "setup"
-    GATE = "gate"
-
-
 @grouped
 def isa(
     what: CaseOptions,
     action: Annotated[
-        Action | None,
+        Literal["setup", "gate"] | None,
         typer.Argument(
             metavar="[setup|gate]",
             help="setup: download the compiler. gate: exit with 1 if a case is heavier, with 3 if a kernel is refused.",
@@ -101,12 +93,12 @@ def isa(
     from harness.profile.profile import Profile
     from harness.run.record import RecordFile
 
-    if action is Action.SETUP:
+    if action == "setup":
         _set_up(mirror, as_json)
         return
     gpus = list(dict.fromkeys(name.strip() for name in gpu.split(",")))
     check_gpus(gpus)
-    base = against or (BASELINE if action is Action.GATE else None)
+    base = against or (BASELINE if action == "gate" else None)
     if base:
         isa_view.check(base)
     if records:
@@ -115,7 +107,7 @@ def isa(
     toolchain = need(cache_root())
     asked = isa_view.Question(what, gpus, release, base, records, device, config)
     sides, remarks = isa_view.sides_of(toolchain, asked)
-    if action is Action.GATE:
+    if action == "gate":
         _gate(toolchain, sides, remarks, tolerance / 100, as_json)
     elif asm:
         out_whole(isa_view.assembly(sides, asm))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -34,61 +33,39 @@ from harness.run.outcome import Outcome, exit_code, without_findings
 PATHS = ("opencl", "texture", "clml")
 
 
-class SetName(str, Enum):
-    """Which cases."""
-
-    SWEEP = "sweep"
-    HALF = "sweep-float16"
-    ONNX = "onnx"
-    ALL = "all"
-
-
-class Mode(str, Enum):
-    """Which of the known defects of TVM are worked around."""
-
-    WORKED_ROUND = "worked-round"
-    AS_SHIPPED = "as-shipped"
-    BOTH = "both"
-
-
-MODES = {Mode.WORKED_ROUND: (False,), Mode.AS_SHIPPED: (True,), Mode.BOTH: (False, True)}
-
-OperatorGlob = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--op", metavar="GLOB", help="Only operators or cases whose name matches, such as 'conv*'. Repeatable."
-    ),
-]
-PathNames = Annotated[
-    list[str] | None, typer.Option("--path", help="Path: opencl, texture or clml. Default: all. Repeatable.")
-]
-Releases = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--release",
-        metavar="RELEASE",
-        help="TVM release or commit to build and run with. Default: the installed one. Repeatable.",
-    ),
-]
-From = Annotated[
-    list[Path] | None, output_option("--from", help="Show cells that --json printed, and run nothing. Repeatable.")
-]
+SetName = Literal["sweep", "sweep-float16", "onnx", "all"]
+Mode = Literal["worked-round", "as-shipped", "both"]
+"""Which of the known defects of TVM are worked around."""
+MODES: dict[Mode, tuple[bool, ...]] = {"worked-round": (False,), "as-shipped": (True,), "both": (False, True)}
 
 
 def ops(
     context: typer.Context,
-    op: OperatorGlob = None,
-    path: PathNames = None,
+    op: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GLOB", help="Only operators or cases whose name matches, such as 'conv*'. Repeatable."),
+    ] = None,
+    path: Annotated[
+        list[str] | None, typer.Option(help="Path: opencl, texture or clml. Default: all. Repeatable.")
+    ] = None,
     of: Annotated[
         SetName,
         typer.Option("--set", help="Operators: sweep (our own), sweep-float16, onnx (node tests of ONNX), or all."),
-    ] = SetName.SWEEP,
-    mode: Annotated[Mode, typer.Option(help="With workarounds, as shipped, or both.")] = Mode.BOTH,
+    ] = "sweep",
+    mode: Annotated[Mode, typer.Option(help="With workarounds, as shipped, or both.")] = "both",
     precision: Annotated[Precision, seldom_option(help="Precision to compile in.")] = Precision.FLOAT32,
-    release: Releases = None,
+    release: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RELEASE",
+            help="TVM release or commit to build and run with. Default: the installed one. Repeatable.",
+        ),
+    ] = None,
     config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
     device: DeviceName = DEFAULT_DEVICE,
-    from_files: From = None,
+    from_files: Annotated[
+        list[Path] | None, output_option("--from", help="Show cells that --json printed, and run nothing. Repeatable.")
+    ] = None,
     html: Annotated[Path | None, output_option(help="Also write a page to this file.")] = None,
     table: Annotated[Path | None, output_option(help="Also write <release>.json, which `inspect` reads.")] = None,
     markdown: Annotated[bool, output_option("--markdown", help="Print Markdown.")] = False,
@@ -149,7 +126,7 @@ class _Asked:
     def words(self) -> list[str]:
         """As the command line takes it."""
         repeated = [*(("--op", glob) for glob in self.globs), *(("--path", path) for path in self.paths)]
-        once = [("--set", self.of.value), ("--mode", self.mode.value), ("--precision", self.precision.value)]
+        once = [("--set", self.of), ("--mode", self.mode), ("--precision", self.precision.value)]
         return [word for pair in (*repeated, *once, ("--device", self.device)) for word in pair]
 
 
@@ -173,7 +150,7 @@ def _run(asked: _Asked) -> list[dict[str, Any]]:
 
     require_working_pair(versions())
     cache = cache_root()
-    sets = [one.value for one in SetName if asked.of in (one, SetName.ALL) and one is not SetName.ALL]
+    sets = ["sweep", "sweep-float16", "onnx"] if asked.of == "all" else [asked.of]
     with Screen() as screen:
         name = select_one(asked.device, cache, screen.say)
         options = (asked.paths, MODES[asked.mode], asked.precision, name)

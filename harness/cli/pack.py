@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -22,12 +21,7 @@ if TYPE_CHECKING:
     from harness.bundle.pack import Packed
 
 
-class DeviceKind(str, Enum):
-    """The kinds of device that bundles are made for."""
-
-    LINUX_X86_64 = "linux-x86_64"
-    LINUX_AARCH64 = "linux-aarch64"
-    ANDROID_ARM64 = "android-arm64"
+DeviceKind = Literal["linux-x86_64", "linux-aarch64", "android-arm64"]
 
 
 @grouped
@@ -36,9 +30,7 @@ def pack(
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="File to write (.tar.zst, .tar.gz or .tar), or a folder.")
     ] = Path("bundle.tar.gz"),
-    device_kind: Annotated[
-        DeviceKind, typer.Option(help="Kind of machine that will run it.")
-    ] = DeviceKind.LINUX_X86_64,
+    device_kind: Annotated[DeviceKind, typer.Option(help="Kind of machine that will run it.")] = "linux-x86_64",
     against: Annotated[
         Path | None,
         typer.Option(metavar="BUNDLE", help="Base to compare with: another bundle. Both builds run in turns."),
@@ -78,7 +70,7 @@ def pack(
             # LLVM is asked at once: nobody can ask it when results come back.
             return builder.build(job for plan in plans for job in (*plan.jobs, plan.witness) if job)
 
-        kind = KINDS[device_kind.value]
+        kind = KINDS[device_kind]
         if like:
             kind = replace(kind, identity=with_limits_of(kind.identity, like, request.cache))
         packed = pack(request, kind, built, out, against, sessions or (8 if against else 1))

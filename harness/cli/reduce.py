@@ -19,21 +19,17 @@ if TYPE_CHECKING:
     from harness.reduce.reduction import Reduction
     from harness.workbench import Request
 
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", help="Folder to write.", show_default="reduced-CASE in the working directory"),
-]
-Minutes = Annotated[
-    float, typer.Option("--minutes", min=0.1, help="Time limit, in minutes. It ends with the smallest network found.")
-]
-
 
 @grouped
 def reduce(
     what: ModelOptions,
     device: DeviceName = DEFAULT_DEVICE,
-    out: Out = None,
-    minutes: Minutes = 30.0,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to write.", show_default="reduced-CASE in the working directory")
+    ] = None,
+    minutes: Annotated[
+        float, typer.Option(min=0.1, help="Time limit, in minutes. It ends with the smallest network found.")
+    ] = 30.0,
     as_json: AsJson = False,
 ) -> None:
     """Shrink a wrong or broken network to the smallest that fails alike.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from typer.testing import CliRunner
@@ -44,7 +45,7 @@ def test_a_preset_is_a_suite_of_the_zoo(preset: str) -> None:
 
 def test_all_of_the_zoo_but_the_network_for_tests_is_in_the_full_suite() -> None:
     assert {*PRESETS["full"].models} == {model.name for model in ZOO} - {"tiny"}
-    assert {preset.value for preset in PresetName} == {*PRESETS}
+    assert {*get_args(PresetName)} == {*PRESETS}
 
 
 def test_what_is_there_is_never_touched() -> None:
