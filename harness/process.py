@@ -60,7 +60,7 @@ class Listener:
         self._thread.join(timeout_s)
 
 
-def end_family(pid: int, timeout_s: float = END_TIMEOUT_S) -> None:
+def end_family(pid: int) -> None:
     """End a process and its descendants, which may be in groups of their own: asked first, made to after a while."""
     import psutil
 
@@ -71,17 +71,17 @@ def end_family(pid: int, timeout_s: float = END_TIMEOUT_S) -> None:
     for process in family:
         with contextlib.suppress(psutil.Error):
             process.terminate()
-    _, alive = psutil.wait_procs(family, timeout=timeout_s)
+    _, alive = psutil.wait_procs(family, timeout=END_TIMEOUT_S)
     for process in alive:
         with contextlib.suppress(psutil.Error):
             process.kill()
 
 
-def end(process: subprocess.Popen[Any], timeout_s: float = UNWIND_TIMEOUT_S) -> None:
+def end(process: subprocess.Popen[Any]) -> None:
     """End a command of ours that is still running: it is asked, and puts back what it changed; then made to."""
     if process.poll() is None:
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout_s)
+            process.wait(UNWIND_TIMEOUT_S)
         end_family(process.pid)
     process.wait()

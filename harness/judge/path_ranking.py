@@ -82,8 +82,8 @@ class PathRanking:
         return f"no difference seen: {distance}, and {lead.sees:.1%} could have been seen; {MORE}"
 
 
-def rank_paths(records: Iterable[Record], rules: Rules = RULES) -> list[PathRanking]:
-    """Rank the paths of each model by the sessions of their latest builds. `rules` say how sure a lead has to be.
+def rank_paths(records: Iterable[Record]) -> list[PathRanking]:
+    """Rank the paths of each model by the sessions of their latest builds.
 
     Records as shipped are left out: they are another build. All records say how far sessions lie apart.
     """
@@ -93,25 +93,23 @@ def rank_paths(records: Iterable[Record], rules: Rules = RULES) -> list[PathRank
         key = record.identity_key, record.model, record.precision, record.tuning
         groups[key][record.path].append(record)
     noises = learn(known)
-    return [_ranking(key, list(by_path.values()), noises, rules) for key, by_path in groups.items()]
+    return [_ranking(key, list(by_path.values()), noises) for key, by_path in groups.items()]
 
 
-def _ranking(
-    key: tuple[str, str, str, str], groups: Sequence[Sequence[Record]], noises: NoiseModel, rules: Rules
-) -> PathRanking:
+def _ranking(key: tuple[str, str, str, str], groups: Sequence[Sequence[Record]], noises: NoiseModel) -> PathRanking:
     contestants = sorted(
         ((side_of(group), latest_build(group)[-1]) for group in groups),
         key=lambda one: (_wall_ms(one[0]) is None, _wall_ms(one[0]) or 0.0, one[1].path),
     )
     timed = [side for side, _ in contestants if _wall_ms(side)]
-    lead = _lead(timed[0], timed[1], noises, rules) if len(timed) > 1 else None
+    lead = _lead(timed[0], timed[1], noises) if len(timed) > 1 else None
     return PathRanking(*key, tuple(_standing(*one) for one in contestants), lead)
 
 
-def _lead(best: Side, following: Side, noises: NoiseModel, rules: Rules) -> Change:
+def _lead(best: Side, following: Side, noises: NoiseModel) -> Change:
     """The second against the first: by their own sessions, which count once, and by what the rig's series share."""
     shared = noises.noise(SeriesKey(best.key.identity, "any other"))
-    return compare_summaries(best.summary, following.summary, rules, shared)
+    return compare_summaries(best.summary, following.summary, noise=shared)
 
 
 def _standing(side: Side, latest: Record) -> Standing:

@@ -73,26 +73,21 @@ class Step:
 
 
 def segment(
-    locations_ms: Sequence[float],
-    alpha: float = ALPHA,
-    relevant: float = 0.0,
-    noise: Noise | None = None,
-    others: Resemblance = UNKNOWN,
+    locations_ms: Sequence[float], relevant: float = 0.0, noise: Noise | None = None, others: Resemblance = UNKNOWN
 ) -> list[Step]:
     """Find the steps of a series: one location per commit, in commit order; a missing point is NaN.
 
-    `alpha` is the chance of any step in a series that has none; steps smaller than `relevant` (a fraction) are merged.
-    `noise` is what is known of sessions beforehand; without it fewer than `FEWEST` points tell nothing. `others` is
-    what other series of the rig tell of how much neighbours resemble each other. Never raises for data: what is not a
-    positive number is left out.
+    Steps smaller than `relevant` (a fraction) are merged. `noise` is what is known of sessions beforehand; without it
+    fewer than `FEWEST` points tell nothing. `others` is what other series of the rig tell of how much neighbours
+    resemble each other. Never raises for data: what is not a positive number is left out.
     """
     valid, logs = _valid(locations_ms)
     if len(valid) < FEWEST:
         if noise is None or not noise.is_known or len(valid) < 2:
             return []
-        return list(_jumps(logs, valid, alpha, math.log1p(relevant), noise))
+        return list(_jumps(logs, valid, math.log1p(relevant), noise))
     away, kept, proposed = _set_outliers_aside(logs)
-    search = _Search(logs[kept], away, alpha, math.log1p(relevant), others)
+    search = _Search(logs[kept], away, math.log1p(relevant), others)
     return [_step(fit, p, valid[kept[cut]]) for cut, fit, p in search.certain(proposed)]
 
 
@@ -145,14 +140,14 @@ def _own_resemblance(logs: Array, cuts: Sequence[int]) -> Resemblance:
     return Resemblance(float(autocorrelation(left[None], fitted)[0, 0]), effective_points(len(logs), fitted))
 
 
-def _jumps(logs: Array, valid: Sequence[int], alpha: float, relevant: float, noise: Noise) -> Iterator[Step]:
+def _jumps(logs: Array, valid: Sequence[int], relevant: float, noise: Noise) -> Iterator[Step]:
     """Of a short series, whose own points say too little of its noise: neighbours further apart than is known of it."""
     from scipy.special import stdtr
 
     error = noise.sd * math.sqrt(2)
     for place, jump in enumerate(np.diff(logs).tolist(), 1):
         p = min(1.0, 2 * float(stdtr(noise.df, -abs(jump) / error)) * (len(logs) - 1))
-        if p <= alpha and abs(jump) > relevant:
+        if p <= ALPHA and abs(jump) > relevant:
             fit = Fit(place, jump, error, noise.df, float(logs[place - 1]), p, trend=False)
             yield _step(fit, p, valid[place])
 
@@ -204,8 +199,8 @@ def _candidates(logs: Array, least: float) -> Iterator[tuple[float, int, int, in
 class _Search:
     """What is left of proposed cuts when every one has to be certain between its neighbours."""
 
-    def __init__(self, logs: Array, away: Array, alpha: float, relevant: float, others: Resemblance) -> None:
-        self._logs, self._away, self._alpha, self._relevant, self._others = logs, away, alpha, relevant, others
+    def __init__(self, logs: Array, away: Array, relevant: float, others: Resemblance) -> None:
+        self._logs, self._away, self._relevant, self._others = logs, away, relevant, others
         self._known = others
 
     def certain(self, proposed: Sequence[int]) -> list[tuple[int, Fit, float]]:
@@ -224,7 +219,7 @@ class _Search:
         while looked:
             weakest = max(range(len(looked)), key=lambda number: self._weakness(*looked[number]))
             small, p = self._weakness(*looked[weakest])
-            if not small and p <= self._alpha:
+            if not small and p <= ALPHA:
                 break
             del looked[weakest], cuts[weakest + 1]
             for number in (weakest, weakest + 1):
@@ -248,7 +243,7 @@ class _Search:
         fit = best_step(between, self._known)
         cuts[number] = begin + fit.cut
         share = (end - begin) / len(self._logs)
-        p = fit.p if fit.p > self._alpha * share else max(fit.p, p_by_drawing(between, fit, self._others))
+        p = fit.p if fit.p > ALPHA * share else max(fit.p, p_by_drawing(between, fit, self._others))
         return fit, min(1.0, max(p / share, *self._outliers_in_a_row(begin, end, fit)))
 
     def _outliers_in_a_row(self, begin: int, end: int, fit: Fit) -> tuple[float, float]:
