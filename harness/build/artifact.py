@@ -149,6 +149,18 @@ def load_rounding(answers: Path, factor: float) -> list[float]:
     return [factor * float(each) for each in load_arrays(file)[0]] if factor and file.exists() else []
 
 
+def load_values(folder: Path) -> dict[str, Array]:
+    """Every tensor inside a network, by its name, as `save_values` keeps them."""
+    names = json.loads((folder / NAMES).read_text(encoding="utf-8"))
+    return dict(zip(names, load_arrays(folder / VALUES), strict=True))
+
+
+def save_values(folder: Path, values: Mapping[str, Array]) -> None:
+    """Keep tensors by their names."""
+    save_arrays(folder / VALUES, list(values.values()))
+    (folder / NAMES).write_text(json.dumps(list(values)), encoding="utf-8")
+
+
 def save_arrays(file: Path, arrays: list[Array]) -> None:
     """Keep arrays in their order."""
     import numpy as np

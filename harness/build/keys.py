@@ -70,6 +70,12 @@ def values_job(oracle: Job) -> Job:
     return Job("values", key_of({"values": oracle.key}), f"values of {oracle.title}", oracle.payload)
 
 
+def llvm_values_job(oracle: Job) -> Job:
+    """The job that computes the same tensors by LLVM behind TVM's importer."""
+    key = key_of({"llvm values": oracle.key, **versions()})
+    return Job("llvm-values", key, f"LLVM's values of {oracle.title}", oracle.payload)
+
+
 def range_job(oracle: Job, title: str) -> Job:
     """The job that measures how large the numbers of an oracle's network become."""
     return Job("range", key_of({"range": oracle.key}), title, oracle.payload)

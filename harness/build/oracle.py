@@ -17,15 +17,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from harness.build.artifact import INPUTS, JUDGE, LABELLED, NAMES, OTHER_OUTPUTS, OUTPUTS, ROUNDING, VALUES, save_arrays
+from harness.build.artifact import INPUTS, JUDGE, LABELLED, OTHER_OUTPUTS, OUTPUTS, ROUNDING, save_arrays, save_values
 from harness.build.values import count, first_not_finite, inputs_of, named_origin
 from harness.failures import NoOutsideAnswer, OracleNotFinite
 from harness.models.input_files import load_labelled, top_classes
 from harness.models.onnx_inputs import input_specs
 from harness.models.onnx_read import load, parse
+from harness.models.outline import tensor_types
 from harness.models.spec import InputSpec, Original
 from harness.oracle.rounding import measure_rounding
-from harness.oracle.truth import judge_original, values_of
+from harness.oracle.truth import judge_original, values_of, with_outputs
 
 if TYPE_CHECKING:
     from device_runner.device import Array
@@ -113,9 +114,27 @@ def write_values(question: Question, out: Path) -> None:
     Worker only. Raises NoOutsideAnswer, InputRefused.
     """
     model = load(question.model)
-    values = values_of(model, question.inputs(list(input_specs(model))))
-    save_arrays(out / VALUES, list(values.values()))
-    (out / NAMES).write_text(json.dumps(list(values)), encoding="utf-8")
+    save_values(out, values_of(model, question.inputs(list(input_specs(model)))))
+
+
+def write_llvm_values(question: Question, out: Path) -> None:
+    """Write every real tensor inside the prepared network as LLVM behind TVM's importer computes it.
+
+    Worker only: it imports TVM. Raises whatever that raises.
+    """
+    from onnx import TensorProto
+    from tvm.relax.frontend.onnx import from_onnx
+
+    from harness.paths.cpu import cpu_machine, run_on_cpu
+
+    model = load(question.model)
+    specs, types = list(input_specs(model)), tensor_types(model)
+    made = [name for node in model.graph.node if node.op_type != "Constant" for name in node.output]
+    names = [name for name in made if name in types and types[name].elem_type == TensorProto.FLOAT]
+    shapes = {spec.name: list(spec.shape) for spec in specs}
+    machine = cpu_machine(from_onnx(with_outputs(model, names), shape_dict=shapes))
+    answers = run_on_cpu(machine, question.inputs(specs).values())
+    save_values(out, dict(zip(names, answers, strict=True)))
 
 
 def _write(

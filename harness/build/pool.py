@@ -42,7 +42,7 @@ REPEATABLE = (
 )
 """Failures that the same input gives again."""
 
-WITHOUT_LIBRARY = ("oracle", "witness", "values", "range", "tasks", "task-answer", "probe")
+WITHOUT_LIBRARY = ("oracle", "witness", "values", "llvm-values", "range", "tasks", "task-answer", "probe")
 """Jobs that leave answers, and no library."""
 
 Watcher = Callable[[Job, str, float], None]

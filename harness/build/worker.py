@@ -85,6 +85,12 @@ def _values(job: dict[str, Any], out: Path) -> None:
     write_values(_question(job), out)
 
 
+def _llvm_values(job: dict[str, Any], out: Path) -> None:
+    from harness.build.oracle import write_llvm_values
+
+    write_llvm_values(_question(job), out)
+
+
 def _range(job: dict[str, Any], out: Path) -> None:
     from harness.build.values import measure_range
 
@@ -129,6 +135,7 @@ _JOBS = {
     "witness": _witness,
     "reference": _reference,
     "values": _values,
+    "llvm-values": _llvm_values,
     "range": _range,
     "tasks": _tasks,
     "task-answer": _task_answer,

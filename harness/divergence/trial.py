@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import io
-import json
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -17,8 +16,7 @@ from device_runner import store
 from device_runner.failures import DeviceLost
 from device_runner.files import write_whole
 from device_runner.store import Store, key_of, sha256_of
-from harness.build.artifact import INPUTS, NAMES, OUTPUTS, Answers, load_arrays
-from harness.build.artifact import VALUES as VALUES_INSIDE
+from harness.build.artifact import INPUTS, OUTPUTS, Answers, load_arrays, load_values
 from harness.build.keys import values_job
 from harness.build.planner import plan_case, plan_oracle
 from harness.cases.model import OnnxModel
@@ -115,7 +113,8 @@ class Trials:
     def _run(self, plan: Plan) -> Record:
         tolerance, factor = self.plan.relative_tolerance, self.plan.rounding_factor
         plan = dataclasses.replace(plan, relative_tolerance=tolerance, rounding_factor=factor, reference=None)
-        (record,) = run_suite([plan], self.bench.run, self.bench.builder, None, self.progress)
+        run = dataclasses.replace(self.bench.run, names_operators=False)
+        (record,) = run_suite([plan], run, self.bench.builder, None, self.progress)
         return record
 
     def _suite(self, network: bytes, values: Mapping[str, Array], name: str) -> Suite:
@@ -169,8 +168,7 @@ def _values(bench: Workbench, oracle: Job) -> dict[str, Array]:
     found = bench.builder.build([job])[job.key]
     if not isinstance(found, Answers):
         return {}
-    names = json.loads((found.folder / NAMES).read_text(encoding="utf-8"))
-    return dict(zip(names, load_arrays(found.folder / VALUES_INSIDE), strict=True))
+    return load_values(found.folder)
 
 
 def npz(values: Mapping[str, Array]) -> bytes:

@@ -87,15 +87,21 @@ def values_of(model: Any, inputs: Values) -> dict[str, Array]:
     Raises NoOutsideAnswer, InputRefused.
     """
     import numpy as np
-    import onnx
 
     names = [name for node in model.graph.node if node.op_type != "Constant" for name in node.output if name]
+    outputs: Sequence[Any] = first_answer(judges_of(with_outputs(model, names)), inputs).outputs
+    return {name: made for name, made in zip(names, outputs, strict=True) if isinstance(made, np.ndarray)}
+
+
+def with_outputs(model: Any, names: Sequence[str]) -> Any:
+    """The network with these tensors as its outputs."""
+    import onnx
+
     whole = onnx.ModelProto()
     whole.CopyFrom(model)
     del whole.graph.output[:]
     whole.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
-    outputs: Sequence[Any] = first_answer(judges_of(whole), inputs).outputs
-    return {name: made for name, made in zip(names, outputs, strict=True) if isinstance(made, np.ndarray)}
+    return whole
 
 
 def _require_tensors(ruling: Ruling) -> None:

@@ -68,6 +68,8 @@ class Run:
     """Words of the command line that name the models; empty where the suite does."""
     builder: Builder | None = None
     """Makes what is found to be needed only while a case runs: the second witness. None where nothing can be made."""
+    names_operators: bool = True
+    """Whether the first operator is named that TVM's importer gets wrong. That takes a build of its own."""
     recovery: Recovery = field(default_factory=Recovery)
     """What is remembered of the device from case to case."""
 

@@ -66,6 +66,7 @@ def _accuracy(facts: Facts) -> Decision | None:
         return None
     if (report := facts.get(WitnessReport)) and report.blames_importer:
         message = f"{accuracy.complaint}; {report.name} behind the same importer gives the same answer"
+        message += f", and the first operator that is off is {report.first}" if report.first else ""
         return Decision(Outcome.WRONG_RESULT, message, blamed=Owner.IMPORTER)
     if (half := facts.get(HalfRange)) and half.complaint:
         return Decision(Outcome.OUT_OF_RANGE, half.complaint, SCALE, accuracy.complaint)

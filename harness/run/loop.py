@@ -10,6 +10,7 @@ Correctness is judged before speed: a wrong answer gets no latency.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from harness.build.artifact import Built
 from harness.cases.plan import Plan
 from harness.probes.facts import Answer, Environment, Facts, FirstRun, HalfRange, Judgement, Loading
 from harness.probes.probe import Probe, Step, no_step
+from harness.run.blame import first_misread
 from harness.run.context import Run
 from harness.run.correctness import Truth, compare_answers
 from harness.run.decide import decide
@@ -103,6 +105,8 @@ def run_case(plan: Plan, built: Built, run: Run, progress: Progress) -> Recordin
             library = work.artifact.loadable
             measure(library, work.truth, session, probes, facts, timeout_s=timeout_s, cache=prepared.cache, step=step)
         if report := hear_witness(work, facts, run.builder):  # no device waits while LLVM is asked
+            if report.blames_importer and run.builder and run.names_operators:
+                report = replace(report, first=first_misread(work, run.builder))
             facts.add(report)
     return recording
 

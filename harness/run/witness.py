@@ -32,6 +32,8 @@ class WitnessReport:
     """Whether its answer is right."""
     with_path: bool
     """Whether its answer is the path's, right or wrong."""
+    first: str = ""
+    """The first operator that it, and so TVM's importer, gets wrong; empty if that was not looked for or found."""
 
     @property
     def blames_importer(self) -> bool:

@@ -90,6 +90,7 @@ def test_every_answer_is_judged_or_it_is_said_why_not(tmp_path: Path, cache: Pat
     assert wrong.witness
     assert (wrong.witness.with_judge, wrong.witness.with_path) == (True, False)
     of_the_importer = came_to("shrunk", Outcome.WRONG_RESULT, "behind the same importer gives the same answer")
+    assert of_the_importer.message.endswith("and the first operator that is off is Resize 'shrink'")
     assert of_the_importer.accuracy
     assert of_the_importer.accuracy.max_rel_err > 0.1
     assert of_the_importer.owner is Owner.IMPORTER

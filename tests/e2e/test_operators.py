@@ -5,9 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import onnx
 import pytest
 from command import bench
-from onnx import helper
+from onnx import TensorProto, helper, numpy_helper
 
 from harness.models.graph_layers import ImageGraph
 from harness.run.outcome import ExitCode
@@ -45,6 +47,28 @@ def test_a_network_that_does_not_compile_is_reduced_to_the_operator_and_a_script
         [sys.executable, "reproduce.py"], cwd=tmp_path / "found", capture_output=True, text=True, check=False
     )
     assert "Divide by zero" in script.stderr
+
+
+@pytest.mark.long
+def test_what_the_importer_misreads_is_reduced_to_the_operator_by_the_outside_judge(
+    tmp_path: Path, cache: Path
+) -> None:
+    net = ImageGraph("shrunk", (1, 4, 8, 8))
+    x = net.relu(net.conv(net.input, 4, 3, pad=1))
+    model = onnx.load_model_from_string(net.finish((x, (1, 4, 8, 8))).to_bytes())
+    model.graph.initializer.append(numpy_helper.from_array(np.array([1, 1, 0.5, 0.5], np.float32), "half"))
+    shrink = helper.make_node("Resize", [x.name, "", "half"], ["small"], name="shrink", mode="linear", antialias=1)
+    model.graph.node.extend([shrink, helper.make_node("Relu", ["small"], ["y"], name="last")])
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, (1, 4, 4, 4)))
+    model.opset_import[0].version = 18
+    onnx.save(model, tmp_path / "shrunk.onnx")
+    words = ["reduce", "--as-shipped", "--model", "shrunk.onnx", "--case", "shrunk-opencl-*-untuned", "--out", "found"]
+    code, out, err = bench(tmp_path, cache, *words, "--json")
+    assert code == ExitCode.GOOD, err
+    found = json.loads(out)
+    assert (found["outcome"], found["operators_before"], found["operators"]) == ("wrong-result", 4, ["Resize"])
+    assert "behind the same importer gives the same answer" in found["message"]
+    assert "is what onnxruntime" in (tmp_path / "found" / "report.md").read_text()
 
 
 @pytest.mark.long

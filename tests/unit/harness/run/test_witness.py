@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from fake_device import ANSWER, FakeDevice, Things, a_plan, things
+from onnx import TensorProto, helper
 
 from device_runner.failures import Failure
-from harness.build.artifact import OUTPUTS, Answers, Artifact, save_arrays
+from harness.build.artifact import OUTPUTS, Answers, Artifact, save_arrays, save_values
 from harness.build.pool import Builder
-from harness.cases.plan import Job
+from harness.cases.plan import Job, Plan
 from harness.cases.suite import Limits
+from harness.failures import CompileFailure
 from harness.judge.remarks import remarks
 from harness.run.context import Run
 from harness.run.loop import run_case
@@ -37,22 +41,26 @@ class LLVM(Builder):
         self._found = Answers(folder / "llvm", reused=True)
         self._known = known
         self.asked = 0
+        self.values: dict[str, Answers] = {}
+        """Of every tensor inside the network, by the kind of job that computes them."""
 
-    def build(self, jobs: object) -> dict[str, Artifact | Answers | Failure]:
-        self.asked += 1
-        return {"w-tiny": self._found}
+    def build(self, jobs: Iterable[Job]) -> dict[str, Artifact | Answers | Failure]:
+        wanted = list(jobs)
+        self.asked += sum(job.kind == "witness" for job in wanted)
+        nothing = CompileFailure("it cannot be built")
+        return {job.key: self._found if job.kind == "witness" else self.values.get(job.kind, nothing) for job in wanted}
 
     def find(self, job: Job) -> Answers | None:
         return self._found if self._known else None
 
 
-def record_of(folder: Path, truth: object, llvm: LLVM, unchecked: str = "") -> Record:
+def record_of(folder: Path, truth: object, llvm: LLVM, unchecked: str = "", plan: Plan = PLAN) -> Record:
     """Of a device that answers `ANSWER`."""
     built: Things = things(folder / "built")
     save_arrays(folder / "built" / OUTPUTS, [np.asarray(truth)])
     built["o-tiny"] = Answers(folder / "built", reused=True, unchecked=unchecked)
     run = Run(FakeDevice(), TuningStore(folder), timed=False, builder=llvm)
-    return run_case(PLAN, built, run, Silent()).record
+    return run_case(plan, built, run, Silent()).record
 
 
 @pytest.mark.parametrize(
@@ -67,6 +75,35 @@ def test_llvm_is_asked_only_where_the_answer_is_wrong(
     assert record.owner is owner
     assert witness.asked == (owner is not Owner.NOBODY)
     assert (record.witness is None) is (owner is Owner.NOBODY)
+
+
+NODES = [
+    helper.make_node("Conv", ["x", "w"], ["a"], name="conv"),
+    helper.make_node("Resize", ["a", "", "scales"], ["b"], name="shrink"),
+    helper.make_node("Relu", ["b"], ["y"], name="last"),
+]
+ENDS = {name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 1, 4, 4]) for name in ("x", "w", "y")}
+SCALES = helper.make_tensor_value_info("scales", TensorProto.FLOAT, [4])
+
+
+@pytest.mark.parametrize(
+    ("off", "blamed"), [("by", "Resize 'shrink'"), ("y", "Relu 'last'"), ("aby", "Conv 'conv'"), ("", "")]
+)
+def test_the_first_operator_that_the_importer_gets_wrong_is_named(tmp_path: Path, off: str, blamed: str) -> None:
+    file = tmp_path / "net.onnx"
+    graph = helper.make_graph(NODES, "g", [ENDS["x"], ENDS["w"], SCALES], [ENDS["y"]])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8), file)
+    llvm = LLVM(tmp_path, ANSWER, known=False)
+    for kind, wrong in (("values", ""), ("llvm-values", off)):
+        (tmp_path / kind).mkdir()
+        save_values(tmp_path / kind, {name: OTHER + (name in wrong) for name in "aby"})
+        llvm.values[kind] = Answers(tmp_path / kind, reused=False)
+    oracle = replace(PLAN.oracle, payload={"request": {"model_file": str(file)}})
+    record = record_of(tmp_path, OTHER, llvm, plan=replace(PLAN, oracle=oracle))
+    assert record.owner is Owner.IMPORTER, record.evidence
+    assert record.witness
+    assert record.witness.first == blamed
+    assert ("and the first operator that is off is" in record.message, blamed in record.message) == (bool(blamed), True)
 
 
 def test_llvm_that_was_asked_before_and_is_off_is_remarked_on_a_right_answer(tmp_path: Path) -> None:
