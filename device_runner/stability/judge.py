@@ -48,10 +48,9 @@ def clock_share(before: Reading, after: Reading) -> float | None:
 
 def clock_histogram(before: Reading, after: Reading) -> dict[str, float]:
     """Share of the GPU's time between the readings at each of its clocks, by MHz as text; empty if that is unknown."""
-    clocks, spent = after.clocks_mhz, _spent(before, after)
-    if not clocks or not spent or len(clocks) != len(spent):
-        return {}
-    shares = {str(clock): round(time / sum(spent), 3) for clock, time in zip(clocks, spent, strict=True)}
+    spent = _spent_at_clocks(before, after)
+    total = sum(time for _, time in spent)
+    shares = {str(clock): round(time / total, 3) for clock, time in spent}
     return {clock: share for clock, share in shares.items() if share}
 
 
@@ -68,10 +67,14 @@ def shows_heat(reading: Reading) -> bool:
 
 def busy_clock_mhz(before: Reading, after: Reading) -> float | None:
     """Mean clock of the GPU over the time between the readings in which it was busy; None if that is unknown."""
+    spent = _spent_at_clocks(before, after)
+    return sum(clock * time for clock, time in spent) / sum(time for _, time in spent) if spent else None
+
+
+def _spent_at_clocks(before: Reading, after: Reading) -> list[tuple[int, int]]:
+    """How long the GPU was busy at each of its clocks in MHz between the readings; empty if that is unknown."""
     clocks, spent = after.clocks_mhz, _spent(before, after)
-    if not clocks or not spent or len(clocks) != len(spent):
-        return None
-    return sum(clock * time for clock, time in zip(clocks, spent, strict=True)) / sum(spent)
+    return list(zip(clocks, spent, strict=True)) if clocks and spent and len(clocks) == len(spent) else []
 
 
 def _spent(before: Reading, after: Reading) -> list[int] | None:

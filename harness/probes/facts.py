@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from device_runner.device import Array, Steadiness
+    from device_runner.device import Array, Launch, Steadiness
     from device_runner.failures import Failure
     from harness.probes.latency import Timing
     from harness.probes.reference import Reference
@@ -97,6 +97,13 @@ class Endurance:
     """How the device was around a sustained run: that heat slowed it down is what was to be found out."""
 
     steadiness: Steadiness
+
+
+@dataclass(frozen=True)
+class Launches:
+    """The kernels of each inference that was watched, in the order in which they were launched."""
+
+    inferences: Sequence[Sequence[Launch]]
 
 
 @dataclass

@@ -12,7 +12,7 @@ from harness.compiler.installed import tvm_version
 from harness.compiler.tir import Work
 from harness.failures import UsageError
 from harness.probes.batches import Batches, enqueue
-from harness.probes.kernels import Launches
+from harness.probes.facts import Launches
 from harness.profile.profile import NS_DIGITS, Peaks, Profile, ms_of, operators_of, span_ms
 from harness.run.decide import decide
 from harness.run.loop import run_case

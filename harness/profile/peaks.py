@@ -45,7 +45,7 @@ def measure_peaks(device: Device) -> Mapping[str, float]:
 
 def save_peaks(cache: Path, identity_key: str, rates: Mapping[str, float]) -> Peaks:
     """Keep what was measured on a device. Raises DiskFull."""
-    peaks = peaks_in_units(rates)
+    peaks = Peaks(**{_UNITS[name]: rate / 1e9 for name, rate in rates.items() if name in _UNITS})
     with writing(cache):
         write_whole(_file(cache, identity_key), peaks.model_dump_json())
     return peaks
@@ -63,11 +63,6 @@ def _file(cache: Path, identity_key: str) -> Path:
         return cache / FOLDER / f"{require_name(identity_key)}.json"
     except ValueError as error:
         raise UsageError(str(error), hint="these results were not written by adreno-bench") from None
-
-
-def peaks_in_units(rates: Mapping[str, float]) -> Peaks:
-    """What the probe measured, in the units that people read."""
-    return Peaks(**{_UNITS[name]: rate / 1e9 for name, rate in rates.items() if name in _UNITS})
 
 
 class RooflinePoint(NamedTuple):

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from device_runner.device import Device, ThermalLimits
+from device_runner.device import Device, Program, Session, ThermalLimits
 from device_runner.failures import DeviceLost, Failure, LinkFailure, PathFailure
 from device_runner.workers import Answer, Channel, Say
 from harness.failures import CompileFailure, UsageError
-from harness.probes.facts import Facts
-from harness.probes.kernels import Launches, LaunchProbe
+from harness.probes.facts import Facts, Launches
 from harness.profile.profile import Operator, operators_of
 from harness.run.context import Run
 from harness.run.correctness import Truth
@@ -157,6 +156,20 @@ def try_candidate(ready: Ready, runner: CandidateRunner, device: str) -> Trial:
     except (CompileFailure, PathFailure) as failure:
         return ready.trial(failure.outcome, failure.message, device)
     return ready.trial("ok", "", device).model_copy(update={"ms": timed.ms, "max_rel_err": timed.max_rel_err})
+
+
+@dataclass(frozen=True)
+class LaunchProbe:
+    """Watches some inferences. Raises RigFailure where launches cannot be watched."""
+
+    repeat: int
+    timeout_s: float
+    step = ""
+    timed = True
+
+    def __call__(self, program: Program, session: Session, facts: Facts) -> Iterator[Launches]:
+        """Watch the inferences."""
+        yield Launches(program.launches(self.repeat, timeout_s=self.timeout_s))
 
 
 def profile_network(plan: Plan, artifact: Artifact, truth: Truth, run: Run, _say: Say) -> list[Operator]:

@@ -10,27 +10,15 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from device_runner import installed_tvm
-from device_runner.runtimes.opencl.driver import DEVICE_VARIABLE, chosen, packaged_driver
 from device_runner.runtimes.probe import OpenCLDevice, answer_of, plain
 from device_runner.runtimes.recipe import APT_HINT, Sidecar, open_library
-
-__all__ = [
-    "DEVICE_VARIABLE",
-    "OpenCLStatus",
-    "chosen",
-    "is_built",
-    "load",
-    "needed",
-    "opencl_status",
-    "own",
-    "packaged_driver",
-    "sidecar",
-]
 
 NAME = "libtvm_runtime_opencl.so"
 OPENCL = Sidecar(
@@ -43,6 +31,13 @@ OPENCL = Sidecar(
 )
 sidecar, is_built, needed, load = OPENCL.library, OPENCL.is_built, OPENCL.needed, OPENCL.load
 
+DEVICE_VARIABLE = "ADRENO_BENCH_OPENCL_DEVICE"
+"""Environment variable that chooses the OpenCL device: `platform/device`, or one word found in either."""
+DRIVER_VARIABLE = "OCL_ICD_VENDORS"
+"""The ICD loader's own: a folder of `.icd` files, one such file, or a driver's library (ocl-icd's manual)."""
+_INTEL_PACKAGE, _INTEL_LIBRARY = "intel-opencl-rt", "libintelocl.so"
+"""Intel's OpenCL for processors has `cl_khr_fp16`, and Debian's PoCL has not. The wheel's `.icd` file names a folder of
+whoever packed it, so the library itself is named to the loader."""
 STATUS_DEADLINE_S = 60
 DEVICE_KIND = 4
 """TVM's number of the kind of device (dlpack.h, kDLOpenCL)."""
@@ -53,6 +48,28 @@ EXIST, DEVICE_NAME, DRIVER_VERSION = 0, 5, 12
 def own() -> Path:
     """The library of the installed TVM that has its OpenCL runtime, if it has one."""
     return installed_tvm.library("tvm", NAME, installed_tvm.RUNTIME[0])
+
+
+def packaged_driver() -> Path | None:
+    """The driver's library of the optional extra `fp16`; None where it is not installed."""
+    try:
+        files = metadata.files(_INTEL_PACKAGE) or []
+    except metadata.PackageNotFoundError:
+        return None
+    return next((Path(str(file.locate())).resolve() for file in files if file.name == _INTEL_LIBRARY), None)
+
+
+def chosen(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The variables that choose driver and device, as the user set them.
+
+    Where the device that is asked for is Intel's, and no driver is named, the packaged one is.
+    """
+    names = (DEVICE_VARIABLE, DRIVER_VARIABLE)
+    told = {name: value for name in names if (value := environment.get(name))}
+    wants_it = "intel" in told.get(DEVICE_VARIABLE, "").lower()
+    if wants_it and DRIVER_VARIABLE not in told and (library := packaged_driver()):
+        told[DRIVER_VARIABLE] = str(library)
+    return told
 
 
 @dataclass(frozen=True)

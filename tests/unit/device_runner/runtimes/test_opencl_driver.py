@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from device_runner.runtimes.opencl import driver
-from device_runner.runtimes.opencl.driver import DEVICE_VARIABLE, DRIVER_VARIABLE, chosen, packaged_driver
+from device_runner.runtimes import opencl
+from device_runner.runtimes.opencl import DEVICE_VARIABLE, DRIVER_VARIABLE, chosen, packaged_driver
 
 LIBRARY = Path("/packages/lib/libintelocl.so")
 
 
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "packaged_driver", lambda: LIBRARY)
+    monkeypatch.setattr(opencl, "packaged_driver", lambda: LIBRARY)
 
 
 @pytest.mark.usefixtures("installed")
