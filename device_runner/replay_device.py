@@ -13,7 +13,7 @@ from device_runner.adb_device import ABI_PROPERTY, phone_identity, properties_in
 from device_runner.device import Identity, Pulse, Pushed, Rung, Steadiness, T, ThermalLimits, Toggles
 from device_runner.failures import RigFailure
 from device_runner.hardware import one_line
-from device_runner.runtimes.probe import BadAnswer, answer_of, peaks_of
+from device_runner.runtimes.probe.answers import BadAnswer, answer_of, peaks_of
 from device_runner.session.identification import description_of
 from device_runner.session.replay import BadReport, ProcessReport, ReplaySession, text_of
 from device_runner.stability import host_gpu

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from device_runner.deadline import Deadline
 from device_runner.device import Toggles
 from device_runner.failures import DeviceCrash, Hang, PathFailure, SetupMissing
-from device_runner.runtimes.probe import plain
+from device_runner.runtimes.probe.answers import plain
 
 if TYPE_CHECKING:
-    from device_runner.runtimes.probe import Answer, OpenCLDevice, Probe
+    from device_runner.runtimes.probe import Probe
+    from device_runner.runtimes.probe.answers import Answer, OpenCLDevice
     from device_runner.session.rpc_session import RpcSession
     from device_runner.transport.base import Transport
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from device_runner.deadline import Deadline
 from device_runner.failures import DeviceCrash, Hang, PathFailure, RigFailure
 from device_runner.foreign_json import read_json
-from device_runner.runtimes.probe import Answer, BadAnswer, Probe, answer_of, batches_of, launches_of, peaks_of
+from device_runner.runtimes.probe import Probe
+from device_runner.runtimes.probe.answers import Answer, BadAnswer, answer_of, batches_of, launches_of, peaks_of
 
 if TYPE_CHECKING:
     from pathlib import Path

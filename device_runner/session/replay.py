@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from device_runner.device import Launch, Loadable, Pushed, Toggles
 from device_runner.failures import DeviceCrash, Failure, Hang, RigFailure
 from device_runner.foreign_json import read_json
-from device_runner.runtimes.probe import batches_of, launches_of
+from device_runner.runtimes.probe.answers import batches_of, launches_of
 from device_runner.session.diagnosis import failure_of, how_ended
 
 if TYPE_CHECKING:

@@ -31,7 +31,8 @@ from device_runner.failures import (
 )
 from device_runner.interrupt import raise_if_interrupted
 from device_runner.rpc_server.server import END_TIMEOUT_S, KILLED, Server, start_server
-from device_runner.runtimes.probe import BadAnswer, Probe
+from device_runner.runtimes.probe import Probe
+from device_runner.runtimes.probe.answers import BadAnswer
 from device_runner.session.diagnosis import failure_of, how_ended
 from device_runner.session.probing import SessionProbe
 from device_runner.session.relay import Relay

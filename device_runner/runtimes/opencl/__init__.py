@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from device_runner import installed_tvm
-from device_runner.runtimes.probe import OpenCLDevice, answer_of, plain
+from device_runner.runtimes.probe.answers import OpenCLDevice, answer_of, plain
 from device_runner.runtimes.recipe import APT_HINT, Sidecar, open_library
 
 NAME = "libtvm_runtime_opencl.so"

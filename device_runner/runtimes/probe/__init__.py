@@ -1,31 +1,48 @@
 """The probe: a small TVM module of ours that tells what TVM's runtimes do not tell of a device's OpenCL.
 
 It is C against tvm-ffi's C interface alone, so one source serves this host, phones and boards, whichever OpenCL runtime
-TVM has there. It is pushed and loaded like any artifact, and registers nothing.
+TVM has there. It is pushed and loaded like any artifact, and registers nothing. What it answers is read in `answers`.
 """
 
-from device_runner.runtimes.probe.answers import (
-    Answer,
-    BadAnswer,
-    OpenCLDevice,
-    answer_of,
-    batches_of,
-    launches_of,
-    peaks_of,
-    plain,
-)
-from device_runner.runtimes.probe.library import ENDING, Probe, library
+from __future__ import annotations
 
-__all__ = [
-    "ENDING",
-    "Answer",
-    "BadAnswer",
-    "OpenCLDevice",
-    "Probe",
-    "answer_of",
-    "batches_of",
-    "launches_of",
-    "library",
-    "peaks_of",
-    "plain",
-]
+from collections.abc import Callable
+from pathlib import Path
+
+from device_runner.failures import Failure
+from device_runner.runtimes.c_code import SHARED, CCode
+from device_runner.store import sha256_of
+
+ENDING = ".probe.so"
+"""Of its file's name, also on the device."""
+PROBE = CCode(
+    f"adreno{ENDING}",
+    "the probe",
+    "probe",
+    (Path(__file__).parent / "src", SHARED),
+    ("-fPIC", "-fvisibility=hidden"),
+    # It stays loaded until the process ends: TVM's runtime calls through it once it counts programs.
+    links=("-Wl,-z,nodelete",),
+    libraries=("-ltvm_ffi", "-ldl"),
+)
+library = PROBE.file
+
+
+class Probe:
+    """The probe for one device: built when it is first needed, and not used again once it did harm."""
+
+    def __init__(self, make: Callable[[], Path] | None) -> None:
+        self._make = make
+        self._made: tuple[Path, str] | None = None
+        self.lacking = "" if make else "there is none for this device"
+        """Why it is not used, in one line; empty if it is."""
+
+    def ready(self) -> tuple[Path, str] | None:
+        """The library and its sha256; None if it is lacking. A failure to build it is no reason to do without a run."""
+        if self._make and self._made is None and not self.lacking:
+            try:
+                file = self._make()
+                self._made = file, sha256_of(file)
+            except (Failure, OSError) as failure:
+                self.lacking = f"it could not be built: {failure}"
+        return None if self.lacking else self._made

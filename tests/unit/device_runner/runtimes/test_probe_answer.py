@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runner.device import Identity
-from device_runner.runtimes.probe import BadAnswer, Probe, answer_of
+from device_runner.runtimes.probe import Probe
+from device_runner.runtimes.probe.answers import BadAnswer, answer_of
 from device_runner.session.identification import Description
 from harness.doctor import Condition, Finding
 from harness.doctor.opencl import examine_opencl

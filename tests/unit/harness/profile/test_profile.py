@@ -9,7 +9,7 @@ import pytest
 from page_figures import figures_of, trace_of
 
 from device_runner.device import Launch
-from device_runner.runtimes.probe import BadAnswer, launches_of, peaks_of
+from device_runner.runtimes.probe.answers import BadAnswer, launches_of, peaks_of
 from harness.compiler.tir import Work
 from harness.failures import UsageError
 from harness.profile.operators import groups_of, in_words, kind_of, label_of
