@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,6 +16,7 @@ import typer
 from device_runner.device import Identity, Permission
 from device_runner.failures import Failure
 from device_runner.fleet.select import ALL, worker_names
+from device_runner.interrupt import interruption
 from device_runner.registry import LOCAL, tell
 from device_runner.rpc_server.tracker import Address, address_of
 from device_runner.workers import Access, Processes, WorkerPool
@@ -40,6 +43,7 @@ from harness.run.context import Origin, new_id
 from harness.run.outcome import ExitCode, Outcome, exit_code, without_findings
 from harness.run.progress import ProgressTee
 from harness.run.work import schedule_summary
+from harness.terminal import tell as say
 
 if TYPE_CHECKING:
     from harness.run.record import Record, RecordFile
@@ -108,7 +112,8 @@ def run(
             wrong = "--allow-reboot" if allow_reboot else "--allow-usb-power"
             raise UsageError(f"{wrong} has no effect on the device local", hint=f"it is for phones: leave {wrong} out")
         work = _Work(request, file, kept, allowed, screen)
-        results = _on_one(names[0], work) if len(names) == 1 and not at else _on_many(names, work, at)
+        with _last_words(file, len(request.cases), () if resume or sustain else ("--resume",)):
+            results = _on_one(names[0], work) if len(names) == 1 and not at else _on_many(names, work, at)
     if as_json:
         out_whole(json_array(results.all))
     else:
@@ -119,6 +124,19 @@ def run(
         settled = [f"settled before and not run again: {kept_ids}"] if kept_ids else []
         out("\n".join([*_summary(results.done, records), *settled, *lost]))
     raise typer.Exit(_exit_code(results, findings_are_fine))
+
+
+@contextmanager
+def _last_words(file: RecordFile, cases: int, more: Sequence[str]) -> Iterator[None]:
+    """Say how far a run came that a person interrupted, and which command, with `more` words, continues it."""
+    before = file.path.stat().st_size if file.path.exists() else 0
+    try:
+        yield
+    finally:
+        if interruption():
+            settled = sum(record.outcome.conclusive for record in file.load(before).records)
+            command = shlex.join(["adreno-bench", *sys.argv[1:], *more])
+            say(f"interrupted: {settled} of {cases} cases are settled; `{command}` continues")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -135,9 +136,13 @@ def test_an_ended_run_leaves_no_process_and_keeps_what_was_done(
     assert eventually(lambda: bool(servers_with_a_program(process)), LONG_S)
     with nothing_left(process):
         process.send_signal(number)
-        process.communicate(timeout=LONG_S)
+        _, err = process.communicate(timeout=LONG_S)
     assert process.returncode == (-number if number == signal.SIGKILL else 128 + number)
     assert records(tmp_path) == []
+    if number == signal.SIGINT:
+        assert re.search(
+            r"^interrupted: 0 of \d cases are settled; `adreno-bench run .*--resume` continues$", err, re.M
+        )
     code, _, err = run(tmp_path, cache, "--resume", "--case", "*-opencl-*")
     assert code == ExitCode.GOOD, err
     assert [record.outcome for record in records(tmp_path)] == [Outcome.OK]
