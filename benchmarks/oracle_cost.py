@@ -1,0 +1,79 @@
+"""What the truth costs: seconds of processor time for the oracle of each network, and for LLVM's answer in its place.
+
+    python -m benchmarks.oracle_cost [MODEL...]
+
+Models are those of the default suite, or names of the zoo. Each job runs as the product runs it, in a worker process,
+with an empty store. *LLVM* is the second witness: it was the oracle before, and is now asked only where an answer is
+wrong. *Rounding* is the share of the oracle in which onnxruntime computes the network with its numbers moved.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.build.artifact import INPUTS, OUTPUTS, Answers, load_arrays
+from harness.build.planner import plan_oracle
+from harness.build.pool import Builder
+from harness.cases.model import model_name
+from harness.cases.plan import Job
+from harness.cases.suite import Suite, load_suite
+from harness.models.onnx_inputs import input_specs
+from harness.models.onnx_read import load
+from harness.oracle.rounding import measure_rounding
+from harness.tables import markdown_table
+
+HEADERS = ("network", "oracle", "of it, rounding", "LLVM", "oracle / LLVM")
+
+
+def cost(builder: Builder, job: Job) -> tuple[float, Answers]:
+    """Processor time of a job's worker, and what it made. Exits if it made nothing."""
+    began = _children_s()
+    made = builder.build([job])[job.key]
+    if not isinstance(made, Answers):
+        raise SystemExit(f"{job.title}: {made}")
+    return _children_s() - began, made
+
+
+def rounding_cost(model: Path, answers: Path) -> float:
+    """Processor time of measuring what rounding does, in this process."""
+    network = load(model)
+    names = [spec.name for spec in input_specs(network)]
+    inputs = dict(zip(names, load_arrays(answers / INPUTS), strict=True))
+    began = time.process_time()
+    measure_rounding(network, inputs, load_arrays(answers / OUTPUTS))
+    return time.process_time() - began
+
+
+def main(names: Sequence[str]) -> None:
+    """Print the table."""
+    chosen = names or [model_name(model) for model in load_suite(Path("adreno-bench.toml")).models]
+    rows: list[tuple[str, float, float, float]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        suite = Suite(models=list(chosen), paths=["opencl"])
+        with Builder(Path(folder), suite.limits, processes=1) as builder:
+            for name in chosen:
+                job = plan_oracle(suite, name, Path(folder))
+                assert job.otherwise
+                oracle_s, answers = cost(builder, job)
+                llvm_s, _ = cost(builder, job.otherwise)
+                moved_s = rounding_cost(Path(job.payload["original"]["onnx"]), answers.folder)
+                rows.append((name, oracle_s, moved_s, llvm_s))
+    oracles, moved, llvm = (sum(column) for column in zip(*(row[1:] for row in rows), strict=True))
+    rows.append(("all", oracles, moved, llvm))
+    shown = [(name, f"{a:.1f} s", f"{b:.1f} s", f"{c:.1f} s", f"{a / c:.2f}") for name, a, b, c in rows]
+    print(markdown_table(shown, HEADERS))
+
+
+def _children_s() -> float:
+    """Processor time of all processes that ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
