@@ -54,9 +54,9 @@ def _unsteady(record: Record) -> Remark | None:
         return None
     spread = spread_within(record.wall_ms)
     if spread is not None and spread > MOST_SPREAD:
-        return Remark(
-            "unsteady", f"half of its samples lie more than {MOST_SPREAD:.0%} from their median (`± % within`)"
-        )
+        # The same words for every row, so that they are one line below the table, which has the number of each.
+        why = f"half of its samples lie more than {MOST_SPREAD:.0%} from their median (`± % within`)"
+        return Remark("unsteady", why)
     from harness.judge.stats.session import LIMITS, as_numbers, check, invalid
 
     if invalid(as_numbers(record.comparable_ms), LIMITS):  # too few samples, or all the same, are not unsteady
