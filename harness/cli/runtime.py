@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from device_runner.runtimes.phone import RuntimeRefused, RuntimeStore, examine
-from device_runner.runtimes.phone.check import host_interface
+from device_runner.runtimes.phone import RuntimeRefused, RuntimeStore, check, examine
 from device_runner.store import cache_root
 from harness.cli.options import AsJson
 from harness.cli.screen import out, out_json
@@ -31,7 +30,7 @@ def add(folder: Annotated[Path, typer.Argument(help="Folder with tvm_rpc and its
     Takes only tvm_rpc, TVM's runtime libraries and what they need.
     """
     try:
-        examined = examine(folder, host_interface())
+        examined = examine(folder, check.host_interface())
     except RuntimeRefused as refused:
         for reason in refused.reasons:
             tell(f"  {reason}")
