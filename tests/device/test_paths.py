@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from compile_once import zoo_compiled
+from compile_once import unless_large, zoo_compiled
 from compile_requests import request_for
 from onnx import TensorProto, helper
 
@@ -181,7 +181,7 @@ def test_names_and_operators_of_caffe2_are_right(answer: Answer, path: str) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", load_suite(DEFAULT_SUITE).models)
+@pytest.mark.parametrize("name", unless_large(load_suite(DEFAULT_SUITE).models))
 def test_the_default_suite_is_right_on_every_path(zoo_answer: Answer, name: str) -> None:
     (right,) = zoo_answer(name, "cpu")
     for path in ("opencl", "texture"):

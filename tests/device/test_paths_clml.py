@@ -12,7 +12,7 @@ from typing import Any
 import clml_golden
 import numpy as np
 import pytest
-from compile_once import zoo_compiled
+from compile_once import unless_large, zoo_compiled
 from compile_requests import request_for
 from waiting import LONG_S
 
@@ -87,7 +87,7 @@ def test_depthwise_as_shipped_is_refused_by_the_runtime(runtime: Any, tmp_path: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["mobilenet_v1", "resnet18", "squeezenet1_1"])
+@pytest.mark.parametrize("model", unless_large(["mobilenet_v1", "resnet18", "squeezenet1_1"]))
 def test_zoo_is_right(answer: Answer, model: str) -> None:
     made, got = answer(model, "clml")
     _, expected = answer(model, "cpu")

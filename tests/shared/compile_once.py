@@ -2,8 +2,11 @@
 
 import dataclasses
 import json
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
+import pytest
 from compile_requests import request_for
 from filelock import FileLock
 from waiting import LONG_S
@@ -11,6 +14,14 @@ from waiting import LONG_S
 from harness.build.artifact import Compiled
 from harness.build.compile import compile_model
 from harness.models.sources import model_source
+
+LARGE = ("mobilenet_v1", "resnet18", "squeezenet1_1")
+"""Each takes about a minute of processor time. `tiny` has every kind of operator that they have."""
+
+
+def unless_large(models: Iterable[Any]) -> list[Any]:
+    """Parameters of a test that leaves the large networks to `make test-long`."""
+    return [pytest.param(model, marks=pytest.mark.long) if model in LARGE else model for model in models]
 
 
 def zoo_compiled(common: Path, model: str, path: str) -> tuple[Path, Compiled]:
