@@ -80,7 +80,7 @@ def estimate_noise(sessions: Sequence[Samples], rules: Rules = RULES) -> NoiseEs
     if len(good) < FEWEST_SESSIONS:
         reason = f"{len(good)} usable sessions; at least {FEWEST_SESSIONS} are needed"
         return NoiseEstimate(False, sessions=len(good), reasons=(reason, *refused))
-    from scipy.stats import chi2
+    from scipy.special import chdtri
 
     noise = noise_between(good)
     if not noise.is_known:
@@ -90,7 +90,7 @@ def estimate_noise(sessions: Sequence[Samples], rules: Rules = RULES) -> NoiseEs
         True,
         sessions=len(good),
         noise=noise,
-        sd_upper=noise.sd * math.sqrt(noise.df / float(chi2.ppf(1 - SURE, noise.df))),
+        sd_upper=noise.sd * math.sqrt(noise.df / float(chdtri(noise.df, SURE))),
         false_alarm_rate=alarms / splits,
         splits=splits,
         reasons=refused,
