@@ -136,6 +136,14 @@ def warm_driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
         yield faults
 
 
+@pytest.fixture
+def waiting_inferences(warm_driver: dict[str, bool], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let samples of virtual phones wait where they would compute: a long sampling then takes no processor time."""
+    file = tmp_path / "waiting.json"
+    file.write_text(json.dumps({**warm_driver, "simulate_inference_s": 0.02}))
+    monkeypatch.setenv(FAULTS_VARIABLE, str(file))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print what came of each injected fault, if any was."""
     rows = list(_faults(terminalreporter))

@@ -18,7 +18,7 @@ from device_runner.lease import Holder, holder_of
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record, RecordFile
 
-pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
+pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("waiting_inferences")]
 
 SUITE = """
 models = ["tiny"]

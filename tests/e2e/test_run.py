@@ -115,6 +115,7 @@ def test_as_shipped_the_texture_path_is_wrong_and_says_where(tmp_path: Path, cac
     assert records(tmp_path) == [record]
 
 
+@pytest.mark.usefixtures("waiting_inferences")
 def test_killing_the_rpc_server_is_a_device_crash_of_that_case_and_the_suite_goes_on(
     tmp_path: Path, cache: Path
 ) -> None:
@@ -128,6 +129,7 @@ def test_killing_the_rpc_server_is_a_device_crash_of_that_case_and_the_suite_goe
     assert "device-crash (owner: path)" in out
 
 
+@pytest.mark.usefixtures("waiting_inferences")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_an_ended_run_leaves_no_process_and_keeps_what_was_done(
     tmp_path: Path, cache: Path, number: signal.Signals
@@ -153,6 +155,7 @@ def holds(process: subprocess.Popen[str], cache: Path) -> bool:
     return holder is not None and holder.pid == process.pid
 
 
+@pytest.mark.usefixtures("waiting_inferences")
 def test_of_two_runs_on_one_device_the_second_waits_and_says_who_has_it(tmp_path: Path, cache: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
