@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from device_runner.device import Launch, Loadable, Pushed, Toggles
 from device_runner.failures import DeviceCrash, Failure, Hang, RigFailure
 from device_runner.foreign_json import read_json
+from device_runner.runtimes.clml import INFO as CLML_INFO
 from device_runner.runtimes.probe.answers import batches_of, launches_of
 from device_runner.session.diagnosis import failure_of, how_ended
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from device_runner.device import Array
 
 LARGEST_OUTPUT_BYTES = 256 << 20
-CLML_INFO = "adreno_bench.clml_info"
 _KINDS = {0: "int", 1: "uint", 2: "float", 6: "bool"}
 
 

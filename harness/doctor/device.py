@@ -27,8 +27,6 @@ LOW_BATTERY_PERCENT = 20
 FIRST_API_WITH_MODES = 30
 """Android 11 has fixed-performance mode and a command for airplane mode."""
 
-CLML_INFO = "adreno_bench.clml_info"
-
 CHECKS_S = 30.0
 """For all checks of a phone; a healthy one takes 3 s."""
 SPACE_SCRIPT = 'mkdir -p "$1" && df -k "$1"'
@@ -224,6 +222,7 @@ def _session(name: str, cache: Path) -> Iterator[Finding]:
     """Push the runtime, start a server, and ask it."""
     from device_runner.registry import open_device
     from device_runner.rpc_device import RpcDevice
+    from device_runner.runtimes.clml import INFO as CLML_INFO
 
     with open_device(name, cache, timeout_s=0) as device:
         assert isinstance(device, RpcDevice)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from device_runner.failures import RigFailure
+from device_runner.runtimes.clml import INFO as CLML_INFO
 from device_runner.store import Store, key_of, sha256_of
 from harness.cases.case import Case
 
@@ -37,7 +38,6 @@ LARGEST_BLOB_BYTES = 256 << 20
 FROM_BINARY, FROM_SOURCE = "programs_from_binary", "programs_from_source"
 SLOWED = "slowed_kernels"
 """How many kernels the virtual device slowed on purpose, by its log; docs/explanation/virtual-device.md."""
-CLML_INFO = "adreno_bench.clml_info"
 
 CACHE_VARIABLE = "CLML_TUNING_CACHE"
 TUNING_VARIABLE = "CLML_IS_TUNING_RUN"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from harness.compiler.passes import Passes
 from harness.paths.base import Edits
@@ -29,16 +29,6 @@ from harness.schedules.tasks import (
 from harness.schedules.trace import Trace
 
 
-class Source(Protocol):
-    """Where the schedules of a build come from."""
-
-    def schedule(self, name: str, function: Any) -> Any:
-        """The function that the network calls so, with its schedule; None if there is none for it.
-
-        Raises what TVM raises for a schedule that does not fit.
-        """
-
-
 @dataclass(frozen=True)
 class RecordedSchedules:
     """A file that this release of TVM wrote: each task takes its own trace."""
@@ -47,7 +37,10 @@ class RecordedSchedules:
     """By task."""
 
     def schedule(self, name: str, function: Any) -> Any:
-        """As `Source` says."""
+        """The function that the network calls so, with its schedule; None if there is none for it.
+
+        Raises what TVM raises for a schedule that does not fit.
+        """
         record = self.records.get(task_of(function))
         return apply_trace(function, record.trace) if record else None
 
@@ -56,7 +49,8 @@ class RecordedSchedules:
 class ScheduleApplier:
     """What became of the tasks of one build. A path takes it as it takes workarounds."""
 
-    source: Source
+    source: RecordedSchedules | PortableSchedules
+    """Where the schedules of the build come from."""
     ported_from: str = ""
     """The release of TVM that the schedules were found with, where it is not this one."""
     took: list[str] = field(default_factory=list)

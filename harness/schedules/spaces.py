@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import prod
-from typing import Any, Protocol
+from typing import Any
 
 from harness.compiler.compat import writes_texture
 from harness.compiler.tuner import without_intrinsics
@@ -27,24 +27,14 @@ ATTEMPTS, SEED_STEP = 4, 1_000_003
 neighbours belong to the next trials, which would otherwise try the same again."""
 
 
-class Space(Protocol):
-    """All schedules that a task may take."""
-
-    def sample(self, seed: int) -> Any:
-        """TVM's `Schedule` that belongs to a seed, or None if no device could run it. Raises what TVM raises."""
-
-    def with_decisions(self, decisions: Sequence[Decision]) -> Any:
-        """TVM's `Schedule` with these decisions, in the order of its making; None if they are not of this space."""
-
-
-def space_of(function: Any, target: Any, limits: ThreadLimits) -> Space | None:
-    """The space of a task; None for one that keeps TVM's default schedule."""
+def space_of(function: Any, target: Any, limits: ThreadLimits) -> Rules | TexelConv | None:
+    """The space of a task: all schedules that it may take; None for one that keeps TVM's default schedule."""
     if is_texel_conv(function):
         return TexelConv(function, target, limits)
     return None if writes_texture(function) else Rules(function, target, limits)
 
 
-def schedule_of(space: Space, seed: int) -> Any:
+def schedule_of(space: Rules | TexelConv, seed: int) -> Any:
     """The schedule of a trial; None if no device could run those of its seed. Raises what TVM raises."""
     draws = (space.sample(seed + attempt * SEED_STEP) for attempt in range(ATTEMPTS))
     return next((schedule for schedule in draws if schedule is not None), None)

@@ -9,19 +9,8 @@ import stat
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
 
 _MAX_LINK_BYTES = 4096
-
-
-class Target(Protocol):
-    """Takes the data of one SEND."""
-
-    def write(self, piece: memoryview) -> None:
-        """Take the next piece. Raises OSError when it cannot."""
-
-    def finish(self, mtime_s: int) -> None:
-        """All data came."""
 
 
 class NotCreated(OSError):
@@ -41,7 +30,7 @@ def open_target(path: str, mode: int) -> Iterator[Target]:
     with _as(NoFolder):
         _make_room(path, mode)
     with _as(NotCreated):
-        target: _File | _Link = _Link(path) if stat.S_ISLNK(mode) else _File(path, mode)
+        target: Target = _Link(path) if stat.S_ISLNK(mode) else _File(path, mode)
     try:
         yield target
     except BaseException:
@@ -130,3 +119,13 @@ class _Nowhere:
 
     def finish(self, mtime_s: int) -> None:
         """There is nothing to finish."""
+
+    def abandon(self) -> None:
+        """Nothing was made."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+Target = _File | _Link | _Nowhere
+"""Takes the data of one SEND, piece by piece, until it is finished or abandoned."""

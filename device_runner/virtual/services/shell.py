@@ -15,7 +15,6 @@ import re
 import struct
 from collections.abc import Awaitable, Callable
 from enum import IntEnum
-from typing import Protocol
 
 from device_runner.virtual.services import child
 from device_runner.virtual.services.child import Child, exit_code, read_some, write_all
@@ -72,19 +71,7 @@ async def _answer_nonsense(stream: Stream, kind: str) -> None:
     await stream.write(_NONSENSE[kind])
 
 
-class _Wire(Protocol):
-    """How a command's input, output and exit code travel."""
-
-    framed: bool
-
-    async def feed(self) -> None: ...
-
-    def output(self, index: int) -> Callable[[bytes], Awaitable[None]]: ...
-
-    async def exit(self, code: int) -> None: ...
-
-
-async def _run(stream: Stream, running: Child, wire: _Wire) -> None:
+async def _run(stream: Stream, running: Child, wire: _Raw | _Framed) -> None:
     exited = asyncio.ensure_future(exit_code(running.process))
     if not wire.framed:
         exited.add_done_callback(lambda _: running.hang_up_on_group())
@@ -128,6 +115,7 @@ class _Raw:
         self._running.close_stdin()
 
     def output(self, _: int) -> Callable[[bytes], Awaitable[None]]:
+        """Writes what the command says on either stream."""
         return self._stream.write
 
     async def exit(self, code: int) -> None:
@@ -176,6 +164,7 @@ class _Framed:
             self._running.close_stdin()
 
     def output(self, index: int) -> Callable[[bytes], Awaitable[None]]:
+        """Writes what the command says on stdout, 0, or stderr, 1."""
         frame_id = (FrameId.STDOUT, FrameId.STDERR)[index]
 
         async def write(data: bytes) -> None:
@@ -184,6 +173,7 @@ class _Framed:
         return write
 
     async def exit(self, code: int) -> None:
+        """Tell the exit code."""
         await self._stream.write(_FRAME.pack(FrameId.EXIT, 1) + bytes([code]))
 
 
