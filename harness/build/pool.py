@@ -153,6 +153,12 @@ class Builder:
             )
         if code < 0:
             name = signal.Signals(-code).name
+            if job.kind == "oracle" and -code == signal.SIGFPE:
+                raise failures.InputRefused(
+                    f"the network divides an integer by 0, of which {author_of(job.kind)}'s process died ({name})",
+                    hint="give inputs without 0: `--input 'NAME=integers(1, 9)'`, or a file of them",
+                    evidence=evidence,
+                )
             raise _death(f"{author_of(job.kind)}'s process died of {name}{at}", evidence, scratch)
         _keep(job, scratch, evidence, time.monotonic() - began)
         job_file.unlink()

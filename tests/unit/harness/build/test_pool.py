@@ -16,7 +16,7 @@ from harness.build.artifact import Answers, Artifact
 from harness.build.pool import Builder
 from harness.cases.plan import Job
 from harness.cases.suite import Limits
-from harness.failures import CompileFailure, CompilerCrash, CompileTimeout, OracleNotFinite
+from harness.failures import CompileFailure, CompilerCrash, CompileTimeout, InputRefused, OracleNotFinite
 
 MAKE_LIBRARY = """
 import json, sys, pathlib
@@ -168,6 +168,15 @@ def test_where_the_truth_cannot_be_had_llvm_answers_and_it_is_said_why(tmp_path:
     assert found.unchecked == why
     assert found.folder.name == "b" * 16
     assert ("witness", "built") in states
+
+
+def test_a_division_of_integers_by_0_is_the_inputs_fault(tmp_path: Path) -> None:
+    script = worker(tmp_path, LLVM_ALONE.format(oracle="import os, signal; os.kill(os.getpid(), signal.SIGFPE)"))
+    with Builder(tmp_path / "store", Limits(), worker=script) as builder:
+        found = builder.build([TRUTH])[TRUTH.key]
+    assert isinstance(found, InputRefused)
+    assert "divides an integer by 0" in found.message
+    assert "integers(1, 9)" in found.hint
 
 
 def test_what_was_never_made_is_not_found(tmp_path: Path) -> None:
