@@ -23,7 +23,8 @@ def runnable(text: str, records: Path, models: Sequence[str] = ()) -> str:
 
     def whole(command: re.Match[str]) -> str:
         file = [] if records == DEFAULT_RECORDS else ["--records", str(records)]
-        options = shlex.join([*file, *(models if command[2] == "--diverge" else ())])
+        named = re.search(r" --(model|suite) ", command[1])  # a record of `run --model` says so itself
+        options = shlex.join([*file, *(models if command[2] == "--diverge" and not named else ())])
         return f"`{command[1]} {options}`" if options else command[0]
 
     return _LOOK.sub(whole, text)

@@ -66,6 +66,13 @@ def test_a_hint_repeats_records_suite_and_models_quoted_for_the_shell() -> None:
     assert f"`{command} --model 'a b.onnx' --shape batch=1 --trust` finds" in told
 
 
+def test_a_hint_of_a_record_that_names_its_models_does_not_name_them_twice() -> None:
+    what = ModelOptions(model=["net.onnx"])
+    once = DIVERGE.replace("untuned`", "untuned --model net.onnx`")
+    assert runnable(once, Path("records.jsonl"), what.words) == once
+    assert "net.onnx --records out.jsonl` finds" in runnable(once, Path("out.jsonl"), what.words)
+
+
 def test_a_hint_stays_as_it_is_where_all_is_as_usual() -> None:
     assert runnable(DIVERGE, Path("records.jsonl"), ModelOptions().words) == DIVERGE
 
