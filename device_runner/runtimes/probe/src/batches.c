@@ -1,4 +1,4 @@
-#include "batches.h"
+#include "functions.h"
 
 #include <time.h>
 

@@ -1,4 +1,4 @@
-#include "describe.h"
+#include "functions.h"
 
 #include <dlfcn.h>
 #include <link.h>

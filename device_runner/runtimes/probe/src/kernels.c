@@ -1,4 +1,4 @@
-#include "kernels.h"
+#include "functions.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,13 +1,6 @@
 // The probe's functions as a TVM module: tvm-ffi finds them by the names of the symbols (library_module.cc). Texts are
 // returned as Bytes, because RPC ends a String at its first zero byte and a host may refuse one that is not UTF-8.
-#include <tvm/ffi/c_api.h>
-
-#include "batches.h"
-#include "describe.h"
-#include "kernels.h"
-#include "peaks.h"
-#include "programs.h"
-#include "text.h"
+#include "functions.h"
 #include "values.h"
 
 /// One of them, by its name in the module.

@@ -1,4 +1,4 @@
-#include "programs.h"
+#include "functions.h"
 
 #include "hooks.h"
 #include "opencl.h"
