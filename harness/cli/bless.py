@@ -24,7 +24,7 @@ def bless(
     baselines: BaselinesFolder = DEFAULT_BASELINES,
     emulated: Annotated[
         bool,
-        typer.Option("--emulated", help="Save latencies of emulated devices, too. They say nothing about a phone."),
+        typer.Option("--emulated", help="Also save latencies of emulated devices. They say nothing about a phone."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -38,7 +38,7 @@ def serve(
         typer.Option(
             "--host",
             metavar="ADDRESS",
-            help="Address of this host for clients. Whoever reaches it and the tracker gets a shell on the devices: "
+            help="Address of this host for clients. Anyone who reaches it and the tracker gets a shell on the devices: "
             "use another address than the loopback only in a network that you trust.",
         ),
     ] = LOOPBACK,
