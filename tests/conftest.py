@@ -18,18 +18,20 @@ from device_runner.virtual.faults import FAULTS_VARIABLE
 LONGEST_FIRST = (
     "test_revisions.py",
     "test_history.py",
-    "test_paths.py",
     "test_run.py",
     "test_gate.py",
     "test_fleet.py",
+    "test_fleet_two_hosts.py",
     "test_fault_matrix.py",
-    "test_opencl_runtime_builds.py",
-    "test_judged.py",
     "test_tuned.py",
-    "test_soak.py",
-    "test_paths_clml.py",
+    "test_bundle_runner.py",
     "test_slowed_kernel.py",
+    "test_judged.py",
+    "test_pages.py",
     "test_resume.py",
+    "test_soak.py",
+    "test_paths.py",
+    "test_opencl_runtime_builds.py",
 )
 """Files of half a minute and more, with which a run of all begins: none comes last and leaves a worker alone."""
 

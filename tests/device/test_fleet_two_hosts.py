@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from plain_network import write_plain_onnx
 from shared_runtimes import link_runtimes
 from waiting import LONG_S
 
@@ -18,7 +19,7 @@ from harness.run.record import RecordFile
 pytestmark = [pytest.mark.device, pytest.mark.slow, pytest.mark.usefixtures("warm_driver")]
 
 SCRIPT = Path(__file__).parent / "two_hosts.sh"
-SUITE = 'models = ["tiny"]\npaths = ["opencl", "texture"]\nbudget_s = 0.1\nsamples = 10\n'
+SUITE = 'models = ["plain.onnx"]\npaths = ["opencl", "texture"]\nbudget_s = 0.1\nsamples = 10\n'
 ALONE = ["unshare", "--user", "--map-root-user", "--net", "--uts", "--mount", "--pid", "--fork", "--kill-child"]
 
 
@@ -37,6 +38,7 @@ def test_a_run_and_a_search_spread_over_the_devices_of_two_hosts(
 ) -> None:
     if reason := why_not():
         pytest.skip(reason)
+    write_plain_onnx(tmp_path)
     (tmp_path / "adreno-bench.toml").write_text(SUITE)
     (tmp_path / "here").symlink_to(cache)
     for host in ("offered", "there"):

@@ -2,7 +2,8 @@
 # Two hosts, each a network namespace with a name of its own, joined by a cable; both offer a virtual phone through a
 # tracker on the first, where a run and a search then use the two.
 #   unshare --user --map-root-user --net --uts --mount --pid --fork --kill-child --mount-proc two_hosts.sh PYTHON FOLDER
-# FOLDER has the suite, and the caches `here`, `offered` and `there`. When this script ends, all that it started does.
+# FOLDER has the suite, its network, and the caches `here`, `offered` and `there`. When this script ends, all that it
+# started does.
 set -eu
 python=$1
 cd "$2"
@@ -27,4 +28,4 @@ ADRENO_BENCH_CACHE=$PWD/there bench_there fleet serve --tracker 10.77.0.1:9190 -
 wait_for grep -q 'is offered as' here.log
 wait_for grep -q 'is offered as' there.log
 ADRENO_BENCH_CACHE=$PWD/here bench run --tracker 10.77.0.1:9190 --device kind=virtual
-ADRENO_BENCH_CACHE=$PWD/here bench tune --tracker 10.77.0.1:9190 --case 'tiny-opencl-*' --trials 4
+ADRENO_BENCH_CACHE=$PWD/here bench tune --tracker 10.77.0.1:9190 --case 'plain-opencl-*' --trials 4
