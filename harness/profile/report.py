@@ -46,13 +46,11 @@ def _operators(mine: Profile) -> str:
 
 
 def _row(label: str, alike: Sequence[Operator], mine: Profile) -> list[object]:
-    ms = sum(operator.ms for operator in alike)
     return [
         label,
         *_shares(alike, mine),
         max(operator.threads for operator in alike),
-        *_rate([operator.flops for operator in alike], ms, mine.peaks.float32_gflop_s),
-        *_rate([operator.bytes for operator in alike], ms, mine.peaks.copy_gb_s),
+        *(text for rate, peak in _rates(alike, mine) for text in _rate_cells(rate, peak)),
         f"{max(operator.redone for operator in alike):.1f}",
     ]
 
@@ -62,13 +60,27 @@ def _shares(operators: Sequence[Operator], mine: Profile) -> list[object]:
     return [sum(operator.launches for operator in operators), f"{ms:.3f}", f"{ms / mine.kernels_ms:.1%}"]
 
 
-def _rate(counts: Sequence[int | None], ms: float, peak: float | None) -> tuple[str, str]:
-    """So many operations or bytes a second, in billions, and their share of the peak; empty where it is not known."""
-    known = [count for count in counts if count]
-    if not ms or len(known) < len(counts):
-        return "", ""
-    rate = sum(known) / ms / 1e6
-    return f"{rate:.3g}", f"{rate / peak:.1%}" if peak else ""
+Rate = tuple[float | None, float | None]
+"""Operations or bytes in a second, in billions, and the peak of these; None where that is not known."""
+
+
+def _rates(alike: Sequence[Operator], mine: Profile) -> tuple[Rate, Rate]:
+    """Of arithmetic and of memory."""
+    ms = sum(operator.ms for operator in alike)
+
+    def rate(counts: Sequence[int | None]) -> float | None:
+        known = [count for count in counts if count]
+        return sum(known) / ms / 1e6 if ms and len(known) == len(counts) else None
+
+    return (
+        (rate([operator.flops for operator in alike]), mine.peaks.float32_gflop_s),
+        (rate([operator.bytes for operator in alike]), mine.peaks.copy_gb_s),
+    )
+
+
+def _rate_cells(rate: float | None, peak: float | None) -> tuple[str, str]:
+    """The rate and its share of the peak."""
+    return ("", "") if rate is None else (f"{rate:.3g}", f"{rate / peak:.1%}" if peak else "")
 
 
 def _difference(groups: list[Group], mine: Profile, other: Profile) -> str:
@@ -100,6 +112,10 @@ def _remarks(mine: Profile) -> str:
     told = ", ".join(f"{name} {value:.3g} {unit}" for name, (value, unit) in measured.items() if value)
     lines = ["GFLOP/s and GB/s count what the operator needs; `redone`: how many times over its schedule's loops go."]
     lines.append(f"Peaks measured on this device: {told}." if told else "This device's peaks could not be measured.")
+    above = [label for label, alike in by_kind(mine) if any(r and p and r > p for r, p in _rates(alike, mine))]
+    if above:
+        why = "its data stay in a cache, or the peak was measured while the device was slow"
+        lines.append(f"Above 100% of a peak: {', '.join(above)}: {why}.")
     if batches := format_batches(mine):
         lines.append(f"{mine.case}: {batches}.")
     if "-clml-" in mine.case:

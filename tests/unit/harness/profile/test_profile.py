@@ -140,6 +140,14 @@ def test_a_roofline_that_cannot_be_drawn_is_refused_with_what_to_do(tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
+def test_more_than_a_peak_is_explained() -> None:
+    fast, slow = (a_profile("case", PLAIN, ms, 64) for ms in (0.0005, 0.56))  # 463 Tflop/s of 62, and 0.4
+    assert "Above 100% of a peak: conv2d 512x512x3x3 to 512x7x7: its data stay in a cache" in "\n".join(
+        pages(fast, None)
+    )
+    assert "Above 100%" not in "\n".join(pages(slow, None))
+
+
 def test_operators_without_a_known_count_have_no_rate() -> None:
     operator = Operator(function="f", kernels=("f_kernel",), launches=1, ms=1.0, threads=1, work=None)
     profile = a_profile("case", PLAIN, 1.0, 4).model_copy(update={"operators": (operator,)})
