@@ -32,7 +32,7 @@ test-stock: $(INSTALLED) phones system userland ## the device tests on a Linux b
 test-zoo: $(INSTALLED) ## what LLVM makes of each network of the zoo, against ONNX's definition: half an hour
 	ADRENO_BENCH_TEST_ZOO=all $(BIN)/python -m pytest tests/e2e/test_zoo.py
 
-test-long: $(INSTALLED) phones system browser userland ## the tests that `make test` leaves out for their length: ten minutes
+test-long: $(INSTALLED) phones system browser userland ## the tests that `make test` leaves out for their length: a quarter of an hour
 	ADRENO_BENCH_TEST_LONG=1 $(BIN)/python -m pytest -m long
 
 test-light: $(INSTALLED) system userland ## the nine light models of the onnx package on opencl and texture: an hour
