@@ -15,6 +15,7 @@ from device_runner.store import SUMS, Store, cache_root, key_of
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=10,  # a hundred, as usual, take four times as long and show no more
 )
 
 
