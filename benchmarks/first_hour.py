@@ -13,12 +13,14 @@ import sys
 import tempfile
 from pathlib import Path
 
+from device_runner.store import cache_root
 from harness.run.outcome import ExitCode
 
 PAGE = Path(__file__).parent.parent / "docs" / "tutorial" / "first-hour.md"
 LEFT_ALONE = "## 7. The history"
 PROGRAM = [sys.executable, "-c", "from harness.cli import main; main()"]
 DEADLINE_S = 1800
+USUAL_CACHE = "~/.cache/adreno-bench"
 _CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _NETWORK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -39,7 +41,8 @@ def transcript(commands: list[str], folder: Path) -> str:
         code = done.returncode
         if code == ExitCode.RIG_FAILURE:
             raise SystemExit(f"the page stays as it is: {command} ended with {code}")
-        lines += [line.rstrip() for line in done.stdout.replace(str(Path.home()), "~").splitlines()]
+        printed = done.stdout.replace(str(cache_root()), USUAL_CACHE)
+        lines += [line.rstrip() for line in printed.splitlines()]
     return "\n".join(lines) + "\n"
 
 
