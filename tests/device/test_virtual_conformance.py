@@ -139,7 +139,11 @@ class TestShell:
     def test_exec_in_ends_in_an_end_of_file_and_loses_nothing(self, device: Backend, folder: str) -> None:
         data = os.urandom(2_000_000)
         device.adb("exec-in", f"cat >{folder}/in", data=data)
-        assert eventually(lambda: device.shell(f"wc -c <{folder}/in").strip() == "2000000")
+
+        def arrived() -> bool:  # adb ends when it has sent all: perhaps before the shell has made the file
+            return device.adb("shell", f"wc -c <{folder}/in", check=False).stdout.strip() == b"2000000"
+
+        assert eventually(arrived)
         assert device.adb("exec-out", f"cat {folder}/in").stdout == data
 
     def test_gives_a_terminal_on_demand(self, device: Backend) -> None:
