@@ -26,6 +26,8 @@ from device_runner.rpc_server.tvm_rpc.flags import Flags
 from device_runner.rpc_server.tvm_rpc.runtime import Behaviour, SessionBehaviour
 
 log = logging.getLogger("tvm_rpc")
+SIGNALS_S = 0.5
+"""Between two looks for Ctrl-C. A signal that comes just before a wait does not end it: Python sees it afterwards."""
 
 
 def main(argv: Sequence[str] | None = None, behaviour: Behaviour | None = None) -> int:
@@ -94,6 +96,8 @@ def _listen(listener: socket.socket, given: Flags, behaviour: Behaviour) -> None
     tracker = Tracker(given.tracker, given.key, given.custom_addr or None, listener) if given.tracker else None
     while True:
         match_key = tracker.wait_for_client() if tracker else given.key
+        while not select.select([listener], [], [], SIGNALS_S)[0]:
+            pass
         connection, (host, port) = listener.accept()
         address = f"{host}:{port}"
         with connection:
