@@ -27,6 +27,8 @@ GPU_NODES = (
 BOOT = "boot_id"
 """The name under which every look says which boot of the phone it was made in."""
 
+GPU_ZONES = "gpu_zones"
+"""The name under which a first look says which folders are thermal zones of the GPU: of a hundred, one to three."""
 DUMPS = ("thermalservice", "battery")
 READ_TIMEOUT_S = 10.0
 
@@ -45,11 +47,17 @@ $value
 done
 """
 _ZONES = f"""
+if [ $# -lt 4 ]; then
+  for zone in "$1"/sys/class/thermal/thermal_zone*; do
+    kind=; {{ read -r kind <"$zone/type"; }} 2>/dev/null
+    case $kind in [Gg][Pp][Uu]*) zones="$zones $zone" ;; esac
+  done
+  echo "{MARK} {GPU_ZONES}
+$zones
+{MARK} 0"
+fi
 echo "{MARK} zones"
-for zone in "$1"/sys/class/thermal/thermal_zone*; do
-  kind=; {{ read -r kind <"$zone/type"; }} 2>/dev/null
-  case $kind in [Gg][Pp][Uu]*) value=; {{ read -r value <"$zone/temp"; }} 2>/dev/null; echo "$value" ;; esac
-done
+for zone in $zones; do value=; {{ read -r value <"$zone/temp"; }} 2>/dev/null; echo "$value"; done
 echo "
 {MARK} 0"
 """
@@ -62,8 +70,8 @@ for name in $dumps; do
 done
 """
 LOOK_SCRIPT = f"""gpu=$1/sys/class/kgsl/kgsl-3d0 nodes=${{2-{" ".join(GPU_NODES)}}} dumps=${{3-{" ".join(DUMPS)}}}
-{_BOOT}{_NODES}{_ZONES}{_DUMPS}"""
-"""Arguments: where `/sys` begins, nodes and dumps. Without any it reads all: a bundle takes it along."""
+zones=$4{_BOOT}{_NODES}{_ZONES}{_DUMPS}"""
+"""Arguments: where `/sys` begins, nodes, dumps, zones. Without any it reads all: a bundle takes it along."""
 
 
 def texts_in(printed: str) -> dict[str, str]:
@@ -77,17 +85,18 @@ class Sources:
     def __init__(self, transport: Transport, system: str = "") -> None:
         self._transport = transport
         self._system = system
-        self._known: tuple[str, str] | None = None
-        """The nodes and dumps that said something at the first look."""
+        self._known: tuple[str, ...] = ()
+        """The nodes, dumps and zones that said something at the first look."""
 
     def read(self) -> dict[str, str]:
         """What each source says now, by its name. Raises `DeviceFailure` if the phone does not answer."""
         asked = self._known or (" ".join(GPU_NODES), " ".join(DUMPS))
         command = ["sh", "-c", LOOK_SCRIPT, "read its heat and pace", self._system, *asked]
         said = texts_in(self._transport.shell(command, timeout_s=READ_TIMEOUT_S).stdout)
-        if self._known is None:
+        if not self._known:
             dumps = (name for name in DUMPS if ":" in said.get(name, ""))
-            self._known = " ".join(filter(said.get, GPU_NODES)), " ".join(dumps)
+            zones = said.pop(GPU_ZONES, "")
+            self._known = " ".join(filter(said.get, GPU_NODES)), " ".join(dumps), zones
         return said
 
     def notes(self, said: dict[str, str]) -> list[str]:
