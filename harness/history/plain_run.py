@@ -55,7 +55,8 @@ def measure(asv_run: Callable[..., int | None], conf: Any, options: Options) -> 
         before = {file: file.stat().st_size for file in record_files(folder)}
         code = asv_run(**{**options, "machine": machine, "record_samples": True}) or 0
         records = new_records(folder, before)
-    return 0 if code == ASV_SOME_FAILED and all(is_finding(one, records) for one in failures) else code
+    found = bool(failures) and all(is_finding(one, records) for one in failures)
+    return 0 if code == ASV_SOME_FAILED and found else code
 
 
 def _file_under(results: Path, name: str) -> tuple[Identity, str]:
@@ -150,9 +151,10 @@ def is_finding(failed: Parameters, records: Iterable[Record]) -> bool:
         records: Those of this run.
     """
     state = failed.get("quirks", asv_process.WITH_WORKAROUNDS)
-    beginning = failed.get("case") or "-".join((*(failed.get(part, "") for part in ("model", "path", "precision")), ""))
+    case = failed.get("case")
+    beginning = "-".join((*(failed.get(part, "") for part in ("model", "path", "precision")), ""))
     return any(
-        record.case.startswith(beginning)
+        (record.case == case if case else record.case.startswith(beginning))
         and state_of_quirks(as_shipped=record.as_shipped) == state
         and record.outcome.conclusive
         for record in records

@@ -21,6 +21,7 @@ OF_CODE = {"model": "tiny", "path": "texture", "precision": "float32", "GPU": "a
         (OF_CASE, Outcome.DEVICE_LOST, True, False),
         (OF_CASE, Outcome.WRONG_RESULT, False, False),
         ({**OF_CASE, "case": "tiny-opencl-float32-untuned"}, Outcome.WRONG_RESULT, True, False),
+        ({**OF_CASE, "case": CASE.removesuffix("ed")}, Outcome.WRONG_RESULT, True, False),
         (OF_CODE, Outcome.COMPILE_ERROR, False, True),
         ({**OF_CODE, "path": "opencl"}, Outcome.COMPILE_ERROR, False, False),
     ],
