@@ -18,7 +18,6 @@ from harness.run.correctness import compare_answers, relative_tolerances
 if TYPE_CHECKING:
     from device_runner.device import Array
     from harness.build.pool import Builder
-    from harness.run.correctness import Truth
     from harness.run.work import Work
 
 
@@ -30,17 +29,17 @@ def first_misread(work: Work, builder: Builder) -> str:
     judge, llvm = (built[job.key] for job in jobs)
     if not isinstance(judge, Answers) or not isinstance(llvm, Answers):
         return ""
-    right, theirs = load_values(judge.folder), load_values(llvm.folder)
+    right, theirs, truth = load_values(judge.folder), load_values(llvm.folder), work.truth
+    allowed = max(relative_tolerances(len(truth.expected), truth.relative_tolerance, truth.rounding))
     for node in load(Path(oracle.payload["request"]["model_file"])).graph.node:
         for name in node.output:
-            if name in right and name in theirs and _is_off(theirs[name], right[name], work.truth):
+            if name in right and name in theirs and _is_off(theirs[name], right[name], allowed):
                 return f"{node.op_type} {node_name(node)!r}"
     return ""
 
 
-def _is_off(theirs: Array, right: Array, truth: Truth) -> bool:
+def _is_off(theirs: Array, right: Array, allowed: float) -> bool:
     """Whether a tensor is off by more than any output may be."""
-    allowed = max(relative_tolerances(len(truth.expected), truth.relative_tolerance, truth.rounding))
     try:
         return not compare_answers([theirs], [right], allowed).right
     except ValueError:  # an infinity on purpose
