@@ -36,8 +36,8 @@ DEVICE_VARIABLE = "ADRENO_BENCH_OPENCL_DEVICE"
 DRIVER_VARIABLE = "OCL_ICD_VENDORS"
 """The ICD loader's own: a folder of `.icd` files, one such file, or a driver's library (ocl-icd's manual)."""
 _INTEL_PACKAGE, _INTEL_LIBRARY = "intel-opencl-rt", "libintelocl.so"
-"""Intel's OpenCL for processors has `cl_khr_fp16`, and Debian's PoCL has not. The wheel's `.icd` file names a folder of
-whoever packed it, so the library itself is named to the loader."""
+"""Intel's OpenCL for processors has `cl_khr_fp16`, and Debian's PoCL has not. The wheel's `.icd` file names a folder
+that exists on the packer's machine alone, so the loader gets the library itself."""
 STATUS_DEADLINE_S = 60
 DEVICE_KIND = 4
 """TVM's number of the kind of device (dlpack.h, kDLOpenCL)."""
