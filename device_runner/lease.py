@@ -1,29 +1,40 @@
-"""One user for each device: a lock that dies with its holder, and a note that says who that is."""
+"""One user for each device: a lock that dies with its holder, a note that says who that is, and a queue of the others.
+
+Whoever wants a device takes a ticket, a file that it locks, and may take the device when no ticket before its own is
+locked. The kernel drops the lock with the process, however that ends, so a waiter that was killed keeps no place.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
+import secrets
 import socket
 import struct
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from device_runner.deadline import Deadline
 from device_runner.failures import DeviceBusy
-from device_runner.files import write_whole
+from device_runner.files import SCRATCH_SUFFIX, write_whole
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 POLL_S = 0.2
 SHOWN_WITHIN_S = 2.0
 
 LONGEST_COMMAND = 200
 LONGEST_STEP = 200
+_TICKET_SUFFIX = ".ticket"
 _FLOCK = "hhqqi"
 """`struct flock`: type, whence, start, length (0 is all), process."""
 
@@ -50,25 +61,18 @@ class Holder:
 def lease(
     device: str, folder: Path, *, timeout_s: float, waiting: Callable[[str], None] | None = None
 ) -> Iterator[None]:
-    """Hold a device, whose lock lies in `folder`. `waiting` is told once who has it, if somebody has.
+    """Hold a device, whose lock lies in `folder`. Those who want it get it in the order in which they came.
 
-    Raises `DeviceBusy`, naming the holder, if it is not free within `timeout_s`.
+    `waiting` is told who has it and our place in the queue, again when either changes. Raises `DeviceBusy`, naming the
+    holder, if it is not free within `timeout_s`.
     """
-    from filelock import FileLock, Timeout
+    from filelock import FileLock
 
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(_lock_path(device, folder))
     note = _note_path(device, folder)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        if waiting:
-            waiting(f"{device} is in use by {_who(note)}; waiting")
-        try:
-            lock.acquire(timeout=timeout_s, poll_interval=POLL_S)
-        except Timeout:
-            message = f"{device} is still in use after {timeout_s:g} s, by {_who(note)}"
-            raise DeviceBusy(message, hint="wait for it or end it; its lock ends with it") from None
+    with _ticket(device, folder) as ticket:
+        _take_in_turn(lock, ticket, timeout_s, waiting)
     try:
         _write(note, _ourselves())  # first: until we are seen to hold the device, a note counts for nothing
         with _show_lock(_lock_path(device, folder)):
@@ -76,6 +80,86 @@ def lease(
     finally:
         note.unlink(missing_ok=True)
         lock.release()
+
+
+def _take_in_turn(lock: FileLock, ticket: _Ticket, timeout_s: float, waiting: Callable[[str], None] | None) -> None:
+    """Take the lock as soon as it is free and nobody came before. Raises `DeviceBusy` after `timeout_s`."""
+    from filelock import Timeout
+
+    said, device = "", ticket.device
+    for _ in Deadline(timeout_s).attempts(POLL_S):
+        before = ticket.before()
+        with suppress(Timeout):
+            if not before:
+                lock.acquire(timeout=0)
+                return
+        holder = holder_of(device, ticket.folder)
+        now = f"{holder or _who(ticket.note)}; waiting, place {len(before) + 1} in the queue"
+        if waiting and now != said and (holder or not said):  # between two holders there is nothing new to tell
+            waiting(f"{device} is in use by {now}")
+            said = now
+    first = f", and process {before[0].pid} is next in the queue" if before and before[0] else ""
+    raise DeviceBusy(
+        f"{device} is still in use after {timeout_s:g} s, by {_who(ticket.note)}{first}",
+        hint="wait for it or end it; its lock ends with it",
+    )
+
+
+@dataclass(frozen=True)
+class _Ticket:
+    """A place in the queue for a device."""
+
+    device: str
+    folder: Path
+    file: Path
+
+    @property
+    def note(self) -> Path:
+        return _note_path(self.device, self.folder)
+
+    def before(self) -> list[Holder | None]:
+        """Who came before and waits; None is somebody whose ticket cannot be read."""
+        return [holder for file, holder in _queue(self.device, self.folder) if file.name < self.file.name]
+
+
+@contextmanager
+def _ticket(device: str, folder: Path) -> Iterator[_Ticket]:
+    """Stand in the queue for a device until the context ends."""
+    _remove_stale_tickets(device, folder)
+    # The monotonic clock is the same for all processes of a host, and does not go back while any of them lives.
+    file = folder / f"{_ticket_prefix(device)}{time.monotonic_ns():020d}-{secrets.token_hex(4)}{_TICKET_SUFFIX}"
+    scratch = file.with_name(f".{file.name}{SCRATCH_SUFFIX}")
+    try:
+        write_whole(scratch, json.dumps(asdict(_ourselves())))
+        with _show_lock(scratch):
+            scratch.replace(file)  # nobody sees a ticket that is not locked yet
+            try:
+                yield _Ticket(device, folder, file)
+            finally:
+                file.unlink(missing_ok=True)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def _queue(device: str, folder: Path) -> Iterator[tuple[Path, Holder | None]]:
+    """The tickets of those who wait, in order. A process that is stopped (Ctrl-Z) is passed by, and keeps its place."""
+    for file in sorted(folder.glob(f"{_ticket_prefix(device)}*{_TICKET_SUFFIX}")):
+        taken, holder = _is_locked(file), _read(file)
+        if (taken or (taken is None and holder and _lives(holder))) and not (holder and _is_stopped(holder)):
+            yield file, holder
+
+
+def _remove_stale_tickets(device: str, folder: Path) -> None:
+    """Remove what processes that were killed left of their places."""
+    for file in folder.glob(f"*{_ticket_prefix(device)}*{_TICKET_SUFFIX}*"):
+        holder = _read(file)
+        if _is_locked(file) is False and not (holder and _lives(holder)):
+            file.unlink(missing_ok=True)
+
+
+def queue_length(device: str, folder: Path) -> int:
+    """How many wait for a device at this moment."""
+    return len(list(_queue(device, folder)))
 
 
 def tell(device: str, folder: Path, case: str, step: str) -> None:
@@ -98,6 +182,15 @@ def holders(folder: Path) -> dict[str, Holder]:
     """Who holds which device at this moment."""
     names = [unquote(note.stem) for note in sorted(folder.glob("*.json"))]
     return {name: holder for name in names if (holder := holder_of(name, folder))}
+
+
+def _is_stopped(holder: Holder) -> bool:
+    import psutil
+
+    try:
+        return bool(psutil.Process(holder.pid).status() == psutil.STATUS_STOPPED) and _lives(holder)
+    except psutil.Error:
+        return False
 
 
 def _lives(holder: Holder) -> bool:
@@ -167,6 +260,10 @@ def _lock_path(device: str, folder: Path) -> Path:
 
 def _note_path(device: str, folder: Path) -> Path:
     return folder / f"{quote(device, safe='')}.json"
+
+
+def _ticket_prefix(device: str) -> str:
+    return f"{quote(device, safe='')}@"  # no other device's name begins with it, for `@` is quoted
 
 
 def _ourselves() -> Holder:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from device_runner.device import Device, DeviceEntry
 from device_runner.failures import Failure
-from device_runner.lease import Holder, holder_of, holders, lease
+from device_runner.lease import Holder, holder_of, holders, lease, queue_length
 from device_runner.lease import tell as lease_note
 from device_runner.names import suggestion
 
@@ -67,9 +67,9 @@ def open_device(
 ) -> Iterator[Device]:
     """Hold a device and, if it is the virtual one, start it. Everything is undone when the context ends.
 
-    `say` is told whom we wait for, `progress` how far a push has come. Without `runtime` nothing is brought to a phone:
-    it can be looked at and put back, and has no sessions. Raises `UnknownDevice`, `DeviceBusy` if it is
-    not free within `timeout_s`, `SetupMissing`, or `DeviceLost` if it cannot be reached.
+    `say` is told whom we wait for and our place in the queue, `progress` how far a push has come. Without `runtime`
+    nothing is brought to a phone: it can be looked at and put back, and has no sessions. Raises `UnknownDevice`,
+    `DeviceBusy` if it is not free within `timeout_s`, `SetupMissing`, or `DeviceLost` if it cannot be reached.
     """
     opened = _opener(name, runtime)
     with lease(name, _leases(cache), timeout_s=timeout_s, waiting=say), opened(name, cache, progress) as device:
@@ -229,7 +229,9 @@ def _unless_busy(entry: DeviceEntry, cache: Path) -> DeviceEntry:
     if not owner:
         return entry
     state = "busy" if entry.state == "ready" else entry.state  # a phone that was lost in use is `offline`
-    return DeviceEntry(entry.name, entry.kind, state, {**entry.detail, "used by": str(owner)}, owner)
+    waiting = queue_length(entry.name, _leases(cache))
+    used = {"used by": str(owner)} | ({"waiting": str(waiting)} if waiting else {})
+    return DeviceEntry(entry.name, entry.kind, state, {**entry.detail, **used}, owner)
 
 
 def _numbered_in_use(cache: Path) -> list[DeviceEntry]:

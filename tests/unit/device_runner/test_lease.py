@@ -12,31 +12,32 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 import filelock
 import pytest
 
 from device_runner.failures import DeviceBusy
-from device_runner.lease import holder_of, lease, tell
+from device_runner.lease import holder_of, lease, queue_length, tell
 
 SERIAL = "192.168.0.5:5555/a b"
 
 
 @contextmanager
-def another_run(folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that holds the device until its input closes."""
+def another_run(folder: Path, *, waits: bool = False) -> Iterator[subprocess.Popen[str]]:
+    """A process that holds the device until its input closes, or waits for it first."""
     script = """
         import sys
         from pathlib import Path
         from device_runner.lease import lease
-        with lease(sys.argv[2], Path(sys.argv[1]), timeout_s=5):
+        with lease(sys.argv[2], Path(sys.argv[1]), timeout_s=30, waiting=lambda line: print(line, flush=True)):
             print("held", flush=True)
             sys.stdin.read()
     """
     command = [sys.executable, "-c", textwrap.dedent(script), str(folder), SERIAL]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
-        assert process.stdout.readline() == "held\n"
+        assert ("waiting" if waits else "held\n") in process.stdout.readline()
         yield process
 
 
@@ -212,3 +213,116 @@ def test_a_child_of_the_holder_before_hides_no_holder(tmp_path: Path) -> None:
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGKILL)
+
+
+WAITER = """
+    import sys
+    from pathlib import Path
+    from device_runner.lease import lease
+    folder, name = Path(sys.argv[1]), sys.argv[3]
+    with lease(sys.argv[2], folder, timeout_s=60, waiting=lambda line: print(line, flush=True)):
+        with (folder / "order").open("a") as order:
+            order.write(name + " ")
+"""
+
+
+@contextmanager
+def queue_of(folder: Path, names: str, ahead: int = 0) -> Iterator[dict[str, subprocess.Popen[str]]]:
+    """Processes that wait for the device, which is in use, in this order."""
+    waiters: dict[str, subprocess.Popen[str]] = {}
+    try:
+        for name in names:
+            command = [sys.executable, "-c", textwrap.dedent(WAITER), str(folder), SERIAL, name]
+            waiters[name] = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+            assert heard(waiters[name]).endswith(f"; waiting, place {ahead + len(waiters)} in the queue\n")
+        yield waiters
+    finally:
+        for waiter in waiters.values():
+            waiter.send_signal(signal.SIGCONT)
+            waiter.kill()
+            waiter.communicate()
+
+
+def heard(process: subprocess.Popen[str]) -> str:
+    assert process.stdout
+    return process.stdout.readline()
+
+
+def order_of(folder: Path) -> str:
+    return (folder / "order").read_text().replace(" ", "")
+
+
+def wait_for(process: subprocess.Popen[str]) -> str:
+    """What it said until its end."""
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    return said
+
+
+def test_who_came_first_is_served_first_and_hears_each_change(tmp_path: Path) -> None:
+    with another_run(tmp_path) as holder, queue_of(tmp_path, "abcd") as waiters:
+        assert queue_length(SERIAL, tmp_path) == 4
+        with pytest.raises(DeviceBusy, match=f"by process {holder.pid} .*, and process {waiters['a'].pid} is next"):  # noqa: SIM117
+            with lease(SERIAL, tmp_path, timeout_s=0):
+                pass
+        holder.communicate("", timeout=60)
+        for waiter in waiters.values():
+            wait_for(waiter)
+    assert order_of(tmp_path) == "abcd"
+    assert list(tmp_path.glob("*.ticket*")) == []
+
+
+def test_a_waiter_hears_who_has_the_device_now(tmp_path: Path) -> None:
+    with another_run(tmp_path) as first, another_run(tmp_path, waits=True) as second:  # noqa: SIM117
+        with queue_of(tmp_path, "a", ahead=1) as waiters:
+            first.communicate("", timeout=60)
+            line = heard(waiters["a"])
+            assert f"process {second.pid} " in line
+            assert line.endswith("; waiting, place 1 in the queue\n")
+            second.communicate("", timeout=60)
+            wait_for(waiters["a"])
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_a_waiter_that_is_ended_leaves_no_place(tmp_path: Path, end: signal.Signals) -> None:
+    with another_run(tmp_path) as holder, queue_of(tmp_path, "abc") as waiters:
+        waiters["a"].send_signal(end)
+        waiters["a"].wait(timeout=60)
+        assert heard(waiters["b"]).endswith("place 1 in the queue\n")
+        assert queue_length(SERIAL, tmp_path) == 2
+        holder.communicate("", timeout=60)
+        for name in "bc":
+            wait_for(waiters[name])
+    assert order_of(tmp_path) == "bc"
+    with lease(SERIAL, tmp_path, timeout_s=0):
+        assert list(tmp_path.glob("*.ticket*")) == []
+
+
+def test_a_waiter_that_is_stopped_delays_nobody_and_keeps_its_place(tmp_path: Path) -> None:
+    with another_run(tmp_path) as holder, queue_of(tmp_path, "abc") as waiters:
+        waiters["a"].send_signal(signal.SIGSTOP)
+        holder.communicate("", timeout=60)
+        for name in "bc":
+            wait_for(waiters[name])
+        waiters["a"].send_signal(signal.SIGCONT)
+        wait_for(waiters["a"])
+    assert order_of(tmp_path) == "bca"
+
+
+def test_a_device_with_a_queue_is_not_taken_by_somebody_who_comes_later(tmp_path: Path) -> None:
+    """Between two holders the lock is free for a moment, which only the first of the queue may use."""
+    with another_run(tmp_path) as holder, queue_of(tmp_path, "a") as waiters:
+        holder.stdin.close()  # type: ignore[union-attr]
+        while not (tmp_path / "order").exists():
+            with contextlib.suppress(DeviceBusy), lease(SERIAL, tmp_path, timeout_s=0):
+                assert (tmp_path / "order").exists()
+        wait_for(waiters["a"])
+
+
+@pytest.mark.parametrize("content", ["", '{"pid":', '{"pid": "x"}'])
+def test_a_damaged_ticket_of_a_dead_waiter_is_removed(tmp_path: Path, content: str) -> None:
+    with another_run(tmp_path):
+        ticket = tmp_path / f"{quote(SERIAL, safe='')}@{0:020d}-0.ticket"
+        ticket.write_text(content)
+    with lease(SERIAL, tmp_path, timeout_s=0):
+        assert not ticket.exists()
