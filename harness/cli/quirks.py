@@ -2,20 +2,57 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
 from device_runner.store import cache_root
 from harness.cases.plan import Job
-from harness.cli.options import AsJson
+from harness.cli.options import DEFAULT_COMPILER_CONFIG, AsJson, CompilerConfig, output_option, refuse_options
 from harness.cli.screen import Screen, out, out_json
 from harness.compiler.installed import versions
-from harness.quirks import QUIRKS, ProbeAnswer, Quirk
+from harness.failures import UsageError
+from harness.process import cores
+from harness.quirks import QUIRKS, ProbeAnswer, Quirk, quirks_of, require_known
+
+if TYPE_CHECKING:
+    from harness.quirks.report import Report
+
+ALL = "all"
+DEFAULT_FOLDER = Path("quirk-reports")
 
 
-def quirks(as_json: AsJson = False) -> None:
+def quirks(
+    context: typer.Context,
+    report: Annotated[
+        list[str] | None,
+        output_option(metavar="QUIRK", help="Write the report for TVM's issue tracker: a quirk, or all. Repeatable."),
+    ] = None,
+    folder: Annotated[Path, output_option("--out", help="Folder for reports.")] = DEFAULT_FOLDER,
+    release: Annotated[
+        list[str] | None,
+        output_option(metavar="RELEASE", help="Also reproduce with this release or commit of TVM. Repeatable."),
+    ] = None,
+    config: CompilerConfig = DEFAULT_COMPILER_CONFIG,
+    as_json: AsJson = False,
+) -> None:
     """List the known defects of TVM, and probe the installed TVM for each.
 
     Essential ones are worked around even with --as-shipped. The answers for a release of TVM stay in the cache.
     docs/explanation/quirks.md explains each.
     """
+    if report:
+        _write_reports(_chosen(report), folder, _interpreters(release or (), config), as_json)
+        return
+    refuse_options(context, ("folder", "release", "config"), "without --report")
+    _list_quirks(as_json)
+
+
+def _list_quirks(as_json: bool) -> None:
     from harness.build.quirk_probes import probe_answers
 
     installed, plain = versions(), []
@@ -32,6 +69,72 @@ def quirks(as_json: AsJson = False) -> None:
                 out(f"\n{_paragraph(quirk, answer)}")
     if as_json:
         out_json(plain)
+
+
+def _chosen(words: Sequence[str]) -> Sequence[Quirk]:
+    if ALL in words:
+        return QUIRKS
+    require_known(words)
+    return quirks_of(words)
+
+
+def _interpreters(releases: Sequence[str], config: Path) -> dict[str, Path]:
+    """Python by release of TVM: the other releases in environments of their own, then the installed one."""
+    from harness.revisions.environment import environment
+    from harness.revisions.sources import revision
+
+    installed, cache = versions()["tvm"], cache_root()
+    with Screen() as screen:
+        others = {
+            name: environment(revision(name, config, cache), cache, screen.say)
+            for name in releases
+            if name != installed
+        }
+    return others | {installed: Path(sys.executable)}
+
+
+def _write_reports(chosen: Sequence[Quirk], folder: Path, pythons: Mapping[str, Path], as_json: bool) -> None:
+    from harness.quirks.report import NO_REPORT, TABLE, report_of, report_table, reproduce, write_report
+
+    reports = [(quirk, report_of(quirk)) for quirk in chosen]
+    if not any(report for _, report in reports):
+        raise UsageError(f"{', '.join(quirk.id for quirk in chosen)}: {NO_REPORT}")
+    states: dict[str, dict[str, ProbeAnswer]] = {name: {} for name in pythons}
+
+    def try_out(job: tuple[str, Quirk, Report]) -> tuple[str, Quirk, ProbeAnswer]:
+        name, quirk, report = job
+        return name, quirk, reproduce(report.script, pythons[name])
+
+    jobs = [(name, quirk, report) for quirk, report in reports if report for name in pythons]
+    with Screen() as screen, ThreadPoolExecutor(cores()) as pool:
+        for number, (name, quirk, answer) in enumerate(pool.map(try_out, jobs), 1):
+            states[name][quirk.id] = answer
+            screen.say(f"{number} of {len(jobs)}: {quirk.id}, {name}: {answer.state.value}")
+    for quirk, report in reports:
+        if report:
+            write_report(report, {name: found[quirk.id] for name, found in states.items()}, folder / quirk.id)
+    table = report_table(reports, states)
+    (folder / TABLE).write_text(f"# Reports of defects of TVM\n\n{table}\n", encoding="utf-8")
+    if as_json:
+        out_json([_plain_report(quirk, report, states) for quirk, report in reports])
+        return
+    missing = [quirk.id for quirk, report in reports if report is None]
+    out(f"{len(reports) - len(missing)} reports in {folder}, the table in {folder / TABLE}")
+    if missing:
+        out(f"{NO_REPORT}: {', '.join(missing)}")
+
+
+def _plain_report(
+    quirk: Quirk, report: Report | None, states: Mapping[str, Mapping[str, ProbeAnswer]]
+) -> dict[str, object]:
+    if report is None:
+        return {"id": quirk.id, "report": False}
+    facts = {"severity": report.severity.value, "first_bad": report.first_bad, "upstream": report.upstream}
+    releases = {
+        name: {"state": answers[quirk.id].state.value, "seen": answers[quirk.id].seen}
+        for name, answers in states.items()
+    }
+    return {"id": quirk.id, "report": True, **facts, "main": report.main, "releases": releases}
 
 
 def _paragraph(quirk: Quirk, answer: ProbeAnswer) -> str:

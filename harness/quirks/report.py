@@ -1,0 +1,146 @@
+"""Reports of known defects for TVM's issue tracker: one file a defect, in TVM's own template.
+
+A file holds facts between two lines of `---`, then the report. Its one block of Python is `reproduce.py`, a program
+that imports TVM and numpy alone, prints `defect present` or `defect absent` last, and exits with 1 or 0.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from importlib.resources import files
+from pathlib import Path
+
+from device_runner.files import write_whole
+from harness.quirks.base import Presence, ProbeAnswer, Quirk
+from harness.tables import markdown_table
+
+TIMEOUT_S = 120.0
+"""A reproducer takes 3 to 10 s, most of it for importing TVM."""
+SCRIPT, REPORT, TABLE = "reproduce.py", "report.md", "README.md"
+NO_REPORT = "no report yet"
+_FACTS = re.compile(r"---\n(.*?)\n---\n", re.DOTALL)
+_PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_ENVIRONMENT = "### Environment\n"
+_ENDS = {(1, "defect present"): Presence.PRESENT, (0, "defect absent"): Presence.ABSENT}
+"""Presence by exit code and last line. Anything else is a failure of the reproducer."""
+
+
+class Severity(str, Enum):
+    """What a defect does to its users, the worst first."""
+
+    WRONG = "silent wrong result"
+    DEVICE = "fails on the device"
+    COMPILER = "does not compile"
+    COST = "costs time"
+
+
+@dataclass(frozen=True)
+class Report:
+    """One defect, as TVM's maintainers read it."""
+
+    title: str
+    severity: Severity
+    first_bad: str
+    """First commit with the defect, or `not bisected`."""
+    main: str
+    """State on TVM's main branch, empty if it was not run."""
+    upstream: str
+    """Issue, pull request or commit of TVM that deals with it, or `not reported`."""
+    text: str
+    """The report, in TVM's template, without the releases."""
+
+    @property
+    def script(self) -> str:
+        """Source of `reproduce.py`."""
+        found = _PYTHON.findall(self.text)
+        assert len(found) == 1, "a report has one block of Python"
+        return str(found[0])
+
+    def page(self, states: Mapping[str, ProbeAnswer]) -> str:
+        """The report with what `reproduce.py` found, by release of TVM."""
+        rows = [(release, answer.state.value, answer.seen) for release, answer in states.items()]
+        tried = markdown_table(rows, ("apache-tvm", "defect", "what the program saw"))
+        facts = f"First bad commit: {self.first_bad}. Upstream: {self.upstream}."
+        facts += f" Main: {self.main}." if self.main else " Main was not run."
+        return f"# [Bug] {self.title}\n\n" + self.text.replace(_ENVIRONMENT, f"{_ENVIRONMENT}\n{tried}\n\n{facts}\n", 1)
+
+
+def report_of(quirk: Quirk) -> Report | None:
+    """The report of a quirk, None if it has none yet."""
+    file = files("harness.quirks") / "reports" / f"{quirk.id}.md"
+    if not file.is_file():
+        return None
+    text = file.read_text(encoding="utf-8")
+    head = _FACTS.match(text)
+    assert head, f"{quirk.id}.md begins with facts between two lines of ---"
+    facts = {name: fact for name, _, fact in (line.partition(": ") for line in head[1].splitlines())}
+    return Report(
+        facts["title"],
+        Severity(facts["severity"]),
+        facts["first bad"],
+        facts.get("main", ""),
+        facts["upstream"],
+        text[head.end() :].lstrip(),
+    )
+
+
+def reproduce(script: str, python: Path, timeout_s: float = TIMEOUT_S) -> ProbeAnswer:
+    """Run a `reproduce.py` with this interpreter's TVM, isolated, in a folder of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / SCRIPT
+        file.write_text(script, encoding="utf-8")
+        try:
+            done = subprocess.run(
+                [str(python), "-I", str(file)],
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=timeout_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return ProbeAnswer(Presence.CANNOT_TELL, f"it did not end within {timeout_s:.0f} s")
+    lines = done.stdout.strip().splitlines() or [""]
+    state = _ENDS.get((done.returncode, lines[-1]), Presence.CANNOT_TELL)
+    if state is Presence.CANNOT_TELL:
+        said = (done.stderr.strip().splitlines() or lines)[-1]
+        return ProbeAnswer(state, f"exit code {done.returncode}: {said}")
+    return ProbeAnswer(state, lines[-2].strip() if len(lines) > 1 else "")
+
+
+def write_report(report: Report, states: Mapping[str, ProbeAnswer], folder: Path) -> None:
+    """Write `reproduce.py` and `report.md`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / SCRIPT, report.script)
+    write_whole(folder / REPORT, report.page(states))
+
+
+def report_table(
+    reports: Sequence[tuple[Quirk, Report | None]], states: Mapping[str, Mapping[str, ProbeAnswer]]
+) -> str:
+    """All quirks as a table in Markdown, the worst first.
+
+    Args:
+        reports: Each quirk and its report.
+        states: What `reproduce.py` found, by release and id.
+    """
+    ranks = list(Severity)
+
+    def rank(pair: tuple[Quirk, Report | None]) -> int:
+        return ranks.index(pair[1].severity) if pair[1] else len(ranks)
+
+    rows: list[tuple[str, ...]] = []
+    for quirk, report in sorted(reports, key=rank):
+        if report is None:
+            rows.append((f"`{quirk.id}`", NO_REPORT))
+            continue
+        tried = [answers[quirk.id].state.value if quirk.id in answers else "" for answers in states.values()]
+        rows.append((f"`{quirk.id}`", report.severity.value, *tried, report.main, report.first_bad, report.upstream))
+    return markdown_table(rows, ("quirk", "severity", *states, "main", "first bad commit", "upstream"))

@@ -1,0 +1,37 @@
+"""Runs reproducers of quirks, each in a fork of one process that has TVM loaded, which saves its imports."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import multiprocessing
+import runpy
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+
+def answers(scripts: Mapping[str, str], timeout_s: float = 120.0) -> dict[str, tuple[int, str]]:
+    """Exit code and last line of each program, by its name."""
+    pool = multiprocessing.get_context("forkserver")
+    pool.set_forkserver_preload(["numpy", "onnx.reference", "tvm.relax.frontend.onnx"])
+    with tempfile.TemporaryDirectory() as folder, pool.Pool(2, maxtasksperchild=1) as workers:
+        pending = {}
+        for name, script in scripts.items():
+            file = Path(folder) / f"{name}.py"
+            file.write_text(script, encoding="utf-8")
+            pending[name] = workers.apply_async(_run, (str(file),))
+        return {name: one.get(timeout_s) for name, one in pending.items()}
+
+
+def _run(file: str) -> tuple[int, str]:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        try:
+            runpy.run_path(file, run_name="__main__")
+            code = 0
+        except SystemExit as end:
+            code = int(end.code or 0)
+        except Exception as error:
+            return 1, f"{type(error).__name__}: {error}"
+    return code, (printed.getvalue().strip().splitlines() or [""])[-1]
