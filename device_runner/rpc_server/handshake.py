@@ -14,7 +14,7 @@ MAGIC = 0xFF271
 MISMATCH = MAGIC + 2
 MAX_KEY_BYTES = 4096
 DEADLINE_S = 10.0
-"""For a client to say who it is, and for the answer."""
+"""Deadline for a client's key, and for the answer."""
 
 _WORD = struct.Struct("<i")
 _CLIENT = "client:"

@@ -44,9 +44,9 @@ setsid sh -c 'trap : TERM; echo $$ >&4; "$@" 4>&-; echo $? >&4' leader "$@" </de
   i=0
   while kill -s KILL -- "-$leader" 2>/dev/null && [ $i -lt 20 ]; do sleep 0.05; i=$((i + 1)); done
   exit $code
-}
+} 2>/dev/null
 """
-"""Only what dash, mksh and toybox understand. Arguments: a folder to run in, a file that names the
+"""Uses only what dash, mksh and toybox understand. Arguments: a folder to run in, a file that names the
 machine's boot, then the server's command.
 
 A shell leads the server's process group, and tells who it is and how the server ended through the pipe, since what
@@ -56,10 +56,11 @@ the host that the group is gone: a signal can no longer be sent to it. The keepe
 has one socket for standard input and output and sends the exit code after the end of file, which a child that is left
 behind would hold back. SIGHUP, which adbd sends when a stream breaks, ends nobody: without its shells the server could
 be left before there is a keeper, and mksh waits a second before it goes.
+What the shell that ends the group complains of goes nowhere: on a broken stream it would die of SIGPIPE first.
 """
 
 PORTS = range(20_000, 32_000)
-"""Below Linux's ephemeral ports, above the well-known ones and the adb server's emulator scan."""
+"""Ports below Linux's ephemeral ones, above the well-known ones and the adb server's emulator scan."""
 
 PORT_ATTEMPTS = 5
 POLL_S = 0.03

@@ -42,7 +42,7 @@ class Flags:
     work_dir: Path | None = None
     """Uploads go to its `.cache`."""
     silent: bool = False
-    """Without any effect, as in TVM's."""
+    """Has no effect, as in TVM's server."""
 
     def lines(self) -> list[str]:
         """The lines that the server begins its log with."""

@@ -20,7 +20,7 @@ from waiting import eventually
 from device_runner.deadline import Deadline
 from device_runner.failures import RigFailure, SetupMissing
 from device_runner.local import LocalTransport
-from device_runner.rpc_server.server import KILLED, PORTS, SERVER_SCRIPT, Server, start_server
+from device_runner.rpc_server.server import PORTS, SERVER_SCRIPT, Server, start_server
 from device_runner.virtual import userland
 
 SOON_S = 60.0
@@ -188,7 +188,7 @@ def test_a_broken_stream_ends_the_server_before_its_shell(machine: Machine, tmp_
             pass
         process.send_signal(signal.SIGHUP)
         host.close()
-        assert process.wait(SOON_S) in KILLED
+        process.wait(SOON_S)  # with any code, which nobody can read any more
         assert not _running(tmp_path)
 
 
