@@ -76,7 +76,7 @@ class AdbDevice(RpcDevice):
 
     @cached_property
     def binding(self) -> Binding:
-        """On which cores the server runs; found out once."""
+        """Cores on which the server runs; determined once."""
         return bound_to_big_cores(self.transport, self._system)
 
     def _command(self) -> Sequence[str]:

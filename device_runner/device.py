@@ -51,11 +51,11 @@ class Identity:
     image2d_max_height: int = 16384
     image_max_array_layers: int = 2048
     memory_bytes: int = 0
-    """Of its OpenCL device; 0 if it does not say. Not part of the key, as the next two."""
+    """Memory of its OpenCL device; 0 if unknown. Like the next two, not part of the key."""
     work_group_items: int = 0
     """The largest work-group of its OpenCL device; 0 if it does not say."""
     local_memory_bytes: int = 0
-    """That a work-group shares; 0 if it does not say."""
+    """Local memory of a work-group; 0 if unknown."""
     emulated: tuple[str, ...] = ()
     opencl_told_by: str = ""
     """What the fields of OpenCL rest on: `probe`, or `tvm`, whose device attributes tell less; empty if not known."""
@@ -150,7 +150,7 @@ class ShellResult:
 
 @dataclass(frozen=True)
 class Pushed:
-    """Where a file lies on the device, and what it cost: `sent_bytes` is 0 if it was there already."""
+    """Path of a file on the device, and the cost: `sent_bytes` is 0 if it was already there."""
 
     path: str
     sent_bytes: int
@@ -183,9 +183,9 @@ class ThermalLimits:
     thermal_status: int = 0
     """Android's thermal status: 0 none, 1 light, 2 moderate, 3 severe."""
     gpu_busy_percent: int = 10
-    """Of the last second: what the GPU may have to do for others."""
+    """Most load of the GPU by others, in the last second."""
     battery_percent: int = 20
-    """With less charge nothing is measured: many phones slow down then, and measuring would empty it."""
+    """Least charge of the battery to measure: many phones slow down below it, and measuring would empty it."""
     wait_s: float = 120.0
     """After this long it is measured as hot as it is, and the record says `hot start`."""
 
@@ -229,7 +229,7 @@ class Program(Protocol):
 
     @property
     def pushed(self) -> Pushed:
-        """Where the library lies on the device."""
+        """Path of the library on the device."""
 
     def run(self, inputs: Sequence[Array], *, timeout_s: float) -> tuple[list[Array], float]:
         """Run once on `inputs` and return outputs and elapsed ms.
@@ -314,7 +314,7 @@ class Rung:
 
 
 class Device(Protocol):
-    """Where artifacts run."""
+    """A device that runs artifacts."""
 
     @property
     def name(self) -> str:

@@ -18,7 +18,7 @@ from device_runner.failures import DiskFull
 
 ERRORS = (errno.ENOSPC, errno.EDQUOT)
 NEARLY_BYTES = 1 << 20
-"""With less than this nothing of ours can be written."""
+"""Least free space; below it, nothing of ours can be written."""
 ELSEWHERE = "or set ADRENO_BENCH_CACHE to a folder on another disk"
 
 DISK_FULL = "the disk is full"
@@ -79,7 +79,7 @@ def _failure(folder: Path, evidence: str, otherwise: str) -> DiskFull:
 
 
 def _free_bytes(folder: Path) -> int:
-    """For us, on the disk of a folder."""
+    """Free space for this user on the disk of a folder."""
     seen = _stat_of(folder)
     return seen.f_bavail * seen.f_frsize if seen else 0
 
@@ -99,7 +99,7 @@ def _stat_of(folder: Path) -> os.statvfs_result | None:
 
 
 def _temporary() -> Path:
-    """Where compilers put what they have half done."""
+    """Folder for the temporary files of compilers."""
     try:
         return Path(tempfile.gettempdir())
     except FileNotFoundError:  # no folder for such files has any room

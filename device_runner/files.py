@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 
 SCRATCH_SUFFIX = ".new"
-"""Of the hidden file that is being written; an old one was left by a process that was killed."""
+"""Ending of the hidden file that is being written; an old one is left over from a killed process."""
 
 
 _OTHERS = (

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 MOST_VALUES = 1_000_000
-"""Each takes some 100 bytes of memory, however few it takes in a text."""
+"""Most values of a text. Each takes some 100 bytes of memory, however few it takes in the text."""
 
 
 def read_json(text: str | bytes) -> Any:

@@ -32,12 +32,12 @@ LIBRARY_PATH = "TVM_LIBRARY_PATH"
 RUNTIME = ("libtvm_runtime.so", "libtvm_runtime_extra.so", "libtvm_runtime_opencl.so")
 """What a TVM may consist of, beside its compiler. No wheel of a release has the last; a build with OpenCL does."""
 _DISTRIBUTIONS = {"tvm": ("apache-tvm", "tvm"), "tvm_ffi": ("apache-tvm-ffi",)}
-"""By package, what the distribution that brings it is called."""
+"""Distribution of each package."""
 _STATED = re.compile(r"^\s*(?:__)?version(?:__)?\s*=.*?[\"'](\d[^\"']*)[\"']", re.MULTILINE)
 
 
 def package_folder(package: str) -> Path:
-    """Where the sources of a package lie. Raises SetupMissing."""
+    """Folder of a package's sources. Raises SetupMissing."""
     return _folders(package)[0]
 
 
@@ -60,7 +60,7 @@ def library_folders(package: str) -> list[Path]:
 
 
 def libraries(package: str, *names: str) -> list[Path]:
-    """Those of these shared libraries of `tvm` or `tvm_ffi` that there are, by file name. Raises SetupMissing."""
+    """The shared libraries of `tvm` or `tvm_ffi` with these names that exist, by file name. Raises SetupMissing."""
     folders = library_folders(package)
     found = (next((folder / name for folder in folders if (folder / name).exists()), None) for name in names)
     return [file for file in found if file]

@@ -27,7 +27,7 @@ MOST_VIRTUAL = 64
 """`virtual-1` to `virtual-64` are further phones beside `virtual`, for trying a fleet."""
 
 SHARED = "own cores"
-"""Also emulated on a numbered virtual phone: other phones compute on its processor while it is timed."""
+"""Also emulated on a numbered virtual phone: other phones share its processor while it is timed."""
 
 WAIT_FOR_DEVICE_S = 3600.0
 """How long a run waits for another one to free the device."""
@@ -235,7 +235,7 @@ def _unless_busy(entry: DeviceEntry, cache: Path) -> DeviceEntry:
 
 
 def _numbered_in_use(cache: Path) -> list[DeviceEntry]:
-    """Only the numbered virtual phones that somebody uses are listed."""
+    """Names of the numbered virtual phones that are in use; the others are not listed."""
     names = [path.stem for path in _leases(cache).glob(f"{VIRTUAL}-*.json")]
     numbered = sorted((name for name in names if is_built_in(name)), key=lambda name: int(name.rpartition("-")[2]))
     entries = [_unless_busy(DeviceEntry(name, "virtual", "ready"), cache) for name in numbered]

@@ -46,7 +46,7 @@ def identity_of(line: Mapping[str, Any], name: str, runtime: str) -> Identity:
 
 
 def _host_identity(machine: Mapping[str, str], libc: str, name: str, **fields: Any) -> Identity:
-    """As `local.LocalDevice` has it: Python's `platform` asks the same of `uname` and of the C library."""
+    """Identity as `local.LocalDevice` builds it: Python's `platform` reads the same from `uname` and the C library."""
     abi, processor = machine.get("machine", ""), machine.get("processor", "").replace("unknown", "")
     words = [machine.get("system", ""), abi, "" if processor == abi else processor, libc and f"with-glibc{libc}"]
     rom = re.sub(r"[ /\\:;\"()]", "-", "-".join(filter(None, words)))
@@ -67,16 +67,16 @@ class TurnReport:
     """What came back of one turn."""
 
     preparations: Mapping[str, ProcessReport]
-    """By name, those that the turn began with."""
+    """Preparations at the start of the turn, by name."""
     measured: ProcessReport | None
-    """None if it did not come to that."""
+    """The measured session; None if there was none."""
     before: Mapping[str, str]
     """What the device said of its heat and pace, by source."""
     after: Mapping[str, str]
 
     @classmethod
     def of(cls, line: Mapping[str, Any]) -> TurnReport:
-        """From a line. Raises BadReport, or what comes of a line of another form."""
+        """Parse a line. Raises BadReport, or the error of a malformed line."""
         said = dict(line["said"])
         preparations = {name: ProcessReport.of(said.pop(name)) for name in PREPARATIONS if name in said}
         before, after = (texts_in(text_of(line[moment])) for moment in ("before", "after"))
@@ -84,7 +84,7 @@ class TurnReport:
 
     @property
     def sessions(self) -> list[ProcessReport]:
-        """Those that a run asks for which knows what the preparations made: the failed ones, and the measured one."""
+        """Sessions of a run that knows the results of the preparations: the failed ones, and the measured one."""
         failed = [one for one in self.preparations.values() if not one.done]
         return [*failed, *([self.measured] if self.measured else [])]
 
@@ -106,7 +106,7 @@ class ReplayDevice:
         yield ReplaySession(report, toggles)
 
     def push(self, file: Path, sha256: str, *, timeout_s: float) -> Pushed:
-        """It was in the bundle, or made there."""
+        """Return the path: the file was in the bundle, or made there."""
         return Pushed(file.name, 0)
 
     def prune(self, older_than_s: float) -> int:
@@ -115,7 +115,7 @@ class ReplayDevice:
 
     @contextmanager
     def scratch(self, name: str) -> Iterator[str]:
-        """Where a tuning session wrote."""
+        """Folder of a tuning session."""
         yield name
 
     def steadily(self, work: Callable[[], T], limits: ThermalLimits) -> tuple[T, Steadiness]:

@@ -37,7 +37,7 @@ class RpcDevice(ABC):
     def __init__(
         self, name: str, transport: Transport, program: Sequence[str], probe: Callable[[], Path] | None = None
     ) -> None:
-        """Where it is, what starts TVM's server there, and what makes the probe for it."""
+        """Connect the parts of a device: its transport, the start of TVM's server, and the builder of its probe."""
         self.name = name
         self.transport = transport
         self.program = tuple(program)

@@ -34,7 +34,7 @@ log = logging.getLogger("store")
 
 
 def cache_root() -> Path:
-    """Where everything that can be made again is kept: `$ADRENO_BENCH_CACHE`, else the user's cache folder."""
+    """Folder of everything that can be made again: `$ADRENO_BENCH_CACHE`, else the user's cache folder."""
     if chosen := os.environ.get("ADRENO_BENCH_CACHE"):
         return Path(chosen).expanduser().absolute()
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
@@ -80,7 +80,7 @@ def keep(folder: Path) -> None:
 
 
 SUMS = ".sha256.json"
-"""In an entry: the hash of each of its files, by name."""
+"""File of an entry with the hash of each of its other files."""
 _confirmed: dict[Path, tuple[int, int, int]] = {}
 """Files whose hash was right: inode, size and time of the last change."""
 
@@ -120,7 +120,7 @@ class Store:
     """Folders under keys, made whole or not at all."""
 
     def __init__(self, root: Path, kind: str, *, sums: bool = True) -> None:
-        """Without `sums`, nobody looks whether an entry is still what was kept: of a whole repository, say."""
+        """Open a store. Without `sums`, entries are not verified, for example a whole repository."""
         self.folder = root / kind
         self.kind = kind
         self._sums = sums
@@ -137,7 +137,7 @@ class Store:
         if not folder.is_dir():
             return None
         if self._sums and (damaged := _damaged_file(folder)):
-            log.warning("%s is not what was kept there: the store makes %s again", damaged, folder)
+            log.warning("%s was damaged in the store: the store makes %s again", damaged, folder)
             self._discard(folder)
             return None
         with contextlib.suppress(OSError):  # a read-only store is still a store
@@ -194,7 +194,7 @@ class Store:
         try:
             gone = folder.rename(folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}"))
         except OSError as error:
-            message = f"{folder} is not what was kept there, and cannot be removed: {error.strerror}"
+            message = f"{folder} was damaged in the store, and cannot be removed: {error.strerror}"
             raise RigFailure(message, hint="remove it") from error
         shutil.rmtree(gone, ignore_errors=True)
 

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 END_S = 30.0
-"""So long may a worker take to end its device's server and to put back what it set there."""
+"""Time for a worker to end its device's server and to put back settings."""
 KILL_S = 5.0
 SILENCE_S = 900.0
-"""More than opening a device or bringing it back may take. A worker that says nothing for so long beyond the deadlines
+"""Longer than opening or recovering a device may take. A worker that is silent for so long beyond the deadlines
 of its order hangs in a way that none of them caught."""
 
 Show = Callable[[str, str], None]
@@ -47,24 +47,24 @@ class Access:
 
     cache: Path
     tracker: tuple[str, int] | None = None
-    """Where devices of other hosts are asked for; None for those of this host."""
+    """Tracker that offers devices of other hosts; None for devices of this host."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """From a worker: a line for a person."""
+    """Message from a worker: a line for people."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Answer:
-    """From a worker, after which it waits for an order. The base of all such messages."""
+    """Message from a worker that then waits for an order. Base of all such messages."""
 
 
 @dataclass(frozen=True)
 class Arrival(Answer):
-    """From a worker: it holds its device, which is called `name` in records."""
+    """Message from a worker: it holds its device, which records call `name`."""
 
     identity: Identity
     name: str
@@ -72,7 +72,7 @@ class Arrival(Answer):
 
 @dataclass(frozen=True)
 class Loss:
-    """From a worker, its last word: it has no device. Also what the death of its process is told as."""
+    """Last message of a worker: it has no device. Also stands for the death of its process."""
 
     failure: Failure
 
@@ -179,10 +179,10 @@ class _Member:
     """One worker, as its host sees it."""
 
     identity: Identity | None = None
-    """None until it holds its device."""
+    """Identity of its device; None until it holds it."""
     heard: float = field(default_factory=time.monotonic)
     patience_s: float = SILENCE_S
-    """After so many silent seconds it hangs."""
+    """Seconds of silence after which it counts as hanging."""
 
 
 class WorkerPool:
@@ -222,7 +222,7 @@ class WorkerPool:
 
     @property
     def identities(self) -> dict[str, Identity]:
-        """Of the workers that hold their device, in the order of asking."""
+        """Identities of the workers that hold their device, in the order of asking."""
         members = ((name, self._members.get(name)) for name in self._names)
         return {name: member.identity for name, member in members if member and member.identity}
 

@@ -43,34 +43,34 @@ class Kind:
 
 
 KINDS = (
-    Kind("artifacts", "a compiled case, or what the compiler said of it"),
-    Kind("oracles", "inputs of a model, the right answers, and what probes of TVM found"),
+    Kind("artifacts", "compiled case, or the compiler's error"),
+    Kind("oracles", "inputs and right answers of a model, and answers of TVM probes"),
     Kind("models", "an ONNX file"),
     Kind("pieces", "a part of a network that shows a defect, and its inputs"),
     Kind("operators", "operator cases, with their inputs and expected outputs"),
-    Kind("operator_results", "what an operator case came to"),
-    Kind("tunings", "what tuned runs are given"),
-    Kind("trials", "what was tried for the tasks of a network on a device"),
+    Kind("operator_results", "result of an operator case"),
+    Kind("tunings", "tuning cache for tuned runs"),
+    Kind("trials", "trials of a network's tasks on a device"),
     Kind("toolchains", "a revision of TVM, installed"),
     Kind("releases", "the repository of TVM's releases"),
     Kind("harness", "a copy of this harness, for revisions of TVM to run"),
-    Kind("bisect", "what a bisection has found so far"),
+    Kind("bisect", "results of a bisection"),
     Kind("opencl_runtime", "TVM's OpenCL runtime, compiled for the installed TVM"),
     Kind("opencl_layer", "limits of the virtual GPU, compiled"),
     Kind("clml_runtime", "the functional model of CLML, compiled for the installed TVM"),
     Kind("isa_toolchains", "Mesa's compiler for Adreno GPUs, unpacked"),
-    Kind("isa_program", "what hands kernels to Mesa's compiler, compiled"),
-    Kind("isa_kernels", "what Mesa's compiler made of kernels"),
-    Kind("runner", "what runs a turn of a bundle without Python, compiled for a kind of processor"),
-    Kind("probe", "what asks a device's OpenCL, compiled for its kind of processor"),
-    Kind("peaks", "what a device can do at best, as measured on it"),
+    Kind("isa_program", "program that passes kernels to Mesa's compiler"),
+    Kind("isa_kernels", "machine code from Mesa's compiler"),
+    Kind("runner", "bundle runner, compiled for a kind of processor"),
+    Kind("probe", "OpenCL probe, compiled for a kind of processor"),
+    Kind("peaks", "peak rates measured on a device"),
     Kind("bundles", "the manifest of a bundle that was packed here, and answers to judge by"),
-    Kind("record_indexes", "where the records of a file are"),
-    Kind("identities", "who this device was when it was last opened"),
-    Kind(DEVICES, "the files of a device of this host, with what was pushed to it"),
+    Kind("record_indexes", "index of a records file"),
+    Kind("identities", "identity of a device when it was last opened"),
+    Kind(DEVICES, "files of a device of this host"),
 )
 ADDED = Kind("phone-runtime", "added by a person: `adreno-bench runtime remove` removes it")
-UNKNOWN = Kind("unknown", "nothing that this version of adreno-bench makes")
+UNKNOWN = Kind("unknown", "unknown to this version of adreno-bench")
 LEASES = "leases"
 
 
@@ -140,7 +140,7 @@ def _sweep(root: Path) -> None:
 
 
 def _first_hold(root: Path) -> float:
-    """When the first of those who hold a device now took it, in seconds since the epoch; infinite if nobody does."""
+    """Time of the earliest device lock that is held now, in seconds since the epoch; infinite if there is none."""
     holders = registry.in_use(root).values()
     return min((datetime.fromisoformat(holder.since).timestamp() for holder in holders), default=float("inf"))
 

@@ -12,7 +12,7 @@ from typing import IO, Any
 
 END_TIMEOUT_S = 10.0
 UNWIND_TIMEOUT_S = 30.0
-"""For one of our own commands: it ends a server, puts knobs back, and has deadlines for each."""
+"""Time limit for one of our own commands to end its server and put back knobs."""
 
 
 def cores() -> int:
@@ -52,7 +52,7 @@ class Listener:
 
     @property
     def silent_s(self) -> float:
-        """For how long nothing was printed."""
+        """Seconds without output."""
         return time.monotonic() - self._heard_at
 
     def join(self, timeout_s: float) -> None:

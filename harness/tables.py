@@ -126,14 +126,14 @@ class _Grid:
         return replace(self, headers=[self.headers[index] for index in kept], rows=rows)
 
     def drawn(self) -> str:
-        """As wide as it is."""
+        """Draw the table at its natural width."""
         from tabulate import tabulate
 
         align = self._align if self.rows else None
         return tabulate(self.rows, self.headers, colalign=align, disable_numparse=True)
 
     def fitted(self, width: int) -> str:
-        """With headers on several lines and prose folded; empty if it is too wide all the same."""
+        """Draw it with headers on several lines and folded prose; empty if it is still too wide."""
         from tabulate import tabulate
 
         widths = self._widths(width)
@@ -171,7 +171,7 @@ class _Grid:
         return least
 
     def stacked(self) -> str:
-        """Each row as a paragraph: its first cell, and below it what the others are called and say."""
+        """Draw each row as a paragraph: its first cell, and below it the names and values of the others."""
         label = max(map(len, self.headers[1:]), default=0)
         return "\n".join(
             "\n".join([row[0], *(f"  {name:{label}}  {cell}" for name, cell in told if cell not in ("", "-"))])

@@ -45,7 +45,7 @@ class Request:
     cache: Path
     quirks: QuirkPolicy = WORKED_AROUND
     quick: bool = False
-    """For a first look, with the fewest samples: only on a device that is emulated."""
+    """Take the fewest samples, for a first look; only on an emulated device."""
     sustain_s: float = 0.0
     """If not 0, each case is kept running for so long instead of being sampled."""
     models: str = ""
@@ -82,7 +82,7 @@ class Request:
 
     @property
     def paths(self) -> set[str]:
-        """On which its cases are."""
+        """Paths of its cases."""
         return {case.path for case in self.cases}
 
     def plans(self, identity: Identity) -> list[Plan]:

@@ -11,7 +11,7 @@ PREFIX = "adreno-bench/"
 """Begins our keys at a tracker, which others may use, too."""
 
 FIELD = "adreno_bench"
-"""Where a server's description at the tracker has our offer, beside TVM's `key` and `addr`."""
+"""Field of a server's description at the tracker with our offer, beside TVM's `key` and `addr`."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Offer:
     """One device that a host offers."""
 
     device: str
-    """Its name there."""
+    """Name of the device on its host."""
     host: str
     identity: Identity
     used_by: str = ""
@@ -68,6 +68,6 @@ def grant_of(value: Any) -> Grant:
 
 
 def entry_of(offer: Offer) -> DeviceEntry:
-    """As `adreno-bench devices` lists it."""
+    """The entry that `adreno-bench devices` lists."""
     detail = {"used by": offer.used_by} if offer.used_by else {}
     return DeviceEntry(offer.name, offer.identity.kind, "busy" if offer.used_by else "ready", detail)

@@ -105,7 +105,7 @@ class RemoteDevice(AdbDevice):
 
     @property
     def rungs(self) -> Sequence[Rung]:
-        """Only waiting for it: its adb server belongs to its host."""
+        """Only wait for it: its adb server belongs to its host."""
         return [retry(self.transport)]
 
 

@@ -80,7 +80,7 @@ def serve(device: AdbDevice, lender: Lender, tell: Tell, say: Callable[[str], No
 
 
 class _Lending:
-    """From offering a device to the end of one client's use of it."""
+    """The loan of a device: from its offer to the end of one client's use."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ Attempt = Callable[[], tuple[T, "Failure | None"]]
 """Does the work once: what came of it, and the loss of the device or of what leads to it, if that is what came."""
 
 LIMIT_S = 300.0
-"""So long after the first loss neither a rung nor an attempt begins any more."""
+"""Seconds after the first loss until no new rung or attempt begins."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def _act(rung: Rung, timeout_s: float) -> str:
 
 @dataclass(frozen=True)
 class Quarantine:
-    """Since when a device is given up, and why."""
+    """Start and reason of giving a device up."""
 
     since: str
     """ISO 8601, UTC."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LOOK_S = 2.0
 RECONNECT_S = 30.0
-"""So long is waited for a device that was unplugged, or for somebody to press its button."""
+"""Time to wait for an unplugged device, or for somebody to press its button."""
 RESTART_S = 30.0
 USB_POWER_S = 60.0
 REBOOT_S = 180.0

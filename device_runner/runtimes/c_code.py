@@ -18,7 +18,7 @@ SHARED = Path(__file__).parent / "c"
 """What several of them have in common."""
 FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra")
 FOREIGN_FLAGS = ("-fno-stack-protector", "-fno-sanitize=all", "-U_FORTIFY_SOURCE", "-fno-builtin-bcmp")
-"""Without them a compiler may ask for functions of its own C library, which is not the device's."""
+"""Flags that keep a compiler from calling functions of its own C library, which is not the device's."""
 SYSTEMS = {"arm64-v8a": "-DFOR_ANDROID", "aarch64": "-DFOR_GLIBC"}
 """The C library of devices, by ABI."""
 
@@ -28,11 +28,11 @@ class CCode:
     """What a library or a program is made of."""
 
     name: str
-    """Its file name."""
+    """File name of the program."""
     title: str
     """What to call it when it cannot be built."""
     folder: str
-    """Where the cache keeps it."""
+    """Folder of the program in the cache."""
     sources: tuple[Path, ...]
     """Folders of its C files and headers."""
     flags: tuple[str, ...] = ()

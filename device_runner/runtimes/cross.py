@@ -30,7 +30,7 @@ PAGE_BYTES = 16_384
 PAGES = f"-Wl,-z,max-page-size={PAGE_BYTES}"
 FFI = "libtvm_ffi.so"
 MACHINE = "EM_AARCH64"
-"""Of every triple in `TRIPLES`."""
+"""ELF machine of every triple in `TRIPLES`."""
 
 TRIPLES = {"arm64-v8a": "aarch64-linux-android", "aarch64": "aarch64-linux-gnu"}
 """LLVM triple for each ABI: a phone's `ro.product.cpu.abi`, a Linux board's `uname -m`."""
@@ -53,7 +53,7 @@ rename setenv setpgid snprintf strchr strtod unlink waitpid write
 """
 _C = frozenset(f"{_CODE} {_PROBE} {_RUNNER}".split())
 _DL = frozenset({"dl_iterate_phdr", "dladdr", "dlerror", "dlopen", "dlsym"})
-"""In bionic's libdl.so; in glibc before 2.34 libdl.so.2 has all but the first, which its libc always has."""
+"""Symbols of bionic's libdl.so. Before glibc 2.34, libdl.so.2 has all but the first, which its libc always has."""
 _M = frozenset(f"{name}{suffix}" for name in _MATHEMATICS.split() for suffix in ("", "f"))
 """What LLVM makes of TVM's mathematical intrinsics, for float and double (C17, 7.12)."""
 

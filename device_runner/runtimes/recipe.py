@@ -23,7 +23,7 @@ from device_runner.failures import RigFailure, SetupMissing
 from device_runner.store import Store, digest_of
 
 BUILD_DEADLINE_S = 1200
-"""For a compiler that shares its cores with others; alone it takes less than a minute."""
+"""Deadline for a compiler that shares its cores with others; alone it takes less than a minute."""
 LOCK_DEADLINE_S = 2 * BUILD_DEADLINE_S
 APT_HINT = "apt-get install g++ ocl-icd-opencl-dev opencl-headers pocl-opencl-icd"
 FLAGS = ("-std=c++17", "-O2", "-g1", "-fPIC", "-pthread", "-Wall", "-Wextra", "-Werror")
@@ -67,11 +67,11 @@ class Sidecar:
     """A shared library of ours with a part of TVM's runtime that the installed TVM may lack."""
 
     name: str
-    """Its file name."""
+    """File name of the library."""
     title: str
     """What to call it when it cannot be built."""
     folder: str
-    """Where the cache keeps it."""
+    """Folder of the library in the cache."""
     function: str
     """A global function of TVM's that it brings."""
     sources: Path
@@ -111,7 +111,7 @@ class Sidecar:
         return self.loaded or not self._registered()
 
     def load(self, library: Path) -> bool:
-        """Load it into this process unless what it brings is there already; says whether it did.
+        """Load it into this process unless what it bringsalready exists; says whether it did.
 
         Raises SetupMissing if the system's OpenCL loader is missing, RigFailure if the library does not load.
         """
@@ -130,12 +130,12 @@ class Sidecar:
         return tvm_ffi.get_global_func(self.function, allow_missing=True) is not None
 
     def _key(self, toolchain: CppToolchain, extra_flags: Sequence[str]) -> str:
-        """Of a library: it finds TVM's own libraries where they are installed."""
+        """Key of a linked library, which contains the paths of TVM's own libraries."""
         installed = (toolchain.versions, *map(str, toolchain.libraries))
         return digest_of((*self.links, *installed, self._code_key(toolchain, extra_flags)), ())
 
     def _code_key(self, toolchain: CppToolchain, extra_flags: Sequence[str]) -> str:
-        """Of the code before it is linked: every TVM with the same headers shares it, wherever it is installed."""
+        """Key of the code before linking: every TVM with the same headers shares it, wherever it is installed."""
         folders = (*toolchain.includes, SHARED, self.sources)
         return digest_of((*FLAGS, *self.flags, *extra_flags, toolchain.compiler_version), folders)
 

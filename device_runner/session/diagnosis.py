@@ -42,7 +42,7 @@ _ERROR = re.compile(r"\berror\b", re.IGNORECASE)
 _FILE = re.compile(r"\S+:(?=\d+:\d+\b)")
 """What compilers put before line and column."""
 _ADDRESS = re.compile(r" for device=0x[0-9a-f]+")
-"""Where TVM's process had the device: another one in every run."""
+"""Address of a device in TVM's process, which differs in every run."""
 _UNSUPPORTED = re.compile(
     r"extn not present|extension .*not (?:present|supported|available)|cl_khr_fp16|load_from_bytes\.clml"
     r"|Unsupported target version",

@@ -56,7 +56,7 @@ class Description:
     """What is known of a machine's OpenCL device."""
 
     name: str
-    """As TVM's runtime says it, and so the driver's version."""
+    """Device name by TVM's runtime, like the driver's version."""
     driver_version: str
     device: OpenCLDevice | None = None
     """All else, as the probe tells it; None where it is lacking, or knows no such device."""
@@ -109,7 +109,7 @@ def _asked(machine: Machine, timeout_s: float) -> Description:
 
 
 def description_of(names: tuple[str, str], answer: Answer | None, sums: Callable[[Sequence[str]], str]) -> Description:
-    """From TVM's words for a device, the probe's answer, and what `sha256sum` prints of files; nothing if it fails."""
+    """Build the description from TVM's attributes, the probe's answer, and `sha256sum` of files; None on failure."""
     name, driver_version = map(plain, names)
     device = answer.device_of(name, driver_version) if answer else None
     if answer is None or device is None:
@@ -124,7 +124,7 @@ def _sums(machine: Machine, files: Sequence[str]) -> str:
 
 
 def _digests(printed: str) -> dict[str, str]:
-    """Of OpenCL's and of OpenCL ML's files, from what `sha256sum` printed; empty without."""
+    """Digests of OpenCL's and OpenCL ML's files, from the output of `sha256sum`; empty without."""
     if not printed.strip():
         return {}
     sums = [(basename(path), hash_) for hash_, _, path in (line.partition("  ") for line in printed.splitlines())]
@@ -133,6 +133,6 @@ def _digests(printed: str) -> dict[str, str]:
 
 
 def _digest(sums: Iterable[str]) -> str:
-    """Of what the files hold, whatever they are called: the first 16 digits of the SHA-256 of their sorted SHA-256s."""
+    """Digest of files by content alone: the first 16 digits of the SHA-256 of their sorted SHA-256s."""
     ordered = sorted(sums)
     return hashlib.sha256(" ".join(ordered).encode()).hexdigest()[:16] if ordered else ""

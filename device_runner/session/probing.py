@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Process(Protocol):
-    """Where the probe is loaded: `RpcSession`."""
+    """The process that loads the probe: `RpcSession`."""
 
     remote: Any
 
@@ -124,7 +124,7 @@ class SessionProbe:
         """
         if self._loaded(deadline) is None:
             return {}
-        with self._blamed(), self._session.calling("measuring what the device can do at best", deadline.remaining_s):
+        with self._blamed(), self._session.calling("measuring the device's peak rates", deadline.remaining_s):
             return peaks_of(bytes(self._module["peaks"](name, driver_version)))
         return {}
 

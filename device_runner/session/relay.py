@@ -22,7 +22,7 @@ MAIN = f"""import sys
 sys.path.append({str(Path(relay_process.__file__).parents[2])!r})
 import {relay_process.__name__} as relay
 relay.{relay_process.main.__name__}()"""
-"""It starts without the packages that are installed."""
+"""Main of the relay, which starts without the installed packages."""
 
 
 class Relay:

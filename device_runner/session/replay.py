@@ -59,13 +59,13 @@ class ProcessReport:
     runs: Sequence[list[Array]] = ()
     """The outputs of each run: of the case's inputs first, then of the labelled ones."""
     times: Times | None = None
-    """Only of an answer that the runner found near enough."""
+    """Times, only if the runner found the answer near enough."""
     reference_ms: Sequence[float] = ()
     """Samples of the reference kernel, in the order taken; empty if it was not timed."""
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> ProcessReport:
-        """From an object of the runner. Raises BadReport, or what comes of an object of another form."""
+        """Parse an object of the runner. Raises BadReport, or the error of a malformed object."""
         labelled = (f"labelled{index}" for index in range(len(said)))
         outputs = (said[name] for name in ("outputs", *labelled) if name in said)
         runs = [[_array(one) for one in each] for each in outputs]
@@ -207,7 +207,7 @@ class ReplayProgram:
         return [launches]
 
     def binaries(self, *, timeout_s: float) -> bytes:
-        """They stayed on the device. Raises the process's failure."""
+        """Return nothing: the binaries stayed on the device. Raises the process's failure."""
         raise self.report.failure(self._timeout_s) or RigFailure("the session is over")
 
     def use_binaries(self, blob: bytes, *, timeout_s: float) -> None:

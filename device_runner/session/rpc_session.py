@@ -140,7 +140,7 @@ class RpcSession:
             return pushed
         if self._transport.push(file, sha256, timeout_s=deadline.remaining_s).sent_bytes:  # compares hashes
             if sha256_of(file) != sha256:
-                raise RigFailure(f"{file} is not what was kept there", hint="run again: the store makes it anew")
+                raise RigFailure(f"{file} was damaged in the store", hint="run again: the store makes it anew")
             raise LinkFailure(
                 f"{file.name} does not arrive on {self._transport.name} with the hash that it should have",
                 hint="try another cable",
@@ -157,7 +157,7 @@ class RpcSession:
         told = self._transport.shell(["stat", "-L", "-c", "%s", path], timeout_s=deadline.remaining_s).stdout.strip()
         if told.isdecimal() and int(told) > DOWNLOAD_LIMIT_BYTES:
             message = f"{path} on {self._transport.name} has {told} bytes, more than {DOWNLOAD_LIMIT_BYTES >> 20} MiB"
-            raise RigFailure(message, hint="it is none of our files; remove it")
+            raise RigFailure(message, hint="adreno-bench did not create this file: remove it")
         with self.calling(f"downloading {path}", deadline.remaining_s):
             return bytes(self.remote.download(path))
 

@@ -53,14 +53,14 @@ class GpuReading:
 
 
 class Source(Protocol):
-    """Where readings come from."""
+    """A source of readings."""
 
     def read(self) -> GpuReading:
         """Look once; takes milliseconds and raises nothing."""
 
 
 def nvidia_reading(values: Mapping[str, int]) -> GpuReading:
-    """From NVML's numbers, by the names that the runner of bundles has for them (`runner/src/gpus.c`)."""
+    """Build a reading from NVML's numbers, under the names of the bundle runner (`runner/src/gpus.c`)."""
     power_mw, reasons, slowed_ns = (values.get(name) for name in ("power_mw", "reasons", "slowed_ns"))
     return GpuReading(
         clock_mhz=values.get("clock_mhz"),
@@ -133,7 +133,7 @@ def _decoded(name: str | bytes) -> str:
 
 
 def card_reading(texts: Mapping[str, str]) -> GpuReading:
-    """From the files of a card, by their names in its folder."""
+    """Build a reading from a card's files, by their names in its folder."""
 
     def first(*patterns: str) -> int | None:
         named = (texts[name] for pattern in patterns for name in sorted(texts) if fnmatchcase(name, pattern))

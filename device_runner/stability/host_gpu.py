@@ -30,7 +30,7 @@ def reading_in(said: Mapping[str, str], gpu: str) -> GpuReading | str:
 
 
 def _vendor(gpu: str) -> str:
-    """Of a graphics card that shows itself in files; empty for another device."""
+    """PCI vendor of a graphics card with readable files; empty for another device."""
     if _AMD.search(gpu):
         return gpu_drivers.AMD
     return gpu_drivers.INTEL if _INTEL.search(gpu) else ""

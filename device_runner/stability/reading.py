@@ -69,7 +69,7 @@ class Reading:
 
 
 def reading(said: Mapping[str, str]) -> Reading:
-    """From texts by the name of their source, as `sources` reads them."""
+    """Parse the texts that `sources` reads, by the name of their source."""
     thermal = said.get("thermalservice", "")
     battery = _battery(said.get("battery", ""))
     hal = _temperatures(thermal)

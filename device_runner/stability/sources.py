@@ -1,4 +1,4 @@
-"""Where a phone shows its temperatures and clocks. One script reads everything, so that a look costs one round trip.
+"""Sources of a phone's temperatures and clocks. One script reads all, so that a look costs one round trip.
 
 Each node is tried by its exact path, because a phone may refuse to list a folder whose files it lets one read; what
 says nothing at the first look is not asked again. `read` is the shell's own, so a node costs no process.

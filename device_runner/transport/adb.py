@@ -24,10 +24,10 @@ _STDOUT, _STDERR, _EXIT, _CLOSE_STDIN = 1, 2, 3, 4
 """Packet ids of shell protocol v2 (AOSP shell_protocol.h)."""
 
 PACKET_LIMIT_BYTES = 16 << 20
-"""More than adbd ever puts into one packet; whoever claims more is not adbd."""
+"""Limit of one packet; adbd never sends more."""
 
 OUTPUT_LIMIT_BYTES = 16 << 20
-"""More than any command of ours says; a device that goes on would fill this host's memory."""
+"""Limit of a command's output. None of ours prints more; an endless one would fill this host's memory."""
 
 TITLE_LIMIT = 160
 
@@ -75,7 +75,7 @@ class Adb:
                 elif kind == _EXIT:
                     return ShellResult(data[0], stdout.decode(errors="replace"), stderr.decode(errors="replace"))
                 if len(stdout) + len(stderr) > OUTPUT_LIMIT_BYTES:
-                    raise OSError(f"it says more than {OUTPUT_LIMIT_BYTES >> 20} MiB")
+                    raise OSError(f"it prints more than {OUTPUT_LIMIT_BYTES >> 20} MiB")
         raise AssertionError("the packets end with an exit code or an error")
 
     @property

@@ -125,11 +125,11 @@ def boot_of(transport: Transport, *, timeout_s: float) -> str:
 
 ASK_S = 2.0
 NEARLY_BYTES = 1 << 20
-"""With less than this no program can be expected to run."""
+"""Least free space for a program to run."""
 
 
 class Shell(Protocol):
-    """Whatever runs a command on a device."""
+    """A function that runs a command on a device."""
 
     def shell(self, command: Sequence[str], *, timeout_s: float) -> ShellResult:
         """Run it to its end."""
@@ -144,5 +144,5 @@ def free_bytes(device: Shell, folder: str) -> int | None:
 
 
 def megabytes(free: int) -> str:
-    """For people."""
+    """Format a size in MB."""
     return f"{free / 1e6:.1f} MB free"

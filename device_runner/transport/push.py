@@ -116,7 +116,7 @@ def _stream(sock: socket.socket, file: Path, path: str, deadline: Deadline, prog
 
 
 def _answer(sock: socket.socket, deadline: Deadline, default: OSError | None = None) -> str | None:
-    """None after OKAY, else the device's reason. `default` is raised if it gave none."""
+    """Read the answer: None after OKAY, else the device's reason. Raises `default` if it gave none."""
     try:
         status, size = struct.unpack("<4sI", receive(sock, 8, deadline))
         text = receive(sock, min(size, CHUNK_BYTES), deadline).decode(errors="replace") if status == b"FAIL" else ""

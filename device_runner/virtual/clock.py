@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 JUMP_FILE = "data/misc/clock_jump_s"
-"""For `date`: how far, in whole seconds, the phone's clock is ahead."""
+"""File for `date` with the seconds by which the phone's clock is ahead."""
 
 
 class Clock:

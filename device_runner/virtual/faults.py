@@ -29,7 +29,7 @@ class NeedsStandIn(BadFaults):
 
 
 class _Numbers:
-    """Of which none is negative, but for those named here."""
+    """Numbers that must not be negative, except those named here."""
 
     may_be_negative: ClassVar = ("clock_jump_s", "seed")
 
@@ -106,7 +106,7 @@ class Heat(_Numbers):
     full_load_c: float = 105.0
     """What it would come to at full load and its fastest clock."""
     time_constant_s: float = 120.0
-    """After so long it has gone two thirds of the way."""
+    """Time constant: after it, the temperature has gone two thirds of the way."""
     slow_down_c: float = 75.0
     """Hotter than that, it is slowed down by one power level after the other."""
     speed_up_c: float = 65.0

@@ -30,9 +30,9 @@ from device_runner.virtual.processes import Children
 from device_runner.virtual.tvm_rpc.server import FAULTS
 
 START_DEADLINE_S = 60.0
-"""For the daemon to listen: a fence, on however busy a host."""
+"""Deadline for the daemon to listen, also on a busy host."""
 ANSWER_DEADLINE_S = 15.0
-"""For it to answer over adb."""
+"""Deadline for it to answer over adb."""
 REMOTE_ROOT = "data/local/tmp/adreno-bench"
 EMULATED = ("soc", "gpu", "clocks", "thermal", "battery")
 """What is not real on this phone."""
@@ -42,7 +42,7 @@ SIMULATED = "inference time"
 """What is not real either while inferences wait instead of computing, or follow a clock that heat slows down."""
 
 MEMORY_VARIABLE, MEMORY_GIB = "POCL_MEMORY_LIMIT", "8"
-"""At most so much memory does its OpenCL device have. With it, PoCL's images end at 8192 x 8192 on every host."""
+"""Most memory of its OpenCL device. With it, PoCL's images end at 8192 x 8192 on every host."""
 
 _OURS = Path(device_runner.__file__).parent
 _INSTALLED = ("numpy", "tvm", "tvm_ffi")

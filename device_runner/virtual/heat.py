@@ -30,7 +30,7 @@ BETWEEN_STEPS_S = 10.0
 BATTERY_SHARE, BATTERY_SLOWER = 0.25, 4.0
 """How much of the GPU's warmth the battery gets, and how much more slowly."""
 DRAIN_PERCENT_PER_HOUR = 24.0
-"""At full load at the fastest clock."""
+"""Battery use per hour at full load and the fastest clock."""
 LIGHT = 1
 """Android's thermal status of a phone that is slowed down."""
 
@@ -42,7 +42,7 @@ class Body:
     gpu_c: float
     battery_c: float
     used_percent: float = 0.0
-    """Of the battery."""
+    """Share of the battery that was used, in percent."""
     level: int = 0
     """Fastest power level that is allowed."""
     at_level_s: float = 0.0
@@ -117,7 +117,7 @@ class Heating:
         """Work that was told of in one go and is still to be spread over the time that it took."""
 
     def tick(self, seconds: float) -> None:
-        """So long has passed since the last tick."""
+        """Advance by the time since the last tick."""
         heat = self._faults.now.heat
         if heat is None:
             if self._body:
@@ -151,7 +151,7 @@ class Heating:
             self._boot, self._busy_us = boot, (0,) * len(state.gpu.levels_mhz)
 
     def _worked_s(self) -> float:
-        """For how long the GPU was busy since it was asked last."""
+        """Seconds of GPU work since the last call."""
         try:
             now_us = max(0, int((self._home / BUSY_FILE).read_text() or 0))
         except (OSError, ValueError):

@@ -18,7 +18,7 @@ from device_runner.virtual.phone import BOOT_COMPLETED
 from device_runner.virtual.transport import HostConnection, Phone, Stream, StreamRefused
 
 TVM_RPC = (b"tvm_rpc.server", b"/tvm_rpc\0server")
-"""In the command line of the server and its workers, ours and TVM's own, and of nothing else."""
+"""Word in the command line of the server and its workers, ours and TVM's, and of no other process."""
 
 _FORGOTTEN = ("debug.*", "virtual.power.fixed_performance", "virtual.power.wakefulness")
 """Properties that do not outlive a boot. Settings do."""

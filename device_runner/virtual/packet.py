@@ -13,7 +13,7 @@ HEADER_BYTES = 24
 MAX_PAYLOAD_BYTES = 1 << 20
 MAX_CONNECT_PAYLOAD_BYTES = 4096
 VERSION = 0x01000001
-"""From this version on, both sides leave `data_check` zero."""
+"""First version in which both sides leave `data_check` zero."""
 
 _HEADER = struct.Struct("<6I")
 _WORD_MASK = 0xFFFFFFFF

@@ -29,9 +29,9 @@ FAULTS_JSON = "system/etc/faults.json"
 INJECTED_JSONL = "system/etc/injected.jsonl"
 """What was injected since the phone was started, a line each."""
 DRIVER_LEFTOVERS = "data/local/tmp/.cache/pocl/uncached"
-"""Where PoCL compiles for a process that keeps no kernels. It cleans up when that exits; ours is killed."""
+"""Folder in which PoCL compiles for a process that keeps no kernels. PoCL cleans up at exit; our process is killed."""
 BOOT_ID = "boot_id"
-"""In the sandbox it is shown as the kernel's."""
+"""Boot id, which the sandbox shows as the kernel's."""
 BOOT_COMPLETED = "data/property/sys.boot_completed"
 """While it is there, the phone has not booted."""
 IMAGE = Path(__file__).parent / "image"
@@ -123,7 +123,7 @@ class PhoneState:
     """0 none, 1 light, 2 moderate, 3 severe, 4 critical, 5 emergency, 6 shutdown."""
 
     def changed(self, changes: Mapping[str, Any]) -> PhoneState:
-        """With `changes` merged in, mapping by mapping. Raises RigFailure for a key that no phone has."""
+        """Merge `changes` in, mapping by mapping. Raises RigFailure for an unknown key."""
         return _state(_merged(asdict(self), changes))
 
 

@@ -89,7 +89,7 @@ def _like_host(path: Path) -> list[str]:
 
 
 def _outermost(paths: Iterable[Path]) -> list[Path]:
-    """Without those that another one, or /usr, already holds."""
+    """Drop folders inside another one, or inside /usr."""
     kept: list[Path] = [Path("/usr")]
     for path in sorted(set(paths), key=lambda p: len(p.parts)):
         if not any(path.is_relative_to(outer) for outer in kept):

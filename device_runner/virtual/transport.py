@@ -61,7 +61,7 @@ class Phone:
     root: str
     """Folder that stands for `/`: `/` itself inside the sandbox."""
     environment: dict[str, str]
-    """Of every process started over adb."""
+    """Environment of every process started over adb."""
     faults: FaultFile
     product: dict[str, str] = field(default_factory=dict)
     """`ro.product.*`, shown in the banner."""
@@ -331,7 +331,7 @@ class Inbox:
         self._rest = memoryview(b"")
 
     async def some(self, limit: int) -> memoryview:
-        """At least one byte, at most `limit`, without a copy."""
+        """Take at least one byte, at most `limit`, without a copy."""
         if not self._rest:
             self._rest = memoryview(await self._stream.read())
         if not self._rest:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 SHELL, TOOLBOX = "mksh", "toybox"
 HOST_PATH = "/usr/local/bin:/usr/bin:/bin"
-"""Where this host's own programs are, also in the sandbox."""
+"""Path of this host's own programs, also in the sandbox."""
 LIST_DEADLINE_S = 10.0
 FORKING_RELEASE = "11"
 """The Android release whose `setsid` always forks (toybox 9cacde05 mended it)."""

@@ -29,7 +29,7 @@ RESULT = "result.json"
 STEP = "step"
 """What the compiler is doing, while it does (a pass of TVM, say); no part of a finished entry."""
 INPUTS, OUTPUTS = "inputs.npz", "outputs.npz"
-"""Of the oracle."""
+"""Files of the oracle."""
 OTHER_OUTPUTS = "other-outputs.npz"
 """The oracle's answers to other inputs."""
 JUDGE = "judge.json"
@@ -75,7 +75,7 @@ class Compiled:
     work: list[dict[str, Any]] | None = None
     """By compiled function (`harness.compiler.tir.Work`); None likewise."""
     schedules: dict[str, Any] | None = None
-    """Of a build with tuned schedules, what became of its tasks (`harness.schedules.apply.ScheduleApplier`)."""
+    """For a build with tuned schedules: the result of each task (`harness.schedules.apply.ScheduleApplier`)."""
 
 
 @dataclass(frozen=True)

@@ -50,15 +50,15 @@ from harness.schedules.trace import check, plain
 
 TASKS, FUNCTIONS = "tasks.json", "functions.json"
 TRACE = "trace.json"
-"""Beside a candidate's library: the schedule that it has."""
+"""File beside a candidate's library, with its schedule."""
 TASK = "task"
 """What the function of a candidate is called, and so its kernels: `task_kernel`, `task_kernel_1`."""
 INTO = "adreno_bench.into"
 """Attribute of a function that copies a tensor: the memory that it is copied to."""
 LONGEST_SOURCE_BYTES = 128_000
-"""Of a candidate. Unrolled loops grow without bound, and a driver takes minutes for what is seldom faster."""
+"""Longest source of a candidate. Unrolled loops grow without bound, take a driver minutes, and are seldom faster."""
 SEED = 20_261
-"""Of a task's inputs."""
+"""Seed of a task's inputs."""
 
 
 def find_tasks(request: CompileRequest, out: Path) -> None:

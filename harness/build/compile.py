@@ -36,7 +36,7 @@ from harness.schedules.apply import PortableSchedules, RecordedSchedules, Schedu
 from harness.schedules.database import read_as
 
 _COMPILERS = ("g++", "gcc", "clang++", "clang", "c++", "cc")
-"""Where TVM looks, in this order."""
+"""The compilers that TVM looks for, in this order."""
 _OURS = Path(__file__).parents[1]
 
 

@@ -34,7 +34,7 @@ CONTESTANTS = sorted(set(PATHS) - {"cpu"})
 """The paths that a suite may name; `cpu` is the second witness."""
 
 SEED = 20_260
-"""Of the inputs. A constant, so that answers can be kept and records compared."""
+"""Seed of the inputs. A constant, so that answers can be kept and records compared."""
 
 
 def check(suite: Suite, cases: Sequence[Case], cache: Path) -> None:
@@ -188,7 +188,7 @@ def _with_schedules(request: CompileRequest, suite: Suite, identity: Identity) -
 
 
 def _without_schedules(suite: Suite, case: Case) -> str:
-    """That the suite's schedules have none for the path of a case with schedules; empty if they have, or need not."""
+    """Why a case with schedules has none for its path; empty if it has some, or needs none."""
     if not case.tuning.scheduled or read(_schedules(suite)).of(case.path):
         return ""
     return f"{_schedules(suite).name} has no schedule for the path {case.path}; `adreno-bench tune` looks for some"

@@ -31,7 +31,7 @@ from harness.process import cores
 
 STDERR_TAIL_BYTES = 8_192
 LOOK_EVERY_S = 1.0
-"""At the compiler's step."""
+"""Pause between two looks at the compiler's step."""
 
 
 REPEATABLE = (

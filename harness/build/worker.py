@@ -158,7 +158,7 @@ def _describe(error: BaseException, out: Path) -> dict[str, str]:
     return {
         "outcome": "infra-error",
         "message": f"the worker failed: {type(error).__name__}: {line}",
-        "hint": "this looks like a bug in adreno-bench; please report it with the record",
+        "hint": "this is a bug in adreno-bench: report it with the record",
         "evidence": traceback.format_exc(),
     }
 

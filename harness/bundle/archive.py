@@ -37,7 +37,7 @@ def ending_of(path: Path) -> str:
     ending = next((ending for ending in ENDINGS if path.name.endswith(ending)), "")
     if not ending and path.suffix and not path.is_dir():
         kinds = ", ".join(ENDINGS)
-        raise UsageError(f"{path} is no kind of archive that is known", hint=f"use {kinds}, or a folder's name")
+        raise UsageError(f"{path} is not a known kind of archive", hint=f"use {kinds}, or a folder's name")
     return ending
 
 
@@ -63,13 +63,13 @@ def write_archive(folder: Path, out: Path) -> None:
 
 
 def _files_of(folder: Path) -> list[Path]:
-    """Its files, the manifest first: whoever looks for it need not read the rest."""
+    """The files of a bundle, the manifest first, so that a reader of it need not read the rest."""
     found = sorted(path for path in folder.rglob("*") if path.is_file())
     return sorted(found, key=lambda path: path != folder / MANIFEST)
 
 
 def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Without what differs from one time to the next."""
+    """Clear what differs from one packing to the next."""
     member.mtime, member.uid, member.gid, member.uname, member.gname = 0, 0, 0, "", ""
     member.mode = 0o644
     return member
@@ -106,7 +106,7 @@ def find_files(
             continue
         name = inner[-1]
         if name not in wanted or len(member.parts) > 2 or not content:
-            raise UsageError(f"{source} has {str(member)!r}, which no bundle's runner writes", hint="remove it")
+            raise UsageError(f"{source} has {str(member)!r}, which a bundle's runner never writes", hint="remove it")
         if name in found:
             raise UsageError(f"{source} has {name} twice", hint="pack one results folder only")
         found[name] = content.save(scratch / name, wanted[name])
@@ -119,7 +119,7 @@ def _in_folder(source: Path, wanted: Mapping[str, int], ignored: Collection[str]
         if path.name in ignored:
             continue
         if path.name not in wanted or path.is_symlink() or not path.is_file():
-            raise UsageError(f"{path} is none of the files that a bundle's runner writes", hint="remove it")
+            raise UsageError(f"{path} is not a file that a bundle's runner writes", hint="remove it")
         _require_size(path.name, path.stat().st_size, wanted[path.name])
         found[path.name] = path
     return found
@@ -180,7 +180,7 @@ def _members(source: Path) -> Iterator[tuple[PurePosixPath, _Content | None]]:
             vars(archive)["members"].clear()  # it keeps all that it has seen
             path = PurePosixPath(member.name)
             if path.is_absolute() or ".." in path.parts:
-                raise UsageError(f"{source} has {member.name!r}, which leads out of it", hint="do not unpack it")
+                raise UsageError(f"{source} has {member.name!r}, which leaves the archive", hint="do not unpack it")
             if number > MOST_MEMBERS:
                 raise UsageError(
                     f"{source} has more than {MOST_MEMBERS} files", hint="the file was not made by adreno-bench"
@@ -223,7 +223,7 @@ class _Bounded:
         self._stream, self._left, self._source = stream, most_bytes, source
 
     def read(self, size: int) -> bytes:
-        """At most so many bytes."""
+        """Read at most this number of bytes."""
         try:
             piece = self._stream.read(size)
         except Exception as error:  # each kind of compression has errors of its own
@@ -231,7 +231,7 @@ class _Bounded:
         self._left -= len(piece)
         if self._left < 0:
             raise UsageError(
-                f"{self._source} unpacks to more than it may have", hint="the file was not made by adreno-bench"
+                f"{self._source} unpacks to more than the limit", hint="the file was not made by adreno-bench"
             )
         return piece
 

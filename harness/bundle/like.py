@@ -33,13 +33,13 @@ def with_limits_of(identity: Identity, like: str, cache: Path) -> Identity:
         found = recall_identity(like, cache)
         if found is None:
             hint = "name a file of records or of schedules, or a device that `adreno-bench devices` knows"
-            raise UsageError(f"{like} is no file, and no device that was opened before", hint=hint)
+            raise UsageError(f"{like} is neither a file nor a device that was opened before", hint=hint)
         return _limited(identity, found)
     if _is_schedules(file):
         return _tuned(identity, read(file).origin)
     records = RecordFile(file).load().records
     if not records:
-        raise UsageError(f"{like} has no record, and is no file of schedules", hint="`adreno-bench run` writes records")
+        raise UsageError(f"{like} has no records, and no schedules either", hint="`adreno-bench run` writes records")
     return _limited(identity, records[-1].identity)
 
 

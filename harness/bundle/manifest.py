@@ -44,7 +44,7 @@ class PackedLibrary:
 
     key: str
     library: str
-    """Its file; empty if there is none."""
+    """File of the library; empty if there is none."""
     size_bytes: int = 0
     compiled: Mapping[str, Any] = field(default_factory=dict)
     failure: Mapping[str, str] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class PackedCase:
     thermal_limits: Mapping[str, Any] = field(default_factory=dict)
     """What the suite says of them; empty in bundles of before."""
     rounding_factor: float = 0.0
-    """Of the plan; 0 in bundles of before, whose answers have no rounding."""
+    """Rounding factor of the plan; 0 in older bundles, whose answers have no rounding."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Manifest:
     """All that is in a bundle."""
 
     kind: str
-    """Of the device: `linux-x86_64`, `linux-aarch64`, `android-arm64`."""
+    """Kind of the device: `linux-x86_64`, `linux-aarch64`, `android-arm64`."""
     builds: Mapping[str, Build]
     turns: Sequence[Turn]
     files: Mapping[str, str]
@@ -127,7 +127,7 @@ def manifest_of(text: bytes) -> Manifest:
         told = read_json(text)
         if told["schema"] != SCHEMA:
             raise UsageError(
-                f"the bundle is of version {told['schema']}, and this adreno-bench knows version {SCHEMA}",
+                f"the bundle is of version {told['schema']}, and this adreno-bench reads version {SCHEMA}",
                 hint="use the release of adreno-bench that packed it, or pack it again",
             )
         builds = {require_name(name): _build(build) for name, build in told["builds"].items()}
@@ -138,7 +138,7 @@ def manifest_of(text: bytes) -> Manifest:
             manifest.packed(turn)
     except (ValueError, LookupError, TypeError, AttributeError, StopIteration) as error:
         raise UsageError(
-            f"{MANIFEST} is none of adreno-bench's ({type(error).__name__}: {error})", hint="is it a bundle?"
+            f"{MANIFEST} was not written by adreno-bench ({type(error).__name__}: {error})", hint="is it a bundle?"
         ) from None
     return manifest
 
@@ -166,7 +166,7 @@ def _inside(path: str) -> str:
     """A path that stays below the bundle's folder. Raises ValueError for one that does not."""
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or str(pure) != path or "\\" in path:
-        raise ValueError(f"the path {path!r} leads out of the bundle")
+        raise ValueError(f"the path {path!r} leaves the bundle")
     return path
 
 
@@ -177,7 +177,7 @@ def check_files(folder: Path, manifest: Manifest) -> None:
         if not file.is_file():
             raise UsageError(f"{path} is missing in the bundle", hint="unpack it again")
         if sha256_of(file) != digest:
-            raise UsageError(f"{path} is not what was packed", hint="copy the bundle again, or pack it again")
+            raise UsageError(f"{path} changed since it was packed", hint="copy the bundle again, or pack it again")
 
 
 def plan_of(packed: PackedCase) -> Plan:

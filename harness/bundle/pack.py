@@ -61,7 +61,7 @@ from harness.run.context import made_here
 from harness.workbench import Request
 
 LOADER = "loader/libOpenCL.so.1"
-"""In a folder of its own: the runner searches `lib`, and takes this one only where there is no other."""
+"""OpenCL loader in a folder of its own: the runner searches `lib`, and uses this one only if there is no other."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,11 @@ class Runtime:
     """TVM's runtime for a kind of device."""
 
     libraries: Sequence[Path]
-    """In the order to load them."""
+    """Libraries in the order to load them."""
     loader: Path | None = None
     """An OpenCL loader for a machine that has none."""
     digest: str = ""
-    """Of one that was brought (`adreno-bench runtime list`)."""
+    """Digest of a runtime that was added (`adreno-bench runtime list`)."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def pack(
 
 
 def _one_after_the_other(builds: Mapping[str, Build], sessions: int) -> list[Turn]:
-    """Each case once, then each again; a case without a library, whose outcome is known, once."""
+    """Order the turns: each case once, then each again. A case without a library has one turn."""
     (name, build), *_ = builds.items()
     return [Turn(name, one.case) for session in range(sessions) for one in build.cases if not session or _runs(one)]
 
@@ -287,7 +287,7 @@ def _other(source: Path, kind: Kind, folder: Path) -> Build:
         try:
             manifest = manifest_of((there / MANIFEST).read_bytes())
         except OSError as error:
-            raise UsageError(f"{source} is no bundle: {error}", hint="`adreno-bench pack` makes one") from None
+            raise UsageError(f"{source}is not a bundle: {error}", hint="`adreno-bench pack` makes one") from None
         check_files(there, manifest)
         if manifest.kind != kind.name:
             raise UsageError(f"{source} is for {manifest.kind}, not for {kind.name}", hint="pack both for one kind")
@@ -327,7 +327,7 @@ def _place(folder: Path, out: Path) -> None:
     """Put the bundle where it was asked for."""
     if not ending_of(out):
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise UsageError(f"{out} is there already", hint="name another folder, or remove it")
+            raise UsageError(f"{out}already exists", hint="name another folder, or remove it")
         shutil.copytree(folder, out, dirs_exist_ok=True)
         return
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -142,7 +142,7 @@ def read_manifest(bundle: Path) -> bytes:
             return (bundle / MANIFEST).read_bytes()
         return bundle.read_bytes() if bundle.suffix == ".json" else first_member(bundle, MANIFEST)
     except OSError as error:
-        raise UsageError(f"{bundle} is no bundle: {error}", hint="name what `adreno-bench pack` made") from None
+        raise UsageError(f"{bundle}is not a bundle: {error}", hint="name what `adreno-bench pack` made") from None
 
 
 def _answers(text: bytes, manifest: Manifest, cache: Path, bundle: Path | None, scratch: Path) -> Path:
@@ -180,7 +180,7 @@ def lines_of(content: IO[bytes], begin: str) -> Iterator[dict[str, Any]]:
         text = line[DIGEST_DIGITS + 1 : -1]
         link = link_of(text, before)
         if line != b"%b %b\n" % (link.encode(), text):
-            raise Broken(f"line {number} of {LINES} is not what was written after the line before it")
+            raise Broken(f"line {number} of {LINES} does not follow from the line before it")
         before = link
         try:
             yield read_json(text)
@@ -214,7 +214,7 @@ class _Reader:
         try:
             for line in lines_of(content, begin):
                 if self.ended:
-                    raise Broken(f"{LINES} goes on after its end")
+                    raise Broken(f"{LINES} continues after its last line")
                 if line["kind"] not in kinds:
                     raise Broken(f"a line has the kind {line['kind']!r}, which no runner of this bundle writes")
                 kinds[line["kind"]](line)
@@ -224,14 +224,14 @@ class _Reader:
             raise UsageError(f"the results are not what the runner wrote: {said}", hint=AGAIN) from None
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             said = f"{type(error).__name__}: {error}"
-            raise UsageError(f"the results are none of this version's ({said})", hint=AGAIN) from None
+            raise UsageError(f"the results are not of this version ({said})", hint=AGAIN) from None
         _require_one_run([record for _, record in self.taken])
 
     def _take_device(self, line: Mapping[str, Any]) -> None:
         """Raises Broken if it is another device than before the run was taken up again."""
         device = str(line["run"]), identity_of(line, DEVICE, self.manifest.builds[HEAD].runtime)
         if self.device and (self.device[0], self.device[1].key) != (device[0], device[1].key):
-            raise Broken("the run was taken up again on another device")
+            raise Broken("the run was resumed on another device")
         self.device = device
 
     def _take_peaks(self, line: Mapping[str, Any]) -> None:
@@ -241,7 +241,7 @@ class _Reader:
     def _take_seen(self, line: Mapping[str, Any]) -> None:
         """Judge a turn as if it had been run just now, on a device that answers as that one did."""
         if self.device is None or self.answers is None:
-            raise Broken("a turn was run before anybody asked which device it is")
+            raise Broken("a turn ran before the device was identified")
         name, case = map(str, line["turn"])
         (run_id, identity), build = self.device, self.manifest.builds[name]
         turn = TurnReport.of(line)
@@ -255,7 +255,7 @@ class _Reader:
         self._take(line["turn"], {**known, "started_at": _moment(str(line["at"])), "recovery": []})
 
     def _take(self, words: Sequence[str], known: Mapping[str, Any]) -> None:
-        """Add a record. Raises Broken if it is not of what was packed."""
+        """Add a record. Raises Broken if it does not match the bundle."""
         turn, place = Turn(*map(str, words)), len(self.taken)
         if place >= len(self.manifest.turns) or self.manifest.turns[place] != turn:
             raise Broken(f"turn {place + 1} is of {turn.case} ({turn.build}), which was not packed there")
@@ -269,7 +269,7 @@ class _Reader:
         said = (record.case, record.artifact, record.quirks, record.as_shipped, record.device, record.identity_key)
         meant = (turn.case, packed.artifact.key, tuple(packed.quirks), build.as_shipped, DEVICE, record.identity.key)
         if said != meant or {"tvm": record.tvm, "ffi": record.ffi, "harness": record.harness} != dict(build.made_by):
-            raise Broken(f"the record of {turn.case} ({turn.build}) is not of what was packed")
+            raise Broken(f"the record of {turn.case} ({turn.build}) does not match the bundle")
         if turn.build == BASE:  # it was run to compare with: the case's latest build is the head's
             record = record.model_copy(update={"compiled_with": Releases(tvm=record.tvm, ffi=record.ffi)})
         self.taken.append((turn, record))

@@ -40,7 +40,7 @@ launch() { # BUILD ARGUMENT...
 for tool in cat chmod cp date head mkdir mv printf sed sha256sum sync uname; do
   command -v "$tool" >/dev/null || end 4 "this machine has no $tool"
 done
-sha256sum -c files.sha256 >/dev/null 2>"$work/log" || end 2 "a file is missing or is not what was packed: copy the bundle again"
+sha256sum -c files.sha256 >/dev/null 2>"$work/log" || end 2 "a file is missing or changed since it was packed: copy the bundle again"
 [ -e link.sh ] && opencl=$(sh link.sh "$work/opencl")
 chmod 755 runner && ./runner quote turns >/dev/null 2>"$work/log" ||
   (launch head quote turns) >/dev/null 2>"$work/log" ||

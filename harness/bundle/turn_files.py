@@ -70,7 +70,7 @@ RULES = {
 }
 """The numbers of the protocol, by their names in a turn's file: the runner has no others."""
 DEVICE_TIMEOUT_S = 120.0
-"""For who the device is, and for what it does at best."""
+"""Timeout for identifying the device and for measuring its peak rates."""
 
 
 def lay_out(folder: Path, builds: dict[str, Build], turns: Sequence[Turn], cache: Path, abi: str) -> None:
@@ -132,7 +132,7 @@ def _case(folder: Path, packed: PackedCase) -> Iterator[str]:
 
 
 def _tuning(packed: PackedCase) -> Iterator[str]:
-    """Where a tuned case keeps what its tuning session makes."""
+    """Path where a tuned case keeps its tuning cache."""
     case = Case.parse(packed.case)
     if case.tuning.cached:
         kind = "tuning_cache" if case.path == "clml" else "binaries"

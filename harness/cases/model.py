@@ -15,9 +15,9 @@ from device_runner.names import suggestion
 from harness.failures import UsageError
 
 PROGRAM_SUFFIX = ".pt2"
-"""Of a `torch.export` program."""
+"""Ending of a `torch.export` program."""
 SUFFIXES = (".onnx", PROGRAM_SUFFIX)
-"""Of a file of a person's own; any other name is one of the zoo."""
+"""Endings of a user's model file; any other name is a network of the zoo."""
 
 
 ARGUMENTS = {
@@ -59,15 +59,15 @@ class Distribution:
         told = ARGUMENTS[self.kind]
         first, last = self.arguments[0], self.arguments[-1]
         if len(self.arguments) != len(told):
-            raise UsageError(f"{text!r} is told {len(self.arguments)} numbers", hint=f"it takes {', '.join(told)}")
+            raise UsageError(f"{text!r} has {len(self.arguments)} numbers", hint=f"it takes {', '.join(told)}")
         if not all(abs(argument) < 2**53 for argument in self.arguments):
-            raise UsageError(f"{text!r} is told a number that is too large", hint="below 2**53 each is exact")
+            raise UsageError(f"{text!r} has a number that is too large", hint="below 2**53 each is exact")
         if self.kind in ("uniform", "integers") and first > last:
             raise UsageError(f"{text!r}: {first:g} is more than {last:g}", hint="give the lower one first")
         if self.kind == "integers" and not (first.is_integer() and last.is_integer()):
-            raise UsageError(f"{text!r} is told no whole numbers", hint="for example integers(0, 9)")
+            raise UsageError(f"{text!r} has numbers that are not whole", hint="for example integers(0, 9)")
         if self.kind == "normal" and last < 0:
-            raise UsageError(f"{text!r}: a deviation is never below 0", hint="for example normal(0, 1)")
+            raise UsageError(f"{text!r}: a deviation cannot be negative", hint="for example normal(0, 1)")
 
 
 class OnnxModel(BaseModel):
@@ -155,7 +155,7 @@ def words_of(models: Sequence[str | OnnxModel]) -> list[str]:
 
 
 def shapes_given(texts: Sequence[str]) -> dict[str, list[int] | int]:
-    """Of `--shape`: `input=1x3x224x224` is a whole shape, `batch=1` one extent. Raises UsageError."""
+    """Parse `--shape`: `input=1x3x224x224` is a whole shape, `batch=1` one extent. Raises UsageError."""
     made: dict[str, list[int] | int] = {}
     for text in texts:
         name, _, sizes = text.rpartition("=")

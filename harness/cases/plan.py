@@ -34,7 +34,7 @@ class Budget:
     timeout_s: float = 600.0
     """After this long without an answer the program hangs."""
     quick: bool = False
-    """For a first look at an emulated device, whose times say nothing: the fewest samples, whatever the rest says."""
+    """Take the fewest samples, for a first look at an emulated device; overrides the other limits."""
     sustain_s: float = 0.0
     """If not 0, the case is kept running for so long instead of being sampled."""
 
@@ -83,7 +83,7 @@ class Plan:
 
 
 def no_half(identity: Identity) -> str:
-    """That a device lacks half precision; empty if it has it, or does not say."""
+    """Why a device cannot compute in half precision; empty if it can, or does not say."""
     if identity.fp16 is not False:
         return ""
     return f"{identity.gpu or identity.serial} cannot compute in half precision (no cl_khr_fp16)"

@@ -62,7 +62,7 @@ class RunOptions:
 
     @property
     def words(self) -> list[str]:
-        """As the command line takes it."""
+        """The command line's words for it."""
         shipped = ["--as-shipped"] if self.quirks.as_shipped else []
         quirks = [part for quirk in self.quirks.with_quirks for part in ("--with-quirk", quirk)]
         schedules = ["--schedules", str(self.schedules.absolute())] if self.schedules else []

@@ -28,8 +28,9 @@ else:
     import tomli as tomllib
 
 RELATIVE_TOLERANCE = {"float32": 1e-5, "float16": 2e-2, "float16_acc32": 1e-2}
-"""Of the oracle's scale, by precision, of a network that does not magnify rounding. docs/evidence/accuracy.md says what
-float32's rests on; docs/reference/settings.md derives those of half precision."""
+"""Tolerance relative to the oracle's scale, by precision, of a network that does not magnify rounding.
+
+docs/evidence/accuracy.md derives that of float32, docs/reference/settings.md those of half precision."""
 
 RESOLUTION = {Precision.FLOAT32: 2.0**-23, Precision.FLOAT16: 2.0**-10, Precision.FLOAT16_ACC32: 2.0**-10}
 """Relative distance of neighbouring numbers (IEEE 754). A finer tolerance would ask for what the format cannot hold."""
@@ -53,7 +54,7 @@ class Limits(_Section):
     build_s: float = field(600.0, gt=0)
     build_memory_gb: float = field(8.0, gt=0)
     run_s: float = field(300.0, gt=0)
-    """For one call to the device: loading, or one batch of inferences."""
+    """Timeout of one call to the device: loading, or one batch of inferences."""
 
 
 class DeviceLimits(_Section):
@@ -71,7 +72,7 @@ class Steady(DeviceLimits):
     """How cool a device has to be before it is measured, and in which limits a single device differs."""
 
     devices: dict[str, DeviceLimits] = {}
-    """By serial."""
+    """Settings of devices, by serial."""
 
     def thermal_limits(self, serial: str) -> ThermalLimits:
         """The limits of one device."""
@@ -85,7 +86,7 @@ class Tolerance(_Section):
     case: str = field(min_length=1)
     """Shell glob of case ids."""
     relative: float = field(ge=RESOLUTION[Precision.FLOAT32], le=1)
-    """Of the oracle's scale."""
+    """Tolerance relative to the oracle's scale."""
     reason: str = field(pattern=r"\S")
 
 
@@ -103,7 +104,7 @@ class Suite(_Section):
     tolerance: dict[Precision, float] = {}
     """Relative to the oracle's scale, by precision, where the default does not suit; then it holds as it is."""
     tolerances: list[Tolerance] = []
-    """By case; the last that matches counts, before `tolerance`."""
+    """Tolerances by case. The last match counts, and overrides `tolerance`."""
     schedules: Path | None = None
     """File of tuned schedules (`adreno-bench tune`): each case that has kernels of TVM's is measured with them, too."""
     limits: Limits = Limits()
@@ -158,7 +159,7 @@ class Suite(_Section):
 
     @property
     def longest_case_s(self) -> float:
-        """After so long a case has run into one of its own deadlines: model and oracle built, loaded, sampled."""
+        """Sum of a case's own deadlines: building model and oracle, loading, sampling."""
         return 2 * self.limits.build_s + 10 * self.limits.run_s
 
     def justified(self, case: Case) -> Tolerance | None:

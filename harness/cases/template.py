@@ -79,7 +79,7 @@ PRESETS = {
     "phone": Preset(_PHONE, ("float32", "float16")),
     "full": Preset((*_PHONE, "resnet50", "densenet121", "inception_v3"), ("float32", "float16", "float16_acc32")),
 }
-"""For a first look, for what phones are asked to do, and all of the zoo."""
+"""The presets: a first look, what phones usually run, and the whole zoo."""
 
 
 def suite_text(models: Sequence[str], paths: Sequence[str], precisions: Sequence[str] = ("float32",)) -> str:

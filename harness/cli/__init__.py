@@ -54,7 +54,7 @@ COMMANDS = (
     Command("list", "List the cases of the suite.", SET_UP, module="list_cases"),
     Command("cache", "Show what adreno-bench keeps in its cache, or remove it.", SET_UP),
 )
-"""In the order in which `--help` lists them."""
+"""Groups of commands, in the order of `--help`."""
 
 app = typer.Typer(
     name="adreno-bench",

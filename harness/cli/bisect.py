@@ -99,11 +99,11 @@ def _limited(paths: Sequence[str], bad: str) -> str:
 def _the_case(what: CaseOptions) -> str:
     """The one case that is meant. Raises UsageError for none, and for several."""
     if not what.case:
-        raise UsageError("a bisection is of one case", hint="name it with --case; `adreno-bench list` shows them")
+        raise UsageError("bisect takes one case", hint="name it with --case; `adreno-bench list` shows them")
     found = what.ids
     if len(found) > 1:
         names = ", ".join(found[:4]) + (", ..." if len(found) > 4 else "")
-        raise UsageError(f"a bisection is of one case, and {len(found)} match: {names}", hint="name one of them")
+        raise UsageError(f"bisect takes one case, and {len(found)} match: {names}", hint="name one of them")
     return found[0]
 
 

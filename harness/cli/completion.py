@@ -18,7 +18,7 @@ import typer
 DEFAULT_SUITE, DEFAULT_RECORDS = "adreno-bench.toml", "records.jsonl"
 """What commands read unless they are told otherwise."""
 LOOKED_AT_BYTES = 1 << 20
-"""Of the end of a records file, however long it is."""
+"""Size of the end of a records file that is read, however long the file is."""
 _CASE_IN_RECORD = re.compile(rb'"case":"([a-z0-9_-]+)"')
 
 Offer = Callable[[typer.Context, str], list[str]]

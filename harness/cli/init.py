@@ -47,7 +47,7 @@ def init(
         with file.open("x", encoding="utf-8") as new:
             new.write(suite_text(chosen.models, path or DEFAULT_PATHS, chosen.precisions))
     except FileExistsError:
-        raise UsageError(f"{file} is there already", hint="name another file, or edit this one") from None
+        raise UsageError(f"{file}already exists", hint="name another file, or edit this one") from None
     except OSError as error:
         raise UsageError(f"cannot write {file}: {error.strerror}", hint="name a file in a folder of yours") from error
     suite = "" if file == DEFAULT_SUITE else f" --suite {file}"

@@ -117,7 +117,7 @@ def _text(summary: Summary, changes: Sequence[str], lacking: Nodes, host: Nodes)
 
 
 def _double(summary: Summary) -> list[str]:
-    """That a network with float64 runs on no phone."""
+    """A warning that a network with float64 runs on no phone."""
     if not summary.double:
         return []
     kinds = ", ".join(f"{kind} ({count})" for kind, count in summary.double.items())

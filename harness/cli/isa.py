@@ -45,7 +45,7 @@ def isa(
             help="setup: download the compiler. gate: exit with 1 if a case is heavier, with 3 if a kernel is refused.",
         ),
     ] = None,
-    gpu: Annotated[str, typer.Option(metavar="NAMES", help="Adreno GPUs, for example a630,a740,a750.")] = DEFAULT_GPU,
+    gpu: Annotated[str, typer.Option(metavar="NAMES", help="Adreno GPUs, such as a630,a740,a750.")] = DEFAULT_GPU,
     release: Annotated[
         str | None,
         typer.Option("--of", metavar="RELEASE", help="Build with this TVM release instead of the installed one."),

@@ -43,9 +43,9 @@ class Side:
     head: Network
     code: MachineCode
     against: Opposite
-    """Without a title if it is compared with nothing."""
+    """The base; without a title if there is none."""
     base: Network | None = None
-    """None if there is nothing to compare with, or nothing but numbers."""
+    """Network of the base; None if there is no base, or only its numbers are known."""
     bases: tuple[MachineCode, ...] = ()
     """What is known of the base; only what shares GPU and compiler with the head is compared."""
 
@@ -249,7 +249,7 @@ class Opposite:
     codes: tuple[MachineCode, ...] = ()
     """Numbers that were kept of it."""
     case: str = ""
-    """Its id, if it is another case."""
+    """Id of the case, if it is another one."""
     said: str = ""
     """What the device of a record came to with it."""
 
@@ -351,7 +351,7 @@ def _describe_outcome(record: Record) -> str:
 
 
 def _of_cases(glob: str, cases: Sequence[str], asked: Question, screen: Screen) -> dict[str, Opposite]:
-    """For each case the one of those that match which has the same model, and as much else of it as possible."""
+    """For each case, the match with the same model that has most else in common with it."""
     request = Request.read(asked.what.suite, [glob], asked.what.quirks, schedules=asked.what.schedules)
     keys = {one.case: one.artifact for one in build_only(request, asked.device, screen) if one.artifact}
 

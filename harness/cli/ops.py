@@ -124,7 +124,7 @@ class _Asked:
 
     @property
     def words(self) -> list[str]:
-        """As the command line takes it."""
+        """The command line's words for it."""
         repeated = [*(("--op", glob) for glob in self.globs), *(("--path", path) for path in self.paths)]
         once = [("--set", self.of), ("--mode", self.mode), ("--precision", self.precision.value)]
         return [word for pair in (*repeated, *once, ("--device", self.device)) for word in pair]

@@ -214,7 +214,7 @@ class RuleOptions:
 
     @property
     def rules(self) -> Rules:
-        """As the statistics take it."""
+        """The rules for the statistics."""
         return Rules(self.relevant / 100, self.relevant_kernels / 100, self.floor_ms)
 
 

@@ -164,7 +164,7 @@ class _Results:
 
     done: list[Record]
     settled: list[Record]
-    """Of earlier runs: they stand for the cases that were not run again."""
+    """Records of earlier runs, in place of the cases that are not run again."""
     lost: Mapping[str, Failure] = field(default_factory=dict)
     """Devices that could not be opened or were lost."""
 

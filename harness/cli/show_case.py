@@ -20,7 +20,7 @@ from harness.run.record import Record
 from harness.workbench import Request, open_workbench
 
 MOST_LINES = 20
-"""Of a build log; what follows the first error is mostly its consequence."""
+"""Most lines of a build log; what follows the first error is mostly its consequence."""
 
 
 def show_kernels(records: Sequence[Record], as_json: bool) -> None:
@@ -60,7 +60,7 @@ def kernels_text(record: Record) -> str:
 def _files(record: Record) -> list[str]:
     files = kernel_files(cache_root(), record.artifact)
     if files is None:
-        return ["its kernels are not in the cache; `adreno-bench build` makes them again, if the compiler comes to any"]
+        return ["its kernels are not in the cache; `adreno-bench build` makes them again, if the case compiles"]
     return [f"its kernels, one file each, are in {files[0].parent}", *(file.name for file in files)] if files else []
 
 
@@ -88,7 +88,7 @@ def _meant(records: Sequence[Record]) -> Record:
         raise UsageError(f"--diverge looks at one case, and {len(cases)} match", hint=f"name one: {next(iter(cases))}")
     findings = [record for record in records if _is_finding(record)]
     if not findings:
-        what = f"{records[-1].case} is {records[-1].outcome.value}: there is nothing to find in its network"
+        what = f"{records[-1].case} is {records[-1].outcome.value}: there is no wrong operator to find"
         raise UsageError(what, hint="name a case that is wrong or broken")
     return max(findings, key=lambda record: record.started_at)
 
@@ -114,7 +114,7 @@ def diverge(record: Record, suite: Path, models: Sequence[str | OnnxModel], devi
         trials = Trials.of(bench, folder, screen)
         whole, network = trials.whole(), trials.network
         if not _is_finding(whole):
-            what = f"{record.case} is {whole.outcome.value} now: there is nothing to find in its network"
+            what = f"{record.case} is {whole.outcome.value} now: there is no wrong operator to find"
             raise UsageError(what, hint="`adreno-bench run` it again")
 
         found = locate(network, whole.finding, trials.run, screen.say)

@@ -87,7 +87,7 @@ def _table(records: Sequence[Record]) -> str:
 
 
 def by_default(records: Sequence[Record]) -> dict[int, str]:
-    """By the identity of a record with tuned schedules: how many times as fast it is as the same case without them."""
+    """Speed-up by tuned schedules over the same case without them, by the record's identity."""
     from harness.judge.stats.session import location_ms
 
     known = {(record.device, record.run, record.case): record for record in records}
@@ -220,7 +220,7 @@ def _figures(record: Record, sustained: Sustained) -> tuple[str, ...]:
 
 
 def throttled_text(sustained: Sustained) -> str:
-    """When heat slowed the phone down, and for how much of the time."""
+    """Say when heat slowed the phone down, and for what share of the time."""
     if sustained.throttled_after_s is not None:
         share = sustained.figures.throttled_share if sustained.figures else None
         return f"after {sustained.throttled_after_s:.0f} s" + ("" if share is None else f", for {share:.0%}")

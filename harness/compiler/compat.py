@@ -1,4 +1,4 @@
-"""Where the interfaces of TVM's releases differ: one function for each difference, the same for every release.
+"""Differences between the interfaces of TVM's releases: one function for each, which works with every release.
 
 Everything here takes and returns TVM's objects, which carry no types of their own.
 """
@@ -68,7 +68,7 @@ def name_of(variable: Any) -> str:
 
 
 def memory_scope(function: Any, parameter: Any) -> str:
-    """Where the tensor of a TIR function's parameter lives: `global`, `global.texture-nhwc`."""
+    """Memory scope of a TIR function's parameter: `global`, `global.texture-nhwc`."""
     buffer = function.buffer_map[parameter] if hasattr(function, "buffer_map") else parameter
     return str(buffer.scope())
 

@@ -69,7 +69,7 @@ class Release:
     ffi: tuple[str, ...]
     """Releases of apache-tvm-ffi that work with it; the first is the one to install."""
     released_at: str
-    """When PyPI received its wheel for Linux on x86-64 (`upload_time_iso_8601` of its JSON API)."""
+    """Time at which PyPI received the wheel for Linux on x86-64 (`upload_time_iso_8601` of its JSON API)."""
 
     @property
     def pins(self) -> list[str]:
@@ -83,7 +83,7 @@ _TABLE = (
     Release("0.27.0.post1", ("0.1.14.post1", "0.1.14.post0"), "2026-09-29T21:06:25+00:00"),
 )
 RELEASES: Mapping[str, Release] = MappingProxyType({release.tvm: release for release in _TABLE})
-"""By release of apache-tvm, the oldest first."""
+"""Releases of apache-tvm by version, the oldest first."""
 
 
 def require_working_pair(installed: Mapping[str, str]) -> None:
@@ -100,7 +100,7 @@ def require_working_pair(installed: Mapping[str, str]) -> None:
 IMPORTER_TABLE = "_get_convert_map"
 """The function of the importer that returns its table, a dictionary of operators by name."""
 HANDLED_ELSEWHERE = frozenset(("If", "Constant"))
-"""By the importer, outside the table."""
+"""Operators that the importer handles outside its table."""
 
 
 HOST_FUNCTIONS = {"NonZero": "relax.run.nonzero", "Compress": "relax.run.nonzero", "Unique": "relax.run.unique"}

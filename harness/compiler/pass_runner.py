@@ -61,7 +61,7 @@ Step = Callable[[Any], Any]
 """Takes a module; raises the error in question for a module that has the culprit in it."""
 
 LIMIT_S = 60.0
-"""For the search as a whole; what it is at is ended only by the deadline of the build."""
+"""Time limit of the whole search. Only the deadline of the build ends a step that is running."""
 
 
 def culprit(step: Step, mod: Any, error: Exception, limit_s: float = LIMIT_S) -> str:

@@ -122,7 +122,7 @@ def passes_from_first(passes: Passes, name: str) -> Passes:
 
 
 def passes_before(passes: Passes, name: str) -> Passes:
-    """Those before the last pass of that name."""
+    """The passes before the last pass of that name."""
     return passes[: _last(passes, name)]
 
 

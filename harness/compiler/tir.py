@@ -95,13 +95,13 @@ class Work:
 
     function: str
     shapes: list[list[int]]
-    """Of what it reads, then of what it writes."""
+    """Shapes of the tensors that it reads, then of those that it writes."""
     bytes: int
-    """Of what it reads and writes, each counted once: no kernel moves less."""
+    """Size of the tensors that it reads and writes, each counted once: no kernel moves less."""
     flops: int | None
     """Arithmetic operations that the operator needs, a multiplication and an addition being two; None: not known."""
     scheduled_flops: int | None
-    """Those of the loops that its schedule made: more, where blocks reach over the edge of a tensor or work is redone.
+    """Operations in its scheduled loops: more, where blocks reach over the edge of a tensor or work is redone.
     Whether a thread outside the tensor really computes is for the kernel's conditions to decide."""
 
 

@@ -28,12 +28,12 @@ class Divergence:
     """What was found."""
 
     finding: Finding
-    """Of the whole network; what is looked for."""
+    """The finding of the whole network, which the search looks for."""
     candidates: tuple[Operator, ...]
     """The first operator with which the network comes to that outcome; several where cuts between them came to others.
     The last one is certain."""
     beginnings: tuple[Trial, ...]
-    """Those that were tried, the shortest first."""
+    """The beginnings that were tried, the shortest first."""
     around: tuple[Trial, ...] = field(default=())
     """The last candidate with ever more of what leads to it, in the order tried."""
 

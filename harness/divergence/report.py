@@ -65,7 +65,7 @@ def _kernels(record: Record, cache: Path) -> list[tuple[Path, Kernel]]:
 
 
 MOST_NAMES = 3
-"""Of kernels that may be meant; more are only counted."""
+"""Most names of possible kernels to print; more are only counted."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Report:
     """All that is known of where one case's network goes off."""
 
     whole: Record
-    """Of the whole network, run again."""
+    """Record of the whole network, run again."""
     same_artifact: bool
     """Whether that is what the record that was asked about had run."""
     network: Network
@@ -81,14 +81,14 @@ class Report:
     kept: Path | None
     """Folder of the smallest network that shows it, and of its inputs."""
     kernels: Sequence[CompiledKernel]
-    """Of that network."""
+    """Kernels of that network."""
 
     def text(self) -> str:
-        """For a person."""
+        """The report as text."""
         return "\n".join(self._lines())
 
     def plain(self) -> dict[str, Any]:
-        """For a program, as JSON takes it."""
+        """The report as JSON values."""
         return {
             "case": self.whole.case,
             "outcome": self.whole.outcome.value,

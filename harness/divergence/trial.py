@@ -48,7 +48,7 @@ class Trial:
     piece: Piece
     record: Record
     folder: Path
-    """Where its network and its inputs lie, as files."""
+    """Folder with the files of its network and inputs."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Trials:
 
     bench: Workbench
     plan: Plan
-    """Of the whole network."""
+    """Plan of the whole network."""
     network: Network
     values: dict[str, Array]
     """What the network's inputs are, and by tensor what the judge makes of them, as far as one can compute it."""
@@ -66,7 +66,7 @@ class Trials:
 
     @classmethod
     def of(cls, bench: Workbench, folder: Path, progress: Progress) -> Trials:
-        """Of the one case of a workbench; its oracle must have answers. Raises the failure if it has none."""
+        """Prepare trials of a workbench's only case. Raises the oracle's failure if it has no answers."""
         (plan,) = bench.plans
         request = plan.compile.payload["request"]
         network = Network(load(Path(request["model_file"])))

@@ -28,7 +28,7 @@ FIRST_API_WITH_MODES = 30
 """Android 11 has fixed-performance mode and a command for airplane mode."""
 
 CHECKS_S = 30.0
-"""For all checks of a phone; a healthy one takes 3 s."""
+"""Time limit of all checks of a phone; a healthy one takes 3 s."""
 SPACE_SCRIPT = 'mkdir -p "$1" && df -k "$1"'
 EXECUTE_SCRIPT = """
 for tool in /system/bin/toybox /usr/bin/true /bin/true; do [ -x "$tool" ] && break; done
@@ -215,7 +215,7 @@ PHONE_CHECKS: Mapping[str, Callable[[AdbDevice], Iterator[Finding]]] = {
     "temperature": _temperatures,
     "controllable": _knobs,
 }
-"""In the order in which they build on each other."""
+"""Checks of a phone; each builds on those before it."""
 
 
 def _session(name: str, cache: Path) -> Iterator[Finding]:

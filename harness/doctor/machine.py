@@ -167,4 +167,4 @@ CHECKS: dict[str, Check] = {
     "virtual device": _virtual,
     "phones": _phones,
 }
-"""In the order in which they build on each other."""
+"""Checks of this host; each builds on those before it."""

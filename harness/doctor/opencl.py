@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 QUALCOMM = ("cl_qcom_ml_ops", "cl_qcom_recordable_queues", "cl_qcom_perf_hint")
 BY_PROBE, BY_TVM = "by the probe", "by TVM's device attributes"
 NEWEST_CLML = 4
-"""Of the interface versions that TVM's runtime has calls for (clml_runtime.cc, `CLML_CALL`)."""
+"""Newest interface version that TVM's runtime has calls for (clml_runtime.cc, `CLML_CALL`)."""
 PROFILING = 2
 """Bit of the queue's properties (OpenCL, CL_QUEUE_PROFILING_ENABLE)."""
 
@@ -50,7 +50,7 @@ def _source(description: Description) -> str:
 
 def _probe(lacking: str) -> Finding:
     if lacking:
-        fix = "what it would tell is unknown below, and tuned cases of opencl and texture cannot be run"
+        fix = "what it would report is unknown below, and tuned cases of opencl and texture cannot be run"
         return Finding("probe", Condition.NOTE, f"not used: {lacking}", fix)
     return Finding("probe", Condition.OK, "loads and answers")
 

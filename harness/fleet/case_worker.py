@@ -31,10 +31,10 @@ class Settings:
 
     cache: Path
     run: str
-    """Its id, in all its records."""
+    """Id of the run, in all its records."""
     as_shipped: bool = False
     limits: Limits = field(default_factory=Limits)
-    """Of what a case wants built while it runs."""
+    """Limits of builds that a case needs while it runs."""
     allowed: frozenset[Permission] = frozenset()
     """What may be done to a lost device beyond connecting it anew."""
 
@@ -49,14 +49,14 @@ class CaseOrder:
 
 @dataclass(frozen=True)
 class StepChange:
-    """From a worker: its case has come to a step."""
+    """Message from a worker: its case has reached a step."""
 
     step: str
 
 
 @dataclass(frozen=True)
 class CaseResult(Answer):
-    """From a worker: a case has its record. `lost` says why the device was given up meanwhile; empty if it was not."""
+    """Message from a worker: a case has its record. `lost` says why the device was given up meanwhile, if it was."""
 
     record: Record
     lost: str = ""
@@ -64,14 +64,14 @@ class CaseResult(Answer):
 
 @dataclass(frozen=True)
 class Absence:
-    """From a worker that has nothing to do: its device does not answer any more."""
+    """Message from an idle worker: its device no longer answers."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class Return:
-    """From a worker whose device was given up: it answers again."""
+    """Message from a worker whose device was given up: it answers again."""
 
 
 def run_cases(settings: Settings, device: Device, channel: Channel) -> None:

@@ -83,11 +83,11 @@ class FleetRun:
     def __post_init__(self) -> None:
         self._queue: WorkQueue[Plan] = WorkQueue()
         self._seen: dict[str, tuple[str, Identity]] = {}
-        """By identity, the device that was last opened."""
+        """The device that was opened last, by identity."""
         self._lost: dict[WorkItem[Plan], Record] = {}
-        """Of a case whose device was lost: the record that it gets if no other device takes it."""
+        """The record of a case whose device was lost, if no other device takes the case."""
         self._away: dict[str, Failure] = {}
-        """Of devices that do not answer at the moment, by worker."""
+        """Devices that do not answer at the moment, by worker."""
 
     @property
     def failures(self) -> dict[str, Failure]:

@@ -52,10 +52,10 @@ ISA_GPUS = "ADRENO_BENCH_ISA_GPUS"
 """Adreno GPUs that kernels are compiled for, between commas, if not `harness.history.code_results.DEFAULT_GPUS`."""
 
 REUSE = "ADRENO_BENCH_REUSE"
-"""Not empty: a kept record that settles a case is taken instead of measuring again."""
+"""Environment variable. If set, a kept record that settles a case replaces a measurement."""
 
 COMMIT, ENVIRONMENT = "ASV_COMMIT", "ASV_ENV_NAME"
-"""Of asv itself: what is measured, and the name of its environment."""
+"""asv's own environment variables: the commit, and the name of its environment."""
 
 WITH_WORKAROUNDS, AS_SHIPPED = "worked-round", "as-shipped"
 QUIRKS = (WITH_WORKAROUNDS, AS_SHIPPED)

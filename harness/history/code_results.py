@@ -32,7 +32,7 @@ from harness.workbench import Request, build_only
 ENDING = ".isa"
 DEFAULT_GPUS = "a630,a740,a750"
 RECENT_COMMITS = 12
-"""For how many commits a change is told beside the newest state, as of a latency."""
+"""Number of commits for which a change is reported beside the newest state, as for a latency."""
 _MOVED = (Verdict.HEAVIER, Verdict.LIGHTER, Verdict.BROKEN, Verdict.FIXED)
 
 
@@ -51,7 +51,7 @@ class CodeState:
 
 
 Codes = Mapping[tuple[str, str], Sequence[CodeState]]
-"""By machine and case."""
+"""Machine code by machine and case."""
 Points = Sequence[tuple[str, Sequence[MachineCode]]]
 """Commits with what was compiled at each."""
 

@@ -53,7 +53,7 @@ class Event:
     before: Point
     after: Point
     step: Step | None = None
-    """Of `slower` and `faster`: by how much, and how sure that is. One session a commit is a suspicion, never more."""
+    """For `slower` and `faster`: the step and its certainty. One session a commit is never more than a suspicion."""
     decided: Decision | None = None
     """What fresh sessions in turns made of it since, if anybody took them."""
 

@@ -28,9 +28,9 @@ class CaseKernels:
 
     series: Series
     times_ms: dict[str, dict[str, float]] = field(default_factory=dict)
-    """By commit, in order: what each kind of operator took, by its name."""
+    """Time of each kind of operator by its name, for each commit in order."""
     profiles: dict[str, Profile] = field(default_factory=dict)
-    """By commit, in order: of the newest ones, and of both sides of each step and of the last change of the build."""
+    """Profiles by commit in order: the newest, and both sides of each step and of the last change of the build."""
     rebuilt: tuple[str, str] | None = None
     """The last two neighbouring commits with kernel times whose builds differ; None if none do lately."""
 

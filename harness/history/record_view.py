@@ -71,5 +71,5 @@ def load_views(file: Path) -> Loaded[RecordView]:
 
 
 def comparable_ms(view: RecordView) -> list[float]:
-    """As of a record: samples of a quick look are compared with no others."""
+    """The samples to compare, in ms: none for a quick look."""
     return [] if view.quick else view.wall_ms

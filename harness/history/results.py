@@ -64,7 +64,7 @@ class Point(msgspec.Struct, frozen=True, gc=False):
 
     commit: str
     date_ms: int
-    """Of the commit, since the epoch."""
+    """Date of the commit, in ms since the epoch."""
     outcome: Outcome | None
     """None if nothing was measured: the commit could not be installed, or its process died."""
     message: str = ""
@@ -110,7 +110,7 @@ class History:
     machines: dict[str, dict[str, Any]]
     series: list[Series]
     commits: dict[str, list[str]]
-    """By machine, in order: all that it was measured at."""
+    """The commits at which each machine was measured, in order."""
     skipped: list[str] = field(default_factory=list)
     """Files that could not be read, each with the reason."""
     confirmed: Sequence[Decision] = ()

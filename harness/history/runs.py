@@ -34,7 +34,7 @@ LONGEST_SILENCE_S = 4 * 3600.0
 """asv prints a line for every commit that it installs and every benchmark that it runs. Building TVM is the longest."""
 POLL_S = 1.0
 END_S = 30.0
-"""For what was started to end after its output has."""
+"""Time that a process may take to end after its output has ended."""
 
 _ASV = bound("from asv.main import main; main()")
 """Our benchmarks in turn end with asv."""
@@ -98,7 +98,7 @@ class HistoryRequest:
     device: str
     suite: Path | None
     commits: str
-    """As asv takes it; empty for the head of the configured branches."""
+    """Commits in asv's notation; empty for the heads of the configured branches."""
     record_samples: bool = True
     skip_existing: bool = True
     everywhere: Collection[str] = ()
@@ -222,7 +222,7 @@ def _asv(project: Project, arguments: Sequence[str], variables: Mapping[str, str
 
 
 def _silence_s(variables: Mapping[str, str]) -> float:
-    """More than a case may take by its suite's own deadlines."""
+    """A silence longer than any case may take by its suite's deadlines."""
     suite = variables.get(asv_process.SUITE)
     return max(LONGEST_SILENCE_S, 2 * load_suite(Path(suite)).longest_case_s if suite else 0.0)
 

@@ -23,7 +23,7 @@ _FOLDERS = (
     "etc/apt/apt.conf.d",
     "etc/apt/preferences.d",
 )
-"""That apt expects in its root."""
+"""Folders that apt expects in its root."""
 _CONNECTION = re.compile(r'Acquire::(?:https?(?:::[\w.:-]+)*|Retries|ForceIPv[46]|Check-Valid-Until|Check-Date) ".*";')
 """What of the user's configuration decides how the archive is reached, by which proxy, and when it is out of date."""
 _LAST_ERRORS = 3

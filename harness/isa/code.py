@@ -59,7 +59,7 @@ class MachineCode:
 
     @property
     def fewest_waves(self) -> int | None:
-        """Of all kernels that are launched."""
+        """Fewest waves of all kernels that are launched."""
         return min((k.waves for k in self.kernels if k.launched and k.waves is not None), default=None)
 
     @property
@@ -113,18 +113,18 @@ class KernelDiff:
 
     @property
     def name(self) -> str:
-        """Of the kernel, on either side."""
+        """Name of the kernel, on either side."""
         kernel = self.head or self.base
         assert kernel
         return kernel.name
 
     @property
     def weight(self) -> int:
-        """By how many instructions of an inference the sides differ, as far as that is known."""
+        """Difference of the sides in instructions per inference, as far as it is known."""
         return abs(_run(self.head) - _run(self.base))
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
+        """Return it as JSON values."""
         sides = {side: asdict(one) if one else None for side, one in (("base", self.base), ("head", self.head))}
         return {"name": self.name, "change": self.change.value, **sides}
 
@@ -149,7 +149,7 @@ def _align(base: Sequence[KernelCode], head: Sequence[KernelCode]) -> list[tuple
 
 
 def _change(base: KernelCode | None, head: KernelCode | None) -> Change | None:
-    """None if nothing changed."""
+    """Return the change of a kernel; None if nothing changed."""
     if base is None:
         return Change.ADDED
     if head is None:

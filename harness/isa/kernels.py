@@ -69,7 +69,7 @@ def _for_gpu(toolchain: Toolchain, cache: Path, kernels: Sequence[KernelSource],
 
 
 def _folder(toolchain: Toolchain, cache: Path, gpu: str) -> Path:
-    """Where results are kept: all of one GPU, one version of the compiler, and one of what reads its output."""
+    """Folder of the results for one GPU, one version of the compiler, and one version of the parser of its output."""
     reader = {name: sha256_of(Path(__file__).with_name(f"{name}.py")) for name in _READERS}
     folder = cache / KIND / key_of({"compiler": toolchain.identity, "gpu": gpu, "reader": reader})
     write_whole(folder / "title", f"kernels for {gpu}, by {toolchain.identity}\n")  # used now, by the folder's time

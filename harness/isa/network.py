@@ -30,16 +30,16 @@ class NetworkKernel:
 
     compiled: CompiledKernel
     launch: Launch | None
-    """None in what was built before launches were noted."""
+    """Its launch; None in older builds, which did not record launches."""
 
     @property
     def name(self) -> str:
-        """As TVM calls it."""
+        """TVM's name of the kernel."""
         return self.compiled.source.name
 
     @property
     def statistics(self) -> Statistics | None:
-        """None if the compiler made no code of it."""
+        """Its statistics; None if the compiler refused it."""
         return self.compiled.statistics
 
     @property

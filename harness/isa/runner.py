@@ -28,11 +28,11 @@ _MESA = re.compile(r"MESA: (info|warning|error): ?(.*)")
 _KERNEL = re.compile(r"kernel (\w+) private (\d+) local (\d+) group \d+")
 START_DEADLINE_S = 60.0
 KERNEL_DEADLINE_S = 120.0
-"""For one kernel, on a machine that is busy with other things; the slowest known takes a few seconds."""
+"""Deadline for one kernel on a busy machine; the slowest known takes a few seconds."""
 LISTEN_S = 10.0
 _LOOK_EVERY_S = 0.1
 _MOST_LINES = 2_000_000
-"""Of one run; a hundred times what a large network makes the compiler print."""
+"""Most lines of one run: a hundred times what the compiler prints for a large network."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class KernelSource:
     name: str
     text: str
     original: str
-    """As the device compiles it, with the declarations: its lines are those of the file that `show --kernels` names."""
+    """The source that the device compiles, with declarations: its lines are those of `show --kernels`."""
 
     @property
     def digest(self) -> str:

@@ -169,7 +169,7 @@ def _follow(name: str, definitions: Mapping[str, Definition], ends: Callable[[in
 
 
 def _phi(name: str, definitions: Mapping[str, Definition]) -> tuple[int | None, int | None]:
-    """Where a counter begins, and by how much it grows."""
+    """Start and step of a counter."""
     phi = definitions.get(name)
     if phi is None or phi.operation != "phi" or len(phi.operands) != 2:
         return None, None

@@ -88,7 +88,7 @@ class Baseline(CheckedFile):
 
     @property
     def side(self) -> Side:
-        """As one side of a comparison."""
+        """The baseline as one side of a comparison."""
         return Side(
             key=SeriesKey(self.identity_key, self.case),
             outcome=Outcome.OK,

@@ -62,7 +62,7 @@ class CheckedFile(BaseModel):
 
     @classmethod
     def file(cls, folder: Path, identity_key: str, case: str) -> Path:
-        """Where it is kept. Raises UsageError if a name, which may come from a file of others, would lead elsewhere."""
+        """Path of the file. Raises UsageError if a name, which may come from a foreign file, would lead elsewhere."""
         try:
             return folder / require_name(identity_key) / f"{require_name(case)}.json"
         except ValueError as error:
@@ -70,7 +70,7 @@ class CheckedFile(BaseModel):
 
     @classmethod
     def find(cls: type[T], folder: Path, identity_key: str, case: str) -> T | None:
-        """That of a case on an identity; None if there is none. Raises UsageError for a file that is not good."""
+        """Read the file of a case on an identity; None if there is none. Raises UsageError for an invalid file."""
         file = cls.file(folder, identity_key, case)
         return cls.read(file) if file.exists() else None
 
@@ -105,7 +105,7 @@ class CheckedFile(BaseModel):
 
 
 def round_digits(number: float) -> float:
-    """With as many digits as a file keeps."""
+    """Round to the number of digits that a file keeps."""
     return float(f"{number:.{DIGITS}g}")
 
 

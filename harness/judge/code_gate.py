@@ -26,14 +26,14 @@ class CodeVerdict:
     verdict: Verdict
     why: str
     kernels: tuple[KernelDiff, ...] = ()
-    """Those that differ, the largest difference first."""
+    """The kernels that differ, the largest difference first."""
     base: int | None = None
     """Weighted instructions of an inference."""
     head: int | None = None
 
     @property
     def change(self) -> float | None:
-        """By which part of the base its instructions changed."""
+        """Change of its instructions, relative to the base."""
         return None if not self.base or self.head is None else self.head / self.base - 1
 
 
@@ -52,7 +52,7 @@ def judge_code(case: str, base: Sequence[MachineCode], head: MachineCode, tolera
 
 
 def exit_code(found: Iterable[CodeVerdict]) -> ExitCode:
-    """As of any gate: broken before heavier, and a gate that compared nothing is not passed."""
+    """Exit code as for every gate: broken before heavier; a gate that compared nothing does not pass."""
     seen = {one.verdict for one in found}
     if Verdict.BROKEN in seen:
         return ExitCode.WRONG_OR_BROKEN
@@ -81,7 +81,7 @@ def _verdict(found: Sequence[KernelDiff], base: int | None, head: int | None, to
 
 
 def _without_sums(found: Sequence[KernelDiff], worse: Sequence[str]) -> tuple[Verdict, str]:
-    """Where the trips of some loop are not known: what is the same is the same all the same."""
+    """Compare kernels of which some loop has an unknown number of trips: equal code is still equal."""
     if worse:
         return Verdict.HEAVIER, "; ".join(worse)
     if not found:

@@ -33,7 +33,7 @@ from harness.run.outcome import ExitCode, Outcome, Owner
 
 UNGAUGED = Fitness(None)
 MOST_REFERENCES = 400
-"""On each side; thousands of cases have thousands of sessions."""
+"""Most reference samples on each side; thousands of cases have thousands of sessions."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Comparison:
     verdict: Verdict
     reasons: tuple[str, ...] = ()
     change: Change | None = None
-    """Of the latency, where both sides have one."""
+    """Change of the latency, if both sides have one."""
     suspicion: Verdict | None = None
     """`slower` or `faster` if it looks so and nothing decided it."""
     in_sequence: bool = False
@@ -286,5 +286,5 @@ def _reference_change(base: Sequence[ReferenceSamples], head: Sequence[Reference
 
 
 def _thin(sessions: Sequence[Samples]) -> Sequence[Samples]:
-    """As many as can be needed, from all over the run: every pair of base and head is compared."""
+    """Thin the samples evenly over the run, because every pair of base and head is compared."""
     return sessions[:: 1 + len(sessions) // MOST_REFERENCES]

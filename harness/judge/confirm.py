@@ -42,7 +42,7 @@ class Budget:
 
     @property
     def ends(self) -> float:
-        """By `now`, if it begins now."""
+        """Whether it ends by `now`, if it begins now."""
         return self.now() + 60 * self.minutes
 
 

@@ -19,7 +19,7 @@ from device_runner.files import append_lines
 from harness.judge.verdict import Verdict
 
 FILE = Path(".asv/confirmed.jsonl")
-"""Where the commands are started."""
+"""File of the decisions, in the working directory."""
 SHORTEST_REVISION = 7
 """Digits by which a commit is known."""
 
@@ -66,7 +66,7 @@ class DecisionFile(NamedTuple):
 
 
 def today() -> str:
-    """In UTC, as it is written."""
+    """Today's date in UTC, as the file has it."""
     return datetime.now(timezone.utc).strftime("%Y-%m-%d")
 
 

@@ -34,7 +34,7 @@ OTHER_IDENTITY = "is a baseline of another identity"
 NO_RECORD = "is a baseline of which there is no record"
 
 HISTORY = Path(".asv/results")
-"""Where `adreno-bench history run` keeps what it measured, below the folder that commands are started in."""
+"""Folder of the results of `adreno-bench history run`, below the working directory."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Gate:
     """What is known of the noise."""
     rules: Rules
     most_sessions: int
-    """That the verdict on one case may cost."""
+    """Most sessions for the verdict on one case."""
     as_shipped: bool = False
     """Whether records that ran as shipped are held to them, instead of the others."""
     of_models: Mapping[SeriesKey, NoiseProfile] = field(default_factory=dict)
@@ -127,7 +127,7 @@ def profiles_of_models(baselines: Iterable[Baseline], folder: Path) -> dict[Seri
 def pool_handsets(
     heads: Sides, blessed: Sides, profiles: Mapping[SeriesKey, NoiseProfile], rules: Rules
 ) -> dict[SeriesKey, Side]:
-    """By head's key, the base of another handset that may stand in, where head's own handset has none."""
+    """By head's key: the base of another handset, if head's own handset has none and calibration found both equal."""
 
     def stands_in(base: SeriesKey, head: SeriesKey) -> bool:
         same = base.case == head.case and model_of(base.identity) == model_of(head.identity)

@@ -38,7 +38,7 @@ class Confirmation:
     """`slower`, `faster` or `same`; `wrong` or `broken` if head turned out so; `inconclusive` if it stayed open."""
     reasons: tuple[str, ...]
     change: Change | None = None
-    """Of the latency; None if a session did not end well."""
+    """Change of the latency; None if a session failed."""
 
 
 @dataclass
@@ -51,11 +51,11 @@ class TurnSeries:
     measure: Measure
     noise: Noise | None = None
     kernels_noise: Noise | None = None
-    """Of the kernels' clock."""
+    """Noise of the kernels' clock."""
     begun: Sequence[tuple[Arm, Side]] = ()
     now: Clock = time.monotonic
     turns: list[Turn] = field(default_factory=list)
-    """By the wall clock."""
+    """Turns by the wall clock."""
     kernels: list[Turn] = field(default_factory=list)
     """The same by the kernels' clock; fewer where a session has none."""
     change: Change = field(default_factory=lambda: Change(Verdict.INCONCLUSIVE))

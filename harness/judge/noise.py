@@ -45,13 +45,13 @@ from harness.run.record import Record, RecordFile
 from harness.run.record_index import RecordIndex
 
 PROFILES = "noise"
-"""Below the folder of baselines, one level deeper than they are, so that no profile is read as one."""
+"""Folder of profiles, one level below the baselines, so that no profile is read as a baseline."""
 LEAST_SD = 1e-9
 """No rig is steadier."""
 SESSIONS_A_SIDE = (1, 4, 8, 16)
 """Numbers of sessions for which a file says what they show."""
 MOST_RECORDS = 64
-"""Of a series, the last ones: enough to know its noise, and soon read."""
+"""Most of a series' last records to read: enough for its noise, and read fast."""
 SessionsBySeries = dict[SeriesKey, list[tuple[str, str, Samples]]]
 """Sessions of each series: their build, their day and their samples in ms."""
 
@@ -79,9 +79,9 @@ class NoiseProfile(CheckedFile):
     tvm: str
     ffi: str
     began: str
-    """When the first session started; UTC, ISO 8601."""
+    """Start of the first session; UTC, ISO 8601."""
     ended: str
-    """When the last one started."""
+    """Start of the last session."""
     sessions: int = field(ge=FEWEST_SESSIONS)
     """How many could be used."""
     location_ms: float = field(ge=SHORTEST_MS, le=LONGEST_MS)
@@ -100,7 +100,7 @@ class NoiseProfile(CheckedFile):
 
     @property
     def estimate(self) -> NoiseEstimate:
-        """As the statistics take it."""
+        """The noise for the statistics."""
         noise = Noise(self.sd, self.df)
         return NoiseEstimate(
             True, self.sessions, noise, self.sd_upper, self.false_alarm_rate, self.splits, self.left_out
@@ -150,20 +150,20 @@ class NoiseModel:
 
     spreads: Mapping[SeriesKey, Spread]
     pools: Mapping[str, Pool]
-    """By identity."""
+    """Pools of handsets by identity."""
     low: Collection[SeriesKey] = ()
     """Series whose sessions are steadier by their lower quartiles than by their middles."""
     kernels: NoiseModel | None = None
     """The same of the kernels' clock."""
 
     def noise(self, key: SeriesKey) -> Noise | None:
-        """Of one series; None if nothing is known of its rig."""
+        """Noise of one series; None if nothing is known of its rig."""
         pool = self.pools.get(key.identity)
         location = Location.LOW if key in self.low else Location.MIDDLE
         return replace(pool.noise(self.spreads.get(key, Spread())), location=location) if pool else None
 
     def noises(self, keys: Iterable[SeriesKey]) -> dict[SeriesKey, Noise]:
-        """Of those series of which something is known."""
+        """Noise of each series whose noise is known."""
         found = {key: self.noise(key) for key in keys}
         return {key: noise for key, noise in found.items() if noise}
 
@@ -223,7 +223,7 @@ def stored_records(file: Path, cases: Collection[str]) -> list[Record]:
 
 
 def _summaries(taken: SessionsBySeries, location: Location) -> dict[SeriesKey, list[StoredSession]]:
-    """Each session by itself, and all of them at once."""
+    """Summarise each session, all in one call."""
     flat = [one for sessions in taken.values() for one in sessions]
     summaries = iter(summarise_each([[samples] for _, _, samples in flat], location=location))
     return {

@@ -77,7 +77,7 @@ class PathRanking:
             return f"{best} wins, {1 + lead.relative:.2f} times as fast as {following} ({span})"
         distance = f"{best} and {following} are {lead.relative:.1%} apart"
         if not math.isfinite(lead.sees):
-            why = lead.reasons[0] if lead.reasons else "nothing tells how far sessions lie apart by chance"
+            why = lead.reasons[0] if lead.reasons else "the noise between sessions is unknown"
             return f"cannot tell: {distance}, but {why.removesuffix(': run more')}; {MORE}"
         return f"no difference seen: {distance}, and {lead.sees:.1%} could have been seen; {MORE}"
 
@@ -125,7 +125,7 @@ def _standing(side: Side, latest: Record) -> Standing:
 
 
 def _wall_ms(side: Side) -> float | None:
-    """None for a path that is not right, or whose samples are no latency. Sessions unfit for a verdict are shown."""
+    """Wall time of a path in ms; None if it is not right or has no samples. Includes sessions unfit for a verdict."""
     if side.outcome is not Outcome.OK or not side.sessions:
         return None
     found = side.location_ms if side.summary.good else location_ms(side.sessions[-1])
@@ -152,7 +152,7 @@ class PathFlip:
 
 
 def path_means(comparisons: Sequence[Comparison]) -> list[PathMean]:
-    """Of the cases with a latency on both sides, for each path of each identity."""
+    """Means over the cases with a latency on both sides, for each path of each identity."""
     groups: dict[tuple[str, str], list[Change]] = defaultdict(list)
     for comparison in comparisons:
         if comparison.change:

@@ -66,7 +66,7 @@ def _unsteady(record: Record) -> Remark | None:
 
 
 _MISSING = {"texture": ("image_kernels", "put no tensor into an image"), "clml": ("subgraphs", "offloaded nothing")}
-"""By path: the fact of a build that is 0 if nothing went its way, and what that means."""
+"""By path: the fact of a build that is 0 if nothing took the path, and what that means."""
 
 
 def as_opencl(path: str, facts: Mapping[str, int]) -> Remark | None:

@@ -26,7 +26,7 @@ from harness.run.record import Record
 
 QUICK_LOOK = "a quick look's samples are too few"
 FEWEST_SESSIONS = 2
-"""On each side, before a latency may be called changed: the samples of one session share its bias."""
+"""Fewest sessions on each side before a latency counts as changed: the samples of one session share its bias."""
 CLOCK_SET = "2020"
 """What began before was told by a clock that nobody had set: no day of its own."""
 _HANDSET = re.compile(r"^(phone-.+-[0-9a-f]{8})-[0-9a-f]{5}$")
@@ -77,7 +77,7 @@ class Side:
     device_sessions: tuple[Samples, ...] = ()
     """Samples of `device_ms`, the kernels alone, of those sessions that have them."""
     started: tuple[str, ...] = ()
-    """When each of these sessions began; UTC, ISO 8601."""
+    """Start of each of these sessions; UTC, ISO 8601."""
     artifact: str = ""
     quirks: tuple[str, ...] = ()
     tvm: str = ""
@@ -94,13 +94,13 @@ class Side:
     probes: tuple[ReferenceSamples, ...] = ()
     """The reference kernel, in each session that measured it."""
     clocks: tuple[Histogram, ...] = ()
-    """At which clocks the GPU ran, in each session that knows it."""
+    """Clocks of the GPU, in each session that knows them."""
     doubt: str = ""
     """Why it cannot be told which of several builds is the latest, if that is so."""
 
     @cached_property
     def summary(self) -> Summary:
-        """Its sessions, each as one number."""
+        """Summary of the sessions, with one number for each."""
         return summarise(self.sessions)
 
     def summary_by(self, location: Location) -> Summary:
@@ -115,7 +115,7 @@ class Side:
 
     @property
     def days(self) -> int:
-        """On how many days its sessions were taken."""
+        """Number of days on which its sessions ran."""
         return max(1, len({moment[:10] for moment in self.started if moment >= CLOCK_SET}))
 
     @property
@@ -180,7 +180,7 @@ def side_of(group: Sequence[Record]) -> Side:
 
 
 def _order_doubt(latest: Sequence[Record], others: Sequence[Record]) -> str:
-    """That the build of the last record is not the one that ran last by the clock; empty if it is.
+    """A warning that the last record's build is not the one that ran last by the clock; empty if it is.
 
     Files may have been joined in another order, and a clock may have jumped: nothing in them tells which.
     """
@@ -224,7 +224,7 @@ def same_build(base: Side, head: Side) -> bool:
 
 
 def runtime_difference(base: Side, head: Side) -> str:
-    """That the two sides ran on different runtimes; empty if they did not, or if one does not say."""
+    """A remark that the two sides ran on different runtimes; empty if they did not, or if one is unknown."""
     if not base.runtime or not head.runtime or base.runtime == head.runtime:
         return ""
     return f"the phone's runtime is another one (base {base.runtime[:8]}, head {head.runtime[:8]})"

@@ -16,7 +16,7 @@ class Verdict(str, Enum):
     BROKEN = "broken"
     FIXED = "fixed"
     HEAVIER = "heavier"
-    """Of machine code, whose counts have no noise: more instructions, fewer waves or more spills."""
+    """For machine code, whose counts have no noise: more instructions, fewer waves or more spills."""
     LIGHTER = "lighter"
     INCONCLUSIVE = "inconclusive"
     NEW = "new"

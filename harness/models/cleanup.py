@@ -199,7 +199,7 @@ def _fold(model: Any, node: Any, known: dict[str, Any], types: dict[str, Any]) -
 
 
 def _byte_length(kind: Any) -> float:
-    """Of a tensor of this type, infinite if that is not known."""
+    """Size of a tensor of this type in bytes; infinite if unknown."""
     shape = static_shape(kind)
     return math.inf if shape is None else 8.0 * math.prod(shape)
 

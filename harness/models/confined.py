@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 DEADLINE_S = 300.0
 MEMORY_BYTES = 8 << 30
-"""Besides what this process has already."""
+"""Most memory of the worker, beyond what this process has already."""
 CHUNK_BYTES = 1 << 20
 HINT = "is it what it should be?"
 

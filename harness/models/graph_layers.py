@@ -184,7 +184,7 @@ class SequenceGraph(GraphBuilder):
         return self._add("MatMul", [weights.name, value.name], value.channels)
 
     def repeat_heads(self, x: Value, heads: int, times: int, length: int) -> Value:
-        """Each head several times over: queries share keys and values (Ainslie et al., 2023, arXiv:2305.13245)."""
+        """Repeat each head, because queries share keys and values (Ainslie et al., 2023, arXiv:2305.13245)."""
         apart = self.reshape(x, (1, heads, 1, length, x.channels))
         shape = self._constant(np.array([1, heads, times, length, x.channels]))
         spread = self._add("Expand", [apart.name, shape], x.channels)

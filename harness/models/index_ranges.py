@@ -35,7 +35,7 @@ class IndexRange:
 
     input: str
     operator: str
-    """Its kind and its name."""
+    """Kind and name of the operator."""
     extents: Shape
     """Elements of the axis that is indexed; one for each column of the input where the columns differ."""
     strict: bool
@@ -47,7 +47,7 @@ class IndexRange:
         return Distribution("integers", (0.0, float(min(self.extents) - 1)))
 
     def error(self, problem: str, extent: int) -> ModelError:
-        """That an input goes beyond an axis, with what to give instead."""
+        """The error that an input exceeds an axis, with what to give instead."""
         in_suite = f'inputs = {{ "{self.input}" = "{self.usual}" }}'
         return ModelError(
             f"{problem}, but {self.operator} takes {-extent} to {extent - 1} (an axis of {extent} elements)",
@@ -125,7 +125,7 @@ def _ranges_at(node: Any, graph: NetworkView, followed: Mapping[str, _Source]) -
 
 
 def _handed_on(node: Any, followed: Mapping[str, _Source], graph: NetworkView) -> _Source | None:
-    """Where the elements of a node's result come from, if it only hands them on."""
+    """The source of a node's elements, if the node only passes them on."""
     sources = [followed[name] for name in node.input if name in followed]
     if len(sources) != 1 or not _is_integer(graph.kind(node.output[0])):
         return None
@@ -186,7 +186,7 @@ _OPERATORS: Mapping[str, tuple[int, Callable[[Any, NetworkView], Shape | None], 
     "OneHot": (0, _depth, False),
     "NonMaxSuppression": (2, _boxes, False),
 }
-"""By which input an operator indexes, what it indexes, and whether ONNX forbids all else."""
+"""For each operator: the input that indexes, the input that it indexes, and whether ONNX forbids other values."""
 
 
 def _is_integer(kind: Any | None) -> bool:

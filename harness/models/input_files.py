@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 LARGEST_HEADER_BYTES = 4_096
-"""Of an array; that of a tensor takes about 100."""
+"""Largest header of an array; that of a tensor takes about 100 bytes."""
 OVERHEAD_BYTES = 1 << 20
 """What the file may take beyond its arrays."""
 SUFFIX = ".npy"
@@ -109,7 +109,7 @@ def read_header(file: Path, stream: IO[bytes], name: str) -> tuple[tuple[int, ..
 
 LABELS = "labels"
 MOST = 100_000
-"""Of labelled inputs; answering for more takes a device hours."""
+"""Most labelled inputs; more take a device hours."""
 
 
 @dataclass(frozen=True)

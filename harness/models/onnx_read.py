@@ -17,9 +17,9 @@ from harness.failures import ModelError
 from harness.models.outline import check, inner_graphs
 
 LARGEST_FILE_BYTES = (1 << 31) - 1
-"""Of one protobuf message; a larger network keeps its weights in other files."""
+"""Largest protobuf message; a larger network keeps its weights in other files."""
 LARGEST_MODEL_BYTES = LARGEST_FILE_BYTES
-"""With its external data: it is handed to the compiler as one file."""
+"""Largest model with its external data: the compiler reads it as one file."""
 
 MOST_NODES = 200_000
 """Ten times those of the largest language models."""
@@ -61,7 +61,7 @@ def parse(file: Path) -> Any:
 
 
 class _Size(NamedTuple):
-    """Of nodes, once the functions that they call stand in their place."""
+    """Size of nodes after their functions are inlined."""
 
     nodes: int
     length_bytes: int

@@ -16,7 +16,7 @@ from harness.failures import ModelError, UnsupportedOperator
 SMALL_ELEMENTS = 64
 """A tensor of so many elements may be a shape, axes or the like."""
 OLDEST_IR_VERSION = 4
-"""Of the format, in which weights need not be inputs, too."""
+"""First version of the format in which weights need not also be inputs."""
 
 
 def outline(model: Any) -> Any:

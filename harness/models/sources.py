@@ -202,7 +202,7 @@ def model_source(
     labelled: Path | None = None,
     trust: bool = False,
 ) -> ModelSource:
-    """Where the model comes from. Raises UsageError, with the nearest known name, if there is none."""
+    """Return the source of a model. Raises UsageError, with the nearest known name, if there is none."""
     if onnx is not None:
         return OnnxFile(name, onnx, shapes or {}, inputs or {}, clean, labelled, trust)
     return _zoo_model(name)

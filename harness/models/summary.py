@@ -35,7 +35,7 @@ class Node:
     inputs: tuple[Shape | None, ...]
     outputs: tuple[Shape | None, ...]
     dtype: str
-    """Of its first input."""
+    """Number format of its first input."""
     double: bool
     """Whether it reads or makes float64, which no Adreno computes in."""
     macs: int | None

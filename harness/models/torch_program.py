@@ -144,7 +144,7 @@ def _harmless(expression: str) -> bool:
 
 
 def _require_containers(file: Path, told: Any) -> None:
-    """Of the tree of inputs or outputs: torch imports modules for the classes that it names."""
+    """Check the tree of inputs or outputs: torch imports modules for the classes that it names."""
     for key, value in _everything(told):
         if key == "type" and value not in _CONTAINERS:
             raise ModelError(f"{file} takes or gives a {value!r:.100}, which torch would import", hint=HINT)

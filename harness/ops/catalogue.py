@@ -46,11 +46,11 @@ class OperatorCase:
     operator: str
     """ONNX's name of the operator that it is about."""
     dtype: str
-    """Of its first input."""
+    """Number format of its first input."""
     set: str
     model_sha256: str
     data_sha256: str
-    """Of the inputs and outputs."""
+    """Hash of the inputs and outputs."""
 
     def matches(self, pattern: str) -> bool:
         """Whether the name or the operator matches a shell glob, whatever its letter case."""

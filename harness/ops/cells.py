@@ -52,17 +52,17 @@ class Cell:
 
     @property
     def title(self) -> str:
-        """For people."""
+        """Title of the cell."""
         return f"{self.case.name} on {self.path}, {MODES[self.as_shipped]}"
 
     @property
     def dtype(self) -> str:
-        """That it is computed in."""
+        """Number format of the computation."""
         return self.case.dtype if self.precision is Precision.FLOAT32 else self.precision.value
 
     @property
     def relative_tolerance(self) -> float:
-        """Of the expected output's scale."""
+        """Tolerance relative to the expected output's scale."""
         return RELATIVE_TOLERANCE["float16" if self.case.dtype == "float16" else self.precision.value]
 
     @property
@@ -119,7 +119,7 @@ class Verdict(str, Enum):
     NOT_OFFLOADED = "not offloaded"
     """Right, but by the code of path `opencl`: nothing of it is in an image, or was given to CLML."""
     UNSUPPORTED = "unsupported"
-    """It builds, and this device cannot run it."""
+    """The case builds, and this device cannot run it."""
     WRONG = "wrong"
     NOT_BUILT = "does not build"
     CRASH = "crashes"
@@ -199,7 +199,7 @@ class Results:
 
 
 LONGEST_S = 8 * 3600.0
-"""For all the cells of a release. What is done is kept, so a run that was ended goes on."""
+"""Time limit for all cells of a release. Results are kept, so the next run continues."""
 
 
 def cells_of(

@@ -31,7 +31,7 @@ class OperatorNetwork:
     """A network about one operator, with what it is run on and what must come of it."""
 
     name: str
-    """Of `[a-z0-9_]`."""
+    """Name, of the characters `[a-z0-9_]`."""
     operator: str
     model: bytes
     inputs: Mapping[str, Array]

@@ -60,6 +60,6 @@ class OperatorTable:
 
 
 def wrong_cases(cases: Mapping[Verdict, int]) -> dict[Verdict, int]:
-    """Those that are not right, by verdict, the most frequent first."""
+    """The cases that are not right, by verdict, the most frequent first."""
     bad = {verdict: count for verdict, count in cases.items() if verdict not in RIGHT}
     return dict(sorted(bad.items(), key=lambda item: -item[1]))

@@ -123,11 +123,11 @@ class Coverage:
 
     @property
     def finding_headers(self) -> tuple[str, ...]:
-        """Of `findings`."""
+        """Headers of the table of `findings`."""
         return ("verdict", "path", *(("TVM",) if len(self._releases) > 1 else ()), "cases", "such as", "why")
 
     def text(self) -> str:
-        """For a terminal."""
+        """The page as text for a terminal."""
         grids = [table(grid.rows, grid.headers, alike=("dtype",)) for grid in self.grids()]
         titles = [f"{grid.title}\n\n" if grid.title else "" for grid in self.grids()]
         parts = [*(title + drawn for title, drawn in zip(titles, grids, strict=True)), LEGEND]
@@ -136,7 +136,7 @@ class Coverage:
         return "\n\n".join(parts)
 
     def markdown(self, facts: Mapping[str, str]) -> str:
-        """For a page that GitHub draws. `facts` say of what releases and device it is."""
+        """The page as Markdown. `facts` name its releases and device."""
         told = " · ".join(f"{name} {text}" for name, text in facts.items())
         parts = [
             "# Operators, path by path",
@@ -152,7 +152,7 @@ class Coverage:
         return "\n\n".join(parts)
 
     def tables(self) -> list[tuple[str, Sequence[str], Sequence[tuple[str, ...]]]]:
-        """For a page: the title, the headers and the rows of each table, what is not right last."""
+        """The tables of a page: title, headers and rows of each, with the wrong cases last."""
         grids = [(grid.title, grid.headers, grid.rows) for grid in self.grids()]
         found = self.findings()
         return [*grids, ("What is not right", self.finding_headers, found)] if found else [*grids]

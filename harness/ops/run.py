@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 LIMITS = Limits(build_s=120.0, build_memory_gb=8.0, run_s=60.0)
 """An operator takes a second; one that takes a minute hangs."""
 PROGRAMS = 200
-"""After so many a process is replaced, whatever they came to: each leaves a little behind."""
+"""Number of programs after which a process is replaced: each leaves a little memory behind."""
 CHUNK = 48
 """Cells that are built while those before them run."""
 OWN_ANSWER = "the case's own answer"
-"""Of ONNX's authors for a node test, of their reference for the sweep."""
+"""Judge: ONNX's authors for a node test, their reference implementation for the sweep."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class CellResult:
 
     @property
     def plain(self) -> dict[str, Any]:
-        """For a program, as JSON takes it."""
+        """The result as JSON values."""
         cell = self.cell
         return {
             "name": cell.case.name,
@@ -206,7 +206,7 @@ class _Trial:
             return result
         if not compare_answers(answer.outputs, own.expected, own.relative_tolerance, own.rounding).right:
             return result
-        message = f"{self.ruling.judge} says otherwise than {OWN_ANSWER}: {result.message}"
+        message = f"{self.ruling.judge} disagrees with {OWN_ANSWER}: {result.message}"
         return Result(Outcome.OK, message, result.max_rel_err, judge=OWN_ANSWER)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from harness.oracle.judge import Values
 
 OLDEST_BATCH_NORM = 14
-"""Of older operator sets onnx 1.23 computes what a batch norm is in training: off by 3 % of the peak."""
+"""First operator set whose batch norms onnx 1.23 computes for inference; older ones are off by 3 % of the peak."""
 
 
 class OnnxReference:

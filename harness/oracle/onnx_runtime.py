@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from harness.oracle.judge import Values
 
 NEWEST_IR_VERSION = 10
-"""Of ONNX's format, that every onnxruntime we may meet reads. What later ones add are number formats of tensors."""
+"""Newest version of ONNX's format that every supported onnxruntime reads. Later ones only add number formats."""
 _NO_MEMORY = ("bad_alloc", "Failed to allocate memory")
 
 

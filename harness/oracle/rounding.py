@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     Types = Mapping[str, Any]
 
 AMOUNT = 2.0**-21
-"""By how much a number is moved at most, relative to itself: four units in the last place of float32."""
+"""Most that a number is moved, relative to itself: four units in the last place of float32."""
 HALF_AMOUNT = 2.0**-8
 """The same of float16: 2^13 times as far, as its units are."""
 HALF = 2.5e-3
-"""At least so far a network moves that is itself in half precision: an eighth of what such cases are allowed."""
+"""Least movement of a network in half precision: an eighth of the tolerance of such cases."""
 DRAWS = 2
 """How often all numbers are moved; the larger result counts."""
 _BY_VALUE = ("Clip", "Pad", "Resize", "Upsample", "Range", "OneHot", "NonMaxSuppression", "TopK", "RoiAlign")
@@ -79,7 +79,7 @@ def _move_arrays(arrays: Sequence[Array], draw: int) -> list[Array]:
 
 
 def _farthest(outputs: Sequence[Array], moved: Iterable[Sequence[Array]]) -> list[float]:
-    """Of each output the largest distance from its answer to those of moved numbers."""
+    """Largest distance of each output from its answers to moved numbers."""
     distances = [[_distance(*pair) for pair in zip(answers, outputs, strict=True)] for answers in moved]
     return [max(each) for each in zip(*distances, strict=True)]
 

@@ -44,11 +44,11 @@ class PathFacts:
     kernels: int
     """OpenCL kernels in the source."""
     image_kernels: int
-    """Those that read or write an image."""
+    """Number of kernels that read or write an image."""
     half_kernels: int
-    """Those with numbers in half precision, whatever precision was asked for."""
+    """Number of kernels that compute in half precision, in every precision of the case."""
     double_kernels: int
-    """Those with numbers in double precision, which no Adreno has."""
+    """Number of kernels that compute in double precision, which no Adreno has."""
     source_bytes: int
     calls: int
     """Compiled functions called in one inference; one of them may launch several kernels."""
@@ -65,7 +65,7 @@ class PathFacts:
 
 
 def ignore_module(_: Any) -> None:
-    """For whoever does not want to see the module after all TIR passes."""
+    """Do nothing with the module after all TIR passes."""
 
 
 class CompilationPath(Protocol):
@@ -79,7 +79,7 @@ class CompilationPath(Protocol):
         """TVM's target for a device with these limits; host code for this LLVM triple, or for this machine."""
 
     def lower(self, mod: Any, target: Any, workarounds: Sequence[Workaround]) -> Any:
-        """From an imported IRModule to what the VM's code generator takes."""
+        """Lower an imported IRModule to the input of the VM's code generator."""
 
     def build(
         self, lowered: Any, target: Any, workarounds: Sequence[Workaround], see: Callable[[Any], None] = ignore_module
@@ -100,9 +100,9 @@ def host_target(host_triple: str | None) -> Any:
 
 EditPasses = Callable[[Passes], Passes]
 Layouts = Mapping[str, Sequence[str]]
-"""By operator: of data, weights and result."""
+"""Layouts of data, weights and result, by operator."""
 TEXTURE_LAYOUTS: Layouts = {"relax.nn.conv2d": ["NCHW4c", "OIHW4o", "NCHW4c"]}
-"""That TVM's passes for path `texture` ask for (relax/backend/adreno/pipeline.py)."""
+"""Layouts that TVM's passes for path `texture` ask for (relax/backend/adreno/pipeline.py)."""
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,9 @@ class Edits:
     network: Callable[[Any], None] | None = None
     """Looks at the ONNX network before it is imported. Raises MisreadOperator for one that would be misread."""
     model: Callable[[Any], Any] | None = None
-    """Of the imported module, before it is given its precision."""
+    """Edits of the imported module, before it gets its precision."""
     layouts: Callable[[Any], Layouts] | None = None
-    """Of a call of an operator, for the pass of path `texture` that converts layouts; empty leaves it to TVM."""
+    """Layouts of an operator's call, for the layout pass of path `texture`; empty leaves them to TVM."""
     relax: EditPasses | None = None
     tir: EditPasses | None = None
 

@@ -42,7 +42,7 @@ class Kernel:
 
     @property
     def code(self) -> str:
-        """Its definition, with parameters numbered as they occur: their names differ from network to network.
+        """Definition of the kernel, with parameters numbered as they occur: their names differ from network to network.
 
         So does their order, as TVM sorts them by name.
         """
@@ -59,7 +59,7 @@ class Kernel:
 
     @property
     def _own(self) -> str:
-        """Its statements alone, without the declarations of others that follow."""
+        """Statements of the kernel, without the declarations of the next one."""
         return self.body.partition("\n}")[0]
 
 

@@ -100,7 +100,7 @@ def image_size(extents: Sequence[int], scope: str) -> tuple[int, int, int]:
 
 
 def memory_scopes(mod: Any) -> list[str]:
-    """Where tensors live, by the number that a lowered module allocates them under."""
+    """Memory scopes of tensors, by their number in the lowered module."""
     return [str(device.memory_scope) for device in mod.global_infos.get("vdevice", [])]
 
 

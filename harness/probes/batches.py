@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from harness.cases.plan import Budget
 
 SHARE = 0.1
-"""Of a case's budget. Where that does not reach for the smallest batches, none is timed."""
+"""Share of a case's budget. If it is too short for the smallest batches, none is timed."""
 REPEAT = 5
 SMALLEST, LARGEST = 3, 32
 """Inferences of a batch."""
@@ -32,9 +32,9 @@ class Batches:
     batch: int
     """Inferences of a batch."""
     batched_ms: list[float]
-    """With one synchronisation at the end of each batch."""
+    """Time in ms with one synchronisation at the end of each batch."""
     synced_ms: list[float]
-    """With one after each inference."""
+    """Time in ms with a synchronisation after each inference."""
     launches: int | None
     """Kernels of an inference; None where they cannot be seen."""
 

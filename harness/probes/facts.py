@@ -20,7 +20,7 @@ class Schedules:
     """What tuned schedules changed in a build."""
 
     fields: Mapping[str, Any]
-    """As a record has them."""
+    """The fields of a record."""
     complaint: str
     """Why the build does not count as one with tuned schedules; empty if it does."""
 
@@ -39,7 +39,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class HalfRange:
-    """Of a case in half precision: why no answer could be right; empty if one could."""
+    """For half precision: why no answer can be right; empty if one can."""
 
     complaint: str
 

@@ -21,7 +21,7 @@ CONFIDENCE = 0.99
 
 @dataclass(frozen=True)
 class TopOne:
-    """Of how many labelled inputs the largest score is that of the right class."""
+    """Number of labelled inputs for which the right class has the largest score."""
 
     inputs: int
     right: int

@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from device_runner.device import Program
 
 STEADY_S = 0.5
-"""So long the inferences of the warm-up have to be steady (TensorFlow Lite's benchmark warms up as long)."""
+"""Seconds for which the warm-up must be steady (TensorFlow Lite's benchmark warms up as long)."""
 SAMPLED_S = 2.0
-"""So long the samples have to cover."""
+"""Seconds that the samples must cover."""
 FEWEST_SAMPLES = 10
 FEWEST_DEVICE_SAMPLES = 3
 QUICK_SAMPLES = 3
 AGREE_WITHIN = 0.05
 WARM_UP_SHARE = 0.2
 DEVICE_SHARE = 0.2
-"""Of the budget. It bounds the two times above as well: a tenth of a second of budget gives ten samples in a row."""
+"""Share of the budget. It bounds the two times above as well: 0.1 s of budget gives ten samples in a row."""
 WARM_UP_KEPT = 30
-"""Of the inferences of a warm-up, for whoever wants to see what it was like."""
+"""Number of warm-up inferences that a record keeps."""
 MOST_INFERENCES, SHORTEST_MS = 20_000, 1e-3
-"""In a row, of a program that takes next to no time."""
+"""Most inferences in a row, and shortest time of one, for a program that takes almost no time."""
 CALL_SHARE = 0.5
-"""Of the deadline of one call to the device, which is there to tell that a program hangs."""
+"""Share of the deadline of one call, which exists to detect a program that hangs."""
 
 
 KERNELS, CLML_EVENTS = "kernels", "clml-events"
@@ -130,7 +130,7 @@ def _last(times: Sequence[float], seconds: float) -> Sequence[float]:
 
 
 def _lasting(program: Program, budget: Budget, seconds: float, fewest: int, each_ms: float) -> list[float]:
-    """As many inferences as last for so many seconds, at least `fewest`. Of `each_ms` 0 means that it is not known."""
+    """Number of inferences that last for these seconds, at least `fewest`. An `each_ms` of 0 means unknown."""
     times: list[float] = []
     while len(times) < fewest or (1e3 * seconds - sum(times) > 0.5 * each_ms and len(times) < MOST_INFERENCES):
         left = math.ceil((1e3 * seconds - sum(times)) / each_ms) if each_ms else 0

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from device_runner.device import Array, Device, Program, Session
 
 TURNS = 8192
-"""Where the search for a number of turns begins, and what records from before there was one have."""
+"""Start of the search for a number of turns, and the number of records that predate the search."""
 GROWTH, GROWN = 4, 5
 """The number is the first by so many times that lasts long enough; it grows no more often than that."""
 LONG_MS, TICKS = 1.0, 100
@@ -38,7 +38,7 @@ TRIED = (1.0, 1.013, 1.3)
 FACTOR = 1.3
 """How many times more turns the slowed one makes; docs/reference/records.md says so of `slowed_ms`."""
 SAMPLES = 6
-"""Of each."""
+"""Samples of each kernel."""
 ORDER = ((1.0, SAMPLES // 2), (FACTOR, SAMPLES), (1.0, SAMPLES // 2))
 """Share of the turns, and samples: the slowed one lies in the middle, so that a drifting clock makes it no slower or
 faster."""
@@ -63,7 +63,7 @@ class ReferenceKernel:
     binaries: Path
     """The device's own compilation of it, which would take longer than all samples."""
     turns: int
-    """Of its loop: long enough on this device."""
+    """Turns of its loop: long enough on this device."""
 
     def measure(self, session: Session) -> Reference | None:
         """Time it in a session that has done its case; None if that fails, which is not the case's fault."""

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from harness.cases.plan import Budget
 
 CHUNK_S = 1.0
-"""So long the device computes before it is read; progress is told as often."""
+"""Seconds of computing between two readings of the device and reports of progress."""
 MOST_BINS, FEWEST_BINS = 600, 20
-"""Of a run that lasts as asked: a longer one has longer bins, a short one shorter bins."""
+"""Bins of a complete run: a longer run has longer bins."""
 FULL_BIN = 0.9
 """A bin that has lasted for so much of its time is not filled up with another chunk."""
 FIGURE_S = 60.0
@@ -37,7 +37,7 @@ class Bin(NamedTuple):
     """
 
     at_s: float
-    """When it began."""
+    """Start of the bin, in seconds."""
     wall_ms: float
     """Median of its samples."""
     p90_ms: float
@@ -80,11 +80,11 @@ class Sustained(BaseModel):
 
     asked_s: float
     lasted_s: float = 0.0
-    """Less than what was asked for if it was stopped, or if the case or the device failed."""
+    """Duration in s; shorter than requested if it was stopped, or if the case or the device failed."""
     stopped: bool = False
     """Whether a person stopped it."""
     throttled_after_s: float | None = None
-    """When the phone was first found slowed down by heat; None if it never was, or if it does not show it."""
+    """Time in s of the first slow-down by heat; None if there was none, or if the phone does not show it."""
     throttled_why: str = ""
     """What it said then."""
     shows_throttling: bool = False

@@ -1,1 +1,1 @@
-"""Where the time of an inference goes: its kernels by time, what each had to do, and what another case does there."""
+"""The time of an inference by kernel: what each kernel had to do, and what another case does there."""

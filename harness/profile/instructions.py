@@ -48,7 +48,7 @@ class OperatorCode:
 
     @property
     def spills(self) -> int:
-        """Of all its kernels."""
+        """Spills of all its kernels."""
         return sum(kernel.spills or 0 for kernel in self.kernels if kernel.launched)
 
 
@@ -69,7 +69,7 @@ class Pair:
 
     @property
     def more(self) -> int:
-        """By how many weighted instructions the head runs more, as far as that is known."""
+        """Additional weighted instructions of the head, as far as known."""
         return ((self.head.run or 0) if self.head else 0) - ((self.base.run or 0) if self.base else 0)
 
 

@@ -18,7 +18,7 @@ from harness.profile.profile import Operator, Profile
 _NUMBER = re.compile(r"^(.*?[A-Za-z])\d*$")
 _NO_OPERATOR = {"fused", "opencl", "te", "NCHWc", "OIHWo", ""}
 WEIGHTED = {"conv2d", "conv2d_transpose", "matmul", "dense"}
-"""Those whose second tensor are weights, which tell them apart."""
+"""Operators whose second tensor is their weights, which distinguishes them."""
 FEW_THREADS = 0.5
 """Threads against the other side's, below which it is said that there are few."""
 MUCH_REDONE = 1.5

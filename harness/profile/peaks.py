@@ -26,7 +26,7 @@ def peaks_of(device: Device, cache: Path, say: Callable[[str], None]) -> Peaks:
     """The peaks of a device that we hold. Raises what a session raises."""
     if known := load_peaks(cache, device.identity.key):
         return known
-    say("measuring what this device can do at best, once")
+    say("measuring the device's peak rates, once")
     return save_peaks(cache, device.identity.key, measure_peaks(device))
 
 
@@ -73,7 +73,7 @@ class RooflinePoint(NamedTuple):
     """Operations for each byte."""
     gflop_s: float
     share: float
-    """Of the kernels' time."""
+    """Share of the kernels' time."""
 
 
 def points_of(profile: Profile) -> list[RooflinePoint]:

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from device_runner.device import Launch
 
 ENDING = ".kernels.gz"
-"""Of a file of profiles beside a file of records."""
+"""Ending of a file of profiles beside a file of records."""
 SCHEMA = 1
 HASH_DIGITS = 16
 LARGEST_FILE_BYTES = 64 << 20
 NS_DIGITS = 6
-"""Of a time in ms: a device tells nanoseconds."""
+"""Digits of a time in ms: devices report nanoseconds."""
 _KERNEL = re.compile(r"_kernel(_\d+)?$")
 
 
@@ -45,9 +45,9 @@ class Operator(BaseModel):
     ms: float = Field(ge=0)
     """Sum of its kernels' times; the median over inferences."""
     threads: int = Field(ge=1)
-    """Of its launch with the most work-items."""
+    """Work-items of its largest launch."""
     work: Work | None = None
-    """Of one call; None if the compiler told nothing of such a function."""
+    """Work of one call; None if the compiler did not report it."""
     source: str = ""
     """Hash of its kernels' source (`hashes_of`); empty in what was written before this was noted."""
 
@@ -59,7 +59,7 @@ class Operator(BaseModel):
 
     @property
     def bytes(self) -> int | None:
-        """That all its calls cannot but move."""
+        """Least number of bytes that all its calls move."""
         return None if self.work is None else self.work.bytes * (self.launches // len(self.kernels))
 
     @property
@@ -83,7 +83,7 @@ class Peaks(BaseModel):
 
 
 class Profile(BaseModel):
-    """Where the time of one case's inference goes."""
+    """Time of one case's inference, by operator."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -100,7 +100,7 @@ class Profile(BaseModel):
     kernels_ms: float
     """Sum of all kernels of an inference; the median."""
     span_ms: float
-    """From the first kernel's start to the last one's end, while they were watched; the median."""
+    """Time from the first kernel's start to the last one's end while the launches were watched; median."""
     wall_ms: float
     """One inference to the answer in host memory, by the device's host clock, not watched; the median."""
     peaks: Peaks = Peaks()
@@ -130,7 +130,7 @@ class Profile(BaseModel):
         except (OSError, ValueError) as error:
             said = str(error).splitlines()[0]
             hint = "`adreno-bench profile --json` writes one"
-            raise UsageError(f"{file} is no profile: {said}", hint=hint) from error
+            raise UsageError(f"{file} is not a profile: {said}", hint=hint) from error
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
@@ -145,7 +145,7 @@ _HEAD = msgspec.json.Decoder(Head)
 
 
 def kernels_file(records: Path) -> Path:
-    """Where the profiles of a file of records are kept."""
+    """File of the profiles of a records file."""
     return records.with_suffix(ENDING)
 
 
@@ -248,7 +248,7 @@ def ms_of(launch: Launch) -> float:
 
 
 def span_ms(inference: Sequence[Launch]) -> float:
-    """From the first start to the last end of an inference's kernels."""
+    """Time from the first start to the last end of an inference's kernels."""
     starts, ends = ((launch.start_ns for launch in inference), (launch.end_ns for launch in inference))
     return (max(ends) - min(starts)) / 1e6
 

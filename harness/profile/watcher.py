@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from harness.run.work import Prepared, Work
 
 SHARE = 0.05
-"""Of a case's budget, if that allows `FEWEST`."""
+"""Share of a case's budget, if that allows `FEWEST`."""
 FEWEST, MOST = 3, 10
 """Inferences that are watched."""
 
@@ -67,7 +67,7 @@ class Watcher:
             self.seen = seen
 
     def profile(self, record: Record, origin: Origin, cache: Path) -> Profile | None:
-        """Where the time of a record's case went; None if nothing sensible was seen, or its time means nothing."""
+        """Profile of a record's case; None if the launches make no sense, or if its time means nothing."""
         seen = self.seen
         if seen is None or seen.plan.case.id != record.case or not record.comparable_ms:
             return None

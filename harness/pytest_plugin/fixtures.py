@@ -96,7 +96,7 @@ class CaseRunner:
     suite: Suite
     run: Run
     plans: Mapping[str, Plan]
-    """By case id."""
+    """Plans by case id."""
     built: Built
 
     def record(self, case: str) -> Record:

@@ -27,7 +27,7 @@ QUIRKS: tuple[Quirk, ...] = (
     *clml_table.QUIRKS,
     *tuner.QUIRKS,
 )
-"""In the order in which their workarounds are applied."""
+"""All quirks, in the order in which their workarounds are applied."""
 
 
 def quirks_for(

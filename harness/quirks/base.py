@@ -40,7 +40,7 @@ class Quirk:
     title: str
     """What goes wrong."""
     upstream: str
-    """Where it can be read: file, issue or pull request of apache/tvm."""
+    """Place of the defect: file, issue or pull request of apache/tvm."""
     workaround: str
     """One line of what is done instead."""
     paths: tuple[str, ...]
@@ -53,7 +53,7 @@ class Quirk:
     until: str = ""
     precisions: tuple[Precision, ...] = tuple(Precision)
     essential: bool = False
-    """Without its workaround nothing that this path builds could run, so `--as-shipped` applies it too."""
+    """Whether nothing on this path runs without the workaround. `--as-shipped` applies it, too."""
 
     @property
     def releases(self) -> str:

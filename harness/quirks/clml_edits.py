@@ -31,7 +31,7 @@ def is_too_large(match: Match) -> bool:
 
 
 def is_grouped(match: Match) -> bool:
-    """More than one group. The runtime's transposed convolution ignores groups."""
+    """Whether it has more than one group. The runtime's transposed convolution ignores groups."""
     return match.convolution is not None and match.convolution.attrs.groups != 1
 
 

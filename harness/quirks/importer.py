@@ -52,7 +52,7 @@ def identifiers(names: Sequence[str]) -> list[str]:
 
 
 def without_dropout(mod: Any) -> Any:
-    """For inference, as TVM legalises it on every path: the first result is the input, the second a mask of ones."""
+    """Replace dropouts as TVM legalises them for inference: the results are the input and a mask of ones."""
     from tvm import relax
     from tvm.relax.dpl import is_op, is_tuple_get_item, wildcard
 

@@ -59,7 +59,7 @@ class Misreading:
 
     @property
     def quirk(self) -> Quirk:
-        """As the table has it."""
+        """The quirk for the table."""
         return Quirk(
             self.id,
             self.title,
@@ -101,7 +101,7 @@ def _on_llvm(model: Any, x: Array) -> list[Array]:
 
 
 def _extents(node: Any, view: NetworkView) -> Iterator[tuple[int, int, float | None]]:
-    """Of each axis that a Resize changes: extents before and after, and the scale if that is what it was given."""
+    """For each axis that a Resize changes: extents before and after, and its scale, if it has one."""
     shape, sizes, scales = view.shape(node.input[0]), view.constant(node, 3), view.constant(node, 2)
     if not shape:
         return

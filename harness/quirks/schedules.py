@@ -27,7 +27,7 @@ _GROUP = 4
 """Channels of a group in the sample: a work-item has as many results, one in each channel of its column."""
 
 _MOST_CHANNELS = 256
-"""Of a group, for which a tile of 16 columns in float32 takes half of an Adreno's local memory (32 KiB)."""
+"""Most channels of a group: a tile of 16 columns in float32 then takes half of an Adreno's local memory (32 KiB)."""
 
 _WORK_ITEMS = 256
 """Most of a work-group, as TVM's own schedule for pools has it."""

@@ -115,7 +115,7 @@ def _records_of_another_target(*_applied: Workaround) -> ProbeAnswer:
 
 
 _row = partial(Quirk, paths=("tune",))
-"""In place of a path: no case is built with a workaround for these."""
+"""Stands in place of a path: no case is built with a workaround for these."""
 
 QUIRKS: tuple[Quirk, ...] = (
     _row(

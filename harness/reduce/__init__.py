@@ -1,1 +1,1 @@
-"""From a network that is wrong or broken to the smallest one that is so in the same way, and a folder that shows it."""
+"""Shrink a wrong or broken network to the smallest that fails alike, and write a folder that shows it."""

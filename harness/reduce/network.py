@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from device_runner.device import Array
 
 Resize = Callable[[int, int], int]
-"""From an axis and its size to its new size."""
+"""Maps an axis and its size to its new size."""
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class FailureKind:
 
     @classmethod
     def of(cls, record: Record) -> FailureKind:
-        """Of a run."""
+        """Describe the failure of a run."""
         wrong = record.outcome is Outcome.WRONG_RESULT
         return cls(record.finding, "" if wrong else " ".join(_DIFFERS.sub("", record.message).split()))
 
@@ -46,12 +46,12 @@ class Reduction:
     """What was found."""
 
     whole: Record
-    """Of the network as it was."""
+    """Record of the original network."""
     operators: int
-    """That it has."""
+    """Number of its operators."""
     network: SmallNetwork
     record: Record
-    """Of the smallest network that fails in the same way."""
+    """Record of the smallest network that fails alike."""
     expected: Sequence[Array]
     """The oracle's answers to it; empty if it has none, as there is nothing to run."""
     as_shipped: bool

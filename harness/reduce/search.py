@@ -39,7 +39,7 @@ def _outputs(network: SmallNetwork) -> Iterator[tuple[str, SmallNetwork | None]]
 
 
 def _bypasses(network: SmallNetwork) -> Iterator[tuple[str, SmallNetwork | None]]:
-    """Without an operator from the middle: whoever read its result reads what it read."""
+    """Networks without an inner operator: the readers of its result read its input instead."""
     weights = {tensor.name for tensor in network.proto().graph.initializer}
     for place, node in enumerate(network.proto().graph.node):
         for name in [name for name in node.input if name and name not in weights]:
@@ -53,7 +53,7 @@ def _bypasses(network: SmallNetwork) -> Iterator[tuple[str, SmallNetwork | None]
 
 
 def _operands(network: SmallNetwork) -> Iterator[tuple[str, SmallNetwork | None]]:
-    """Without the last operand of an operator: a bias, a bound."""
+    """Networks without the last operand of an operator: a bias, a bound."""
     for place, node in enumerate(network.proto().graph.node):
         if len(node.input) > 1:
             model = network.proto()
@@ -62,7 +62,7 @@ def _operands(network: SmallNetwork) -> Iterator[tuple[str, SmallNetwork | None]
 
 
 def _attributes(network: SmallNetwork) -> Iterator[tuple[str, SmallNetwork | None]]:
-    """Without an attribute of an operator, which then has its default."""
+    """Networks without an attribute of an operator, which then has its default."""
     for place, node in enumerate(network.proto().graph.node):
         for index, attribute in enumerate(node.attribute):
             model = network.proto()

@@ -48,9 +48,9 @@ TICKS_PX = 52
 DENSE = 150
 """Commits from which on a line stands for neighbouring points: their dots would hide each other."""
 OPERATORS = 6
-"""That have a line of their own; the rest is one more."""
+"""Number of operators with a line of their own; the others share one."""
 LARGEST_PX = 40.0
-"""Of an operator's mark, if it took all the time."""
+"""Size of an operator's mark, if it took all the time."""
 NAMED = 3
 """Operators of each case that have their name beside them, those that take longest."""
 SPARK_POINTS = 60
@@ -64,7 +64,7 @@ class Figure:
     """What plotly.js draws, and what a page has to know of it."""
 
     title: str
-    """For those who do not see it."""
+    """Title for screen readers."""
     height_px: int
     """Kept free until it is drawn, so that nothing moves under the reader's finger."""
     data: list[Trace]
@@ -114,7 +114,7 @@ def latencies(series: Sequence[Series], commits: Sequence[str], named: Mapping[i
 
 
 def commit_names(history: History) -> dict[str, list[tuple[str, str]]]:
-    """Of each machine's commits in order: what an axis calls it, and what else there is to say.
+    """Each machine's commits in order: the name on the axis, and the details.
 
     A reader knows a commit by the release of TVM that was measured there if each has another one, else by its day.
     """
@@ -272,7 +272,7 @@ def kernel_times(kernels: CaseKernels) -> Figure:
 
 
 def roofline(profiles: Sequence[Profile]) -> Figure | None:
-    """Each operator's rate over its intensity, below what the device can do at best; None if nothing can be drawn.
+    """Plot each operator's rate over its intensity below the device's peaks; None if nothing can be drawn.
 
     The model: Williams, Waterman and Patterson, Roofline (CACM 52(4), 2009). Operations and bytes are those that an
     operator needs, so a point is where a perfect kernel of it would lie, moved down by what its kernels waste.

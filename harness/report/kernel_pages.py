@@ -1,4 +1,4 @@
-"""Where the time of a case went at each commit: a page for each series whose kernels were watched."""
+"""Kernel times of a case at each commit: a page for each series whose kernels were watched."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Row:
     before_ms: float | None
     now_ms: float | None
     share: float
-    """Of the kernels' time now."""
+    """Share of the kernels' time now."""
     launches: str
-    """Of an inference: now, or before and now."""
+    """Launches of an inference: now, or before and now."""
     source: str
     """What became of its kernels' source: `same`, `changed`, `new` or `gone`; empty where that is not known."""
     bound: str
@@ -50,7 +50,7 @@ class Comparison:
     before: Point
     now: Point
     profiles: tuple[Profile, Profile]
-    """Of the earlier one and of the later one."""
+    """Profiles before and after."""
     step: str
     """What the history says of it; empty for what is no step."""
 
@@ -61,7 +61,7 @@ class Comparison:
 
     @property
     def sentences(self) -> list[str]:
-        """In words: how much longer its kernels take, and which make a step. What is none is mostly noise."""
+        """Say how much longer its kernels take, and which of them step. Other differences are mostly noise."""
         before, now = self.profiles
         lines = list(in_words(_named_by_commit(now, self.now), _named_by_commit(before, self.before)))
         return lines if self.step else lines[:1]
@@ -73,7 +73,7 @@ class Comparison:
 
     @property
     def rows(self) -> list[Row]:
-        """Its operators."""
+        """Rows of its operators."""
         return rows_between(*self.profiles, rebuilt=self.rebuilt)
 
 
@@ -85,7 +85,7 @@ class KernelPage:
     series: Series
     file: str
     rows: list[Row]
-    """Of the newest profile by itself, the longest first."""
+    """Rows of the newest profile alone, the longest first."""
 
 
 def pages_of(kernels: Kernels) -> list[KernelPage]:

@@ -12,7 +12,7 @@ from harness.report.page import write_page
 from harness.run.record import Record
 
 MOST_RUNS = 20
-"""Of one page, which is read from top to bottom."""
+"""Most runs on one page, which is read from top to bottom."""
 
 
 def plot_sustained(records: Sequence[Record], file: Path) -> None:

@@ -49,7 +49,7 @@ PAGES = {
     "coverage.html": ("coverage.html.j2", "Coverage", ()),
     "installed.html": ("installed.html.j2", "Installed", ()),
 }
-"""Of each its template, title and scripts."""
+"""Template, title and scripts of each page."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Row:
 
     @property
     def state(self) -> CaseState:
-        """Of the newest point."""
+        """State of the newest point."""
         return state_of(self.series.newest)
 
 
@@ -236,7 +236,7 @@ def _by_model(rows: Iterable[Row], paths: Sequence[str]) -> list[ModelRow]:
 
 
 def _urgency(row: Row) -> int:
-    """Where a series stands among what is wrong, broken and slower; last if it is none of these."""
+    """Sort key of a series: wrong, broken, slower, then all others."""
     worst = (row.state is CaseState.WRONG, row.state is CaseState.BROKEN, row.moved is Verdict.SLOWER)
     return worst.index(True) if any(worst) else len(worst)
 

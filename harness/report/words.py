@@ -118,7 +118,7 @@ def numbers(event: Event) -> tuple[str, str]:
 
 
 def step_text(event: Event) -> str:
-    """By how much a latency moved, and how sure that is; empty for what is no step."""
+    """Say how far a latency moved and how certain that is; empty if there is no step."""
     if not event.step:
         return ""
     step = event.step

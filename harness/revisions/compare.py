@@ -32,7 +32,7 @@ class RevisionPair:
     latency: bool | None = None
     """Whether latencies are compared; None for those of real GPUs alone: an emulated one's say nothing of a phone."""
     budget: Budget | None = None
-    """For measuring in turns."""
+    """Budget for measuring in turns."""
 
     def compare(self, cases: Sequence[str], rules: Rules, most_sessions: int) -> Result:
         """What became of each case. Raises UsageError, RigFailure."""
@@ -50,7 +50,7 @@ class RevisionPair:
         return Result(sorted(compared, key=lambda comparison: cases.index(comparison.key.case)), found.fitness)
 
     def _find_unchanged(self, base: Mapping[str, CaseBuild], head: Mapping[str, CaseBuild]) -> dict[str, Comparison]:
-        """Those of which both make the same library, by case."""
+        """Find the cases for which both make the same library."""
         reason = "both made the same library, byte for byte; nothing was run"
         as_shipped = self.base.options.quirks.as_shipped
         return {

@@ -149,7 +149,7 @@ def _tail(log: Path) -> str:
 
 
 def build_variables(root: Path) -> dict[str, str]:
-    """For building below `root`: ccache finds what was compiled in another folder there, git leaves out what is unused.
+    """Variables for building below `root`: ccache finds objects of other folders there, git clones no unused parts.
 
     A compiler's command names the folder of the checkout, which is another one for each environment; `CCACHE_BASEDIR`
     makes such paths relative before they are compared. Source: ccache's manual, "Compiling in different directories".

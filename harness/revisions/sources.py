@@ -41,7 +41,7 @@ class Revision:
     """One revision of the compiler."""
 
     name: str
-    """As a person says it: a release, or the first digits of a commit."""
+    """Name for people: a release, or the first digits of a commit."""
     commit: str
     source: Source
 

@@ -38,9 +38,9 @@ from harness.run.record import Record, RecordFile
 PACKAGES = ("harness", "device_runner")
 COPY_TIMEOUT_S = 120.0
 OPENING_S = 900.0
-"""For opening a device: the first time with a release of TVM, this compiles the runtimes that its wheel lacks."""
+"""Time limit for opening a device: the first time, this compiles the runtimes that a TVM wheel lacks."""
 LISTEN_S = 5.0
-"""For the end of an error stream that something may still hold open."""
+"""Time limit for the end of an error stream that a process may still hold open."""
 _CODE = "from harness.cli import main; main()"
 _CLOCK = re.compile(r"^\[ *[\d.]+ s\] ")
 _NOT_PASSED_ON = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")

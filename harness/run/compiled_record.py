@@ -29,11 +29,11 @@ class CompiledCase:
     quirks: tuple[str, ...] = ()
     """Upstream defects that were worked around."""
     compiled_with: Releases | None = None
-    """None for the TVM that is installed here."""
+    """Releases that compiled it; None for the installed ones."""
 
     @property
     def artifact(self) -> str:
-        """Its key; empty if there is none."""
+        """Key of the artifact; empty if there is none."""
         return "" if isinstance(self.result, Failure) else self.result.key
 
 

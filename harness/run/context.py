@@ -32,7 +32,7 @@ def made_here() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a record comes from. Plain values, so that a device which is gone can still have records."""
+    """Origin of a record. Plain values, so that a device that is gone can still have records."""
 
     device: str
     """What a person types after `--device`."""

@@ -12,7 +12,7 @@ from typing import Protocol
 from harness.run.outcome import Outcome
 
 SHORTEST_MS, LONGEST_MS = 1e-9, 1e12
-"""As `harness.judge.stats.session` has them."""
+"""The limits of `harness.judge.stats.session`."""
 MOST_SAMPLES = 100_000
 """Five times as many inferences as are timed in a row."""
 OF_THE_HOST = ("wall_ms", "throttled_ms", "warm_up_ms", "batched_ms", "synced_ms")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from device_runner.device import Array
 
 MOST_ROUNDING = 0.3
-"""Of an output's scale. Where rounding may do more than this, nobody can tell a right answer from a wrong one."""
+"""Most rounding, relative to an output's scale. Beyond it, nobody can tell a right answer from a wrong one."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Truth:
     inputs: Sequence[Array]
     expected: Sequence[Array]
     relative_tolerance: float
-    """Of the peak of the right answer, and of its root mean square."""
+    """Tolerance relative to the right answer's peak, and to its root mean square."""
     rounding: Sequence[float] = ()
     """What rounding may do to each output, in the same unit; empty if that is not known."""
 
@@ -188,7 +188,7 @@ def _refuse(complaint: str) -> Accuracy:
 
 
 USUAL_BOUNDS = (-1.0, 0.0, 1.0)
-"""Of a softmax, a sigmoid, a rectifier or tanh. Any other number is a bound only if several elements sit at it."""
+"""Bounds of a softmax, a sigmoid, a rectifier or tanh. Another number is a bound only if several elements have it."""
 
 
 def vacuous(

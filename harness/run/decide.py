@@ -74,7 +74,7 @@ def _accuracy(facts: Facts) -> Decision | None:
 
 
 def _labelled(facts: Facts) -> Decision | None:
-    """Fewer labelled inputs are right than chance explains."""
+    """Decide whether fewer labelled inputs are right than chance explains."""
     top_one = facts.get(TopOne)
     return Decision(Outcome.WRONG_RESULT, top_one.complaint) if top_one and top_one.dropped else None
 

@@ -22,7 +22,7 @@ class Counted(NamedTuple):
     sustained: bool
     records: int
     recovered: int
-    """For how many of them a lost phone had to be brought back."""
+    """Number of runs for which a lost phone had to be recovered."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class PhoneWeek:
     """One phone in one week."""
 
     phone: str
-    """Its serial."""
+    """Serial of the phone."""
     week: str
-    """Its Monday, ISO 8601, UTC; empty for records that do not say when they were made."""
+    """Monday of the week, ISO 8601, UTC; empty for records without a time."""
     records: int
     lost: int
     """`device-lost`."""
@@ -44,7 +44,7 @@ class PhoneWeek:
     """Cases during which it was lost and rungs were climbed."""
     throttled: int
     throttled_share: float | None
-    """Of the runs that were timed; None if none was. Sustained runs do not count: heat is what they look for."""
+    """Share of the timed runs; None if there was none. Sustained runs do not count, because they look for heat."""
 
 
 def health(counted: Iterable[Counted]) -> list[PhoneWeek]:

@@ -60,11 +60,11 @@ class State(NamedTuple):
     size: int
     mtime_ns: int
     whole: int
-    """Where the last line begins if it does not end yet, else the end of the file."""
+    """Start of the last line if it is incomplete, else the end of the file."""
     lines: int
-    """That end before there."""
+    """Number of lines that end before that place."""
     digest: bytes
-    """Of what lies before there."""
+    """Digest of the file before that place."""
 
 
 class IndexDatabase:
@@ -140,7 +140,7 @@ class IndexDatabase:
         return state
 
     def _digest(self, size: int) -> bytes:
-        """Of so much of the file: of all if it is small, else of its end and of blocks from all over it."""
+        """Digest of the file's first bytes: all if they are few, else their end and blocks from all over them."""
         digest = hashlib.blake2b(digest_size=16)
         for at in (*range(0, size, max(BLOCK_BYTES, size // BLOCKS)), max(0, size - BLOCK_BYTES)):
             digest.update(os.pread(self._file.fileno(), min(BLOCK_BYTES, size - at), at))

@@ -39,7 +39,7 @@ class Progress(Protocol):
         """A build is `queued`, then `building` (`building: lower`), then `built`, `reused` or `failed` in `seconds`."""
 
     def begin(self, cases: int) -> None:
-        """So many more cases will be run from now on."""
+        """Announce more cases."""
 
     def step(self, case_id: str, step: str) -> None:
         """A case has come to a step, which is a `RunStep`, or begins with one."""
@@ -127,7 +127,7 @@ class Tally:
         self._total = self._done = 0
 
     def expect(self, count: int) -> None:
-        """So many more are to be done. After a pause the clock starts anew."""
+        """Announce more items. After a pause the clock starts anew."""
         if self._done == self._total:
             self._began, self._total, self._done = self._clock(), 0, 0
         self._total += count

@@ -96,12 +96,12 @@ class Record(BaseModel):
     """Whether the warm-up ended in steady times. Records of earlier versions call it `settled`, and took two
     inferences that agreed for that."""
     inferences: int | None = None
-    """Of how many inferences in a row `wall_ms` has some, evenly spread. None in records of earlier versions, which
-    have them all."""
+    """Number of inferences in a row, of which `wall_ms` has evenly spaced samples. None in records of earlier versions,
+    which have them all."""
     steadiness: dict[str, Any] = {}
     """Temperatures, clocks and battery around the samples, and what was set to hold them; docs/how-to/phones.md."""
     sustained: Sustained | None = None
-    """Of a run that was to go on for some time (`run --sustain`), what it measured; such a record has no other times,
+    """Measurements of a sustained run (`run --sustain`); such a record has no other times,
     and is compared with none."""
     throttled_ms: list[float] = []
     """Samples of wall time of a run that the device did not hold its pace in; only with outcome `throttled`."""
@@ -114,7 +114,7 @@ class Record(BaseModel):
     batch: int | None = None
     """Inferences of a batch; None if none were timed (`harness.probes.batches`)."""
     batched_ms: list[float] = []
-    """Of one inference, in batches with one synchronisation at the end of each. Never compared with other samples."""
+    """Time of one inference in batches, each with one synchronisation at its end. Never compared with other samples."""
     synced_ms: list[float] = []
     """The same with one synchronisation after each inference."""
     launches: int | None = None
@@ -132,16 +132,16 @@ class Record(BaseModel):
     witness: WitnessReport | None = None
     """What LLVM behind TVM's importer says of the answer, where it was asked."""
     top_one: TopOne | None = None
-    """Of a model with labelled data: how many of them are right, and how many are by the oracle."""
+    """For a model with labelled data: number of right answers, and of the oracle's right answers."""
     vacuous: list[str] = []
-    """Of a right answer: which outputs an answer that knows nothing of the network would have had right, too, and why.
+    """For a right answer: the outputs that are right by chance, whatever the network computes, and why.
     Such an `ok` proves nothing (`harness.run.correctness`)."""
     library_bytes: int | None = None
     compile_s: float | None = None
     facts: dict[str, int] = {}
     """Noise-free numbers of the build: kernels, source bytes, texture tensors..."""
     schedules: dict[str, Any] | None = None
-    """Of a build with tuned schedules: hash of their file (`sha256`), and functions by name: those that took one
+    """For a build with tuned schedules: hash of their file (`sha256`), and functions by name: those that took one
     (`took`), those of them whose kernels are others than without (`changed`), those that the file has none for
     (`without`), and those that could not take theirs, with why (`refused`)."""
     offload: dict[str, Any] | None = None
@@ -194,12 +194,12 @@ class Record(BaseModel):
 
     @property
     def week(self) -> int:
-        """In which it began, by `week_of`; -1 if that is unreadable."""
+        """Week of its start, by `week_of`; -1 if the time is unreadable."""
         return week_of(self.started_at)
 
     @property
     def started(self) -> str:
-        """When it began, to the second; UTC, ISO 8601."""
+        """Start to the second; UTC, ISO 8601."""
         return self.started_at[:19]
 
     @property

@@ -212,6 +212,6 @@ def _release(error: BaseException | None) -> None:
 def _our_fault(error: Exception) -> Failure:
     return disk_full(error, cache_root()) or RigFailure(
         f"{type(error).__name__}: {error}",
-        hint="this looks like a bug in adreno-bench; please report it with the record",
+        hint="this is a bug in adreno-bench: report it with the record",
         evidence="".join(traceback.format_exception(error)),
     )

@@ -87,7 +87,7 @@ class ProgramBinaries:
             return program.binaries(timeout_s=timeout_s)
 
     def toggles(self, device: Device, blob: Path, timeout_s: float) -> dict[str, str]:
-        """None: the program takes them itself."""
+        """No toggles: the program reads the binaries itself."""
         return {}
 
     def use(self, program: Program, blob: Path, timeout_s: float) -> None:
@@ -122,7 +122,7 @@ class ClmlCache:
         return blob
 
     def toggles(self, device: Device, blob: Path, timeout_s: float) -> dict[str, str]:
-        """Where the file lies on the device, under the hash of its content."""
+        """Path of the file on the device, under the hash of its content."""
         tuning_symbols(blob.read_bytes())
         return {CACHE_VARIABLE: device.push(blob, sha256_of(blob), timeout_s=timeout_s).path}
 
@@ -166,7 +166,7 @@ def _clml_complaint(found: Sequence[str], misses: Sequence[str], stale: Sequence
 
 
 TUNERS: Mapping[str, Tuner] = {"opencl": ProgramBinaries(), "texture": ProgramBinaries(), "clml": ClmlCache()}
-"""By path."""
+"""Tuners by path."""
 
 
 def tuning_symbols(blob: bytes) -> list[str]:

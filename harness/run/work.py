@@ -163,7 +163,7 @@ def _complaint(facts: Mapping[str, Any], untuned: object) -> str:
 
 
 def schedule_summary(facts: Mapping[str, Any]) -> str:
-    """For people: how much of a build the schedules are in."""
+    """Say how much of a build uses the schedules."""
     took, refused, changed = len(facts.get("took", ())), len(facts.get("refused", {})), len(facts.get("changed", ()))
     tasks = took + refused + len(facts.get("without", ()))
     ported = f", found with TVM {facts['ported_from']}" if facts.get("ported_from") else ""

@@ -34,7 +34,7 @@ class RecordedSchedules:
     """A file that this release of TVM wrote: each task takes its own trace."""
 
     records: Mapping[str, Schedule]
-    """By task."""
+    """Records by task."""
 
     def schedule(self, name: str, function: Any) -> Any:
         """The function that the network calls so, with its schedule; None if there is none for it.
@@ -50,7 +50,7 @@ class ScheduleApplier:
     """What became of the tasks of one build. A path takes it as it takes workarounds."""
 
     source: RecordedSchedules | PortableSchedules
-    """Where the schedules of the build come from."""
+    """Origin of the build's schedules."""
     ported_from: str = ""
     """The release of TVM that the schedules were found with, where it is not this one."""
     took: list[str] = field(default_factory=list)
@@ -63,12 +63,12 @@ class ScheduleApplier:
 
     @property
     def edits(self) -> Edits:
-        """As a workaround has them."""
+        """Edits in the form of a workaround."""
         return Edits(relax=self._edit)
 
     @property
     def report(self) -> dict[str, Any]:
-        """As plain values, for the manifest."""
+        """The report as JSON values, for the manifest."""
         ported = {"ported_from": self.ported_from} if self.ported_from else {}
         return {"took": self.took, "without": self.without, "refused": self.refused, **ported}
 

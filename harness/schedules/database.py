@@ -41,7 +41,7 @@ class Limits(BaseModel):
 
     @classmethod
     def of(cls, identity: Identity) -> Limits:
-        """Those of a device."""
+        """The limits of a device."""
         return cls(**{name: getattr(identity, name) for name in cls.model_fields})
 
 
@@ -73,9 +73,9 @@ class Schedule(BaseModel):
     name: str = Field(pattern=r"^\w{1,200}$")
     """What the network calls it, for people."""
     shapes: tuple[str, ...] = Field((), max_length=64)
-    """Of its parameters, with number format and memory scope, for people."""
+    """Shapes of its parameters, with number format and memory scope, for people."""
     ms: float = Field(gt=0)
-    """Its kernels in one call; the median of what was measured again."""
+    """Time of its kernels in one call; median of the sessions that measured it again."""
     untuned_ms: float = Field(gt=0)
     """The same of TVM's own schedule, in the same sessions."""
     max_rel_err: float = Field(ge=0)
@@ -102,15 +102,15 @@ class Schedules:
     origin: Origin
     records: tuple[Schedule, ...]
     sha256: str = ""
-    """Of the file's content; empty of what was not read."""
+    """Hash of the file's content; empty if it was not read from a file."""
 
     def of(self, path: str) -> Mapping[str, Schedule]:
-        """Those for a path, by task."""
+        """Records for a path, by task."""
         return {record.task: record for record in self.records if record.path == path}
 
     @property
     def text(self) -> str:
-        """As the file has it: sorted, so that a diff shows what changed and nothing else."""
+        """The file's text, sorted so that a diff shows only what changed."""
         ordered = sorted(self.records, key=lambda record: (record.path, record.name, record.task))
         lines = [self.origin.model_dump(by_alias=True), *(record.model_dump() for record in ordered)]
         return "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)
@@ -176,7 +176,9 @@ def _model(file: Path, number: int, line: bytes, form: type[Any]) -> Any:
     except (ValidationError, RecursionError) as error:
         problem: Any = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": "too deep"}
         where = ".".join(str(part) for part in problem["loc"]) or "line"
-        raise UsageError(f"{file}:{number}: no schedule of ours ({where}: {problem['msg']})", hint=_HINT) from None
+        raise UsageError(
+            f"{file}:{number}: not a schedule of adreno-bench ({where}: {problem['msg']})", hint=_HINT
+        ) from None
 
 
 def require_release(file: Path, schedules: Schedules, tvm: str) -> None:

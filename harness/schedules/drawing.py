@@ -26,12 +26,12 @@ MOST_ACCUMULATORS = 64
 LEAST_ITEMS = 32
 """Work-items of a group, where the loops allow it: with fewer, a GPU is idle for the most part."""
 MOST_ITEMS, MOST_LOCAL_BYTES = 1024, 65_536
-"""Of a work-group, whatever a device says."""
+"""Most work-items and local memory of a work-group on any device."""
 DRAWS = 400
-"""Of one schedule's splits, until all limits are kept."""
+"""Most draws of one schedule's splits until they keep all limits."""
 
 Decision = int | list[int]
-"""Of a loop, the extents that it is split into, outermost first; else the number of the choice."""
+"""For a loop, the extents of its parts, outermost first; else the number of the choice."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,13 @@ class ThreadLimits:
 
     @classmethod
     def of(cls, identity: Identity) -> ThreadLimits:
-        """Those of a device, and no more than any GPU has: an OpenCL for CPUs says thousands, and megabytes."""
+        """The limits of a device, and no more than any GPU has: OpenCL on CPUs reports thousands of items."""
         items, local_bytes = identity.work_group_items, identity.local_memory_bytes
         return cls(min(items, MOST_ITEMS) or cls.items, min(local_bytes, MOST_LOCAL_BYTES) or cls.local_bytes)
 
 
 MOST = ThreadLimits(MOST_ITEMS, MOST_LOCAL_BYTES)
-"""Of a schedule that was right on some device."""
+"""Limits of a schedule that was right on some device."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Open:
 
     kind: str
     extent: int = 1
-    """Of the loop that is split."""
+    """Extent of the loop that is split."""
     parts: int = 1
     most_inner: int = 1
     numbers: tuple[float, ...] = ()
@@ -92,7 +92,7 @@ def _drawn(one: Open, numbers: random.Random) -> Decision | None:
 
 
 def _split(one: Open, numbers: random.Random) -> list[int]:
-    """Each prime factor of the extent goes to one of the parts."""
+    """Split an extent by giving each of its prime factors to one of the parts."""
     parts = [1] * one.parts
     for prime in _primes(one.extent):
         at = numbers.randrange(one.parts)

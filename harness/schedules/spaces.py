@@ -1,4 +1,4 @@
-"""Where candidates come from: for each task a space of schedules, and from a seed always the same one of it.
+"""Spaces of candidates: one space of schedules for each task. A seed always draws the same schedule.
 
 What a task writes decides. Into buffers, TVM's own rules for GPUs are right, with what they leave open drawn by us.
 Into images they are wrong: they store single numbers where an image takes whole texels (`harness.quirks.schedules`),
@@ -103,7 +103,7 @@ class _Design:
         )
 
     def with_decisions(self, decisions: Sequence[Decision | None]) -> Mapping[Any, Any]:
-        """As TVM's trace takes them; without those that are left to TVM."""
+        """The decisions in the form of TVM's trace, without those that TVM makes."""
         drawing = (one for one in self.trace.insts if one in self.trace.decisions)
         return {one: decision for one, decision in zip(drawing, decisions, strict=True) if decision is not None}
 
@@ -179,7 +179,7 @@ _PER_GROUP = ((1, 2, 4, 8), (16, 1, 2, 4, 8), (16, 1, 2, 4, 8, 32))
 """Work-items of one group, likewise."""
 SIZES = (*_PER_ITEM, *_PER_GROUP)
 _MOST_PER_ITEM = 16
-"""More accumulators than registers make every kernel slow, and its source long."""
+"""Most accumulators of a work-item. With more than it has registers, a kernel is slow and its source long."""
 
 
 def _sizes(choice: Sequence[int]) -> tuple[list[int], list[int]]:

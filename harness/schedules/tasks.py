@@ -22,7 +22,7 @@ class BeforeSchedules:
 
     id: str
     act: Callable[[Any], Any]
-    """From a module to a module."""
+    """Transform a module."""
 
     @property
     def edits(self) -> Edits:
@@ -68,11 +68,11 @@ def is_scheduled(function: Any) -> bool:
 
 
 MARKS = ("tirx.is_scheduled", "tir.is_scheduled")
-"""Of a function with a schedule; the first since 0.26, the second before."""
+"""Attributes that mark a function with a schedule: the first since TVM 0.26, the second before."""
 
 
 def shapes_of(function: Any) -> list[str]:
-    """Its parameters for people: `float32[1,16,55,55,4] texture-nhwc`."""
+    """Describe the parameters of a function: `float32[1,16,55,55,4] texture-nhwc`."""
 
     def text(parameter: Any) -> str:
         buffer = function.buffer_map[parameter] if hasattr(function, "buffer_map") else parameter

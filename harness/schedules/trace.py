@@ -18,7 +18,7 @@ ReverseComputeInline SampleCategorical SampleComputeLocation SamplePerfectTile S
 Unroll Vectorize
 """
 INSTRUCTIONS = frozenset(_KINDS.split())
-"""Of TVM's (src/s_tir/schedule/primitive), those that a schedule for a GPU is made of."""
+"""TVM's instructions (src/s_tir/schedule/primitive) that GPU schedules use."""
 
 ANNOTATIONS = frozenset({"pragma_auto_unroll_max_step", "pragma_unroll_explicit"})
 _RULE = ("Unannotate", "schedule_rule")
@@ -36,7 +36,7 @@ Trace = list[Any]
 
 
 class BadTrace(ValueError):
-    """It is no trace that we take, and why."""
+    """A trace that we refuse, and why."""
 
 
 def check(trace: object) -> Trace:
@@ -60,7 +60,7 @@ def _require_known(instruction: Any) -> None:
         raise BadTrace("an instruction is not a kind, inputs, attributes and outputs")
     kind, *parts = instruction
     if kind not in INSTRUCTIONS:
-        raise BadTrace(f"it has an instruction {kind!r}, which is none that a schedule of ours is made of")
+        raise BadTrace(f"it has an instruction {kind!r}, which our schedules never use")
     if not all(isinstance(part, list) for part in parts):
         raise BadTrace(f"its {kind} has inputs, attributes or outputs that are no lists")
     if kind in ("Annotate", "Unannotate"):
@@ -70,7 +70,7 @@ def _require_known(instruction: Any) -> None:
                 and (kind, key) != _RULE
                 and not (isinstance(key, str) and key.startswith(OWN_ANNOTATIONS))
             ):
-                raise BadTrace(f"it annotates {key!r}, which is none of the tuner's")
+                raise BadTrace(f"it annotates {key!r}, which the tuner never writes")
 
 
 def _require_decision(decision: Any, instructions: int) -> None:

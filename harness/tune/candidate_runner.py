@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from harness.probes.probe import Probe
 
 MOST_S = 60.0
-"""Of one call to the device: most goes into compiling a kernel, and one that takes longer is worth nothing."""
+"""Timeout of one call to the device, in seconds. Compiling a kernel takes most of it; slower kernels are useless."""
 PROGRAMS = 100
-"""After so many a process is replaced: each leaves a little behind."""
+"""Number of programs after which a process is replaced: each leaves a little memory behind."""
 REPEAT, TIMED_MS = 10, 300.0
 """Inferences that are timed: so many, or as many as last so long."""
 FAR_BEHIND = 1.5
@@ -73,7 +73,7 @@ class CandidateRunner:
     def __init__(self, device: Device) -> None:
         self._session = SharedSession(device, PROGRAMS, MOST_S)
         self.busy_s = 0.0
-        """In which the device loaded, compiled and ran tasks, or came back after one."""
+        """Seconds in which the device loaded, compiled and ran tasks, or recovered after one."""
 
     def __enter__(self) -> CandidateRunner:
         return self

@@ -39,7 +39,7 @@ WHILE_BUILDING_S = 0.02
 """How often it is looked whether a candidate was built that a device waits for."""
 OTHERWISE_S = 1.0
 BACK_AFTER_S = 60.0
-"""So long after a device was lost it is opened once more while others search: a cable is put back, a phone booted."""
+"""Seconds until a lost device is opened again while others search: by then its cable is back, or it has booted."""
 _AGAIN = "what was tried is kept: the same command goes on"
 
 OF_EACH = ("serial", "memory_bytes", "opencl_told_by", "runtime")
@@ -61,7 +61,7 @@ class Devices:
 
     @property
     def identity(self) -> Identity:
-        """Of the first; the others differ in nothing that counts."""
+        """Identity of the first device; the others are equal in all that counts."""
         return next(iter(self.pool.identities.values()))
 
     @property
@@ -71,7 +71,7 @@ class Devices:
 
     @property
     def lost(self) -> Mapping[str, Failure]:
-        """Those that were lost, and why."""
+        """Lost devices, and why."""
         return {self.pool.shown(name): failure for name, failure in self.pool.lost.items()}
 
     def on_one(self, act: Act[T], patience_s: float) -> T:
@@ -144,10 +144,10 @@ class _SharedSearch:
         self._running: dict[str, Ready] = {}
         self._spent: dict[str, TimeUse] = {}
         self._reopen_at = dict.fromkeys(self._pool.lost, time.monotonic() + BACK_AFTER_S)
-        """When those that are lost are opened again."""
+        """Time at which lost devices are opened again."""
 
     def run(self) -> dict[str, TimeUse]:
-        """Until no device searches any more. Raises DeviceLost if all are lost."""
+        """Search until no device is left that searches. Raises DeviceLost if all are lost."""
         for name in self._pool.identities:
             self._begin(name)
         while self._searching:

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from harness.tune.workshop import Candidate, Workshop
 
 ANY = 1_000_000
-"""As many as time allows."""
+"""No limit but time."""
 
 
 @dataclass(frozen=True)
 class SearchBudget:
-    """When a search ends: after so many candidates, or so many minutes."""
+    """End of a search: a number of candidates, or of minutes."""
 
     trials: int | None = None
     minutes: float = 10.0
@@ -45,7 +45,7 @@ class Ready:
     built: Artifact | Failure
     truth: Truth | Failure
     best_ms: float | None
-    """Of its task so far."""
+    """Best time of its task so far."""
 
     def trial(self, outcome: str, message: str, device: str) -> Trial:
         """What it came to if it was not right."""

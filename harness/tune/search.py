@@ -16,9 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field
 THROTTLED = "throttled"
 """Outcome of a trial whose time was taken back, as heat slowed the device down."""
 UNTUNED = -1
-"""In place of a seed: TVM's own schedule, which is built to be compared with and is no trial."""
+"""Stands in place of a seed for TVM's own schedule, which is the base of comparisons and no trial."""
 CONTENDERS, NEAR = 3, 1.2
-"""Of a task: so many candidates at most are measured again, and none that took so many times as long as the best."""
+"""Most candidates of a task to measure again, and the most that one may take, relative to the best."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class Task:
     """One function of a network that a schedule is looked for."""
 
     task: str
-    """Its structural hash."""
+    """Structural hash of the task."""
     name: str
     calls: int
-    """In an inference."""
+    """Number of its calls in an inference."""
     shapes: tuple[str, ...]
     cost_ms: float
     """All its calls in an inference of the untuned network, by the profile."""
@@ -52,7 +52,7 @@ class Trial(BaseModel):
     message: str = ""
     """One line: why it is not `ok`."""
     ms: float | None = None
-    """Its kernels in one call, the median; only of one that is right."""
+    """Median time of its kernels in one call; only if it is right."""
     max_rel_err: float | None = None
     device: str = ""
     """What a person types for the device that measured it."""
@@ -70,7 +70,7 @@ class Standing:
 
     task: Task
     trials: dict[int, Trial] = field(default_factory=dict)
-    """By seed."""
+    """Trials by seed."""
 
     @property
     def best(self) -> Trial | None:

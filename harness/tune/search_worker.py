@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from harness.cases.plan import Plan
 
 MOST_HOT = 3
-"""So many times in a row heat may slow the device down before the end; each time what was timed is taken back."""
+"""Most slow-downs by heat in a row before the search ends; each discards the times that it affected."""
 STEADY_S = 20.0
-"""So long candidates run one after the other within one look at the device's heat."""
+"""Seconds of candidates between two looks at the device's heat."""
 T = TypeVar("T")
 Act = Callable[[Run, Say], T]
 """Something that is done on one device. It crosses to another process, so it is a function of a module, or a partial of
@@ -38,18 +38,18 @@ one."""
 
 @dataclass(frozen=True)
 class TimeUse:
-    """Where the time of a search went, on one device."""
+    """Use of a search's time on one device."""
 
     tried: int
     seconds: float
     device_s: float
-    """In which the device loaded, compiled and ran candidates."""
+    """Seconds in which the device loaded, compiled and ran candidates."""
     waited_s: float
-    """In which no candidate was ready for it."""
+    """Seconds in which no candidate was ready for it."""
 
     @property
     def rest_s(self) -> float:
-        """Of each trial, what is neither: the harness's own."""
+        """The harness's own seconds for each trial."""
         return max(0.0, self.seconds - self.device_s - self.waited_s) / max(1, self.tried)
 
     def __str__(self) -> str:
@@ -173,7 +173,7 @@ class LaunchProbe:
 
 
 def profile_network(plan: Plan, artifact: Artifact, truth: Truth, run: Run, _say: Say) -> list[Operator]:
-    """Where the time of the untuned network goes: its operators, of one inference.
+    """Profile the untuned network: the time of its operators in one inference.
 
     Raises UsageError if the network is wrong untuned, and what running it raises.
     """
@@ -206,26 +206,26 @@ class SearchOrder:
 
 @dataclass(frozen=True)
 class CandidateRequest(Answer):
-    """From a worker: it is ready for a candidate. A `Ready` is its order, or None if there are no more."""
+    """Message from a worker: it is ready for a candidate. A `Ready` is its order, or None if there are no more."""
 
 
 @dataclass(frozen=True)
 class TrialResult:
-    """From a worker: what a candidate came to."""
+    """Message from a worker: the result of a candidate."""
 
     trial: Trial
 
 
 @dataclass(frozen=True)
 class ActResult(Answer):
-    """From a worker: what its order came to."""
+    """Message from a worker: the result of its order."""
 
     result: Any
 
 
 @dataclass(frozen=True)
 class ActFailure(Answer):
-    """From a worker: why its order came to nothing."""
+    """Message from a worker: why its order failed."""
 
     failure: Failure
 

@@ -1,4 +1,4 @@
-"""From cases to a file of schedules: what `adreno-bench tune` does."""
+"""Search schedules for cases and write their file: the work of `adreno-bench tune`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class CaseTuning:
 
     case: str
     kernels_ms: float
-    """Of one inference, untuned."""
+    """Time of one untuned inference."""
     winners: Sequence[Winner]
     trials: Sequence[Trial]
 
@@ -54,12 +54,12 @@ class CaseTuning:
 
     @property
     def complaint(self) -> str:
-        """Of a search in which no candidate was right, the commonest reason; else empty."""
+        """The commonest reason, if no candidate of the search was right; else empty."""
         return commonest_reason(self.trials) if self.trials and not any(trial.right for trial in self.trials) else ""
 
     @property
     def plain(self) -> dict[str, Any]:
-        """For a program, as JSON takes it."""
+        """The result as JSON values."""
         return {
             "case": self.case,
             "kernels_ms": self.kernels_ms,

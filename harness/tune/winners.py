@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 SESSIONS = 3
 TURNS = 3
-"""Of each in a session, there and back: untuned, tuned, tuned, untuned, ..."""
+"""Turns of each in a session, in mirrored order: untuned, tuned, tuned, untuned, ..."""
 LEAST_GAIN = 1.05
 """How many times as fast a schedule has to be, to be worth a line in a file that people review."""
 Times = tuple[list[float], list[float]]
-"""Of one session: ms and error of TVM's own schedule and then of each candidate."""
+"""Results of one session: ms and error of TVM's own schedule, then of each candidate."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def confirm_best(path: str, search: Search, workshop: Workshop, devices: Devices
 
 
 def measure_in_fresh_sessions(contests: Mapping[str, Contest], run: Run, say: Say) -> dict[str, Sequence[Times] | str]:
-    """By task, what the sessions had, or why one had nothing: an answer that is wrong, or a crash."""
+    """Measure by task in fresh sessions. Returns the sessions' times, or why one failed: a wrong answer, or a crash."""
     found: dict[str, list[Times]] = {task: [] for task in contests}
     why_not: dict[str, str] = {}
     for count in range(SESSIONS):

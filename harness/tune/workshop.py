@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from harness.run.correctness import Truth
 
 LONGEST_S = 60.0
-"""Of a candidate's build. Most take a second; one that takes a minute is of no use."""
+"""Longest build of a candidate in seconds. Most take one second; one that takes a minute is useless."""
 
 Candidate = tuple[Task, int]
 """A task, and the seed of a schedule for it."""

@@ -141,7 +141,7 @@ def test_a_bundle_that_was_changed_or_results_of_another_are_refused(
     assert (code, "is of another bundle" in said) == (2, True)
     (place.there / "look.sh").write_text("echo other")
     code, said = place.run()
-    assert (code, "is not what was packed" in said) == (2, True)
+    assert (code, "changed since it was packed" in said) == (2, True)
 
 
 @pytest.fixture(scope="module")

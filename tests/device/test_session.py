@@ -80,7 +80,7 @@ def test_a_library_is_sent_once(device: AdbDevice, cpu_program: Loadable) -> Non
 
 def test_a_library_whose_hash_is_not_what_was_promised_is_not_loaded(device: AdbDevice, cpu_program: Loadable) -> None:
     other = Loadable(cpu_program.library, "0" * 64, 1, "cpu")
-    with opened(device) as session, pytest.raises(RigFailure, match="is not what was kept there"):
+    with opened(device) as session, pytest.raises(RigFailure, match="was damaged in the store"):
         session.load(other, timeout_s=CALL_S)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from device_runner.runtimes.recipe import Sidecar
 
 INFO = "adreno_bench.clml_info"
-"""Its function that tells what it is and what it did (docs/explanation/clml.md)."""
+"""Function that reports its version and its work (docs/explanation/clml.md)."""
 LOADER = "ffi.Module.load_from_bytes.clml"
 CLML = Sidecar(
     "libadreno_bench_clml.so",

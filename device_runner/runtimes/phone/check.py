@@ -29,7 +29,7 @@ ARM64_PAGE_BYTES = 16_384
 X86_64_PAGE_BYTES = 4096
 
 VENDOR_LIBRARIES = frozenset({"libOpenCL.so", "libcdsprpc.so"})
-"""Of the phone's maker; visible to programs in /data/local/tmp. A copy in the folder would hide the phone's own."""
+"""Vendor libraries that programs in /data/local/tmp see. A copy in the folder would hide the phone's own."""
 
 _ANDROID = """
 EGL GLESv1_CM GLESv2 GLESv3 OpenMAXAL OpenSLES aaudio amidi android binder_ndk c camera2ndk dl icu jnigraphics log m
@@ -142,7 +142,7 @@ def interface(ffi: Path, runtime: Path) -> Interface:
 
 
 def host_interface() -> Interface:
-    """That of the TVM which is installed here."""
+    """Interface of the installed TVM."""
     return interface(installed_tvm.library("tvm_ffi", FFI), installed_tvm.library("tvm", RUNTIME))
 
 

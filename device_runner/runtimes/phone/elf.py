@@ -25,7 +25,7 @@ class Elf:
     """One executable or shared library."""
 
     machine: str
-    """As in elf.h: `EM_AARCH64`."""
+    """Machine as in elf.h: `EM_AARCH64`."""
     bits: int
     kind: str
     """`ET_DYN` for shared libraries and position-independent executables."""

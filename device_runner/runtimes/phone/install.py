@@ -28,7 +28,7 @@ SEARCHED = (
     "/usr/local/lib",
     "/usr/local/lib/aarch64-linux-gnu",
 )
-"""Where a board's loader looks by itself; it may know more places, which its cache tells. Android has none of them."""
+"""Folders that a board's loader searches; its cache may name more. Android has none of them."""
 
 LINK_SCRIPT = """
 folder=$1; shift
@@ -59,7 +59,7 @@ def linked_opencl(transport: Transport, searched: Sequence[str] = SEARCHED) -> s
 
 
 PUSH_TIMEOUT_S = 120.0
-"""For one file."""
+"""Timeout of pushing one file."""
 
 
 def install(transport: AdbTransport, folder: Path, preload: Sequence[str] = ()) -> tuple[str, ...]:

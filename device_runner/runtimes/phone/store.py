@@ -43,11 +43,11 @@ class PhoneRuntime:
     added_at: float
     """Seconds since the epoch."""
     folder: Path
-    """Where its files lie."""
+    """Folder of its files."""
 
     @property
     def size_bytes(self) -> int:
-        """Of all files."""
+        """Size of all files."""
         return sum(file.stat().st_size for file in self.folder.iterdir())
 
 
@@ -58,7 +58,7 @@ class RuntimeStore:
         self.folder = cache / "phone-runtime"
 
     def add(self, examined: Examined) -> PhoneRuntime:
-        """Keep a runtime; one that is there already is kept once. Raises `RigFailure` if the disk refuses."""
+        """Keep a runtime; one thatalready exists is kept once. Raises `RigFailure` if the disk refuses."""
         digest = digest_of(examined.files)
         tvm = installed_tvm.stated_version("tvm")
         facts = {"abi": examined.abi, "tvm": tvm, "preload": examined.preload, "added_at": time.time()}
@@ -92,7 +92,7 @@ class RuntimeStore:
         return next((runtime for runtime in self.entries() if (runtime.abi, runtime.tvm) == (abi, tvm)), None)
 
     def runtime_for(self, abi: str) -> PhoneRuntime:
-        """As `find_for`. Raises `SetupMissing` if there is none, RigFailure if it is damaged."""
+        """Return what `find_for` finds. Raises `SetupMissing` if there is none, RigFailure if it is damaged."""
         if kept := self.find_for(abi):
             if digest_of(kept.folder.iterdir()) != kept.digest:
                 hint = f"remove {kept.folder.parent} and add the runtime again"

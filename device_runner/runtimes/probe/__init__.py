@@ -14,7 +14,7 @@ from device_runner.runtimes.c_code import SHARED, CCode
 from device_runner.store import sha256_of
 
 ENDING = ".probe.so"
-"""Of its file's name, also on the device."""
+"""Ending of its file name, also on the device."""
 PROBE = CCode(
     f"adreno{ENDING}",
     "the probe",

@@ -14,12 +14,12 @@ from device_runner.foreign_json import read_json
 CLML_EXTENSION = "cl_qcom_ml_ops"
 UNKNOWN_CLML = "unknown"
 LARGEST_LIMIT = (1 << 31) - 1
-"""Of an image, in pixels or layers: a driver that says more says nothing."""
+"""Largest credible limit of an image, in pixels or layers; a larger one counts as unknown."""
 _MODEL = re.compile(r"OpenCL \d+\.\d+ (.*\d.*)")
 
 
 class BadAnswer(Exception):
-    """It is none that our probe gives."""
+    """An answer that our probe never gives."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Answer:
     """What a process's OpenCL says of itself."""
 
     devices: tuple[OpenCLDevice, ...]
-    """Of all platforms, in OpenCL's own order."""
+    """Devices of all platforms, in OpenCL's order."""
     files: tuple[str, ...]
     """Paths of what OpenCL consists of in this process, as far as names show."""
     problem: str

@@ -44,7 +44,7 @@ class Setting(Knob):
 
 
 STAY_AWAKE = Setting("stay-awake", "global", "stay_on_while_plugged_in", "7")
-"""On mains, USB and wireless power: what `svc power stayon true` writes."""
+"""Stay awake on mains, USB and wireless power: the value that `svc power stayon true` writes."""
 
 ANIMATIONS = tuple(
     Setting(key.replace("_", "-"), "global", key, "0")
@@ -55,7 +55,7 @@ BRIGHTNESS = (
     Setting("brightness-mode", "system", "screen_brightness_mode", "0"),
     Setting("brightness", "system", "screen_brightness", "1"),
 )
-"""By hand, and as dark as it gets: on some phones 0 switches the backlight off."""
+"""Manual brightness, as dark as possible: on some phones 0 switches the backlight off."""
 
 
 AWAKE = "Awake"

@@ -24,7 +24,7 @@ class PhoneAccess:
     product: str = ""
     """`ro.product.device`."""
     system: str = ""
-    """Where `/sys` begins; empty but for a virtual phone that runs in a plain folder."""
+    """Prefix of `/sys`; only a virtual phone that runs in a plain folder has one."""
 
     @property
     def gpu(self) -> str:

@@ -34,7 +34,7 @@ KNOBS: tuple[Knob, ...] = (
     FixedPerformance(),
     *GPU_KNOBS,
 )
-"""In the order in which they are set; they are restored in the opposite one."""
+"""Knobs in the order of setting; they are restored in reverse."""
 
 
 Report = dict[str, str]

@@ -39,7 +39,7 @@ class Node(GpuKnob):
     """A file with one word in it."""
 
     path: str = ""
-    """Below the driver's folder."""
+    """Path below the driver's folder."""
     target: str = ""
 
     def read(self, phone: PhoneAccess) -> str:
@@ -136,4 +136,4 @@ GPU_KNOBS = (
     Governor("governor", path="devfreq/governor", target="performance"),
     *RANGES,
 )
-"""In the order in which they have to be set."""
+"""Knobs of the GPU, in the order of setting."""

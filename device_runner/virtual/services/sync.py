@@ -222,7 +222,7 @@ def _number(text: str) -> int:
 
 
 def _doing(error: Exception) -> str:
-    """At what adbd would say that it failed."""
+    """Name the step in the message that adbd prints for a failure."""
     if isinstance(error, NoFolder):
         return "secure_mkdirs() failed"
     return "couldn't create file" if isinstance(error, NotCreated) else "write failed"

@@ -21,7 +21,7 @@ from typing import Any
 from device_runner.virtual.faults import Faults, Kernels
 
 BUSY_FILE = "data/misc/gpu_busy_us"
-"""Where what runs on the phone counts for how long its GPU was busy, in microseconds."""
+"""File in which programs on the phone count their GPU time, in microseconds."""
 
 SLICE_S = 0.05
 """Work is told of at least as often."""
@@ -56,7 +56,7 @@ class ClockedGpu:
             self.worked(-began_s + (began_s := time.monotonic()))
 
     def worked(self, seconds: float) -> None:
-        """It was busy for so long."""
+        """Count GPU time."""
         self._busy_us += 1e6 * seconds
         os.pwrite(self._file, b"%020d\n" % int(self._busy_us), 0)
 
@@ -87,7 +87,7 @@ def seconds(injected: Faults, library: str) -> float:
 
 
 def simulate(inference_s: Callable[[], float | None], gpu: ClockedGpu | None = None) -> None:
-    """From now on, time an inference by waiting that long; really, while that is None. `gpu` sets the pace of both."""
+    """Simulate inferences by waiting this long; run them while it is None. `gpu` sets the pace of both."""
     import tvm_ffi
 
     real = tvm_ffi.get_global_func(EVALUATOR)

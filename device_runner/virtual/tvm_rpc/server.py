@@ -61,7 +61,7 @@ class FaultyServer(Behaviour):
             connection.sendall(OTHER_PROTOCOL)
 
     def session(self) -> FaultySession:
-        """With the faults of this moment."""
+        """Start a session with the present faults."""
         return FaultySession(injected())
 
 
@@ -105,7 +105,7 @@ def injected() -> Faults:
 
 
 CRASH_LOG = "data/misc/crash_log"
-"""Each line begins with its time, in seconds by the phone's clock."""
+"""Crash log. Each line begins with its time, in seconds by the phone's clock."""
 MOST_BYTES = 65_536
 HANDLED = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV, signal.SIGSYS, signal.SIGTRAP)
 """The signals that the handler hears of; of SIGKILL nobody does."""

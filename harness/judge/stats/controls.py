@@ -46,7 +46,7 @@ class Fitness:
     """Whether a run may be judged by."""
 
     fit: bool | None
-    """None if there was nothing to gauge by."""
+    """Whether the run is fit to judge by; None without controls."""
     reasons: tuple[str, ...] = ()
 
 

@@ -73,9 +73,9 @@ class Bars(NamedTuple):
     """How many standard errors a verdict takes."""
 
     change: float
-    """From no change, for `slower` or `faster`."""
+    """Distance from no change, for `slower` or `faster`."""
     same: float
-    """From a relevant change, for `same`."""
+    """Distance from a relevant change, for `same`."""
 
 
 def turns_of(taken: Sequence[tuple[Arm, Samples]], noise: Noise | None = None) -> list[Turn]:
@@ -229,10 +229,10 @@ def _change_of(estimate: Estimate, bars: Bars, rules: Rules, used: tuple[int, in
     half = estimate.error * (bars.same if verdict is Verdict.SAME else bars.change)
     low, high = relative(estimate.shift - half), relative(estimate.shift + half)
     sees = max(visible_change(estimate.error, estimate.df, bars.change), relative(estimate.tick))
-    open_still = f"{low:+.1%} to {high:+.1%} admits no change and a relevant one ({relative(margin):.1%})"
+    open_still = f"{low:+.1%} to {high:+.1%} includes both no change and a relevant one ({relative(margin):.1%})"
     if estimate.tick > margin:
         open_still = (
-            f"the clock ticks by {relative(estimate.tick):.1%} of it, more than what is relevant: use a finer one"
+            f"the clock ticks by {relative(estimate.tick):.1%} of it, more than the relevant change: use a finer clock"
         )
     return Change(
         verdict,
@@ -266,9 +266,9 @@ def _verdict(estimate: Estimate, bars: Bars, margin: float, rules: Rules) -> tup
 def _change_without_noise(
     base: Sequence[SessionSummary], head: Sequence[SessionSummary], rules: Rules, refused: tuple[str, ...] = ()
 ) -> Change:
-    """What is left to say where nothing tells how far sessions lie apart by chance: no interval, and no verdict."""
+    """What is left to say where the noise between sessions is unknown: no interval, and no verdict."""
     used = len(base), len(head)
-    why = f"{used[0]} against {used[1]} sessions tell nothing of the noise between them: run more"
+    why = f"{used[0]} against {used[1]} sessions are too few to measure the noise between them: run more"
     if not all(used):
         return Change(Verdict.INCONCLUSIVE, sessions=used, reasons=(why, *refused))
     was, now = (sum(one.log_ms for one in side) / len(side) for side in (base, head))

@@ -46,7 +46,7 @@ OUTLIER = 4.0
 SHORTEST = 6
 """Points of the shortest stretches in which steps are sought."""
 GROWTH = 2
-"""Of the stretches' length, from one to the next."""
+"""Growth of the stretches' length from one to the next."""
 MANY = 4
 """Proposed steps from which on it is asked whether a drift made them."""
 
@@ -130,7 +130,7 @@ def _less_drift(logs: Array) -> Array:
 
 
 def _own_resemblance(logs: Array, cuts: Sequence[int]) -> Resemblance:
-    """By what the cuts and a line leave of a series."""
+    """Estimate resemblance from what cuts and a line leave of a series."""
     left, times = (
         np.concatenate([centre(values[a:b]) for a, b in pairwise(cuts)])
         for values in (logs, np.arange(float(len(logs))))
@@ -141,7 +141,7 @@ def _own_resemblance(logs: Array, cuts: Sequence[int]) -> Resemblance:
 
 
 def _jumps(logs: Array, valid: Sequence[int], relevant: float, noise: Noise) -> Iterator[Step]:
-    """Of a short series, whose own points say too little of its noise: neighbours further apart than is known of it."""
+    """Jumps of a series too short to show its own noise: neighbours further apart than its known noise."""
     from scipy.special import stdtr
 
     error = noise.sd * math.sqrt(2)

@@ -36,7 +36,7 @@ SURE = 0.9
 NO_NOISE = Noise(math.nan, 0.0)
 """Nothing is known."""
 FEWEST_SERIES = 3
-"""Fewer tell nothing of what the series of a rig have in common."""
+"""Fewest series of a rig from which their common noise can be learned."""
 FEWEST_TO_CHOOSE = 8
 """Degrees of freedom before the location of a session is chosen by its stability."""
 MOST_DF = 40.0
@@ -118,7 +118,7 @@ class StoredSession(NamedTuple):
     build: str
     day: str
     log_ms: float
-    """Its location."""
+    """Location of the session, as a logarithm of ms."""
     error: float
     """Standard error of that from the noise within it."""
 

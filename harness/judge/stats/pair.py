@@ -36,7 +36,7 @@ class Rules:
 
 
 RULES = Rules()
-"""As long as nobody asks for others."""
+"""The default rules."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Estimate:
     sd: float = math.nan
     """Standard deviation between sessions that `error` is made of."""
     tick: float = 0.0
-    """Of the clock, as far as it shows: what lies within one is not told apart, however many sessions there are."""
+    """Resolution of the clock. No number of sessions shows a smaller difference."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -110,7 +110,7 @@ class Change:
     """How many more it takes until that is the relevant change; None where no number of them helps."""
 
     clock: str = "wall_ms"
-    """By which clock it was decided."""
+    """The clock that decided."""
 
     @property
     def decided(self) -> bool:

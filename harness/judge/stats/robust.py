@@ -21,7 +21,7 @@ Rows: TypeAlias = NDArray[np.float64]
 Places: TypeAlias = NDArray[np.intp]
 
 MOST_PAIRS = 1 << 18
-"""So many pairs of samples are looked at together: a few megabytes."""
+"""Most pairs of samples in memory at a time: a few megabytes."""
 MAD_TO_SD = 1.4826
 """Median absolute deviation times this is the standard deviation of normal noise."""
 HODGES_LEHMANN_LOSS = 1.0233

@@ -119,7 +119,7 @@ def invalid(values: list[float], limits: Limits) -> str:
 
 
 def _valid(rows: Rows, limits: Limits) -> NDArray[np.bool_]:
-    """Of which rows `invalid` has nothing to say."""
+    """The rows that `invalid` does not reject."""
     times = ((rows >= SHORTEST_MS) & (rows <= LONGEST_MS)).all(axis=1)
     differ = rows.min(axis=1) != rows.max(axis=1)
     valid: NDArray[np.bool_] = times & (differ | limits.steady) & (rows.shape[1] >= limits.fewest)
@@ -127,7 +127,7 @@ def _valid(rows: Rows, limits: Limits) -> NDArray[np.bool_]:
 
 
 def _qualities(rows: Rows, limits: Limits) -> Iterator[Quality]:
-    """Of rows that are valid."""
+    """Qualities of valid rows."""
     count = rows.shape[1]
     explained, distances = modes(np.log(rows), limits.fewest_in_mode)
     measured = (found.tolist() for found in (effective_sizes(rows), warm_ups(rows), drifts(rows), explained, distances))
@@ -145,7 +145,7 @@ def _qualities(rows: Rows, limits: Limits) -> Iterator[Quality]:
 def _too_alike(effective: float, count: int, limits: Limits) -> str:
     if effective >= limits.independent * count:
         return ""
-    return f"the {count} samples follow each other: they are worth only {effective:.1f} independent ones"
+    return f"the {count} samples depend on each other: they are worth only {effective:.1f} independent ones"
 
 
 def _warming_up(slow: int, count: int, limits: Limits) -> str:
@@ -241,7 +241,7 @@ class Summary(NamedTuple):
     """The sessions of one side."""
 
     good: list[SessionSummary]
-    """Those fit to be judged."""
+    """The sessions fit to be judged."""
     refused: tuple[str, ...]
     """Why the others are not ("session 2: ...")."""
 
@@ -272,7 +272,7 @@ def _summary(places: list[int], checked: Sequence[Quality], summaries: Mapping[i
 
 
 def _summaries(sessions: Sequence[Samples], qualities: Sequence[Quality], location: Location) -> list[SessionSummary]:
-    """Of sessions that are fit to be judged."""
+    """Summaries of sessions that are fit to be judged."""
     located, loss = _LOCATIONS[location]
     found = [SessionSummary(math.nan, math.nan)] * len(sessions)
     for places, rows in rows_of_one_length(sessions):
@@ -290,4 +290,4 @@ _LOCATIONS = {
     Location.MIDDLE: (locations, robust.HODGES_LEHMANN_LOSS),
     Location.LOW: (lower_quartiles, robust.QUARTILE_LOSS),
 }
-"""Of the logarithms in rows, and its standard error over that of a mean."""
+"""Estimators of the location of logarithms in rows, with their standard error relative to a mean's."""

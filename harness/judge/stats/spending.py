@@ -61,7 +61,7 @@ class _Path:
         return cls(grid, np.exp(-grid * grid / (2 * share)) / math.sqrt(2 * math.pi * share), share)
 
     def chance(self, bound: float, share: float) -> float:
-        """Of being above the boundary at the next look."""
+        """Chance of being above the boundary at the next look."""
         from scipy.special import ndtr
 
         step = math.sqrt(share - self._share)
@@ -74,7 +74,7 @@ class _Path:
         return float(brentq(lambda bound: self.chance(bound, share) - error, -1.0, 12.0, xtol=1e-9))
 
     def carry(self, bound: float, share: float) -> _Path:
-        """To the next look, those that pass its boundary left behind."""
+        """Carry the distribution to the next look, without what passed its boundary."""
         step = math.sqrt(share - self._share)
         grid = np.linspace(LOWEST, bound, POINTS) * math.sqrt(share)
         kernel = np.exp(-(((grid[:, None] - self._grid) / step) ** 2) / 2) / (step * math.sqrt(2 * math.pi))

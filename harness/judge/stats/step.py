@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 MOST_ALIKE = 0.95
 """Greatest autocorrelation that is reckoned with."""
 FEWEST_SERIES = 3
-"""Fewer tell nothing of what the series of a rig have in common."""
+"""Fewest series of a rig from which their common noise can be learned."""
 MOST_POINTS = 1000.0
 """No series is known better than by so many points of others: they are not quite alike."""
 
@@ -38,7 +38,7 @@ FEWEST_A_SIDE = 2
 EVIDENT = 0.001
 """A trend beside a step is evident below this p-value."""
 BETTER = 9.0
-"""By so many variances a step has to explain more than a line does, or it is the line that is evident."""
+"""Number of variances by which a step must explain more than a line; otherwise the line is evident."""
 OVERSHOOT = 0.583
 """Siegmund's constant for a walk that is looked at in steps."""
 DRAWN, NEAR = 999, 60
@@ -77,12 +77,12 @@ def autocorrelation(residuals: Array, fitted: int) -> Array:
 
 
 def effective_points(count: int, fitted: int) -> float:
-    """By how many points it is known: giving back what fitting took makes it less certain."""
+    """Number of points behind the estimate: correcting for the fit makes it less certain."""
     return max(1.0, count - 3.0 * fitted) ** 2 / count
 
 
 def join(own: Array, points: float, others: Resemblance) -> Array:
-    """Each row's own autocorrelation, known by so many points, and what others tell; never below 0."""
+    """Combine each row's autocorrelation, estimated from this number of points, with that of the others; at least 0."""
     both = (points * own + others.points * others.alike) / (points + others.points)
     return np.asarray(np.clip(both, 0.0, MOST_ALIKE))
 
@@ -251,7 +251,7 @@ def _tail_of(ordered: Array, observed: float) -> float:
 
 
 def centre(logs: Array) -> Array:
-    """Less their mean."""
+    """Subtract the mean."""
     return np.asarray(logs - logs.mean())
 
 
@@ -263,7 +263,7 @@ def tick_of(logs: Array) -> float:
 
 
 def _scan(logs: Array, alike: float) -> _Scan:
-    """With a trend where one is evident: where it explains as much as a step, or much besides one."""
+    """Scan for a step, with a trend where one is evident: where it explains as much as a step, or much besides one."""
     from scipy.special import fdtrc
 
     row, given = (logs - logs.mean())[None], np.array([[alike]])
@@ -302,6 +302,6 @@ def _levels(alike: Array, count: int, *, trend: bool) -> list[Array]:
 
 
 def _innovations(rows: Array, alike: Array) -> Array:
-    """Each point less what the one before lets expect of it."""
+    """Subtract from each point its prediction by the point before."""
     begin = np.sqrt(1 - alike**2) * rows[:, :1]
     return np.concatenate([begin, rows[:, 1:] - alike * rows[:, :-1]], axis=1)

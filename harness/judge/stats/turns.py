@@ -32,7 +32,7 @@ class Turn(NamedTuple):
 
     arm: Arm
     session: SessionSummary | None
-    """None for one that cannot be used: its place counts."""
+    """The session; None if it cannot be used, because its place counts."""
     refused: str = ""
     """Why it cannot be used."""
 
@@ -55,7 +55,7 @@ def order(seed: str, begun: Sequence[Arm] = ()) -> Iterator[Arm]:
 def estimate_turns(turns: Sequence[Turn], noise: Noise | None = None, surprise: float = 0.25) -> Estimate | None:
     """The change by least squares, with a trend over the sessions where one is evident.
 
-    None while a side has no usable session, or if nothing tells how far sessions lie apart by chance.
+    None while a side has no usable session, or if the noise between sessions is unknown.
     """
     good = [(place, turn.arm, turn.session) for place, turn in enumerate(turns) if turn.session]
     points = {arm: [(place, one.log_ms) for place, of, one in good if of is arm] for arm in Arm}

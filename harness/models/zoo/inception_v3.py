@@ -28,7 +28,7 @@ def block_35(net: ImageGraph, x: Value, pool_channels: int) -> Value:
 
 
 def reduce_35(net: ImageGraph, x: Value) -> Value:
-    """From 35 x 35 to 17 x 17."""
+    """Reduce 35 x 35 to 17 x 17."""
     three = conv(net, conv(net, conv(net, x, 64, 1), 96, 3, pad=1), 96, 3, stride=2)
     return net.concat(conv(net, x, 384, 3, stride=2), three, net.max_pool(x, 3, stride=2))
 
@@ -49,7 +49,7 @@ def block_17(net: ImageGraph, x: Value, inner: int) -> Value:
 
 
 def reduce_17(net: ImageGraph, x: Value) -> Value:
-    """From 17 x 17 to 8 x 8."""
+    """Reduce 17 x 17 to 8 x 8."""
     three = conv(net, conv(net, x, 192, 1), 320, 3, stride=2)
     seven = conv(net, conv(net, conv(net, x, 192, 1), 192, (1, 7), pad=(0, 3)), 192, (7, 1), pad=(3, 0))
     return net.concat(three, conv(net, seven, 192, 3, stride=2), net.max_pool(x, 3, stride=2))

@@ -77,7 +77,7 @@ class OffloadReport:
         return self.macs_offloaded / max(1, self.macs)
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON values, with the shares."""
+        """The report as JSON values, with the shares."""
         shares = {"operator_share": round(self.operator_share, 6), "mac_share": round(self.mac_share, 6)}
         plain: dict[str, Any] = json.loads(json.dumps({**asdict(self), **shares}))
         return plain

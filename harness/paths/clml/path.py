@@ -28,7 +28,7 @@ class ClmlFacts(PathFacts):
     subgraph_calls: int
     """How often one inference enters CLML."""
     small_subgraphs: int
-    """Those so small that offload may lose."""
+    """Number of subgraphs so small that offloading may be slower."""
     operators: int
     operators_offloaded: int
     macs: int

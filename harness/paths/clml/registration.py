@@ -1,4 +1,4 @@
-"""Where `reproduce.py` of folders that earlier versions of `reduce` wrote looks for `register`."""
+"""`register` for the `reproduce.py` that earlier versions of `reduce` wrote."""
 
 from harness.paths.clml import register
 

@@ -42,7 +42,7 @@ from harness.run.record import RecordFile
 WRONG_RATE = 0.01
 """Chance that any inspection of a bisection calls a revision slower that is not; shared out among them."""
 MORE_INSPECTIONS = 2
-"""That may find a revision slower by mistake: the bad end, and one for what was skipped."""
+"""Further inspections that may call a revision slower by mistake: the bad end, and one for skipped revisions."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class SearchResult:
     candidates: list[str]
     """The first bad revision; or those that it may be, because some could not be judged. The last one is bad."""
     inspections: list[Inspection]
-    """In the order of the line."""
+    """Inspections in the order of the line."""
 
     @property
     def bad(self) -> str:
@@ -215,6 +215,6 @@ def _kernels(source: str) -> list[str]:
 
 
 def shorten(lines: list[str], most: int, width: int) -> list[str]:
-    """As much as a screen takes; the last line says how much was left out."""
+    """Shorten text to a screen; the last line says how much was left out."""
     short = [line if len(line) <= width else f"{line[: width - 1]}…" for line in lines[:most]]
     return [*short, f"... and {len(lines) - most} more lines"] if len(lines) > most else short

@@ -61,7 +61,7 @@ class Inspection:
     outcome: str
     why: str = ""
     identity: str = ""
-    """Of the device."""
+    """Identity of the device."""
     artifact: str = ""
     library: str = ""
     """SHA-256; equal libraries are judged once."""
@@ -84,7 +84,7 @@ class Judge:
     """The good end, which latencies are compared with."""
     open: Opener
     plan: TurnPlan
-    """For the bad end; what lies between is asked an easier question (`_plan_for`)."""
+    """Plan for the bad end; revisions between have an easier question (`_plan_for`)."""
     keep: Callable[[Record], None] = lambda _: None
     kept: Callable[[], Sequence[Record]] = tuple
     """All sessions of this bisection so far: they tell its noise."""
@@ -159,7 +159,7 @@ class Judge:
         return replace(self.plan, rules=replace(self.plan.rules, relevant=half))
 
     def _noises(self, identity: str) -> tuple[Noise | None, Noise | None]:
-        """By the wall clock, and by the kernels'."""
+        """Noise by the wall clock and by the kernels' clock."""
         if not (records := self.kept()):
             return None, None
         known, key = learn(records), SeriesKey(identity, self.case, records[0].as_shipped)

@@ -14,7 +14,7 @@ class RevisionState(str, Enum):
     GOOD = "good"
     BAD = "bad"
     SKIP = "skip"
-    """It cannot be judged: it does not build, or fails in another way than was asked for."""
+    """Cannot be judged: it does not build, or fails in another way than the one looked for."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Search:
 
     line: Sequence[str]
     known: Mapping[str, RevisionState] = field(default_factory=dict)
-    """Of those in between, in the order in which they became known."""
+    """Verdicts on the revisions between, in the order in which they were judged."""
 
     @property
     def good(self) -> str:

@@ -57,7 +57,7 @@ static void tell_peaks(const Case* packed) {
   TVMFFIAny names[2];
   if (packed->probe == NULL) return;
   ask_names(names);
-  tell_doing("measuring what the device can do at best");
+  tell_doing("measuring the device's peak rates");
   tell_answer("peaks", call(member(load_module(packed->probe), "peaks"), names, 2));
 }
 

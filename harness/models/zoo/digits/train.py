@@ -62,7 +62,7 @@ def forward(p: Arrays, images: Any) -> Arrays:
 
 
 def gradients(p: Arrays, images: Any, labels: Any) -> Arrays:
-    """Of the mean cross-entropy."""
+    """Gradients of the mean cross-entropy."""
     made = forward(p, images)
     shares = np.exp(made["scores"] - made["scores"].max(axis=1, keepdims=True))
     shares /= shares.sum(axis=1, keepdims=True)

@@ -29,7 +29,7 @@ def test_a_command_that_never_stops_talking_is_cut(monkeypatch: pytest.MonkeyPat
         while True:
             sent.append(sock.send(packet(STDOUT, bytes(60_000))))
 
-    with fake_adb({"shell,v2,raw": endless}) as server, pytest.raises(DeviceLost, match="says more than 1 MiB"):
+    with fake_adb({"shell,v2,raw": endless}) as server, pytest.raises(DeviceLost, match="prints more than 1 MiB"):
         Adb(SERIAL, server.port).shell(["yes"], timeout_s=300)
 
 

@@ -193,7 +193,7 @@ def test_a_run_that_went_on_elsewhere_is_refused(rig: Rig) -> None:
     lines = [device_line(), first, device_line(node="another"), second, *END]
     assert rig.read(write_lines(rig.root / "r", packed.manifest.text(), lines)).whole  # a host by another name
     lines[2] = device_line(machine="aarch64")
-    with pytest.raises(UsageError, match="taken up again on another device"):
+    with pytest.raises(UsageError, match="resumed on another device"):
         rig.read(write_lines(rig.root / "r", packed.manifest.text(), lines))
 
 
@@ -203,7 +203,7 @@ def test_a_manifest_that_leads_out_of_the_bundle_is_refused(rig: Rig, path: str)
     told = json.loads((packed.file / MANIFEST).read_text())
     told["builds"]["head"]["libraries"] = [path]
     (packed.file / MANIFEST).write_text(json.dumps(told))
-    with pytest.raises(UsageError, match="leads out of the bundle"):
+    with pytest.raises(UsageError, match="leaves the bundle"):
         rig.pack("both", against=packed.file)
 
 
@@ -211,7 +211,7 @@ def test_a_bundle_of_another_version_is_no_base(rig: Rig) -> None:
     packed = rig.pack("folder")
     manifest = packed.file / MANIFEST
     manifest.write_text(manifest.read_text().replace('"schema": 1', '"schema": 2'))
-    with pytest.raises(UsageError, match="version 2, and this adreno-bench knows version 1"):
+    with pytest.raises(UsageError, match="version 2, and this adreno-bench reads version 1"):
         rig.pack("both", against=packed.file)
 
 
@@ -225,7 +225,7 @@ def test_a_truncated_archive_is_refused(rig: Rig) -> None:
 @pytest.mark.parametrize("name", ["../x", "/x", "bundle/../../x"])
 def test_nothing_is_unpacked_outside_of_the_folder(rig: Rig, name: str) -> None:
     file = archive(rig.root / "evil.tar", {name: b"x"})
-    with pytest.raises(UsageError, match="leads out of it"):
+    with pytest.raises(UsageError, match="leaves the archive"):
         unpack(file, rig.root / "there" / "deep")
     assert not (rig.root / "x").exists()
     assert not (rig.root / "there" / "x").exists()
@@ -252,7 +252,7 @@ def test_results_that_were_changed_are_refused(rig: Rig, change: Callable[[list[
     file = rig.run(rig.pack(models=("tiny", "other"))) / LINES
     lines = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(b"".join(change(lines)))
-    with pytest.raises(UsageError, match="is not what was written"):
+    with pytest.raises(UsageError, match="does not follow from"):
         rig.read(file.parent, partial=True)
 
 
@@ -274,7 +274,7 @@ def test_answers_that_were_changed_here_judge_nothing(rig: Rig) -> None:
     packed = rig.pack("folder")
     answers = next(packed.file.glob("answers/*/outputs.npz"))
     answers.write_bytes(answers.read_bytes()[:-1] + b"x")
-    with pytest.raises(UsageError, match=r"outputs\.npz is not what was packed"):
+    with pytest.raises(UsageError, match=r"outputs\.npz changed since it was packed"):
         rig.read(rig.run(packed), bundle=packed.file)
 
 
@@ -322,7 +322,7 @@ def test_results_of_the_first_bundles_are_taken_in(rig: Rig) -> None:
 )
 def test_a_record_of_something_else_is_foreign(rig: Rig, fields: dict[str, Any]) -> None:
     results, manifest = of_python(rig, rig.pack(), **fields)
-    with pytest.raises(UsageError, match="is not of what was packed"):
+    with pytest.raises(UsageError, match="does not match the bundle"):
         rig.read(results, bundle=manifest)
 
 
@@ -395,10 +395,10 @@ def test_results_may_come_as_an_archive(rig: Rig) -> None:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("../turns.jsonl", "leads out of it"),
-        ("/turns.jsonl", "leads out of it"),
-        ("results/evil.so", "which no bundle's runner writes"),
-        ("a/b/turns.jsonl", "which no bundle's runner writes"),
+        ("../turns.jsonl", "leaves the archive"),
+        ("/turns.jsonl", "leaves the archive"),
+        ("results/evil.so", "which a bundle's runner never writes"),
+        ("a/b/turns.jsonl", "which a bundle's runner never writes"),
         ("again/turns.jsonl", "twice"),
     ],
 )

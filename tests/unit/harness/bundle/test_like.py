@@ -56,8 +56,8 @@ def test_a_device_that_was_opened_before_is_known_by_its_name(tmp_path: Path) ->
 
 
 def test_what_tells_no_limits_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="B2 is no file, and no device that was opened before"):
+    with pytest.raises(UsageError, match="B2 is neither a file nor a device that was opened before"):
         with_limits_of(HERE, "B2", tmp_path)
     (tmp_path / "empty.jsonl").touch()
-    with pytest.raises(UsageError, match="has no record, and is no file of schedules"):
+    with pytest.raises(UsageError, match="has no records, and no schedules either"):
         with_limits_of(HERE, str(tmp_path / "empty.jsonl"), tmp_path)

@@ -47,6 +47,6 @@ def test_with_a_byte_changed_they_are_refused(tmp_path: Path) -> None:
     at = lines.index(b'"wall_ms": [') + len(b'"wall_ms": [')
     lines[at] ^= 1
     (changed / LINES).write_bytes(lines)
-    with pytest.raises(UsageError, match=r"line 1 of turns\.jsonl is not what was written"):
+    with pytest.raises(UsageError, match=r"line 1 of turns\.jsonl does not follow from"):
         taken_in(changed, tmp_path / "records.jsonl")
     assert not (tmp_path / "records.jsonl").exists()

@@ -27,13 +27,13 @@ def test_what_it_says_is_read_back(text: str) -> None:
     [
         ("normal", "is no distribution: "),
         ("gauss(0, 1)", "is no distribution: known are normal"),
-        ("normal(0)", "is told 1 numbers: it takes mean, deviation"),
+        ("normal(0)", "has 1 numbers: it takes mean, deviation"),
         ("normal(0, one)", "must be numbers"),
-        ("normal(0, -1)", "a deviation is never below 0"),
+        ("normal(0, -1)", "a deviation cannot be negative"),
         ("uniform(1, 0)", "1 is more than 0"),
-        ("integers(0, 1.5)", "is told no whole numbers"),
-        ("integers(0, 1e300)", "is told a number that is too large"),
-        ("uniform(nan, nan)", "is told a number that is too large"),
+        ("integers(0, 1.5)", "has numbers that are not whole"),
+        ("integers(0, 1e300)", "has a number that is too large"),
+        ("uniform(nan, nan)", "has a number that is too large"),
     ],
 )
 def test_what_makes_no_sense_is_refused(text: str, said: str) -> None:

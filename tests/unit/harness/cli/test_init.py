@@ -52,7 +52,7 @@ def test_what_is_there_is_never_touched() -> None:
     Path("mine.toml").write_text("mine")
     done = CliRunner().invoke(app, ["init", "mine.toml"])
     assert isinstance(done.exception, UsageError)
-    assert "mine.toml is there already" in str(done.exception)
+    assert "mine.tomlalready exists" in str(done.exception)
     assert Path("mine.toml").read_text() == "mine"
 
 

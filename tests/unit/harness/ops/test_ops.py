@@ -277,7 +277,7 @@ def test_an_answer_that_is_the_cases_own_and_not_the_judges_is_right_and_it_is_s
     rig.builder.judge("witness", ANSWER)
     (found,) = rig.run()
     assert found.verdict is Verdict.RIGHT
-    assert found.result.message.startswith("the oracle says otherwise than the case's own answer: output 0 is off by 1")
+    assert found.result.message.startswith("the oracle disagrees with the case's own answer: output 0 is off by 1")
 
 
 def test_what_rounding_does_to_a_case_is_allowed_as_for_a_network(rig: Rig) -> None:

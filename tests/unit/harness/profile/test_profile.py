@@ -101,7 +101,7 @@ def test_a_profile_comes_back_from_its_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"\xff\xfe", b'{"schema": 99}'])
 def test_what_is_no_profile_is_refused_in_one_line(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "no.json").write_bytes(content)
-    with pytest.raises(UsageError, match="is no profile") as refused:
+    with pytest.raises(UsageError, match="is not a profile") as refused:
         Profile.read(tmp_path / "no.json")
     assert "\n" not in refused.value.message
 

@@ -49,7 +49,7 @@ def edited(text: str, at: int, **changes: Any) -> str:
     [
         (0, {"schema": 2}, ":1: "),
         (0, {"pickled": "gASV"}, "pickled"),
-        (1, {"task": "../../etc"}, ":2: no schedule of ours (task"),
+        (1, {"task": "../../etc"}, ":2: not a schedule of adreno-bench (task"),
         (1, {"path": "clml"}, "path"),
         (1, {"ms": -1}, "ms"),
         (1, {"name": "a b"}, "name"),

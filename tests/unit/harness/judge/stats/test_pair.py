@@ -48,7 +48,7 @@ def test_no_change_is_same_once_a_relevant_one_is_excluded() -> None:
 def test_too_little_evidence_is_inconclusive_and_says_what_it_admits() -> None:
     change = compare(sessions(2), sessions(2, 20.8))
     assert change.verdict is Verdict.INCONCLUSIVE
-    assert "admits no change and a relevant one (3.0%)" in change.reasons[0]
+    assert "includes both no change and a relevant one (3.0%)" in change.reasons[0]
     assert change.confidence == 0
 
 
@@ -89,7 +89,7 @@ def test_calibrated_noise_is_set_aside_by_a_noisier_run() -> None:
     [
         ([], [], "base has no session"),
         (sessions(4), [], "head has no session"),
-        (sessions(1), sessions(1), "tell nothing of the noise"),
+        (sessions(1), sessions(1), "are too few to measure the noise"),
         (sessions(4), [[]] * 4, "only 0 of 4 sessions of head"),
         (sessions(4), [[20.0, 21.0]] * 4, "2 samples"),
         (sessions(4), [[math.nan] * 10] * 4, "no times"),

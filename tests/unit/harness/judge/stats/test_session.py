@@ -97,7 +97,7 @@ def test_two_modes_are_told_from_one() -> None:
         ([40, 35, 30, 26, 23, *noise(15)], "warm-up"),
         ([value * (1 + 0.01 * index) for index, value in enumerate(noise(20))], "drift"),
         ([value * (1.2 if index % 2 else 1) for index, value in enumerate(noise(20))], "two groups"),
-        ([20 + math.sin(math.pi * index / 40) for index in range(40)], "follow"),
+        ([20 + math.sin(math.pi * index / 40) for index in range(40)], "depend on each other"),
     ],
 )
 def test_unsound_samples_are_refused_by_name(samples: list[float], reason: str) -> None:
