@@ -58,6 +58,17 @@ def markdown_table(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> 
     return tabulate([list(row) for row in rows], headers, tablefmt="github", disable_numparse=True)
 
 
+def size(count_bytes: float | None) -> str:
+    """A number of bytes for people."""
+    if count_bytes is None:
+        return "-"
+    for unit in ("B", "kB", "MB"):
+        if count_bytes < 1000:
+            return f"{count_bytes:.3g} {unit}"
+        count_bytes /= 1000
+    return f"{count_bytes:.3g} GB"
+
+
 def folded(text: str, stream: TextIO | None = None) -> str:
     """Text for standard output (or `stream`), folded between words if it is a terminal.
 

@@ -12,9 +12,8 @@ from harness.build.artifact import Answers, Artifact
 from harness.cases.plan import Plan
 from harness.cli.options import DEFAULT_DEVICE, AsJson, DeviceName, ModelOptions, grouped
 from harness.cli.screen import Screen, out, out_json
-from harness.cli.table import size
 from harness.run.outcome import ExitCode, Outcome, exit_code
-from harness.tables import table
+from harness.tables import size, table
 
 if TYPE_CHECKING:
     from harness.workbench import PlannedRequest

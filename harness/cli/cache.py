@@ -14,9 +14,8 @@ from device_runner.store import cache_root
 from harness.cli import completion
 from harness.cli.options import AsJson
 from harness.cli.screen import out, out_json
-from harness.cli.table import size
 from harness.failures import UsageError
-from harness.tables import table
+from harness.tables import size, table
 
 if TYPE_CHECKING:
     from harness.cache import Entry

@@ -24,7 +24,7 @@ from harness.cli.options import (
     refuse_options,
     seldom_option,
 )
-from harness.cli.record_filter import read_sides, wanted
+from harness.cli.record_filter import load_sides
 from harness.cli.screen import Screen, out, out_json, out_whole
 from harness.cli.verdicts import keep_for_history
 from harness.failures import UsageError
@@ -78,6 +78,7 @@ def compare(
     """
     from harness.judge.compare import exit_code
     from harness.judge.path_ranking import path_flips, path_means
+    from harness.report.comparison import export_comparison
 
     if as_json and markdown:
         raise UsageError("--json and --markdown exclude each other", hint="choose one")
@@ -97,7 +98,7 @@ def compare(
         result, remark = _of_revisions((base, head), what, confirming, device, config, records, latency, minutes)
     means, flips = path_means(result.cases), path_flips(result.cases, confirming.rules)
     if as_json:
-        out_json(verdicts.plain_result(result, means, flips))
+        out_json(export_comparison(result, means, flips).plain())
     else:
         texts = [
             verdicts.headline(result.cases) if markdown else "",
@@ -117,7 +118,7 @@ def _of_records(
     from harness.judge.compare import compare_sides
     from harness.judge.confirm import settle
 
-    sides = _load(base, what.case), _load(head, what.case)
+    sides = load_sides(base, what.case), load_sides(head, what.case)
     compared = compare_sides(*sides, confirming.rules, gauged=gauged)
     result = settle(compared, confirming.rules, lambda _: "what was measured before cannot be measured in turns")
     return result, _remark(*sides)
@@ -159,17 +160,6 @@ def _of_revisions(
     keep_for_history(decisions_of(result.cases, "compare", base.name, head.name))
     kept = f"; the records are in {folder}" if folder else ""
     return result, f"base is {base}, head is {head}{kept}"
-
-
-def _load(source: Path, globs: list[str] | None) -> dict[SeriesKey, Side]:
-    """What a file of records or a folder of baselines says. Raises UsageError if it says nothing."""
-    from harness.judge import baseline
-
-    sides = baseline.sides(baseline.load(source.absolute())) if source.is_dir() else read_sides(source, globs)
-    chosen = {key: side for key, side in sides.items() if wanted(key.case, globs)}
-    if not chosen:
-        raise UsageError(f"{source} has nothing on these cases", hint="`adreno-bench show` lists a file's records")
-    return chosen
 
 
 def _remark(base: dict[SeriesKey, Side], head: dict[SeriesKey, Side]) -> str:

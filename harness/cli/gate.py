@@ -56,6 +56,7 @@ def gate(
     from harness.judge.compare import exit_code
     from harness.judge.confirm import decisions_of
     from harness.judge.gate import Gate
+    from harness.report.comparison import export_comparison
 
     held_to = Gate.read(
         baselines.absolute(),
@@ -75,7 +76,7 @@ def gate(
         result = _run(what, held_to, minutes, device, records)
         keep_for_history(decisions_of(result.cases, "gate"))
     if as_json:
-        out_json(verdicts.plain_result(result))
+        out_json(export_comparison(result).plain())
     else:
         told = verdicts.verdict_table(result.cases), verdicts.summary(result.fitness), _remark(result)
         out_parts(*told, verdicts.needed(result), verdicts.undecided(result))

@@ -38,6 +38,7 @@ def ingest(
     from harness.bundle.results import read_results
     from harness.bundle.verdict import verdicts_of
     from harness.judge import compare
+    from harness.report.comparison import export_comparison
     from harness.run.record import RecordFile
 
     file = RecordFile(records)
@@ -51,7 +52,7 @@ def ingest(
     else:
         result = verdicts_of(read, rule.rules)
         if as_json:
-            out_json(verdicts.plain_result(result))
+            out_json(export_comparison(result).plain())
         else:
             told = verdicts.verdict_table(result.cases), verdicts.summary(result.fitness)
             out_parts(*told, verdicts.undecided(result))

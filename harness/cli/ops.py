@@ -90,7 +90,7 @@ def ops(
     coverage = Coverage(cells)
     if html:
         known = {"facts": _facts(cells), "legend": LEGEND, "tables": coverage.tables()}
-        write_page(html, "operators.html.j2", figures=False, title="Operators", **known)
+        write_page(html, "operators.html.j2", scripts=(), title="Operators", **known)
     if table:
         for name in dict.fromkeys(cell["tvm"] for cell in cells):
             OperatorTable.of(name, cells).write(table)

@@ -14,8 +14,8 @@ from harness.cases.plan import Plan
 from harness.cli.options import AsJson, ModelOptions, grouped
 from harness.cli.screen import Screen, out_json
 from harness.cli.screen import out as tell
-from harness.cli.table import size
 from harness.run.outcome import ExitCode
+from harness.tables import size
 
 if TYPE_CHECKING:
     from harness.bundle.pack import Packed

@@ -55,6 +55,17 @@ def read_sides(file: Path, globs: Sequence[str] | None, device: str | None = Non
     return {side.key: side for side in map(side_of, read_builds(file, globs, device))}
 
 
+def load_sides(source: Path, globs: Sequence[str] | None) -> dict[SeriesKey, Side]:
+    """What a file of records or a folder of baselines says. Raises UsageError if it says nothing."""
+    from harness.judge import baseline
+
+    sides = baseline.sides(baseline.load(source.absolute())) if source.is_dir() else read_sides(source, globs)
+    chosen = {key: side for key, side in sides.items() if wanted(key.case, globs)}
+    if not chosen:
+        raise UsageError(f"{source} has nothing on these cases", hint="`adreno-bench show` lists a file's records")
+    return chosen
+
+
 def sustained_series(file: Path, globs: Sequence[str] | None) -> list[SeriesKey]:
     """The series of a file's records that ran without a pause, which are compared with nothing."""
     from harness.judge.sides import SeriesKey

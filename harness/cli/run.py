@@ -37,12 +37,13 @@ from harness.cli.options import (
     seldom_option,
 )
 from harness.cli.screen import Screen, out, out_whole
-from harness.cli.table import json_array, results_table, size, sustained_table
+from harness.cli.table import json_array, results_table, sustained_table
 from harness.failures import UsageError
 from harness.run.context import Origin, new_id
 from harness.run.outcome import ExitCode, Outcome, exit_code, without_findings
 from harness.run.progress import ProgressTee
 from harness.run.work import schedule_summary
+from harness.tables import size
 from harness.terminal import tell as say
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from device_runner.runtimes.phone import RuntimeRefused, RuntimeStore, check, ex
 from device_runner.store import cache_root
 from harness.cli.options import AsJson
 from harness.cli.screen import out, out_json
-from harness.cli.table import size
-from harness.tables import table
+from harness.tables import size, table
 from harness.terminal import tell
 
 runtime = typer.Typer(

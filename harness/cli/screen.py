@@ -9,9 +9,8 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from harness.cli.table import size
 from harness.run.progress import BUILDING, STILL, RunStep, Silence, Tally, on_device
-from harness.tables import folded
+from harness.tables import folded, size
 from harness.terminal import plain, write
 
 if TYPE_CHECKING:

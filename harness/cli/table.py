@@ -11,7 +11,7 @@ from harness.cases.case import Case
 from harness.judge.remarks import remarks, spread_within
 from harness.probes.latency import KERNELS, device_clock
 from harness.run.outcome import Outcome
-from harness.tables import table
+from harness.tables import size, table
 
 if TYPE_CHECKING:
     from harness.probes.sustained import Sustained
@@ -103,17 +103,6 @@ def by_default(records: Sequence[Record]) -> dict[int, str]:
 def milliseconds(value_ms: float) -> str:
     """A latency, without its unit, to four digits."""
     return f"{value_ms:.0f}" if value_ms >= 1000 else f"{value_ms:.4g}"
-
-
-def size(count_bytes: float | None) -> str:
-    """A number of bytes for people."""
-    if count_bytes is None:
-        return "-"
-    for unit in ("B", "kB", "MB"):
-        if count_bytes < 1000:
-            return f"{count_bytes:.3g} {unit}"
-        count_bytes /= 1000
-    return f"{count_bytes:.3g} GB"
 
 
 def _row(record: Record) -> tuple[str, ...]:

@@ -1,14 +1,13 @@
-"""How comparisons are shown: a table for people, JSON for programs, Markdown for a pull request."""
+"""How comparisons are shown: a table for people, Markdown for a pull request."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from harness.cli.table import milliseconds
-from harness.judge.stats.pair import finite
 from harness.judge.verdict import Verdict
 from harness.tables import markdown_table, table
 from harness.terminal import tell
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from harness.judge.compare import Comparison, Result
     from harness.judge.decisions import Decision
     from harness.judge.path_ranking import PathFlip, PathMean
-    from harness.judge.sides import Side
     from harness.judge.stats.controls import Fitness
     from harness.judge.stats.suite import Overall
 
@@ -99,22 +97,6 @@ def _overall(overall: Overall) -> str:
     return f"geometric mean {overall.ratio:.3f} of base (cases: {overall.series}{interval}{left_out})"
 
 
-def plain_result(result: Result, means: Sequence[PathMean] = (), flips: Sequence[PathFlip] = ()) -> dict[str, Any]:
-    """Everything above, for programs. Unknown numbers are null."""
-    return {
-        "fit": result.fitness.fit,
-        "unfit_because": result.fitness.reasons if result.fitness.fit is False else (),
-        "needed_minutes": result.needed_minutes,
-        "cases": [_plain(comparison) for comparison in result.cases],
-        "not_compared": [{**one.key._asdict(), "reason": one.reason} for one in result.left_out],
-        "geometric_means": [
-            {"identity": mean.identity, "path": mean.path, **{k: finite(v) for k, v in vars(mean.overall).items()}}
-            for mean in means
-        ],
-        "ranking_flips": [{"identity": one.identity, "what": one.what, **vars(one.flip)} for one in flips],
-    }
-
-
 def _row(comparison: Comparison) -> tuple[str, ...]:
     change, sure = comparison.change, comparison.confidence
     interval = f"{change.low:+.1%} to {change.high:+.1%}" if change and math.isfinite(change.low) else "-"
@@ -135,38 +117,3 @@ def _ms(comparison: Comparison, name: Literal["base", "head"]) -> str:
     if side is None:
         return "-"
     return milliseconds(shown) if math.isfinite(shown) else side.outcome.value
-
-
-def _plain(comparison: Comparison) -> dict[str, Any]:
-    change = comparison.change
-    numbers = ("relative", "low", "high", "delta_ms", "p", "relevant", "sees")
-    return {
-        "case": comparison.key.case,
-        "identity": comparison.key.identity,
-        "as_shipped": comparison.key.as_shipped,
-        "verdict": comparison.verdict.value,
-        "suspicion": comparison.suspicion.value if comparison.suspicion else None,
-        "confidence": comparison.confidence,
-        "reasons": comparison.all_reasons,
-        "base": _plain_side(comparison.base, comparison.shown_ms("base")),
-        "head": _plain_side(comparison.head, comparison.shown_ms("head")),
-        **{name: finite(getattr(change, name)) if change else None for name in numbers},
-        "sessions": change.sessions if change else None,
-        "clock": change.clock if change else None,
-        "more_sessions": change.more_sessions if change else None,
-    }
-
-
-def _plain_side(side: Side | None, wall_ms: float) -> dict[str, Any] | None:
-    if side is None:
-        return None
-    return {
-        "outcome": side.outcome.value,
-        "message": side.message,
-        "wall_ms": finite(wall_ms),
-        "artifact": side.artifact,
-        "quirks": side.quirks,
-        "tvm": side.tvm,
-        "emulated": side.emulated,
-        "vacuous": side.vacuous,
-    }

@@ -70,6 +70,11 @@ def state_of(point: Point) -> CaseState:
     return _STATES[point.outcome] if point.outcome else CaseState.BROKEN
 
 
+def case_state(outcome: Outcome, *, vacuous: bool) -> CaseState:
+    """The state that an outcome means."""
+    return CaseState.VACUOUS if vacuous else _STATES[outcome]
+
+
 def _state_of(outcome: Outcome) -> CaseState:
     unknown = outcome.owner in (Owner.DEVICE, Owner.RIG) or outcome is Outcome.INCONCLUSIVE
     named = {

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 from harness.cases.suite import Tolerance
 from harness.judge.baseline import Baseline
-from harness.quirks import QUIRKS
 from harness.run.record import Record
+from harness.run.reproduce import reproduce
 from harness.terminal import plain
 
 LABEL = 11
@@ -37,18 +36,6 @@ def explain(record: Record, suite: Path, baseline: Baseline | None, justified: T
 def headline(record: Record) -> str:
     """What happened and whose it is. Of a wrong answer the message names the first output and index that differ."""
     return plain(f"{record.case}: {record.outcome.value} (owner: {record.owner.value}): {record.message}")
-
-
-def reproduce(record: Record, suite: Path) -> str:
-    """The command that does it again."""
-    words = ["adreno-bench", "run", "--suite", str(suite), "--device", record.device, "--case", record.case]
-    return shlex.join([*words, *(_as_shipped(record) if record.as_shipped else [])])
-
-
-def _as_shipped(record: Record) -> list[str]:
-    essential = {quirk.id for quirk in QUIRKS if quirk.essential}
-    chosen = [quirk for quirk in record.quirks if quirk not in essential]
-    return ["--as-shipped", *(word for quirk in chosen for word in ("--with-quirk", quirk))]
 
 
 def _error(record: Record, justified: Tolerance | None) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,13 +47,9 @@ def write_scripts(folder: Path) -> None:
         (folder / name).write_text(_script(name), encoding="utf-8")
 
 
-def write_page(file: Path, template: str, *, figures: bool = True, **facts: Any) -> None:
-    """Write a page that stands alone, from a template that extends `base.html.j2`. Raises SetupMissing.
-
-    Without `figures` it holds no script.
-    """
-    scripts = [_script(name) for name in (PLOTLY, SCRIPT)] if figures else []
-    shared = {"pages": {}, "page": "", "skipped": [], "scripts": scripts}
+def write_page(file: Path, template: str, *, scripts: Sequence[str] = (PLOTLY, SCRIPT), **facts: Any) -> None:
+    """Write a page that stands alone, from a template that extends `base.html.j2`. Raises SetupMissing."""
+    shared = {"pages": {}, "page": "", "skipped": [], "scripts": [_script(name) for name in scripts]}
     write_whole(file, environment().get_template(template).render(**shared, **facts))
 
 

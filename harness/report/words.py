@@ -86,9 +86,18 @@ def percent(share: float | None) -> str:
 
 def error(point: Point) -> str:
     """The largest error against the largest that would be right."""
-    if point.max_abs_err is None or point.tolerance is None:
-        return "-"
-    return f"{point.max_abs_err:.2g} (right up to {point.tolerance:.2g})"
+    return error_text(point.max_abs_err, point.tolerance)
+
+
+def error_text(error: float | None, tolerance: float | None) -> str:
+    """The same of the two numbers."""
+    return "-" if error is None or tolerance is None else f"{error:.2g} (right up to {tolerance:.2g})"
+
+
+def between(first: str, last: str) -> str:
+    """Two moments in ISO 8601 in the fewest words, UTC."""
+    first, last = (moment.replace("T", " ")[:16] for moment in (first, last))
+    return f"{first} UTC" if first == last else f"{first} to {last[11:] if first[:10] == last[:10] else last} UTC"
 
 
 def commit_text(point: Point) -> str:

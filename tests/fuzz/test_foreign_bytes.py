@@ -40,6 +40,7 @@ from harness.history.results import load
 from harness.models.confined import confined
 from harness.models.sources import model_source, read_and_prepare
 from harness.models.torch_program import plain_archive
+from harness.report.comparison import read_comparison
 from harness.run.record import RecordFile
 from harness.run.tuning import tuning_symbols
 from harness.schedules import database
@@ -154,6 +155,7 @@ ENTRIES = {
     "records": Entry(
         in_file(lambda file: RecordFile(file).load()), (), lambda: [virtual_record().line().encode(), DEEP]
     ),
+    "verdicts": Entry(in_file(read_comparison), (Failure,), lambda: [b'{"schema": 1, "cases": []}', DEEP]),
     "schedules": Entry(in_file(database.read), (Failure,), lambda: [b'{"schema": 1}\n', DEEP]),
     "asv": Entry(in_file(history), (), lambda: [b'{"commit_hash": "a", "date": 1}', DEEP]),
     "adb": Entry(shell_of, (Failure,), lambda: [ADB]),

@@ -28,7 +28,7 @@ from harness.run.outcome import ExitCode
 HEAVY = ("tvm", "tvm_ffi", "onnx", "numpy", "adbutils", "rich", "pydantic")
 COMMANDS = (
     *("run", "calibrate", "compare", "bisect", "bless", "gate", "build", "isa", "show", "ops", "profile", "reduce"),
-    *("pack", "ingest"),
+    *("pack", "ingest", "report"),
     *("init", "list", "devices", "doctor", "quirks", "cache", "history", "fleet", "runtime", "inspect", "tune"),
 )
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_runner.device import Identity
-from harness.cli.verdicts import plain_result, verdict_table
+from harness.cli.verdicts import verdict_table
 from harness.failures import UsageError
 from harness.judge.compare import Comparison, Result, compare_sides, exit_code
 from harness.judge.confirm import settle
@@ -19,6 +19,7 @@ from harness.judge.path_ranking import path_flips, path_means
 from harness.judge.sides import sides_of
 from harness.judge.stats.pair import Rules
 from harness.judge.verdict import Verdict
+from harness.report.comparison import export_comparison
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record
 
@@ -296,7 +297,7 @@ def test_whatever_the_samples_are_there_is_a_verdict_and_a_reason_if_it_is_none(
     assert comparison.verdict.tells or comparison.reasons
     if min(len(base), len(head)) < 2:
         assert comparison.verdict not in (Verdict.SLOWER, Verdict.FASTER)
-    json.dumps(plain_result(result, path_means(result.cases), path_flips(result.cases)), allow_nan=False)
+    json.dumps(export_comparison(result, path_means(result.cases), path_flips(result.cases)).plain(), allow_nan=False)
     assert verdict_table(result.cases)
 
 
@@ -315,7 +316,10 @@ def test_a_vacuous_answer_may_be_slower_and_what_it_proves_is_said() -> None:
     comparison = the_one(sessions(10), sessions(13, seed=1, artifact="b", vacuous=VACUOUS))
     assert comparison.verdict is Verdict.SLOWER
     assert "vacuous: being right proves nothing" in verdict_table([comparison])
-    assert json.loads(json.dumps(plain_result(Result([comparison]), [], [])))["cases"][0]["head"]["vacuous"] == VACUOUS
+    assert (
+        json.loads(json.dumps(export_comparison(Result([comparison])).plain()))["cases"][0]["head"]["vacuous"]
+        == VACUOUS
+    )
 
 
 def test_a_new_vacuous_case_says_so() -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 from fake_records import IDENTITY, a_record, sessions
 
-from harness.cli.verdicts import plain_result, undecided, verdict_table
+from harness.cli.verdicts import undecided, verdict_table
 from harness.judge.compare import Comparison, Result, compare_sides, exit_code
 from harness.judge.confirm import Budget, settle
 from harness.judge.in_turns import Measure, confirm
@@ -23,6 +23,7 @@ from harness.judge.stats.pair import Rules
 from harness.judge.stats.session import Noise
 from harness.judge.stats.turns import Arm
 from harness.judge.verdict import Verdict
+from harness.report.comparison import export_comparison
 from harness.run.outcome import ExitCode, Outcome
 from harness.run.record import Record
 
@@ -72,8 +73,8 @@ def test_a_row_is_of_the_sessions_in_turns_alone(base_ms: float, head_ms: float)
     """The blessed session measured base at 22 ms: the row must not set the change beside that."""
     measure, _ = device(base_ms, head_ms)
     comparison = settled(one_session_against(sessions(22, 1), head_ms), measure)
-    (case,) = plain_result(Result([comparison]), [], [])["cases"]
-    base, head = case["base"]["wall_ms"], case["head"]["wall_ms"]
+    (case,) = export_comparison(Result([comparison])).plain()["cases"]
+    base, head = case["base"]["latency_ms"], case["head"]["latency_ms"]
     assert base == pytest.approx(base_ms, rel=0.1)
     assert head / base - 1 == pytest.approx(case["relative"])
     assert case["low"] < case["relative"] < case["high"]
@@ -183,7 +184,7 @@ def test_a_change_of_the_kernels_too_small_for_the_wall_clock_is_found_by_theirs
     assert comparison.change.clock == "device_ms"
     assert comparison.change.relative == pytest.approx(0.015, abs=0.006)
     assert "by the kernels' clock (device_ms)" in comparison.reasons
-    assert plain_result(Result([comparison]), [], [])["cases"][0]["clock"] == "device_ms"
+    assert export_comparison(Result([comparison])).plain()["cases"][0]["clock"] == "device_ms"
 
 
 def test_what_is_the_same_by_both_clocks_is_the_same() -> None:
@@ -226,7 +227,7 @@ def test_a_suspicion_that_stays_open_is_noticed_by_the_shell_and_named_in_the_la
     assert [case.verdict for case in result.cases] == [Verdict.INCONCLUSIVE, Verdict.SAME]
     assert exit_code(result) is ExitCode.UNDECIDED
     assert undecided(result).startswith("undecided: tiny-opencl-float32-untuned looks slower (+2")
-    assert plain_result(result, [], [])["cases"][0]["suspicion"] == "slower"
+    assert export_comparison(result).plain()["cases"][0]["suspicion"] == "slower"
 
 
 def test_what_looks_faster_and_stays_open_is_named_and_no_reason_to_fail() -> None:

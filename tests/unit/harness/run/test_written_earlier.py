@@ -43,4 +43,4 @@ def test_a_gate_judges_such_records_by_such_a_baseline(tmp_path: Path, monkeypat
     done = CliRunner().invoke(app, ["gate", "--from", "records.jsonl", "--json"])
     assert done.exit_code == ExitCode.GOOD
     (case,) = json.loads(done.output)["cases"]
-    assert (case["case"], case["base"]["wall_ms"]) == (CASE, pytest.approx(case["head"]["wall_ms"], rel=1e-4))
+    assert (case["case"], case["base"]["latency_ms"]) == (CASE, pytest.approx(case["head"]["latency_ms"], rel=1e-4))

@@ -1,0 +1,83 @@
+"""`adreno-bench report`: a page that shows a run, a gate or a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.options import DEFAULT_RECORDS, CaseGlob, RuleOptions, grouped
+from harness.cli.record_filter import load_sides, read_builds
+from harness.cli.screen import out
+from harness.failures import UsageError
+from harness.tables import size
+from harness.terminal import tell
+
+if TYPE_CHECKING:
+    from harness.report.comparison import ComparisonExport
+    from harness.run.record import Record
+
+
+@grouped
+def report(
+    rule: RuleOptions,
+    records: Annotated[
+        list[Path] | None,
+        typer.Option(help="Records file (JSON lines). Repeatable.", show_default=str(DEFAULT_RECORDS)),
+    ] = None,
+    given: Annotated[
+        Path | None, typer.Option("--gate", metavar="FILE", help="Show the verdicts that `gate --export-json` wrote.")
+    ] = None,
+    base: Annotated[
+        Path | None, typer.Option("--compare", metavar="BASE", help="Compare with a records file or baselines folder.")
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", metavar="MODEL", help="Show only this model. Repeatable."),
+    ] = None,
+    case: CaseGlob = None,
+    to: Annotated[Path, typer.Option("--out", metavar="FILE", help="Page to write.")] = Path("report.html"),
+) -> None:
+    """Write one HTML page of a run, a gate or a comparison.
+
+    The page needs no network and no server. It shows a matrix of models and paths, the device, and for each case its
+    samples, its kernels if they were profiled, and the command that repeats it.
+    """
+    from harness.report.comparison import read_comparison
+    from harness.report.suite_page import profiles_of, write_report
+
+    if given and base:
+        raise UsageError("--gate and --compare exclude each other", hint="choose one")
+    files = records or [DEFAULT_RECORDS]
+
+    builds = [build for file in files for build in read_builds(file, case) if not model or build[0].model in model]
+    if not builds:
+        where = ", ".join(map(str, files))
+        raise UsageError(f"there are no records of these cases in {where}", hint="`adreno-bench show` lists them")
+    comparison = read_comparison(given) if given else _compare(base, builds, case, rule) if base else None
+    try:
+        profiles = profiles_of(files, {record.artifact for build in builds for record in build})
+    except (OSError, ValueError) as error:
+        tell(f"skipped the profiles: {error}")
+        profiles = {}
+    write_report(to, builds, profiles, comparison)
+    out(f"{to}: {len(builds)} cases, {size(to.stat().st_size)}")
+
+
+def _compare(
+    base: Path, builds: Sequence[Sequence[Record]], globs: Sequence[str] | None, rule: RuleOptions
+) -> ComparisonExport:
+    """The records against what is known of their cases at base."""
+    from harness.judge.compare import compare_sides
+    from harness.judge.confirm import settle
+    from harness.judge.path_ranking import path_flips, path_means
+    from harness.judge.sides import side_of
+    from harness.report.comparison import export_comparison
+
+    head = {side.key: side for side in map(side_of, builds)}
+    known = {key: side for key, side in load_sides(base, globs).items() if key.case in {one.case for one in head}}
+    compared = compare_sides(known, head, rule.rules)
+    result = settle(compared, rule.rules, lambda _: "what was measured before cannot be measured in turns")
+    return export_comparison(result, path_means(result.cases), path_flips(result.cases, rule.rules))

@@ -1,0 +1,74 @@
+"""What people quote of one set of samples: its percentiles, and an interval for its median."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+CONFIDENCE = 0.95
+"""Of the interval of a median."""
+
+
+@dataclass(frozen=True)
+class SampleSummary:
+    """Percentiles of samples in ms. Each of `min`, `p90`, `p99` and `max` is one of the samples."""
+
+    count: int
+    min_ms: float
+    q1_ms: float
+    median_ms: float
+    q3_ms: float
+    p90_ms: float
+    p99_ms: float
+    """The largest sample if there are fewer than a hundred."""
+    max_ms: float
+    mean_ms: float
+    stddev_ms: float
+    """Of the samples; 0 for one."""
+    low_ms: float | None
+    high_ms: float | None
+    """Interval of the median by the order of the samples alone. None if there are too few. It knows nothing of the bias
+    that the samples of a session share."""
+
+
+def summarise_samples(samples_ms: Sequence[float]) -> SampleSummary | None:
+    """The numbers of some samples; None without any.
+
+    Percentiles are nearest ranks (Hyndman and Fan 1996, type 1): real samples, never between two.
+    """
+    if not samples_ms:
+        return None
+    ordered = sorted(samples_ms)
+    low, high = median_ranks(len(ordered)) or (None, None)
+    return SampleSummary(
+        count=len(ordered),
+        min_ms=ordered[0],
+        q1_ms=_nearest(ordered, 0.25),
+        median_ms=statistics.median(ordered),
+        q3_ms=_nearest(ordered, 0.75),
+        p90_ms=_nearest(ordered, 0.90),
+        p99_ms=_nearest(ordered, 0.99),
+        max_ms=ordered[-1],
+        mean_ms=statistics.fmean(ordered),
+        stddev_ms=statistics.stdev(ordered) if len(ordered) > 1 else 0.0,
+        low_ms=None if low is None else ordered[low],
+        high_ms=None if high is None else ordered[high],
+    )
+
+
+def median_ranks(count: int) -> tuple[int, int] | None:
+    """Places of the ordered samples between which the median lies with 95 %; None below six samples.
+
+    The number of samples below the median is binomial (Conover, Practical Nonparametric Statistics, section 3.2).
+    """
+    tail, place = 0.0, 0
+    while (chance := math.comb(count, place) / 2**count) + tail <= (1 - CONFIDENCE) / 2:
+        tail += chance
+        place += 1
+    return (place - 1, count - place) if place else None
+
+
+def _nearest(ordered: Sequence[float], share: float) -> float:
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]

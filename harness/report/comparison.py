@@ -1,0 +1,226 @@
+"""A gate's or a comparison's result for programs: what `--json` prints, and what a report draws as a forest plot.
+
+docs/reference/export.schema.json is this file's schema; a test compares the two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from markupsafe import Markup
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from harness.failures import UsageError
+from harness.judge.compare import Comparison, Result, exit_code
+from harness.judge.path_ranking import PathFlip, PathMean
+from harness.judge.sides import Side
+from harness.judge.stats.pair import finite
+from harness.judge.verdict import Verdict
+from harness.report.strips import interval_strip
+from harness.run.outcome import ExitCode, Outcome
+
+SCHEMA: Literal[1] = 1
+LARGEST_FILE_BYTES = 64 << 20
+LEAST_REACH, MOST_REACH = 0.05, 1.0
+"""Ends of a forest plot, as fractions of base."""
+ORDER = (Verdict.WRONG, Verdict.BROKEN, Verdict.SLOWER, Verdict.INCONCLUSIVE, Verdict.FASTER, Verdict.FIXED)
+"""What is read first; the rest follows."""
+
+
+class _Export(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class SideExport(_Export):
+    """One side of a compared case."""
+
+    outcome: Outcome
+    message: str
+    latency_ms: float | None
+    """The latency that the change is made of; null without one."""
+    artifact: str
+    quirks: list[str]
+    tvm: str
+    emulated: list[str]
+    vacuous: list[str]
+
+
+class CaseComparison(_Export):
+    """What became of one case. Relative numbers are fractions of base; what is not known is null."""
+
+    case: str
+    identity: str
+    as_shipped: bool
+    verdict: Verdict
+    suspicion: Verdict | None
+    confidence: float | None
+    reasons: list[str]
+    base: SideExport | None
+    head: SideExport | None
+    relative: float | None
+    low: float | None
+    high: float | None
+    delta_ms: float | None
+    p: float | None
+    relevant: float | None
+    sees: float | None
+    sessions: tuple[int, int] | None
+    clock: str | None
+    more_sessions: int | None
+
+    def strip(self, reach: float) -> Markup:
+        """Its change on a scale that ends at `reach`."""
+        low, high, middle, relevant = (
+            math.nan if number is None else number for number in (self.low, self.high, self.relative, self.relevant)
+        )
+        return interval_strip(low, high, middle, relevant, reach, self.verdict.value)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the interval of its change is known."""
+        return self.low is not None and self.high is not None
+
+
+class NotCompared(_Export):
+    """A series that was left out."""
+
+    identity: str
+    case: str
+    as_shipped: bool
+    reason: str
+
+
+class GeometricMean(_Export):
+    """Head over base, over all cases of a path."""
+
+    identity: str
+    path: str
+    ratio: float | None
+    low: float | None
+    high: float | None
+    series: int
+    left_out: int
+
+
+class RankingFlip(_Export):
+    """Two paths that changed places."""
+
+    identity: str
+    what: str
+    was_faster: str
+    now_faster: str
+    before: float
+    after: float
+
+
+class ComparisonExport(_Export):
+    """All of it."""
+
+    schema_version: Literal[1] = Field(SCHEMA, alias="schema")
+    verdict: str
+    """Of the whole: what the exit code means."""
+    exit_code: int
+    fit: bool | None
+    unfit_because: list[str]
+    needed_minutes: float
+    cases: list[CaseComparison]
+    not_compared: list[NotCompared]
+    geometric_means: list[GeometricMean]
+    ranking_flips: list[RankingFlip]
+
+    @property
+    def worst_first(self) -> list[CaseComparison]:
+        """The cases in the order in which a person reads them."""
+        rank = {verdict: place for place, verdict in enumerate(ORDER)}
+        return sorted(self.cases, key=lambda one: (rank.get(one.verdict, len(rank)), -abs(one.relative or 0.0)))
+
+    @property
+    def reach(self) -> float:
+        """Where a forest plot of all cases ends: far enough for every estimate and nearly every interval."""
+        known = [abs(one.relative) for one in self.cases if one.relative is not None]
+        bounds = [(one.low, one.high) for one in self.cases]
+        ends = sorted(max(abs(low), abs(high)) for low, high in bounds if low is not None and high is not None)
+        far = max([*known, *ends[: math.ceil(0.9 * len(ends))], LEAST_REACH])
+        return min(MOST_REACH, math.ceil(far * 20) / 20)
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return self.model_dump(mode="json", by_alias=True)
+
+
+def verdict_of(code: ExitCode) -> str:
+    """What an exit code means, in a word: `wrong-or-broken`."""
+    return code.name.lower().replace("_", "-")
+
+
+def export_comparison(
+    result: Result, means: Sequence[PathMean] = (), flips: Sequence[PathFlip] = ()
+) -> ComparisonExport:
+    """A result with all that is said of it."""
+    code = exit_code(result)
+    return ComparisonExport(
+        verdict=verdict_of(code),
+        exit_code=code,
+        fit=result.fitness.fit,
+        unfit_because=list(result.fitness.reasons) if result.fitness.fit is False else [],
+        needed_minutes=result.needed_minutes,
+        cases=[_case(comparison) for comparison in result.cases],
+        not_compared=[NotCompared(**one.key._asdict(), reason=one.reason) for one in result.left_out],
+        geometric_means=[
+            GeometricMean(
+                identity=mean.identity, path=mean.path, **{k: finite(v) for k, v in vars(mean.overall).items()}
+            )
+            for mean in means
+        ],
+        ranking_flips=[RankingFlip(identity=one.identity, what=one.what, **vars(one.flip)) for one in flips],
+    )
+
+
+def read_comparison(file: Path) -> ComparisonExport:
+    """What `gate --json` or `compare --json` wrote. Raises UsageError if the file is none of that."""
+    try:
+        if file.stat().st_size > LARGEST_FILE_BYTES:
+            raise ValueError(f"larger than {LARGEST_FILE_BYTES >> 20} MB")
+        return ComparisonExport.model_validate_json(file.read_bytes())
+    except (OSError, ValueError) as error:
+        told = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
+        hint = "`adreno-bench gate --export-json FILE` writes one"
+        raise UsageError(f"{file} is no result of gate or compare: {told}", hint=hint) from error
+
+
+def _case(comparison: Comparison) -> CaseComparison:
+    change = comparison.change
+    numbers = ("relative", "low", "high", "delta_ms", "p", "relevant", "sees")
+    return CaseComparison(
+        case=comparison.key.case,
+        identity=comparison.key.identity,
+        as_shipped=comparison.key.as_shipped,
+        verdict=comparison.verdict,
+        suspicion=comparison.suspicion,
+        confidence=comparison.confidence,
+        reasons=list(comparison.all_reasons),
+        base=_side(comparison.base, comparison.shown_ms("base")),
+        head=_side(comparison.head, comparison.shown_ms("head")),
+        **{name: finite(getattr(change, name)) if change else None for name in numbers},
+        sessions=change.sessions if change else None,
+        clock=change.clock if change else None,
+        more_sessions=change.more_sessions if change else None,
+    )
+
+
+def _side(side: Side | None, latency_ms: float) -> SideExport | None:
+    if side is None:
+        return None
+    return SideExport(
+        outcome=side.outcome,
+        message=side.message,
+        latency_ms=finite(latency_ms),
+        artifact=side.artifact,
+        quirks=list(side.quirks),
+        tvm=side.tvm,
+        emulated=list(side.emulated),
+        vacuous=list(side.vacuous),
+    )

@@ -1,0 +1,28 @@
+"""The command that measures a case again as a record has it."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from harness.quirks import QUIRKS
+from harness.run.record import Record
+
+
+def reproduce(record: Record, suite: Path | None = None) -> str:
+    """The command. Without `suite` it is for whoever stands in the folder of the suite file, and names no handset."""
+    named = ["--suite", str(suite), "--device", record.device] if suite else ["--device", _label(record)]
+    words = ["adreno-bench", "run", *named]
+    return shlex.join([*words, "--case", record.case, *(_as_shipped(record) if record.as_shipped else [])])
+
+
+def _label(record: Record) -> str:
+    """The device by its SoC if its name is its serial, which stays in the records."""
+    identity = record.identity
+    return f"soc={identity.soc}" if identity.kind == "phone" and identity.soc else record.device
+
+
+def _as_shipped(record: Record) -> list[str]:
+    essential = {quirk.id for quirk in QUIRKS if quirk.essential}
+    chosen = [quirk for quirk in record.quirks if quirk not in essential]
+    return ["--as-shipped", *(word for quirk in chosen for word in ("--with-quirk", quirk))]

@@ -1,0 +1,178 @@
+"""The page of a run, a gate or a comparison, as text; tests/e2e/test_report_page.py draws it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_records import a_record, sessions
+from typer.testing import CliRunner
+
+from device_runner.device import Identity
+from harness.cli import app
+from harness.failures import UsageError
+from harness.history.events import CaseState
+from harness.profile.profile import Operator, Profile, append_profile, kernels_file
+from harness.report.comparison import read_comparison
+from harness.report.matrix import entries_of, markdown, matrices_of
+from harness.report.suite_page import write_report
+from harness.run.outcome import ExitCode, Outcome
+from harness.run.record import Record
+
+OPENCL, TEXTURE, CLML = (f"tiny-{path}-float32-untuned" for path in ("opencl", "texture", "clml"))
+HOSTILE = "<script>alert(1)</script>"
+PHONE = Identity("phone", "R5CT30ABCDE", soc="SM8650", gpu=f"Adreno {HOSTILE}", driver='"><img src=x>')
+
+
+def wrong(case: str = TEXTURE, **facts: Any) -> Record:
+    known: dict[str, Any] = {
+        "outcome": Outcome.WRONG_RESULT,
+        "message": f"off by 3 {HOSTILE}",
+        "max_abs_err": 3.0,
+        "tolerance": 0.01,
+    }
+    return a_record(case, **{**known, **facts})
+
+
+def page_of(folder: Path, *builds: Sequence[Record], profiles: dict[str, Profile] | None = None) -> str:
+    write_report(folder / "report.html", builds, profiles or {})
+    return (folder / "report.html").read_text("utf-8")
+
+
+def write(file: Path, records: Sequence[Record]) -> Path:
+    file.write_text("".join(record.line() + "\n" for record in records))
+    return file
+
+
+def test_the_matrix_says_which_path_is_fastest_and_which_is_wrong() -> None:
+    builds = [sessions(10, case=OPENCL), [wrong()], sessions(5, case=CLML)]
+    (matrix,) = matrices_of(entries_of(builds, {}))
+    assert matrix.paths == ["opencl", "clml", "texture"]
+    opencl, clml, texture = matrix.entries
+    assert (opencl.fastest, clml.fastest, texture.fastest) == (False, True, False)
+    assert opencl.speedup is None
+    assert clml.speedup == pytest.approx(2, rel=0.05)
+    assert (texture.state, texture.wall_ms) == (CaseState.WRONG, None)
+    assert texture.error_share == pytest.approx(300)
+    assert "clml wins" in matrix.rows[0].conclusions[0]
+
+
+def test_no_latency_of_an_emulated_path_is_shown_or_compared() -> None:
+    emulated = sessions(1, case=CLML, emulated=("clml",))
+    (matrix,) = matrices_of(entries_of([sessions(10, case=OPENCL), emulated], {}))
+    assert [(entry.wall_ms is None, entry.fastest) for entry in matrix.entries] == [(False, False), (True, False)]
+
+
+def test_what_is_wrong_or_broken_comes_first_and_devices_stand_apart() -> None:
+    other = Identity("phone", "other", gpu="Adreno 660")
+    builds = [
+        sessions(10, case="a-opencl-float32-untuned"),
+        [wrong("b-opencl-float32-untuned")],
+        sessions(10, case=OPENCL, identity=other),
+    ]
+    rows = [[row.model for row in matrix.rows] for matrix in matrices_of(entries_of(builds, {}))]
+    assert sorted(rows) == [["b", "a"], ["tiny"]]
+
+
+def test_texts_of_others_are_escaped_and_no_serial_is_published(tmp_path: Path) -> None:
+    facts: dict[str, Any] = {
+        "identity": PHONE,
+        "device": PHONE.serial,
+        "hint": HOSTILE,
+        "evidence": HOSTILE,
+        "judge": HOSTILE,
+    }
+    text = page_of(tmp_path, [wrong(**facts)], sessions(10, case=OPENCL, **facts))
+    assert HOSTILE not in text
+    assert "<img" not in text
+    assert text.count("<script>") == 1
+    assert PHONE.serial not in text
+    assert "adreno-bench run --device soc=SM8650 --case tiny-texture-float32-untuned" in text
+
+
+def test_the_page_loads_nothing(tmp_path: Path) -> None:
+    text = page_of(tmp_path, sessions(10, case=OPENCL))
+    assert not re.search(r"@import|url\(|https?://|<link(?! rel=\"icon\" href=\"data:,\")|<img| src=", text)
+
+
+def test_what_is_emulated_is_said_aloud_once_for_each_device(tmp_path: Path) -> None:
+    text = page_of(tmp_path, sessions(10, case=OPENCL, emulated=("soc", "clocks")))
+    assert text.count('class="banner"') == 1
+    assert "Emulated here: soc, clocks" in text
+
+
+def test_a_case_shows_what_its_record_knows(tmp_path: Path) -> None:
+    known: dict[str, Any] = {
+        "batch": 8,
+        "batched_ms": [4.0] * 5,
+        "first_run_ms": 900.0,
+        "init_ms": 44.0,
+        "library_bytes": 17_900_000,
+    }
+    text = page_of(tmp_path, sessions(10, case=OPENCL, device_ms=[9.0, 9.1, 9.2], **known))
+    for told in ("250 /s in batches of 8", "900 ms", "44 ms", "17.9 MB", "p99", "<figcaption>device"):
+        assert told in text, told
+    assert "40 samples of wall time in 4 sessions" in text
+
+
+def test_kernels_stand_in_the_section_of_the_build_that_was_profiled(tmp_path: Path) -> None:
+    records = write(tmp_path / "records.jsonl", sessions(10, case=OPENCL))
+    operator = Operator(function="fused_conv2d", kernels=("k",), launches=1, ms=9.0, threads=64)
+    about: dict[str, Any] = {"case": OPENCL, "identity_key": "k", "gpu": "G", "tvm": "0.27.0", "artifact": "a" * 24}
+    times = {"kernels_ms": 9.0, "span_ms": 9.0, "wall_ms": 9.0}
+    append_profile(kernels_file(records), Profile(**about, operators=(operator,), **times))
+    done = CliRunner().invoke(app, ["report", "--records", str(records), "--out", str(tmp_path / "r.html")])
+    assert done.exit_code == ExitCode.GOOD, done.output
+    assert "conv2d" in (tmp_path / "r.html").read_text("utf-8")
+
+
+def test_a_comparison_is_drawn_worst_first_from_records_as_from_the_json_of_a_gate(tmp_path: Path) -> None:
+    base = write(tmp_path / "base.jsonl", [*sessions(10, 8, case=OPENCL), *sessions(5, 8, case=TEXTURE)])
+    head = write(
+        tmp_path / "head.jsonl",
+        [*sessions(13, 8, seed=1, case=OPENCL, artifact="b" * 24), wrong(artifact="b" * 24)],
+    )
+    told = CliRunner().invoke(app, ["compare", str(base), str(head), "--json"])
+    assert told.exit_code == ExitCode.WRONG_OR_BROKEN
+    gate = tmp_path / "gate.json"
+    gate.write_text(told.stdout)
+    assert [one.verdict.value for one in read_comparison(gate).worst_first] == ["wrong", "slower"]
+    pages = []
+    for words in (["--compare", str(base)], ["--gate", str(gate)]):
+        out = tmp_path / "report.html"
+        done = CliRunner().invoke(app, ["report", "--records", str(head), *words, "--out", str(out)])
+        assert done.exit_code == ExitCode.GOOD, done.output
+        pages.append(out.read_text("utf-8"))
+    assert pages[0] == pages[1]
+    assert '<strong class="wrong-or-broken">' in pages[0]
+    assert len(re.findall('class="forest slower"', pages[0])) == 1
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"schema": 2}', "[" * 100_000])
+def test_a_file_that_no_gate_wrote_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "gate.json").write_text(content)
+    with pytest.raises(UsageError, match="no result of gate or compare"):
+        read_comparison(tmp_path / "gate.json")
+
+
+def test_cases_and_models_are_chosen_and_none_is_an_error(tmp_path: Path) -> None:
+    records = write(
+        tmp_path / "r.jsonl", [*sessions(10, case=OPENCL), *sessions(10, case="other-opencl-float32-untuned")]
+    )
+    out = tmp_path / "r.html"
+    words = ["report", "--records", str(records), "--out", str(out)]
+    assert CliRunner().invoke(app, [*words, "--model", "other"]).exit_code == ExitCode.GOOD
+    assert "tiny" not in out.read_text("utf-8").partition("<main>")[2]
+    failed = CliRunner().invoke(app, [*words, "--model", "nobody"])
+    assert isinstance(failed.exception, UsageError)
+
+
+def test_markdown_is_one_table_for_each_device_in_which_nothing_is_markup() -> None:
+    builds = [sessions(10, case=OPENCL), sessions(5, case=CLML), [wrong(message="a|b")]]
+    text = markdown(matrices_of(entries_of(builds, {})))
+    assert "| model   | opencl" in text
+    assert re.search(r"\*\*✓ right \d\.\d+ ms [12]\.\d+ x opencl\*\*", text)
+    assert "✗ wrong error 3 (right up to 0.01)" in text
