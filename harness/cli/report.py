@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from device_runner.files import write_whole
 from harness.cli.options import DEFAULT_RECORDS, CaseGlob, RuleOptions, grouped
 from harness.cli.record_filter import load_sides, read_builds
 from harness.cli.screen import out
@@ -28,7 +29,7 @@ def report(
         typer.Option(help="Records file (JSON lines). Repeatable.", show_default=str(DEFAULT_RECORDS)),
     ] = None,
     given: Annotated[
-        Path | None, typer.Option("--gate", metavar="FILE", help="Show the verdicts that `gate --export-json` wrote.")
+        Path | None, typer.Option("--gate", metavar="FILE", help="Show these verdicts: what `gate --json` printed.")
     ] = None,
     base: Annotated[
         Path | None, typer.Option("--compare", metavar="BASE", help="Compare with a records file or baselines folder.")
@@ -38,7 +39,9 @@ def report(
         typer.Option("--model", metavar="MODEL", help="Show only this model. Repeatable."),
     ] = None,
     case: CaseGlob = None,
-    to: Annotated[Path, typer.Option("--out", metavar="FILE", help="Page to write.")] = Path("report.html"),
+    to: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="Page to write; FILE.md gets the matrix alone, as Markdown.")
+    ] = Path("report.html"),
 ) -> None:
     """Write one HTML page of a run, a gate or a comparison.
 
@@ -46,6 +49,7 @@ def report(
     samples, its kernels if they were profiled, and the command that repeats it.
     """
     from harness.report.comparison import read_comparison
+    from harness.report.matrix import entries_of, markdown, matrices_of
     from harness.report.suite_page import profiles_of, write_report
 
     if given and base:
@@ -62,7 +66,10 @@ def report(
     except (OSError, ValueError) as error:
         tell(f"skipped the profiles: {error}")
         profiles = {}
-    write_report(to, builds, profiles, comparison)
+    if to.suffix == ".md":
+        write_whole(to, markdown(matrices_of(entries_of(builds, {}))) + "\n")
+    else:
+        write_report(to, builds, profiles, comparison)
     out(f"{to}: {len(builds)} cases, {size(to.stat().st_size)}")
 
 

@@ -1,6 +1,6 @@
 """A gate's or a comparison's result for programs: what `--json` prints, and what a report draws as a forest plot.
 
-docs/reference/export.schema.json is this file's schema; a test compares the two.
+docs/reference/records.md lists its keys.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def read_comparison(file: Path) -> ComparisonExport:
         return ComparisonExport.model_validate_json(file.read_bytes())
     except (OSError, ValueError) as error:
         told = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-        hint = "`adreno-bench gate --export-json FILE` writes one"
+        hint = "`adreno-bench gate --json` prints one"
         raise UsageError(f"{file} is no result of gate or compare: {told}", hint=hint) from error
 
 

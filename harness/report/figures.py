@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from statistics import median
 from typing import Any
 
 from markupsafe import escape
@@ -53,10 +52,6 @@ LARGEST_PX = 40.0
 """Size of an operator's mark, if it took all the time."""
 NAMED = 3
 """Operators of each case that have their name beside them, those that take longest."""
-SPARK_POINTS = 60
-"""Most that can be told apart at the width of a sparkline."""
-SPARK_RANGE = 0.1
-"""Least height of a sparkline, as a share of its median: what moves less looks flat."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +64,6 @@ class Figure:
     """Kept free until it is drawn, so that nothing moves under the reader's finger."""
     data: list[Trace]
     layout: dict[str, Any]
-    kind: str = "figure"
-    """The class of its element; a `spark` is drawn without interaction."""
 
 
 # Latencies over commits
@@ -207,30 +200,6 @@ def _row_sample(line: Trace, row: int) -> Trace:
     """A piece of the line, before its name."""
     at = {"xref": "paper", "xsizemode": "pixel", "xanchor": 0, "x0": 4 - MARGIN_PX["l"], "x1": 32 - MARGIN_PX["l"]}
     return {"type": "line", **at, "yref": "y2", "y0": row + 0.3, "y1": row + 0.3, "line": line}
-
-
-def sparkline(points: Sequence[Point]) -> Figure:
-    """A series in a few pixels: its newest latencies with their intervals, and a mark where there is none."""
-    points = points[-SPARK_POINTS:]
-    known = [point.wall_ms for point in points if point.wall_ms is not None]
-    traces: list[Trace] = []
-    low, high = 0.0, 1.0
-    if known:
-        middle = median(known)
-        half = max(max(known) - middle, middle - min(known), SPARK_RANGE / 2 * middle)
-        low, high = middle - 1.1 * half, middle + 1.1 * half
-        ms = [_number(point.wall_ms) for point in points]
-        bars = _intervals(points, "rgba(0, 114, 178, 0.35)", 2)
-        line = {"color": COLOURS[0], "width": 1.5}
-        traces.append({"y": ms, "mode": "lines", "line": line, "error_y": bars})
-        if alone := _dots(ms, dense=True):
-            traces.append(_marks(alone, [ms[i] for i in alone], ("circle", COLOURS[0]), 5))
-    missing = [(place, state_of(point)) for place, point in enumerate(points) if point.wall_ms is None]
-    for state, mark in MARKS.items():
-        if places := [place for place, one in missing if one is state]:
-            traces.append(_marks(places, [(low + high) / 2] * len(places), mark, 5))
-    axes = {"xaxis": {"range": [-0.5, max(len(points), 2) - 0.5]}, "yaxis": {"range": [_number(low), _number(high)]}}
-    return Figure(words.spark_text(points), 28, traces, axes, "spark")
 
 
 # Kernels

@@ -12,6 +12,8 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 
+from markupsafe import Markup
+
 from device_runner.failures import RigFailure
 from harness.failures import UsageError
 from harness.history.asv_process import WITH_WORKAROUNDS
@@ -33,16 +35,17 @@ from harness.history.runs import Project, asv
 from harness.judge.decisions import FILE as CONFIRMED
 from harness.judge.verdict import Verdict
 from harness.report import words
-from harness.report.figures import Figure, commit_names, kernel_times, latencies, roofline, sparkline
+from harness.report.figures import Figure, commit_names, kernel_times, latencies, roofline
 from harness.report.kernel_pages import comparison_of, comparisons, file_of, pages_of
 from harness.report.page import FILTER, PLOTLY, SCRIPT, environment, write_scripts
 from harness.report.points import POINTS, write_points
+from harness.report.strips import sparkline
 
 GRAPHS = "graphs.html"
 """What asv's own front page is called on the site, whose front page is ours."""
 FIGURES = (PLOTLY, SCRIPT)
 PAGES = {
-    "index.html": ("front.html.j2", "Newest state", (FILTER, *FIGURES)),
+    "index.html": ("front.html.j2", "Newest state", (FILTER,)),
     "moved.html": ("moved.html.j2", "What moved", ()),
     "charts.html": ("charts.html.j2", "Charts", FIGURES),
     "kernels.html": ("kernels.html.j2", "Kernels", ()),
@@ -59,7 +62,7 @@ class Row:
     series: Series
     moved: Verdict | None
     """What happened to it lately."""
-    spark: Figure
+    spark: Markup
 
     @property
     def state(self) -> CaseState:
@@ -218,7 +221,9 @@ def _tables(history: History, moved: Sequence[Event]) -> list[Table]:
     for machine, commits in sorted(history.commits.items()):
         here = [one for one in history.series if one.machine == machine and one.newest.commit == commits[-1]]
         if here:
-            rows = [Row(one, verdicts.get(id(one)), sparkline(one.points)) for one in here]
+            rows = [
+                Row(one, verdicts.get(id(one)), sparkline(one.points, words.spark_text(one.points))) for one in here
+            ]
             paths = sorted({one.case.path for one in here})
             tables.append(Table(history.machines[machine], here[0].newest, paths, _by_model(rows, paths)))
     return tables

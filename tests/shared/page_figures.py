@@ -8,7 +8,7 @@ from typing import Any
 
 
 def figures_of(page: str) -> list[dict[str, Any]]:
-    """Data and layout of each figure, in their order on the page; sparklines are not among them."""
+    """Data and layout of each figure, in their order on the page."""
     found = re.findall(r'<script type="application/json">(.*?)</script>\s*<div class="figure"', page, re.DOTALL)
     return [json.loads(text.rpartition('<script type="application/json">')[2]) for text in found]
 

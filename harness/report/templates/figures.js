@@ -6,7 +6,6 @@ const LETTER_PX = 7; // of a tick's text
 const NARROW_PX = 600; // with less, names beside marks would leave the figure: a tap tells them
 const MARGIN_PX = { l: 56, r: 24, t: 16, b: 40 };
 const CLEAR = { paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", hovermode: "closest" };
-const SPARK = { margin: { l: 0, r: 0, t: 0, b: 0 }, showlegend: false };
 const commits = JSON.parse(document.getElementById("commits")?.textContent ?? "{}");
 
 function figureOf(element) {
@@ -20,10 +19,6 @@ function figureOf(element) {
     }
   }
   if (element.clientWidth < NARROW_PX) for (const trace of data) trace.mode = trace.mode.replace("+text", "");
-  if (element.classList.contains("spark")) {
-    for (const axis of [layout.xaxis, layout.yaxis]) axis.visible = false;
-    return { data, layout: { ...CLEAR, ...SPARK, ...layout }, config: { staticPlot: true } };
-  }
   const dragmode = matchMedia("(pointer: coarse)").matches ? false : "zoom"; // a finger scrolls the page
   return { data, layout: { ...CLEAR, margin: MARGIN_PX, dragmode, ...layout }, config: { displayModeBar: false } };
 }
@@ -63,7 +58,7 @@ const seen = new IntersectionObserver((entries) => {
     setTimeout(() => draw(target)); // one after the other: the first is seen while the next is drawn
   }
 }, { rootMargin: "200px" });
-const places = document.querySelectorAll(".figure, .spark");
+const places = document.querySelectorAll(".figure");
 plotly.then(
   () => {
     places.forEach((element) => seen.observe(element));
