@@ -55,7 +55,9 @@ DOWNLOAD_LIMIT_BYTES = 256 << 20
 """A tuning file, the only thing that is downloaded, has a few MiB."""
 
 PROBE_TIMEOUT_S = 0.9
-"""A device that answers no shell for so long is lost: the whole verdict falls within a second after the deadline."""
+"""A device that answers no shell for so long after a deadline is lost: the whole verdict falls within a second."""
+SLOW_PROBE_TIMEOUT_S = 5.0
+"""What tells of a crash may arrive so late: Android's handler writes its tombstone first."""
 
 
 @contextmanager
@@ -232,7 +234,7 @@ class RpcSession:
         """Why the connection is gone."""
         expired = self._relay.expired
         try:
-            boot = boot_of(self._transport, timeout_s=PROBE_TIMEOUT_S)
+            boot = self._boot(patient=not expired)
         except (DeviceFailure, RigFailure) as lost:
             lost.evidence = lost.evidence or self.log()
             return lost
@@ -247,9 +249,18 @@ class RpcSession:
             return Hang(f"{doing} did not end within {timeout_s:g} s", evidence=self.log())
         return DeviceCrash(f"the process on the device {ending} while {doing}", evidence=self.log() or str(error))
 
+    def _boot(self, *, patient: bool) -> str:
+        """Which boot it is. A phone that writes down a crash may be slow to answer; who is `patient` asks it again."""
+        try:
+            return boot_of(self._transport, timeout_s=PROBE_TIMEOUT_S)
+        except DeviceFailure:
+            if not patient:
+                raise
+            return boot_of(self._transport, timeout_s=SLOW_PROBE_TIMEOUT_S)
+
     def _ending(self) -> str:
-        """How the process on the device ended. What tells it may arrive a little after the connection broke."""
-        for _ in Deadline(PROBE_TIMEOUT_S).attempts(0.02):
+        """How the process on the device ended. What tells it may arrive after the connection broke."""
+        for _ in Deadline(SLOW_PROBE_TIMEOUT_S).attempts(0.02):
             if (code := self._server.process.code) is not None:
                 return how_ended(code)
             if self._server.process.ended:

@@ -23,7 +23,7 @@ COOLING_GPU = 3
 _CURRENT = "Current temperatures from HAL:"
 _ITEM = re.compile(r"^\s*(Temperature|CoolingDevice)\{mValue=([^,}]*), mType=(\d+), mName=([^,}]*)", re.MULTILINE)
 
-_CHARGING = "2"
+_CHARGING = 2
 """`status` of the battery service: BATTERY_STATUS_CHARGING."""
 
 
@@ -75,11 +75,12 @@ def reading(said: Mapping[str, str]) -> Reading:
     hal = _temperatures(thermal)
     clocks = tuple(megahertz(str(clock)) for clock in numbers(said.get("gpu_available_frequencies", "")) or ())
     level, scale = whole(battery.get("level", "")), whole(battery.get("scale", "100"))
+    status = _natural(battery.get("status", ""))
     return Reading(
         gpu_c=_first(celsius(said.get("temp", "")), _hottest(said.get("zones", "").split()), hal.get(TYPE_GPU)),
         battery_c=_first(_tenths(battery.get("temperature", "")), hal.get(TYPE_BATTERY)),
         battery_percent=_percent(level, scale),
-        charging=battery["status"] == _CHARGING if battery.get("status", "").isdigit() else None,
+        charging=None if status is None else status == _CHARGING,
         thermal_status=_thermal_status(thermal),
         gpu_cooling=_gpu_cooling(thermal),
         thermal_pwrlevel=_natural(said.get("thermal_pwrlevel", "")),

@@ -24,14 +24,20 @@ TEXT_LIMIT = 65_536
 """Characters kept of what one command printed."""
 
 MARK = "@adreno-bench"
+_EXCEPTION = re.compile(r"(Caused by: )?([a-z]\w*\.)+\w*(Exception|Error)\b")
 _SECTION = re.compile(rf"^{MARK} (\S+)\n(.*?)\n{MARK} (\d+)$", re.MULTILINE | re.DOTALL)
 
 # The command's shell tells its code itself, through a pipe: `timeout` of toybox 0.8.8 and 0.8.9, which Android releases
 # of 2023 are made of, says 127 of a command that ends before it has noted whom it waits for (mended in acac56a2).
+# That of Android 11 ends its child alone. What the child has started, an `su` that waits for its dialog, would hold the
+# output open: the child ends its whole group, which `setsid` made. Shells report the dead on their own standard error.
 _LIMITED = f"""limited() {{
-  limit=
-  command -v timeout >/dev/null && limit="timeout {EACH_S}"
-  {{ code=$($limit sh -c '(eval "$1") 3>&-; echo $? >&3' sh "$1" 3>&1 >&4 4>&-); }} 4>&1
+  group= limit=
+  command -v timeout >/dev/null && limit="timeout {EACH_S}" && command -v setsid >/dev/null && group=setsid
+  {{ code=$($group $limit sh -c '[ -z "$2" ] || trap "kill -s KILL 0" TERM
+exec 2>/dev/null
+(eval "$1") 2>&1 3>&- &
+wait $!; echo $? >&3' sh "$1" "$group" 3>&1 >&4 2>&4 4>&-); }} 4>&1 2>/dev/null
   return "${{code:-{TOO_LATE}}}"
 }}"""
 
@@ -46,8 +52,9 @@ class BatchAnswer:
 
     @property
     def complaint(self) -> str:
-        """Why it failed, in one line."""
-        return (self.text.strip().splitlines() or [f"exit code {self.code}"])[-1][:200]
+        """Why it failed, in one line: Java's exception, which stands above its stack, or the last line."""
+        lines = self.text.strip().splitlines() or [f"exit code {self.code}"]
+        return next(filter(_EXCEPTION.match, lines), lines[-1]).strip()[:200]
 
 
 def run_batch(
@@ -61,7 +68,7 @@ def run_batch(
         return {}
     lines = [_LIMITED]
     for name, text in commands.items():
-        lines += [f"echo '{MARK} {name}'", f"limited {quoted(text)} </dev/null 2>&1", f'echo "\n{MARK} $?"']
+        lines += [f"echo '{MARK} {name}'", f"limited {quoted(text)} </dev/null", f'echo "\n{MARK} $?"']
     timeout_s = START_S + EACH_S * len(commands)
     output = transport.shell([*shell, "\n".join(lines)], timeout_s=timeout_s).stdout
     said = sections(output)

@@ -63,6 +63,7 @@ STAND_INS = (
     "broken_runtime",
     "taken_ports",
     "crash_session_after_s",
+    "crash_delay_s",
     "slow_kernels",
     "hang_kernels",
     "simulate_inference_s",
@@ -152,6 +153,8 @@ class Faults(_Numbers):
     """Announce these features in place of all, to new transports; `("cmd",)` is a phone that knows only version 1."""
     crash_session_after_s: float | None = None
     """Kill the worker of `tvm_rpc` (SIGKILL) this long after its session began."""
+    crash_delay_s: float = 0.0
+    """How long the connection of a worker that crashed stays open, while Android's handler writes down the crash."""
     slow_kernels: tuple[SlowKernels, ...] = ()
     """Make these kernels last longer; the first that matches counts."""
     hang_kernels: Kernels | None = None

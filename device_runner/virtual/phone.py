@@ -34,6 +34,7 @@ BOOT_ID = "boot_id"
 """Boot id, which the sandbox shows as the kernel's."""
 BOOT_COMPLETED = "data/property/sys.boot_completed"
 """While it is there, the phone has not booted."""
+KERNEL_NODES = ("sys/class/kgsl", "sys/class/thermal")
 IMAGE = Path(__file__).parent / "image"
 PROGRAMS = "system/bin"
 
@@ -103,6 +104,20 @@ class Chip:
 
 
 @dataclass(frozen=True)
+class Restrictions:
+    """What a phone keeps from adb's shell, or is slow at. Looked at when the phone starts."""
+
+    gpu_nodes: bool = False
+    """Nodes of the GPU and thermal zones cannot be read (SELinux)."""
+    settings: bool = False
+    """`settings put|delete` and `input` end in a SecurityException, until somebody allows them on the phone."""
+    su_dialog_s: int = 0
+    """How long `su` waits for somebody who answers its dialog; 0 asks nobody."""
+    dumpsys_s: float = 0.0
+    """How long each page of `dumpsys` takes."""
+
+
+@dataclass(frozen=True)
 class PhoneState:
     """All that can change on the phone without a process doing it."""
 
@@ -121,23 +136,27 @@ class PhoneState:
     """Whether there is an `su`, and the GPU's nodes can be written; looked at when the phone starts."""
     thermal_status: int = 0
     """0 none, 1 light, 2 moderate, 3 severe, 4 critical, 5 emergency, 6 shutdown."""
+    restrictions: Restrictions = Restrictions()
 
     def changed(self, changes: Mapping[str, Any]) -> PhoneState:
         """Merge `changes` in, mapping by mapping. Raises RigFailure for an unknown key."""
         return _state(_merged(asdict(self), changes))
 
 
-def prepare(home: Path) -> PhoneState:
-    """Make or refresh the folder of a phone, keeping its state and its `/data`."""
+def prepare(home: Path, changes: Mapping[str, Any] | None = None) -> PhoneState:
+    """Make or refresh the folder of a phone, keeping its state but for `changes`, and its `/data`."""
     home.mkdir(parents=True, exist_ok=True)
     for name in ("data/local/tmp", "data/property", "system", "sys/devices/system"):
         (home / name).mkdir(parents=True, exist_ok=True)
     shutil.rmtree(home / DRIVER_LEFTOVERS, ignore_errors=True)
     state = load(home) if (home / STATE_JSON).exists() else PhoneState()
+    state = state.changed(changes or {})
     _make_programs(home, state)
     home.chmod(0o700)  # adb gives pushed files to everybody; this keeps them ours
+    for name in KERNEL_NODES if state.restrictions.gpu_nodes else ():
+        shutil.rmtree(home / name, ignore_errors=True)
     save(home, state)
-    for name, text in _tunables(state.gpu):
+    for name, text in _tunables(state):
         write_whole(home / name, text)
     (home / INJECTED_JSONL).write_text("")
     (home / BOOT_COMPLETED).unlink(missing_ok=True)
@@ -180,7 +199,7 @@ def reboot(home: Path) -> None:
     def booted(state: PhoneState) -> PhoneState:
         return replace(state, gpu=replace(state.gpu, resets=0, busy_us=(0,) * len(state.gpu.levels_mhz)))
 
-    for name, text in _tunables(edit(home, booted).gpu):
+    for name, text in _tunables(edit(home, booted)):
         write_whole(home / name, text)
     (home / BOOT_ID).write_text(f"{uuid4()}\n")  # in place: the sandbox shows this very file
 
@@ -212,7 +231,8 @@ def _state(values: Mapping[str, Any]) -> PhoneState:
         gpu = Gpu(**values["gpu"])
         gpu = Gpu(**{**asdict(gpu), "levels_mhz": tuple(gpu.levels_mhz), "busy_us": tuple(gpu.busy_us)})
         chip, battery = Chip(**values.get("chip", {})), Battery(**values["battery"])
-        return PhoneState(**{**values, "chip": chip, "gpu": gpu, "battery": battery})
+        restrictions = Restrictions(**values.get("restrictions", {}))
+        return PhoneState(**{**values, "chip": chip, "gpu": gpu, "battery": battery, "restrictions": restrictions})
     except (KeyError, TypeError) as error:
         hint = f"see {PhoneState.__module__}.{PhoneState.__qualname__}"
         raise RigFailure(f"not the state of a virtual phone: {error}", hint=hint) from None
@@ -228,13 +248,15 @@ def _merged(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
 
 def _rendered(state: PhoneState) -> Iterator[tuple[str, str]]:
     yield BUILD_PROP, "".join(f"{key}={value}\n" for key, value in state.properties.items())
-    yield "system/etc/rooted", f"{int(state.rooted)}\n"
+    yield "system/etc/restrictions", _shell_variables(state)
     yield "system/etc/dumpsys/battery", _battery(state.battery)
     yield "system/etc/dumpsys/thermalservice", _thermalservice(state)
     for name, value in asdict(state.chip).items():
         yield f"sys/devices/soc0/{name}", f"{value}\n"
     for core, clock in state.cores_khz.items():
         yield f"sys/devices/system/cpu/cpu{core}/cpufreq/cpuinfo_max_freq", f"{clock}\n"
+    if state.restrictions.gpu_nodes:
+        return
     for name, value in _kgsl(state.gpu, state.temperatures_mc.get(GPU_ZONE, 0)).items():
         yield f"sys/class/kgsl/kgsl-3d0/{name}", f"{value}\n"
     for index, (kind, temperature_mc) in enumerate(state.temperatures_mc.items()):
@@ -242,8 +264,19 @@ def _rendered(state: PhoneState) -> Iterator[tuple[str, str]]:
         yield f"sys/class/thermal/thermal_zone{index}/temp", f"{temperature_mc}\n"
 
 
-def _tunables(gpu: Gpu) -> Iterator[tuple[str, str]]:
+def _shell_variables(state: PhoneState) -> str:
+    """What the programs of the phone read with `.`."""
+    its = state.restrictions
+    values = {"rooted": int(state.rooted), "settings_denied": int(its.settings)}
+    values |= {"su_dialog_s": its.su_dialog_s}
+    return "".join(f"{name}={value}\n" for name, value in values.items()) + f"dumpsys_s={its.dumpsys_s:g}\n"
+
+
+def _tunables(state: PhoneState) -> Iterator[tuple[str, str]]:
     """Nodes that root may write, as they are after a boot; `save` leaves them as they were written since."""
+    if state.restrictions.gpu_nodes:
+        return
+    gpu = state.gpu
     values: dict[str, object] = {
         "bus_split": 1,
         "force_clk_on": 0,

@@ -50,7 +50,7 @@ def command(home: Path, readable: Iterable[Path], argv: Sequence[str], *, rooted
     folders = ["--bind", str(home / "data"), "/data"]
     for name in ("system", "sys"):
         folders += ["--ro-bind", str(home / name), f"/{name}"]
-    if rooted:
+    if rooted and (home / KGSL).is_dir():
         folders += ["--bind", str(home / KGSL), f"/{KGSL}"]
     for name in ("passwd", "group"):
         folders += ["--ro-bind", str(home / "system/etc" / name), f"/etc/{name}"]

@@ -43,7 +43,8 @@ Report = dict[str, str]
 Saved = dict[str, str]
 """Old values by the name of their knob."""
 
-_COMPLAINTS = ("left alone: ", "not here: ", "refused: ", "reads back ", "not put back: ")
+REFUSED = "refused: "
+_COMPLAINTS = ("left alone: ", "not here: ", REFUSED, "reads back ", "not put back: ")
 
 SAVED_FILE = "knobs.json"
 SAVED_LIMIT_BYTES = 16_384
@@ -69,8 +70,11 @@ def hold(phone: PhoneAccess) -> Report:
     report |= {name: value for name, value in wanted.items() if value and value == old[name]}
     to_set = [knob for knob in able if knob.name not in report]
     try:
-        _save(phone, {knob.name: old[knob.name] for knob in to_set} | still_changed)
+        to_restore = {knob.name: old[knob.name] for knob in to_set} | still_changed
+        _save(phone, to_restore)
         report |= _set(phone, to_set, wanted)
+        if unchanged := _refused_and_unchanged(phone, to_set, report, old):
+            _save(phone, {name: value for name, value in to_restore.items() if name not in unchanged})
     except DeviceFull as full:
         report |= {knob.name: f"left alone: {full.message}" for knob in to_set}
     return {knob.name: report[knob.name] for knob in KNOBS}
@@ -94,6 +98,7 @@ def _put_back(phone: PhoneAccess) -> tuple[Report, Saved]:
     due = [knob for knob in reversed(KNOBS) if knob.name in saved]
     able = [knob for knob in due if phone.root_shell or not knob.needs_root]
     report = {knob.name: f"not put back: {NEEDS_ROOT}" for knob in due} | _set(phone, able, saved)
+    report |= _refused_and_unchanged(phone, able, report, saved)
     failed = {knob.name: saved[knob.name] for knob in due if report[knob.name] != saved[knob.name]}
     if failed:
         log.warning("%s: not put back: %s", phone.transport.name, "; ".join(f"{n}: {report[n]}" for n in failed))
@@ -115,9 +120,19 @@ def _set(phone: PhoneAccess, knobs: Sequence[Knob], values: Mapping[str, str]) -
     return {knob.name: _outcome(knob, said[knob.name], values[knob.name]) for knob in knobs}
 
 
+def _refused_and_unchanged(
+    phone: PhoneAccess, knobs: Sequence[Knob], report: Report, values: Mapping[str, str]
+) -> Saved:
+    """Those that the phone refused to set and that have their value all the same: there is nothing to put back."""
+    refused = [knob for knob in knobs if report[knob.name].startswith(REFUSED)]
+    said = _run(phone, refused, {knob.name: knob.read(phone) for knob in refused})
+    found = {knob.name: knob.value(said[knob.name].text) for knob in refused if not said[knob.name].code}
+    return {name: value for name, value in found.items() if value == values[name]}
+
+
 def _outcome(knob: Knob, said: BatchAnswer, value: str) -> str:
     if said.code:
-        return f"refused: {said.complaint}"
+        return f"{REFUSED}{said.complaint}"
     found = knob.value(said.text)
     return value if found == value else f"reads back {found!r} instead of {value!r}"
 

@@ -86,7 +86,9 @@ class FaultySession(SessionBehaviour):
         spoil_kernels(self._faults, library)
 
     def ended(self, worker: int, status: int) -> None:
-        """Leave what Android's crash handler would."""
+        """Leave what Android's crash handler would, after the time that it takes."""
+        if os.WIFSIGNALED(status):
+            time.sleep(self._faults.crash_delay_s)
         note_crash(worker, status)
 
     def _inference_s(self) -> float | None:

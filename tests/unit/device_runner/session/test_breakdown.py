@@ -28,6 +28,8 @@ class Signs:
 
     boot: str = BOOT
     answers: bool = True
+    unanswered: int = 0
+    """How many commands it leaves without an answer before it answers."""
     expired: bool = False
     relay_died: bool = False
     ended: bool = False
@@ -35,7 +37,8 @@ class Signs:
     log: str = ""
 
     def shell(self, command: list[str], *, timeout_s: float) -> ShellResult:
-        if not self.answers:
+        self.unanswered -= 1
+        if not self.answers or self.unanswered >= 0:
             raise DeviceLost("it does not answer")
         return ShellResult(0, f"{self.boot}\n", "")
 
@@ -62,6 +65,9 @@ def verdict(signs: Signs) -> Failure:
         (Signs(), DeviceCrash, "closed the connection"),
         (Signs(expired=True), Hang, "did not end within 5 s"),
         (Signs(answers=False), DeviceLost, "does not answer"),
+        (Signs(unanswered=1, log="Child pid=7 finished, status = 11"), DeviceCrash, "died of SIGSEGV"),
+        (Signs(unanswered=2, log="Child pid=7 finished, status = 11"), DeviceLost, "does not answer"),
+        (Signs(unanswered=1, expired=True), DeviceLost, "does not answer"),
         (Signs(answers=False, expired=True), DeviceLost, "does not answer"),
         (Signs(boot="3c4d"), DeviceLost, "rebooted while running lib.so"),
         (Signs(boot="3c4d", ended=True), DeviceLost, "rebooted"),
@@ -73,7 +79,7 @@ def verdict(signs: Signs) -> Failure:
 def test_the_owner_of_a_broken_connection(
     signs: Signs, owner: type[Failure], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "PROBE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(session, "SLOW_PROBE_TIMEOUT_S", 0.05)
     failure: Any = verdict(signs)
     assert type(failure) is owner
     assert message in failure.message
@@ -84,7 +90,7 @@ def test_the_owner_of_a_broken_connection(
 def test_a_server_that_hangs_up_in_the_handshake_costs_no_socket(
     answered_bytes: int, answers: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "PROBE_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(session, "SLOW_PROBE_TIMEOUT_S", 0.05)
     signs = Signs(answers=answers)
     process = SimpleNamespace(ended=False, code=None, output=lambda: "")
     ours, theirs = socket.socketpair()

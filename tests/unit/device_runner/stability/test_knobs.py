@@ -111,6 +111,49 @@ def test_root_holds_the_gpu_at_a_clock_that_lasts(rooted: Folder) -> None:
     assert rooted.state() == before
 
 
+def restricted(home: Path, **restrictions: object) -> Folder:
+    virtual.prepare(home)
+    virtual.edit(home, lambda state: state.changed({"restrictions": restrictions}))
+    return a_phone(home, rooted=False)
+
+
+def test_what_a_phone_refuses_is_named_and_is_nothing_to_put_back(tmp_path: Path) -> None:
+    phone = restricted(tmp_path, settings=True)
+    (tmp_path / "data/property/virtual.power.wakefulness").write_text("Asleep\n")
+    before = phone.state()
+    report = hold(phone.phone)
+    refused = {name for name, came in report.items() if came.startswith("refused: java.lang.SecurityException: ")}
+    assert refused >= {"screen", "stay-awake", "brightness", "window-animation-scale"}
+    assert set(json.loads(phone.saved.read_text())) == {"airplane-mode", "fixed-performance"}
+    restore(phone.phone)
+    assert phone.state() == before
+    assert not phone.saved.exists()
+
+
+def test_what_a_killed_run_saved_and_could_not_set_is_nothing_to_put_back(tmp_path: Path) -> None:
+    phone = restricted(tmp_path, settings=True)
+    phone.saved.parent.mkdir(parents=True, exist_ok=True)
+    phone.saved.write_text(json.dumps({"brightness": "null"}))
+    assert restore(phone.phone) == {"brightness": "null"}
+    assert not phone.saved.exists()
+
+
+def test_what_was_set_before_the_phone_refused_stays_saved(tmp_path: Path) -> None:
+    phone = restricted(tmp_path, settings=False)
+    hold(phone.phone)
+    virtual.edit(tmp_path, lambda state: state.changed({"restrictions": {"settings": True}}))
+    report = restore(phone.phone)
+    assert report["brightness"].startswith("refused: java.lang.SecurityException")
+    assert "brightness" in json.loads(phone.saved.read_text())
+
+
+def test_an_su_that_waits_for_its_dialog_is_no_root_and_holds_nothing_up(tmp_path: Path) -> None:
+    phone = restricted(tmp_path, su_dialog_s=3600)
+    access = probe(phone.phone.transport, system=str(tmp_path))
+    assert access.root_shell == (("sh", "-c") if os.getuid() == 0 else ())
+    assert access.product == "virtual"
+
+
 def test_the_old_state_is_safe_before_anything_changes(rooted: Folder) -> None:
     before = rooted.state()
     inner = rooted.phone.transport

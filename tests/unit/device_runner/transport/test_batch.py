@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from waiting import FENCE_S
 
 from device_runner.local import LocalTransport
 from device_runner.transport.batch import BatchAnswer, run_batch
@@ -50,6 +52,25 @@ def test_a_code_that_timeout_makes_up_is_not_believed(run: Run) -> None:
 def test_a_command_that_is_cut_off_says_so(run: Run) -> None:
     said = run('exec timeout_of_host 0.2 "$@"'.replace("timeout_of_host", "/usr/bin/timeout"), late="echo a; sleep 20")
     assert said["late"] == BatchAnswer("a\n", 124)
+
+
+def test_a_command_that_waits_is_cut_off_where_timeout_ends_only_its_child(run: Run) -> None:
+    """As toybox of Android 11 does: an `su` that waits for its dialog has been started by that child."""
+    began = time.monotonic()
+    said = run('"$@" & child=$!; sleep 0.5; kill $child', su="echo asks; sleep 600; echo 0", after="echo here")
+    assert (said["su"].text, said["su"].code) == ("asks\n", 124)
+    assert said["after"].text.startswith("here\n")
+    assert time.monotonic() - began < FENCE_S
+
+
+def test_the_complaint_is_the_exception_and_not_the_end_of_its_stack() -> None:
+    text = (
+        "\nException occurred while executing 'put':\njava.lang.SecurityException: Permission denial, must have one of: "
+        "[android.permission.WRITE_SECURE_SETTINGS]\n\tat com.android.providers.settings.SettingsService.main(A.java:49)\n"
+    )
+    assert BatchAnswer(text, 255).complaint.startswith("java.lang.SecurityException: Permission denial")
+    assert BatchAnswer("one\ntwo\n", 1).complaint == "two"
+    assert BatchAnswer("", 7).complaint == "exit code 7"
 
 
 def test_what_a_command_leaves_behind_holds_nothing_up(run: Run) -> None:
