@@ -27,7 +27,6 @@ from device_runner.virtual.faults import Faults
 from device_runner.virtual.heat import heating
 from device_runner.virtual.phone import FAULTS_JSON, INJECTED_JSONL, PROGRAMS, PhoneState
 from device_runner.virtual.processes import Children
-from device_runner.virtual.profiles import Profile
 from device_runner.virtual.tvm_rpc.server import FAULTS
 
 START_DEADLINE_S = 60.0
@@ -115,7 +114,6 @@ def virtual_phone(
     original: PhoneRuntime | None = None,
     env: Mapping[str, str] | None = None,
     injected: Faults | None = None,
-    profile: Profile | None = None,
     sandboxed: bool | None = None,
 ) -> Iterator[VirtualPhone]:
     """A virtual phone with its folder at `home`, connected to an adb server of its own.
@@ -123,16 +121,15 @@ def virtual_phone(
     `opencl_runtime` is the library with TVM's OpenCL device API, `opencl_layer` what limits the driver to an Adreno's
     abilities, `clml_runtime` the model of its CLML runtime,
     `original` a build of TVM's own server and OpenCL runtime for this host, which takes the place of ours, `env` goes
-    into every process on the phone, `injected` are the faults to begin with in place of those of the `profile`,
+    into every process on the phone, `injected` are the faults to begin with,
     `sandboxed` forces or forbids the sandbox (None: where it can be had). All processes end with the context, or with
     this process if it is killed. Raises SetupMissing or RigFailure.
     """
-    profile = profile or Profile()
-    injected = injected or profile.faults
+    injected = injected or Faults()
     if original:
         faults.require_stand_ins_for(injected)
     home = home.resolve()
-    state = phone.prepare(home, profile.state)
+    state = phone.prepare(home)
     (home / PROGRAMS / "tvm_rpc").write_text(_original(original, clml_runtime) if original else _stand_in())
     (home / PROGRAMS / "tvm_rpc").chmod(0o755)
     faults.write(home / FAULTS_JSON, injected)
@@ -144,8 +141,7 @@ def virtual_phone(
     layers = [opencl_layer.resolve()] if opencl_layer else []
     readable = [library.parent for library in (*runtimes, *layers)] + ([original.folder.resolve()] if original else [])
     stock = userland.is_stock(home / PROGRAMS)
-    environment = _environment(root, stock, runtimes, injected.driver_keeps_programs)
-    environment |= {**profile.environment, **(env or {})}
+    environment = {**_environment(root, stock, runtimes, injected.driver_keeps_programs), **(env or {})}
     if layers:
         environment[opencl.VARIABLE] = ":".join(map(str, layers))
     with contextlib.ExitStack() as stack:

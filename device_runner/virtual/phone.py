@@ -143,14 +143,13 @@ class PhoneState:
         return _state(_merged(asdict(self), changes))
 
 
-def prepare(home: Path, changes: Mapping[str, Any] | None = None) -> PhoneState:
-    """Make or refresh the folder of a phone, keeping its state but for `changes`, and its `/data`."""
+def prepare(home: Path) -> PhoneState:
+    """Make or refresh the folder of a phone, keeping its state and its `/data`."""
     home.mkdir(parents=True, exist_ok=True)
     for name in ("data/local/tmp", "data/property", "system", "sys/devices/system"):
         (home / name).mkdir(parents=True, exist_ok=True)
     shutil.rmtree(home / DRIVER_LEFTOVERS, ignore_errors=True)
     state = load(home) if (home / STATE_JSON).exists() else PhoneState()
-    state = state.changed(changes or {})
     _make_programs(home, state)
     home.chmod(0o700)  # adb gives pushed files to everybody; this keeps them ours
     for name in KERNEL_NODES if state.restrictions.gpu_nodes else ():

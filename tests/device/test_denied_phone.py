@@ -17,19 +17,28 @@ from device_runner.failures import DeviceCrash
 from device_runner.runtimes import opencl as opencl_runtime
 from device_runner.runtimes import probe
 from device_runner.transport.adb_transport import AdbTransport
-from device_runner.virtual import VirtualPhone, opencl, virtual_phone
-from device_runner.virtual.profiles import DENIED
+from device_runner.virtual import Faults, VirtualPhone, opencl, virtual_phone
+from device_runner.virtual import phone as folder
 from harness.doctor import Condition
 from harness.doctor.device import examine_phone
 
 pytestmark = pytest.mark.device
 
+STATE = {
+    "properties": {"persist.sys.locale": "ar-EG", "ro.product.locale": "ar-EG"},
+    "restrictions": {"gpu_nodes": True, "settings": True, "su_dialog_s": 3600, "dumpsys_s": 0.2},
+}
+FAULTS = Faults(latency_s=0.08, crash_delay_s=2.0)
+NO_MEMORY = {"PHONE_GPU_MEMORY": "0"}
+
 
 @pytest.fixture(scope="module")
 def phone(tmp_path_factory: pytest.TempPathFactory, sidecar_cache: Path) -> Iterator[VirtualPhone]:
     runtime = opencl_runtime.sidecar(sidecar_cache) if opencl_runtime.needed() else None
-    home = tmp_path_factory.mktemp("denied")
-    with virtual_phone(home, opencl_runtime=runtime, opencl_layer=opencl.layer(sidecar_cache), profile=DENIED) as phone:
+    home, layer = tmp_path_factory.mktemp("denied"), opencl.layer(sidecar_cache)
+    folder.prepare(home)
+    folder.edit(home, lambda state: state.changed(STATE))
+    with virtual_phone(home, opencl_runtime=runtime, opencl_layer=layer, injected=FAULTS, env=NO_MEMORY) as phone:
         yield phone
 
 

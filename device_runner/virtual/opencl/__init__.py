@@ -12,8 +12,6 @@ from device_runner.runtimes.c_code import CCode
 
 VARIABLE = "OPENCL_LAYERS"
 """The loader's own: libraries, separated by `:` (ocl-icd's manual)."""
-MEMORY_VARIABLE = "PHONE_GPU_MEMORY"
-"""How much memory the GPU tells of itself, in bytes. It has no less of it."""
 LAYER = CCode(
     "phone_gpu.so",  # which does not count among the files that OpenCL consists of (the probe's `add_file`)
     "the virtual GPU's limits",

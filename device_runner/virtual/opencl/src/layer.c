@@ -75,6 +75,7 @@ static cl_ulong limit(cl_device_info what) {
   }
 }
 
+/// PHONE_GPU_MEMORY is how much memory the device tells of itself, in bytes; it has no less of it.
 static cl_int CL_API_CALL device_info(cl_device_id device, cl_device_info what, size_t room, void* out, size_t* told) {
   size_t size = 0;
   if (what == CL_DEVICE_EXTENSIONS) return extensions(device, room, out, told);

@@ -129,7 +129,7 @@ def test_a_setting_of_every_release(printed: str, value: str) -> None:
         # 10 and before: `settings` and `input` are programs of their own.
         "Error while accessing the provider\njava.lang.SecurityException: Permission denial\n\tat a.b(C.java:1)\n",
         # 11 and later: `cmd` prints a heading.
-        "\nException occurred while executing 'put':\njava.lang.SecurityException: Permission denial\n\tat a.b(C.java)\n",
+        "\nException occurred while executing 'put':\njava.lang.SecurityException: Permission denial\n\tat a.b(C)\n",
         "Security exception: Permission denial\n\njava.lang.SecurityException: Permission denial\n\tat a.b(C.java:9)\n",
     ],
 )
