@@ -3,6 +3,11 @@
 The graph is the one of TVM's own C++ generator (apache/tvm src/relax/backend/contrib/clml/codegen.cc and
 codegen_json/codegen_json.h), node by node, attribute by attribute and byte by byte, what is wrong in it included: what
 is measured is TVM. docs/explanation/clml.md describes the format.
+
+A convolution's inputs are data, weight, bias, gamma, beta, mean and variance; any other kernel's are arguments, then
+constants. Attributes are those of all operators in the composite, then `shape`, `dtype`, `num_inputs`, `num_outputs`.
+Booleans are 0 and 1, tuples are lists, an unset attribute is `""`. `padding` is top, left, bottom, right. A fused batch
+norm is `"batchnorm": [axis, epsilon, center, scale]` as strings, epsilon with six decimals.
 """
 
 from __future__ import annotations
