@@ -6,6 +6,7 @@ Every command that runs or builds cases comes through here, and so do asv's benc
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from harness.build.artifact import Artifact
 from harness.build.planner import check, plan_case, plan_oracle
 from harness.build.pool import Builder
 from harness.cases.case import Case
-from harness.cases.model import OnnxModel, words_of
+from harness.cases.model import OnnxModel, words_given
 from harness.cases.plan import Job, Plan
 from harness.cases.request import WORKED_AROUND, QuirkPolicy
 from harness.cases.suite import Suite, choose, suite_of
@@ -77,7 +78,7 @@ class Request:
             suite = suite.model_copy(update={"schedules": schedules})
         cases = choose(suite, globs)
         check(suite, cases, cache)
-        words = "".join(f" {word}" for word in words_of(models))
+        words = "".join(f" {shlex.quote(word)}" for word in words_given(models))
         return cls(suite, cases, cache, quirks, quick, sustain_s, words)
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -139,17 +138,17 @@ def models_given(
     return [OnnxModel(onnx=Path(model), **keys) if model in files else model for model in models]
 
 
-def words_of(models: Sequence[str | OnnxModel]) -> list[str]:
+def words_given(models: Sequence[str | OnnxModel]) -> list[str]:
     """The words of a command line that `models_given` would read as these models."""
     words: list[str] = []
     for model in models:
-        words += ["--model", shlex.quote(model if isinstance(model, str) else str(model.onnx))]
+        words += ["--model", model if isinstance(model, str) else str(model.onnx)]
     files = [model for model in models if isinstance(model, OnnxModel)]
     for model in files[:1]:  # these options are for all of them
         sizes = {name: [shape] if isinstance(shape, int) else shape for name, shape in model.shapes.items()}
-        words += [f"--shape {shlex.quote(f'{name}=' + 'x'.join(map(str, shape)))}" for name, shape in sizes.items()]
+        words += [word for n, shape in sizes.items() for word in ("--shape", f"{n}=" + "x".join(map(str, shape)))]
         drawn = model.inputs.items() if isinstance(model.inputs, dict) else [("", str(model.inputs))]
-        words += [f"--input {shlex.quote(f'{name}={text}' if name else text)}" for name, text in drawn]
+        words += [word for name, text in drawn for word in ("--input", f"{name}={text}" if name else text)]
         words += ["--trust"] if model.trust else []
     return words
 

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.cases.model import OnnxModel
+    from harness.cases.suite import Suite
 
 
 @dataclass(frozen=True)
@@ -52,18 +57,27 @@ class RunOptions:
     quirks: QuirkPolicy = WORKED_AROUND
     schedules: Path | None = None
     """File of schedules in place of the one that the suite names."""
+    models: tuple[str | OnnxModel, ...] = ()
+    """What stands in place of the suite's models."""
+
+    def read_suite(self) -> Suite:
+        """The suite, with these models in place of its own. Raises UsageError."""
+        from harness.cases.suite import suite_of
+
+        return suite_of(self.suite, self.models)
 
     @property
     def schedules_file(self) -> Path | None:
         """The file of schedules that holds. Raises UsageError."""
-        from harness.cases.suite import load_suite
-
-        return self.schedules or load_suite(self.suite).schedules
+        return self.schedules or self.read_suite().schedules
 
     @property
     def words(self) -> list[str]:
         """The command line's words for it."""
+        from harness.cases.model import anchored, words_given
+
+        models = words_given([anchored(model, Path.cwd()) for model in self.models])
         shipped = ["--as-shipped"] if self.quirks.as_shipped else []
         quirks = [part for quirk in self.quirks.with_quirks for part in ("--with-quirk", quirk)]
         schedules = ["--schedules", str(self.schedules.absolute())] if self.schedules else []
-        return ["--suite", str(self.suite.absolute()), "--device", self.device, *schedules, *shipped, *quirks]
+        return ["--suite", str(self.suite.absolute()), "--device", self.device, *models, *schedules, *shipped, *quirks]

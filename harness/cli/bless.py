@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import DEFAULT_BASELINES, DEFAULT_RECORDS, AsJson, BaselinesFolder, CaseGlob, RecordsFile
+from harness.cli.options import (
+    DEFAULT_BASELINES,
+    DEFAULT_RECORDS,
+    AsJson,
+    BaselinesFolder,
+    CaseGlob,
+    ModelsOfRecords,
+    RecordsFile,
+    matches_models,
+)
 from harness.cli.record_filter import read_builds
 from harness.cli.screen import out, out_json
 from harness.failures import UsageError
@@ -21,6 +30,7 @@ if TYPE_CHECKING:
 def bless(
     records: RecordsFile = DEFAULT_RECORDS,
     case: CaseGlob = None,
+    model: ModelsOfRecords = None,
     baselines: BaselinesFolder = DEFAULT_BASELINES,
     emulated: Annotated[
         bool,
@@ -36,7 +46,7 @@ def bless(
     """
     from harness.judge.baseline import bless_build
 
-    builds = (build for build in read_builds(records, case) if not build[0].as_shipped)
+    builds = (b for b in read_builds(records, case) if not b[0].as_shipped and matches_models(b[0].case, model))
     blessings = [bless_build(build, emulated=emulated) for build in builds]
     if not blessings:
         hint = "`adreno-bench run` makes some; what ran with --as-shipped cannot be a baseline"

@@ -10,7 +10,7 @@ import typer
 from device_runner.failures import Failure
 from harness.build.artifact import Answers, Artifact
 from harness.cases.plan import Plan
-from harness.cli.options import DEFAULT_DEVICE, AsJson, DeviceName, ModelOptions, grouped
+from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceName, grouped
 from harness.cli.screen import Screen, out, out_json
 from harness.run.outcome import ExitCode, Outcome, exit_code
 from harness.tables import size, table
@@ -22,7 +22,7 @@ HEADERS = ("case", "built", "library", "quirks", "what it is made of")
 
 
 @grouped
-def build(what: ModelOptions, device: DeviceName = DEFAULT_DEVICE, as_json: AsJson = False) -> None:
+def build(what: CaseOptions, device: DeviceName = DEFAULT_DEVICE, as_json: AsJson = False) -> None:
     """Compile the cases and show what the compiler made of them.
 
     The device only tells its image limits; nothing runs on it. `--device none` uses those of every Adreno.

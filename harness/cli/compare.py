@@ -13,6 +13,7 @@ from harness.cli import verdicts
 from harness.cli.options import (
     DEFAULT_COMPILER_CONFIG,
     DEFAULT_DEVICE,
+    MODEL_OPTIONS,
     AsJson,
     CaseOptions,
     CompilerConfig,
@@ -84,7 +85,8 @@ def compare(
         raise UsageError("--json and --markdown exclude each other", hint="choose one")
     given = [Path(word).exists() for word in (base, head)]
     if all(given):
-        refuse_options(context, ("latency", "minutes"), "with files: what was measured before is not measured in turns")
+        unused = ("latency", "minutes", *MODEL_OPTIONS)
+        refuse_options(context, unused, "with files: what was measured before is not measured in turns")
         result, remark = _of_records(Path(base), Path(head), what, confirming, gauged=not states)
     elif any(given):
         file, other = (base, head) if given[0] else (head, base)

@@ -11,6 +11,7 @@ from harness.cli import verdicts
 from harness.cli.options import (
     DEFAULT_BASELINES,
     DEFAULT_RECORDS,
+    MODEL_OPTIONS,
     AsJson,
     BaselinesFolder,
     CaseOptions,
@@ -20,7 +21,7 @@ from harness.cli.options import (
     grouped,
     refuse_options,
 )
-from harness.cli.record_filter import device_of_records, read_sides, sustained_series, wanted
+from harness.cli.record_filter import device_of_records, read_sides, sustained_series
 from harness.cli.screen import Screen, out_json, out_parts
 from harness.cli.verdicts import keep_for_history
 from harness.judge.verdict import Verdict
@@ -61,13 +62,13 @@ def gate(
     held_to = Gate.read(
         baselines.absolute(),
         None if given else records or DEFAULT_RECORDS,
-        lambda id_: wanted(id_, what.case),
+        what.covers,
         confirming.rules,
         confirming.most_sessions,
         as_shipped=what.as_shipped,
     )
     if given:
-        unused = ("suite", "schedules", "with_quirks", "minutes", "records")
+        unused = ("suite", *MODEL_OPTIONS, "schedules", "with_quirks", "minutes", "records")
         refuse_options(context, unused, "with --from, which runs nothing")
         found = read_sides(given, what.case, device)
         sustained = sustained_series(given, what.case)

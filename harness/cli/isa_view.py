@@ -352,7 +352,8 @@ def _describe_outcome(record: Record) -> str:
 
 def _of_cases(glob: str, cases: Sequence[str], asked: Question, screen: Screen) -> dict[str, Opposite]:
     """For each case, the match with the same model that has most else in common with it."""
-    request = Request.read(asked.what.suite, [glob], asked.what.quirks, schedules=asked.what.schedules)
+    what = asked.what
+    request = Request.read(what.suite, [glob], what.quirks, models=what.models, schedules=what.schedules)
     keys = {one.case: one.artifact for one in build_only(request, asked.device, screen) if one.artifact}
 
     def shared(one: Case, other: Case) -> int:

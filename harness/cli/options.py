@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
 import functools
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
@@ -19,6 +20,8 @@ from harness.judge.stats.pair import Rules
 from harness.quirks import policy_of, quirks_of
 
 if TYPE_CHECKING:
+    from harness.cases.model import OnnxModel
+    from harness.cases.suite import Suite
     from harness.workbench import Request
 
 DEFAULT_DEVICE = "virtual"
@@ -81,6 +84,15 @@ Models = Annotated[
         autocompletion=completion.models,
     ),
 ]
+ModelsOfRecords = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model",
+        metavar="MODEL",
+        help="Only records of this model: an .onnx or .pt2 file, or a network of the zoo. Repeatable.",
+        autocompletion=completion.models,
+    ),
+]
 Shapes = Annotated[
     list[str] | None,
     model_option(metavar="NAME=SIZES", help="Fix a dynamic dimension: input=1x3x224x224, or batch=1. Repeatable."),
@@ -95,24 +107,58 @@ Trust = Annotated[
     bool, model_option("--trust", help="Load a .pt2 file that contains code. Use only with files you trust.")
 ]
 
+MODEL_OPTIONS = ("model", "shape", "input", "trust")
+"""The parameters of `SuiteOptions` that say which models stand in place of the suite's."""
+
 
 @dataclass(frozen=True)
 class SuiteOptions:
-    """Which cases of which suite."""
+    """Which cases of which suite, or the suite's cases of other models in place of its own."""
 
     suite: SuiteFile = DEFAULT_SUITE
     case: CaseGlob = None
+    model: Models = None
+    shape: Shapes = None
+    input: Inputs = None
+    trust: Trust = False
 
     @property
     def quirks(self) -> QuirkPolicy:
         """Which upstream defects are worked around: all of them. Raises UsageError for what cannot be meant."""
         return WORKED_AROUND
 
+    @property
+    def models(self) -> list[str | OnnxModel]:
+        """What stands in place of the suite's models; empty for its own. Raises UsageError."""
+        from harness.cases.model import models_given
+
+        return models_given(self.model or (), self.shape or (), self.input or (), trust=self.trust)
+
+    @property
+    def words(self) -> list[str]:
+        """Suite and models as they are typed, without defaults: what a next command on the same cases repeats."""
+        given = (("--model", self.model), ("--shape", self.shape), ("--input", self.input))
+        return [
+            *(["--suite", str(self.suite)] if self.suite != DEFAULT_SUITE else []),
+            *(word for option, values in given for value in values or () for word in (option, value)),
+            *(["--trust"] if self.trust else []),
+        ]
+
+    def covers(self, case: str) -> bool:
+        """Whether a case, by its id, is of the models and globs that are given; without any every one is."""
+        return matches_models(case, self.model) and matches_globs(case, self.case)
+
+    def read_suite(self) -> Suite:
+        """The suite, with the given models in place of its own. Raises UsageError."""
+        from harness.cases.suite import suite_of
+
+        return suite_of(self.suite, self.models)
+
     def request(self, **how: Any) -> Request:
         """All of it, read and checked; `how` is passed on to `Request.read`. Raises UsageError, SetupMissing."""
         from harness.workbench import Request
 
-        return Request.read(self.suite, self.case, self.quirks, **how)
+        return Request.read(self.suite, self.case, self.quirks, models=self.models, **how)
 
 
 @dataclass(frozen=True)
@@ -137,17 +183,17 @@ class CaseOptions(SuiteOptions):
     @property
     def ids(self) -> list[str]:
         """The ids of the cases. Raises UsageError, also for schedules that nobody can read."""
-        from harness.cases.suite import choose, load_suite
+        from harness.cases.suite import choose
         from harness.schedules.database import read
 
-        suite = load_suite(self.suite)
+        suite = self.read_suite()
         if schedules := self.schedules or suite.schedules:
             read(schedules)
         return [case.id for case in choose(suite.model_copy(update={"schedules": schedules}), self.case)]
 
     def on_each_revision(self, device: str) -> RunOptions:
         """What every revision of a compiler is to build and run on a device."""
-        return RunOptions(self.suite, device, self.quirks, self.schedules)
+        return RunOptions(self.suite, device, self.quirks, self.schedules, tuple(self.models))
 
     def request(self, **how: Any) -> Request:
         """All of it, read and checked. Raises UsageError, SetupMissing."""
@@ -167,33 +213,6 @@ class CaseOptions(SuiteOptions):
                     hint=f"it is about {', '.join(quirk.paths)} in {', '.join(one.value for one in quirk.precisions)}",
                 )
         return request
-
-
-@dataclass(frozen=True)
-class ModelOptions(CaseOptions):
-    """The same, or the suite's cases of other models in place of its own."""
-
-    model: Models = None
-    shape: Shapes = None
-    input: Inputs = None
-    trust: Trust = False
-
-    @property
-    def words(self) -> list[str]:
-        """Suite and models as they are typed, without defaults: what a next command on the same cases repeats."""
-        given = (("--model", self.model), ("--shape", self.shape), ("--input", self.input))
-        return [
-            *(["--suite", str(self.suite)] if self.suite != DEFAULT_SUITE else []),
-            *(word for option, values in given for value in values or () for word in (option, value)),
-            *(["--trust"] if self.trust else []),
-        ]
-
-    def request(self, **how: Any) -> Request:
-        """All of it, read and checked. Raises UsageError, SetupMissing."""
-        from harness.cases.model import models_given
-
-        models = models_given(self.model or (), self.shape or (), self.input or (), trust=self.trust)
-        return super().request(models=models, **how)
 
 
 @dataclass(frozen=True)
@@ -226,6 +245,19 @@ class ConfirmOptions(RuleOptions):
     """Which change of a latency matters, and how many sessions the verdict on one case may cost."""
 
     most_sessions: Annotated[int, threshold_option(min=4, help="Maximum number of sessions per case.")] = 32
+
+
+def matches_globs(case: str, globs: Sequence[str] | None) -> bool:
+    """Whether a case id matches any of the globs; without globs every one does."""
+    return not globs or any(fnmatch.fnmatchcase(case, glob) for glob in globs)
+
+
+def matches_models(case: str, models: Sequence[str] | None) -> bool:
+    """Whether a case id is of one of the models that `--model` names; without models every one is."""
+    from harness.cases.case import Case
+    from harness.cases.model import model_name
+
+    return not models or Case.parse(case).model in map(model_name, models)
 
 
 def refuse_options(context: typer.Context, names: Collection[str], because: str) -> None:

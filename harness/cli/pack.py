@@ -11,7 +11,7 @@ import typer
 
 from harness.build.artifact import Built
 from harness.cases.plan import Plan
-from harness.cli.options import AsJson, ModelOptions, grouped
+from harness.cli.options import AsJson, CaseOptions, grouped
 from harness.cli.screen import Screen, out_json
 from harness.cli.screen import out as tell
 from harness.run.outcome import ExitCode
@@ -26,7 +26,7 @@ DeviceKind = Literal["linux-x86_64", "linux-aarch64", "android-arm64"]
 
 @grouped
 def pack(
-    what: ModelOptions,
+    what: CaseOptions,
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="File to write (.tar.zst, .tar.gz or .tar), or a folder.")
     ] = Path("bundle.tar.gz"),

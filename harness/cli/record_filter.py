@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.cli.options import DEFAULT_DEVICE
+from harness.cli.options import DEFAULT_DEVICE, matches_globs
 from harness.cli.screen import Screen
 from harness.failures import UsageError
 from harness.terminal import tell
@@ -17,11 +16,6 @@ if TYPE_CHECKING:
     from harness.run.record import Record
     from harness.run.record_index import RecordIndex
     from harness.workbench import Request
-
-
-def wanted(case: str, globs: Sequence[str] | None) -> bool:
-    """Whether a case id matches any of the globs; without globs every one does."""
-    return not globs or any(fnmatch.fnmatchcase(case, glob) for glob in globs)
 
 
 def open_index(file: Path) -> RecordIndex:
@@ -45,7 +39,7 @@ def read_builds(file: Path, globs: Sequence[str] | None, device: str | None = No
     with open_index(file) as index:
         if device and device not in index.devices:
             raise _other_device(file, index.devices, device)
-        yield from index.newest_builds(lambda case: wanted(case, globs), device)
+        yield from index.newest_builds(lambda case: matches_globs(case, globs), device)
 
 
 def read_sides(file: Path, globs: Sequence[str] | None, device: str | None = None) -> dict[SeriesKey, Side]:
@@ -60,7 +54,7 @@ def load_sides(source: Path, globs: Sequence[str] | None) -> dict[SeriesKey, Sid
     from harness.judge import baseline
 
     sides = baseline.sides(baseline.load(source.absolute())) if source.is_dir() else read_sides(source, globs)
-    chosen = {key: side for key, side in sides.items() if wanted(key.case, globs)}
+    chosen = {key: side for key, side in sides.items() if matches_globs(key.case, globs)}
     if not chosen:
         raise UsageError(f"{source} has nothing on these cases", hint="`adreno-bench show` lists a file's records")
     return chosen
@@ -71,7 +65,7 @@ def sustained_series(file: Path, globs: Sequence[str] | None) -> list[SeriesKey]
     from harness.judge.sides import SeriesKey
 
     with open_index(file) as index:
-        found = index.newest(lambda case: wanted(case, globs), sustained=True)
+        found = index.newest(lambda case: matches_globs(case, globs), sustained=True)
         return [SeriesKey(one.identity_key, one.case, one.as_shipped) for one in found if one.sustained]
 
 

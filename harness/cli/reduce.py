@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from device_runner.deadline import Deadline
-from harness.cli.options import DEFAULT_DEVICE, AsJson, DeviceName, ModelOptions, grouped
+from harness.cli.options import DEFAULT_DEVICE, AsJson, CaseOptions, DeviceName, grouped
 from harness.cli.screen import Screen, out_json
 from harness.cli.screen import out as print_out
 from harness.failures import UsageError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @grouped
 def reduce(
-    what: ModelOptions,
+    what: CaseOptions,
     device: DeviceName = DEFAULT_DEVICE,
     out: Annotated[
         Path | None, typer.Option(help="Folder to write.", show_default="reduced-CASE in the working directory")

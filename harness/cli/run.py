@@ -27,9 +27,9 @@ from harness.cli.options import (
     DEFAULT_DEVICE,
     DEFAULT_RECORDS,
     AsJson,
+    CaseOptions,
     DeviceNames,
     FindingsAreFine,
-    ModelOptions,
     RecordsFile,
     TrackerAddress,
     device_option,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 @grouped
 def run(
-    what: ModelOptions,
+    what: CaseOptions,
     device: DeviceNames = None,
     tracker: TrackerAddress = None,
     records: RecordsFile = DEFAULT_RECORDS,

@@ -25,9 +25,10 @@ from harness.cli.options import (
     Shapes,
     SuiteFile,
     Trust,
+    matches_globs,
     output_option,
 )
-from harness.cli.record_filter import open_index, wanted
+from harness.cli.record_filter import open_index
 from harness.cli.screen import out, out_json, out_whole
 from harness.cli.table import json_array, milliseconds, results_table, sustained_table
 from harness.failures import UsageError
@@ -91,7 +92,7 @@ def show(
         raise UsageError("--model, --shape and --input say what --diverge runs", hint="add --diverge")
 
     def asked_for(case: str) -> bool:
-        return wanted(case, [glob] if glob else None)
+        return matches_globs(case, [glob] if glob else None)
 
     with open_index(records) as index:
         chosen = _choose_records(index, asked_for, every=every, builds=crossover, sustained=sustained)

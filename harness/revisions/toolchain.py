@@ -25,7 +25,6 @@ from device_runner.store import Store, keep
 from harness.build.artifact import KERNELS
 from harness.build.keys import digest
 from harness.cases.request import RunOptions
-from harness.cases.suite import load_suite
 from harness.compiler.installed import HARNESS, harness_version
 from harness.failures import UsageError
 from harness.process import Listener, bound, end
@@ -221,7 +220,7 @@ class Toolchain:
     def _call(self, command: Sequence[str], cases: Sequence[str]) -> tuple[int, str, str]:
         """Exit code, standard output, and the last line of the error stream. Raises UsageError for what is ours."""
         globs = [part for case in cases for part in ("--case", case)]
-        deadline_s = OPENING_S + len(cases) * load_suite(self.options.suite).longest_case_s
+        deadline_s = OPENING_S + len(cases) * self.options.read_suite().longest_case_s
         return self.commands.call([*command, *self.options.words, *globs], deadline_s)
 
 

@@ -15,7 +15,6 @@ from device_runner.store import sha256_of
 from harness.build.planner import model_digest
 from harness.cases.case import Case
 from harness.cases.request import RunOptions
-from harness.cases.suite import load_suite
 from harness.failures import UsageError
 from harness.judge.decisions import Decision, End, today
 from harness.judge.stats.engine import TurnPlan
@@ -65,9 +64,10 @@ class Bisection:
         """All that decides the answer, but for what is installed. Its words are those of bisections kept before."""
         quirks = self.options.quirks
         case, file = Case.parse(self.case), self.options.schedules_file
-        model = model_digest(load_suite(self.options.suite), case.model, self.cache)
+        model = model_digest(self.options.read_suite(), case.model, self.cache)
         schedules = {"schedules": sha256_of(file)} if file and case.tuning.scheduled else {}
-        facts = {"suite": sha256_of(self.options.suite), "device": self.options.device, "model": model}
+        suite = sha256_of(self.options.suite) if self.options.suite.exists() else ""  # with --model there need be none
+        facts = {"suite": suite, "device": self.options.device, "model": model}
         policy = {"as_shipped": quirks.as_shipped, "but_for": quirks.with_quirks}
         rules = {"relevant": self.rules.relevant, "floor_ms": self.rules.floor_ms, "most_sessions": self.most_sessions}
         ends = {"good": self.line[0].commit, "bad": self.line[-1].commit, "case": self.case}

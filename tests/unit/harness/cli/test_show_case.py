@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from harness.cases.model import OnnxModel
 from harness.cli import app
 from harness.cli.hints import runnable
-from harness.cli.options import ModelOptions
+from harness.cli.options import CaseOptions
 from harness.failures import UsageError
 from harness.run.outcome import Outcome
 from harness.run.record import RecordFile
@@ -60,21 +60,21 @@ def test_the_hint_of_show_runs_as_printed(records: str, monkeypatch: pytest.Monk
 
 
 def test_a_hint_repeats_records_suite_and_models_quoted_for_the_shell() -> None:
-    what = ModelOptions(suite=Path("my suite.toml"), model=["a b.onnx"], shape=["batch=1"], trust=True)
+    what = CaseOptions(suite=Path("my suite.toml"), model=["a b.onnx"], shape=["batch=1"], trust=True)
     told = runnable(f"off; {DIVERGE}", Path("out.jsonl"), what.words)
     command = "adreno-bench show --diverge net-opencl-float32-untuned --records out.jsonl --suite 'my suite.toml'"
     assert f"`{command} --model 'a b.onnx' --shape batch=1 --trust` finds" in told
 
 
 def test_a_hint_of_a_record_that_names_its_models_does_not_name_them_twice() -> None:
-    what = ModelOptions(model=["net.onnx"])
+    what = CaseOptions(model=["net.onnx"])
     once = DIVERGE.replace("untuned`", "untuned --model net.onnx`")
     assert runnable(once, Path("records.jsonl"), what.words) == once
     assert "net.onnx --records out.jsonl` finds" in runnable(once, Path("out.jsonl"), what.words)
 
 
 def test_a_hint_stays_as_it_is_where_all_is_as_usual() -> None:
-    assert runnable(DIVERGE, Path("records.jsonl"), ModelOptions().words) == DIVERGE
+    assert runnable(DIVERGE, Path("records.jsonl"), CaseOptions().words) == DIVERGE
 
 
 def test_kernels_are_shown_without_models() -> None:

@@ -1,0 +1,119 @@
+"""`--model` in place of a suite's models: every command that takes a suite takes it, and means the same by it."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_records import sessions
+from typer.testing import CliRunner
+
+from device_runner.failures import Failure
+from harness.cases.model import OnnxModel, models_given
+from harness.cases.request import RunOptions
+from harness.cases.suite import load_suite
+from harness.cli import COMMANDS, app
+from harness.cli.options import CaseOptions
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(*_: Any, **__: Any) -> None:
+        raise AssertionError("a device was opened")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("device_runner.registry.open_device", opened)
+
+
+def complaint(*words: str) -> str:
+    done = CliRunner().invoke(app, words)
+    assert isinstance(done.exception, Failure), done.exception
+    return str(done.exception)
+
+
+def commands_with(option: str) -> set[str]:
+    return {command.name for command in COMMANDS if any(option in one.opts for one in command.load().params)}
+
+
+def test_whatever_takes_a_suite_takes_models() -> None:
+    with_models = commands_with("--model")
+    assert commands_with("--suite") <= with_models
+    wanted = {"profile", "tune", "gate", "bless", "isa", "compare", "bisect", "pack", "build", "calibrate", "reduce"}
+    assert wanted | {"run", "list"} <= with_models
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["list"],
+        ["build"],
+        ["profile", "--case", "*-opencl-float32-untuned"],
+        ["tune"],
+        ["gate"],
+        ["calibrate"],
+        ["pack", "--out", "bundle"],
+    ],
+)
+def test_a_file_that_is_not_there_is_refused_as_run_does(command: list[str]) -> None:
+    said = complaint("run", "--model", "gone.onnx")
+    assert "gone.onnx" in said
+    assert complaint(*command, "--model", "gone.onnx") == said
+
+
+def test_no_suite_file_is_needed_and_the_paths_are_those_of_a_new_suite() -> None:
+    done = CliRunner().invoke(app, ["list", "--model", "tiny", "--json"])
+    assert done.exit_code == 0
+    listed = json.loads(done.stdout)
+    assert CliRunner().invoke(app, ["init", "--model", "tiny"]).exit_code == 0
+    assert listed == [case.id for case in load_suite(Path("adreno-bench.toml")).cases]
+
+
+def test_the_keys_of_a_suite_hold_for_the_models_that_are_given() -> None:
+    Path("adreno-bench.toml").write_text('models = ["resnet18"]\npaths = ["opencl"]\ntunings = ["untuned", "tuned"]\n')
+    assert CaseOptions(model=["tiny"]).ids == ["tiny-opencl-float32-untuned", "tiny-opencl-float32-tuned"]
+
+
+def test_revisions_are_given_the_models_in_words_that_mean_the_same_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    what = CaseOptions(
+        model=["my net.onnx", "tiny"], shape=["batch=1", "x=1x3x8x8"], input=["tokens=integers(0, 9)"], case=["tiny-*"]
+    )
+    words = what.on_each_revision("virtual").words
+    monkeypatch.chdir("/")
+
+    def values(option: str) -> list[str]:
+        return [value for word, value in pairwise(words) if word == option]
+
+    made = models_given(values("--model"), values("--shape"), values("--input"))
+    keys: dict[str, Any] = {"shapes": {"batch": 1, "x": [1, 3, 8, 8]}, "inputs": {"tokens": "integers(0, 9)"}}
+    assert made == [OnnxModel(onnx=tmp_path / "my net.onnx", **keys), "tiny"]
+
+
+def test_a_revision_is_given_the_file_of_inputs_by_its_whole_path(tmp_path: Path) -> None:
+    words = RunOptions(
+        Path("s.toml"), "virtual", models=(OnnxModel(onnx=Path("n.pt2"), inputs=Path("i.npz"), trust=True),)
+    )
+    assert words.words[-5:] == ["--model", str(tmp_path / "n.pt2"), "--input", str(tmp_path / "i.npz"), "--trust"]
+
+
+def test_bless_takes_the_records_of_a_model() -> None:
+    cases = ("tiny-opencl-float32-untuned", "my_net-opencl-float32-untuned")
+    records = [record for case in cases for record in sessions(10, case=case)]
+    Path("records.jsonl").write_text("".join(f"{record.line()}\n" for record in records))
+    done = CliRunner().invoke(app, ["bless", "--model", "nets/My-net.onnx", "--json"])
+    assert done.exit_code == 0, done.output
+    assert [one["case"] for one in json.loads(done.stdout)] == [cases[1]]
+    assert complaint("bless", "--model", "resnet18").startswith("nothing to bless")
+
+
+@pytest.mark.parametrize("words", [["--model", "tiny"], ["--shape", "batch=1"], ["--trust"]])
+def test_models_have_no_effect_where_nothing_is_run(words: list[str]) -> None:
+    Path("records.jsonl").write_text("".join(f"{record.line()}\n" for record in sessions(10)))
+    assert complaint("gate", "--from", "records.jsonl", *words).startswith(f"{words[0]} has no effect with --from")
+    said = complaint("compare", "records.jsonl", "records.jsonl", *words)
+    assert said.startswith(f"{words[0]} has no effect with files")
