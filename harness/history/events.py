@@ -235,3 +235,11 @@ def change(series: Series) -> float | None:
     if before is None or before.wall_ms is None or series.newest.wall_ms is None:
         return None
     return series.newest.wall_ms / before.wall_ms - 1
+
+
+def change_bounds(series: Series) -> tuple[float, float] | None:
+    """How far the change may be off by asv's intervals of both medians: no more is known of one session each."""
+    before, now = reference(series.points), series.newest
+    if before is None or not before.low_ms or not before.high_ms or not now.low_ms or not now.high_ms:
+        return None
+    return now.low_ms / before.high_ms - 1, now.high_ms / before.low_ms - 1

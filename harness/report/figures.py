@@ -40,7 +40,7 @@ MARKS = {
     CaseState.UNKNOWN: ("diamond", QUIET),
 }
 """Shape and colour of each state; what is bad is drawn last, above its neighbours."""
-PLOT_PX, ROW_PX = 340, 40
+PLOT_PX, ROW_PX = 260, 40
 """Height of the latencies with their axis, and of a series' name and marks below them."""
 MARGIN_PX = {"l": 56, "r": 40, "t": 26, "b": 6}
 TICKS_PX = 52
@@ -103,7 +103,9 @@ def latencies(series: Sequence[Series], commits: Sequence[str], named: Mapping[i
         "yaxis": {"domain": [rows + TICKS_PX / inner, 1], **_axis("latency, ms")},
         "yaxis2": {"range": [len(series), 0], "domain": [0, rows], "visible": False, "fixedrange": True},
     }
-    return Figure(f"latency of {series[0].case.model} over {count} commits", height, traces, layout)
+    return Figure(
+        f"latency of {series[0].case.model} on {series[0].case.path} over {count} commits", height, traces, layout
+    )
 
 
 def commit_names(history: History) -> dict[str, list[tuple[str, str]]]:

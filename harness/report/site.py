@@ -23,6 +23,7 @@ from harness.history.events import (
     CaseState,
     Event,
     change,
+    change_bounds,
     events,
     is_news,
     short_series,
@@ -98,6 +99,22 @@ class Table:
     paths: list[str]
     rows: list[ModelRow]
 
+    @property
+    def shared(self) -> str:
+        """What all cases are, said once: precision and tuning, and whether with workarounds, as far as they agree."""
+        return ", ".join(kinds.pop() for kinds in map(set, self._labels) if len(kinds) == 1)
+
+    def own(self, row: Row) -> str:
+        """What tells a series from others of its model and path."""
+        kinds, quirks = map(set, self._labels)
+        labels = _labels(row.series)
+        return ", ".join(label for label, all_ in zip(labels, (kinds, quirks), strict=True) if len(all_) > 1)
+
+    @property
+    def _labels(self) -> tuple[list[str], list[str]]:
+        labels = [_labels(one.series) for row in self.rows for one in row.series]
+        return [kind for kind, _ in labels], [quirks for _, quirks in labels]
+
 
 @dataclass(frozen=True)
 class Installation:
@@ -159,6 +176,8 @@ def write_site(
     kernels = load_kernels(results, history, moved) if results else {}
     templates.globals.update(
         change=change,
+        change_bounds=change_bounds,
+        machine_facts=_machine_facts,
         anchor=lambda machine, model: f"{machine}-{model}",
         graph=lambda series: _graph(graphs, series),
         codes=lambda series: _codes(codes, series),
@@ -172,6 +191,8 @@ def write_site(
         "skipped": history.skipped,
         "tables": (tables := _tables(history, moved)),
         "states": _states(tables),
+        "choices": _choices(tables),
+        "news": sorted((e for e in moved if is_news(e, history)), key=lambda e: WORST_FIRST.index(e.verdict)),
         "events": {verdict: [event for event in moved if event.verdict is verdict] for verdict in WORST_FIRST},
         "vanished": vanished_series(history),
         "too_short": words.too_short_text(short_series(history)),
@@ -195,24 +216,23 @@ def write_site(
     return len(PAGES) + len(watched)
 
 
-def _charts(history: History, moved: Iterable[Event]) -> list[tuple[str, str, Figure]]:
-    """A figure for each model of each machine. Both commits of what `moved` are drawn in any case."""
+def _charts(history: History, moved: Iterable[Event]) -> list[tuple[str, str, str, Figure]]:
+    """A figure for each path of each model of each machine. Both commits of what `moved` are drawn in any case."""
     named: dict[int, set[str]] = {}
     for event in moved:
         named.setdefault(id(event.series), set()).update((event.before.commit, event.after.commit))
 
-    def key(series: Series) -> tuple[str, str]:
-        return series.machine, series.case.model
+    def key(series: Series) -> tuple[str, str, str]:
+        return series.machine, series.case.model, series.case.path
 
     groups = groupby(sorted(history.series, key=key), key=key)
     return [(*of, latencies(list(series), history.commits[of[0]], named)) for of, series in groups]
 
 
 def _states(tables: Iterable[Table]) -> dict[CaseState, int]:
-    """How many series are in which state now; what is bad is named even if there is none."""
+    """How many series are in which state now."""
     counts = Counter(one.state for table in tables for row in table.rows for one in row.series)
-    named = (CaseState.RIGHT, CaseState.WRONG, CaseState.BROKEN)
-    return {state: counts[state] for state in CaseState if counts[state] or state in named}
+    return {state: counts[state] for state in CaseState if counts[state]}
 
 
 def _tables(history: History, moved: Sequence[Event]) -> list[Table]:
@@ -238,6 +258,40 @@ def _by_model(rows: Iterable[Row], paths: Sequence[str]) -> list[ModelRow]:
         for model, mine in by_model.items()
     ]
     return sorted(found, key=lambda row: (row.urgency, row.model))
+
+
+def _labels(series: Series) -> tuple[str, str]:
+    case = series.case
+    return f"{case.precision.value} {case.tuning.value}", words.quirks_text(series)
+
+
+MACHINE_FACTS = {
+    "soc": "SoC",
+    "gpu": "GPU",
+    "driver": "driver",
+    "clml": "CLML",
+    "rom": "ROM",
+    "cpu": "CPU",
+    "ram": "RAM",
+}
+
+
+def _machine_facts(table: Table) -> list[tuple[str, str]]:
+    """What asv's machine file tells of a device, and what was installed at the newest commit."""
+    found = [(name, str(table.machine.get(key) or "")) for key, name in MACHINE_FACTS.items()]
+    newest = table.newest
+    found += [("TVM", newest.tvm), ("tvm-ffi", newest.ffi), ("adreno-bench", newest.harness)]
+    return [(name, value) for name, value in found if value]
+
+
+def _choices(tables: Sequence[Table]) -> dict[str, list[str]]:
+    """What can be hidden: paths, states and devices."""
+    rows = [one for table in tables for row in table.rows for one in row.series]
+    return {
+        "path": sorted({one.series.case.path for one in rows}),
+        "state": [state.value for state in CaseState if any(one.state is state for one in rows)],
+        "device": sorted({one.series.machine for one in rows}),
+    }
 
 
 def _urgency(row: Row) -> int:

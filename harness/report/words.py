@@ -84,6 +84,11 @@ def percent(share: float | None) -> str:
     return "-" if share is None else f"{share:+.1%}"
 
 
+def interval(bounds: tuple[float, float] | None) -> str:
+    """The interval of a change, after it; empty if it is not known."""
+    return "" if bounds is None else f" ({bounds[0]:+.1%} to {bounds[1]:+.1%})"
+
+
 def error(point: Point) -> str:
     """The largest error against the largest that would be right."""
     return error_text(point.max_abs_err, point.tolerance)

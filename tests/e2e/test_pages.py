@@ -215,10 +215,10 @@ def test_what_is_printed_has_all_figures(page: Page, kept: Path) -> None:
 
 def test_a_click_on_a_name_hides_its_line_and_another_one_shows_it(page: Page, kept: Path) -> None:
     show(page, kept / "charts.html", DESK_PX)
-    chart = show_chart(page, 0)
+    chart = show_chart(page, 1)  # of a path with latencies
     hidden = f"{chart}.data.filter((trace) => trace.visible === false).length"
     for count in (2, 0):  # a line with its confidence intervals, and its dots
-        place = f"{chart}.querySelectorAll('.annotation-text-g')[2].getBoundingClientRect()"
+        place = f"{chart}.querySelectorAll('.annotation-text-g')[1].getBoundingClientRect()"
         x, y = page.ask(f"(({{x, y, width, height}}) => [x + width / 2, y + height / 2])({place})")
         for kind in ("mousePressed", "mouseReleased"):
             page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)

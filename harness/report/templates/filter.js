@@ -19,6 +19,9 @@ function apply() {
     const entries = [...row.querySelectorAll(".entry")];
     row.hidden ||= entries.length > 0 && entries.every((entry) => entry.hidden);
   }
+  for (const section of document.querySelectorAll("section")) {
+    section.hidden = [...section.querySelectorAll("tbody tr")].every((row) => row.hidden);
+  }
 }
 
 for (const element of [typed, ...boxes]) element.addEventListener("input", apply);

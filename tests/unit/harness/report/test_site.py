@@ -166,7 +166,7 @@ def test_every_point_is_in_the_file_beside_the_charts(site: Path, results: Path)
 
 def test_the_regressions_page_says_what_turned_wrong_where_with_both_numbers(site: Path) -> None:
     page = (site / "moved.html").read_text(encoding="utf-8")
-    wrong = page[page.index('id="wrong"') : page.index('id="broken"')]
+    wrong = page[page.index('id="wrong"') : page.index("</table>")]
     assert "Wrong (1)" in wrong
     assert WRONG in wrong
     assert "TVM 0.25.0 (00000000)" in wrong
@@ -254,7 +254,8 @@ def test_since_the_last_release_compares_releases_and_never_two_commits_of_one(t
 
 def test_the_front_page_counts_states_and_what_happened_apart(site: Path) -> None:
     text = " ".join(Links(site / "index.html").text.split())
-    assert "Now: 2 right, 1 wrong, 1 broken. In this history there were: 1 turned wrong 0 turned broken" in text
+    assert "✓ 2 right ✗ 1 wrong ■ 1 broken" in text
+    assert "In the whole history: 1 turned wrong." in text
     assert "✓ right 10 ms +0.0%" in text
 
 
@@ -283,3 +284,34 @@ def test_a_vacuous_answer_is_never_drawn_as_right(tmp_path: Path) -> None:
     assert text.count(reason) == 2
     assert text.count("✓ right") == 1
     assert any("◇ vacuous" in line for line in lines(history, markdown=True))
+
+
+def test_what_all_cases_share_is_said_once_and_what_is_empty_in_one_line(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "results")
+    folder.commit({(case, "worked-round"): 10.0 for case in (WRONG, OTHER)})
+    write_site(load(folder.path), tmp_path, "graphs.html")
+    front = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert front.count("float32 untuned") == front.count("with workarounds") == 1
+    moved = (tmp_path / "moved.html").read_text(encoding="utf-8")
+    assert "Nothing turned wrong, broken, slower, faster, fixed." in moved
+    assert "<h2" not in moved
+
+
+def test_a_change_of_single_sessions_is_grey_and_has_its_interval(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "results")
+    for tvm, ms in (("0.26.0", 10.0), ("0.27.0", 11.0)):
+        folder.commit({(OTHER, "worked-round"): ms}, tvm=tvm)
+    write_site(load(folder.path), tmp_path, "graphs.html")
+    front = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert re.search(r'<span class="quiet">\+10\.0% \(\+7\.8% to \+12\.2%\)</span>', front)
+    assert "one session each" in front
+
+
+def test_each_path_of_a_model_has_a_chart_of_its_own(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "results")
+    cases = ["tiny-opencl-float32-untuned", "tiny-texture-float32-untuned"]
+    folder.commit({(case, "worked-round"): 10.0 for case in cases})
+    write_site(load(folder.path), tmp_path, "graphs.html")
+    charts = (tmp_path / "charts.html").read_text(encoding="utf-8")
+    assert re.findall("<h3>(.*?)</h3>", charts) == ["opencl", "texture"]
+    assert charts.count("<h2 id=") == 1
