@@ -111,7 +111,7 @@ class Sidecar:
         return self.loaded or not self._registered()
 
     def load(self, library: Path) -> bool:
-        """Load it into this process unless what it bringsalready exists; says whether it did.
+        """Load it into this process unless what it brings is there already; says whether it did.
 
         Raises SetupMissing if the system's OpenCL loader is missing, RigFailure if the library does not load.
         """

@@ -327,7 +327,7 @@ def _place(folder: Path, out: Path) -> None:
     """Put the bundle where it was asked for."""
     if not ending_of(out):
         if out.exists() and (not out.is_dir() or any(out.iterdir())):
-            raise UsageError(f"{out}already exists", hint="name another folder, or remove it")
+            raise UsageError(f"{out} already exists", hint="name another folder, or remove it")
         shutil.copytree(folder, out, dirs_exist_ok=True)
         return
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.cases.model import OnnxModel
 
 _TEXT = """\
 # What adreno-bench measures: every model on every path, in every precision and tuning.
@@ -82,9 +86,36 @@ PRESETS = {
 """The presets: a first look, what phones usually run, and the whole zoo."""
 
 
-def suite_text(models: Sequence[str], paths: Sequence[str], precisions: Sequence[str] = ("float32",)) -> str:
+def suite_text(
+    models: Sequence[str | OnnxModel], paths: Sequence[str], precisions: Sequence[str] = ("float32",)
+) -> str:
     """A suite file of these models, paths and precisions, as TOML with a comment on each key."""
-    text = _TEXT.replace("[MODELS]", json.dumps(list(models))).replace("[PATHS]", json.dumps(list(paths)))
+    text = _TEXT.replace("[MODELS]", _models_text(models)).replace("[PATHS]", json.dumps(list(paths)))
     if list(precisions) == ["float32"]:
         return text
     return text.replace('# precisions = ["float32"]   ', f"precisions = {json.dumps(list(precisions))}")
+
+
+def _models_text(models: Sequence[str | OnnxModel]) -> str:
+    """TOML of a list of models: on one line if all are plain names or files."""
+    entries = [_model_text(model) for model in models]
+    if any(entry.startswith("{") for entry in entries):
+        return "[\n" + "".join(f"  {entry},\n" for entry in entries) + "]"
+    return f"[{', '.join(entries)}]"
+
+
+def _model_text(model: str | OnnxModel) -> str:
+    if isinstance(model, str):
+        return _quoted(model)
+    shapes = ", ".join(f"{_quoted(name)} = {json.dumps(shape)}" for name, shape in model.shapes.items())
+    if not model.name and not shapes:
+        return _quoted(str(model.onnx))
+    keys = [f"onnx = {_quoted(str(model.onnx))}"]
+    keys += [f"name = {_quoted(model.name)}"] if model.name else []
+    keys += [f"shapes = {{ {shapes} }}"] if shapes else []
+    return f"{{ {', '.join(keys)} }}"
+
+
+def _quoted(text: str) -> str:
+    """A string of TOML, which a string of JSON is."""
+    return json.dumps(text)

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from harness.cases.template import PRESETS, Preset, suite_text
+from device_runner.failures import RigFailure
+from device_runner.store import cache_root
+from harness.cases.template import PRESETS, suite_text
 from harness.cli import completion
 from harness.cli.options import DEFAULT_SUITE
 from harness.cli.screen import out
 from harness.failures import UsageError
+
+if TYPE_CHECKING:
+    from harness.cases.model import OnnxModel
+    from harness.models.search import ModelSearch
 
 DEFAULT_MODELS = ["mobilenet_v1"]
 
@@ -37,18 +45,63 @@ def init(
         ),
     ] = None,
 ) -> None:
-    """Write a suite file with every key and a comment on each. It never overwrites a file."""
+    """Write a suite file with every key and a comment on each. It never overwrites a file.
+
+    Without --model and --preset it takes the .onnx files in the folder of FILE and below, and mobilenet_v1 if there are
+    none. A dynamic batch becomes 1, a dynamic image 224 x 224. Names the phones that are attached.
+    """
     from harness.cases.suite import DEFAULT_PATHS
 
     if model and preset:
         raise UsageError("--preset does not go with --model", hint="write the preset, and add your model to the file")
-    chosen = PRESETS[preset] if preset else Preset(tuple(model or DEFAULT_MODELS))
+    if file.exists():
+        raise _already_exists(file)
+    precisions, found = ["float32"], None
+    models: Sequence[str | OnnxModel] = model or ()
+    if preset:
+        models, precisions = PRESETS[preset].models, list(PRESETS[preset].precisions)
+    elif not model:
+        found = _search(file.parent)
+        models = found.models or DEFAULT_MODELS
     try:
         with file.open("x", encoding="utf-8") as new:
-            new.write(suite_text(chosen.models, path or DEFAULT_PATHS, chosen.precisions))
+            new.write(suite_text(models, path or DEFAULT_PATHS, precisions))
     except FileExistsError:
-        raise UsageError(f"{file}already exists", hint="name another file, or edit this one") from None
+        raise _already_exists(file) from None
     except OSError as error:
         raise UsageError(f"cannot write {file}: {error.strerror}", hint="name a file in a folder of yours") from error
-    suite = "" if file == DEFAULT_SUITE else f" --suite {file}"
-    out(f"wrote {file}; now see its cases with `adreno-bench list{suite}` and run them with `adreno-bench run{suite}`")
+    suite = "" if file == DEFAULT_SUITE else f" --suite {shlex.quote(str(file))}"
+    device, remarks = _phones()
+    of = f" with {', '.join(str(one.onnx) for one in found.models)}" if found and found.models else ""
+    out(
+        f"wrote {file}{of}; now see its cases with `adreno-bench list{suite}` and run them with "
+        f"`adreno-bench run{suite}{device}`"
+    )
+    for line in (*(f"left out {line}" for line in (found.left_out if found else ())), *remarks):
+        out(line)
+
+
+def _already_exists(file: Path) -> UsageError:
+    return UsageError(f"{file} already exists", hint="name another file, or edit this one")
+
+
+def _search(folder: Path) -> ModelSearch:
+    """The networks below a folder. ONNX is loaded only if there are any."""
+    from harness.models.search import find_models
+
+    return find_models(folder, cache_root())
+
+
+def _phones() -> tuple[str, list[str]]:
+    """Words that make `run` use the attached phones, if any is ready, and what to know of them."""
+    from device_runner.registry import list_devices
+
+    try:
+        phones = [entry for entry in list_devices(cache_root()) if entry.kind == "phone"]
+    except RigFailure as failure:
+        return "", [f"no phone was looked for: {failure}"]
+    ready = [phone.name for phone in phones if phone.state in ("ready", "busy")]
+    remarks = [f"{phone.name} is {phone.state}" for phone in phones if phone.name not in ready]
+    remarks += [f"{name} is attached: `adreno-bench doctor --device {name}` says what it lacks" for name in ready]
+    words = {0: "", 1: f" --device {ready[0]}" if ready else ""}
+    return words.get(len(ready), " --device all"), remarks

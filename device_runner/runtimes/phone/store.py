@@ -58,7 +58,7 @@ class RuntimeStore:
         self.folder = cache / "phone-runtime"
 
     def add(self, examined: Examined) -> PhoneRuntime:
-        """Keep a runtime; one thatalready exists is kept once. Raises `RigFailure` if the disk refuses."""
+        """Keep a runtime; one that already exists is kept once. Raises `RigFailure` if the disk refuses."""
         digest = digest_of(examined.files)
         tvm = installed_tvm.stated_version("tvm")
         facts = {"abi": examined.abi, "tvm": tvm, "preload": examined.preload, "added_at": time.time()}

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
+import onnx
 import pytest
+from onnx import TensorProto, helper
 from typer.testing import CliRunner
 
+from device_runner.device import DeviceEntry
+from device_runner.failures import RigFailure
+from harness.build.planner import check
 from harness.cases import suite
-from harness.cases.model import OnnxModel
+from harness.cases.model import OnnxModel, model_name
 from harness.cases.suite import Suite, load_suite
 from harness.cases.template import PRESETS, suite_text
 from harness.cli import app
@@ -23,6 +29,86 @@ from harness.models.zoo import ZOO
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ADRENO_BENCH_CACHE", str(tmp_path / ".cache"))
+    monkeypatch.setattr("device_runner.registry.list_devices", lambda _: [])
+
+
+def network(file: str, shape: Sequence[int | str | None]) -> None:
+    node = helper.make_node("Relu", ["x.1"], ["y"])
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("x.1", "y")]
+    Path(file).parent.mkdir(parents=True, exist_ok=True)
+    onnx.save(helper.make_model(helper.make_graph([node], "net", ends[:1], ends[1:])), file)
+
+
+def init(*words: str) -> str:
+    done = CliRunner().invoke(app, ["init", *words])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_networks_below_the_folder_become_a_suite_that_can_be_built(tmp_path: Path) -> None:
+    network("net.onnx", [1, 8])
+    network("nets/net.onnx", ["batch", 3, "h", "w"])
+    network("nets/nhwc.onnx", [None, None, None, 3])
+    network("nets/text.onnx", ["batch", "sequence"])
+    network(".hidden/other.onnx", [1, 8])
+    network("venv/lib/site-packages/other.onnx", [1, 8])
+    Path("nets/broken.onnx").write_text("this is no network")
+    said = init()
+    suite = load_suite(Path("adreno-bench.toml"))
+    made = [
+        (model.onnx.name, model_name(model), model.shapes) for model in suite.models if isinstance(model, OnnxModel)
+    ]
+    assert made == [
+        ("net.onnx", "net", {}),
+        ("net.onnx", "nets_net", {"x.1": [1, 3, 224, 224]}),
+        ("nhwc.onnx", "nhwc", {"x.1": [1, 224, 224, 3]}),
+    ]
+    assert "left out nets/broken.onnx: " in said
+    assert "left out nets/text.onnx: input 'x.1' has the dynamic shape [batch, sequence]" in said
+    check(suite, suite.cases, tmp_path / "cache")  # what `run` and `list` refuse
+    assert CliRunner().invoke(app, ["list"]).exit_code == 0
+
+
+def test_without_networks_the_suite_is_of_the_zoo() -> None:
+    assert "left out" not in init()
+    assert load_suite(Path("adreno-bench.toml")).models == ["mobilenet_v1"]
+
+
+def test_many_networks_are_not_all_taken() -> None:
+    for number in range(22):
+        network(f"{number:02}.onnx", [1])
+    said = init("--path", "opencl")
+    assert len(load_suite(Path("adreno-bench.toml")).models) == 20
+    assert "left out 21.onnx: only the first 20 are taken" in said
+
+
+@pytest.mark.parametrize(
+    ("states", "words"),
+    [
+        ([], "`adreno-bench run`"),
+        (["ready"], "`adreno-bench run --device R0`"),
+        (["ready", "ready"], "`adreno-bench run --device all`"),
+        (["unauthorized"], "`adreno-bench run`"),
+    ],
+)
+def test_phones_that_are_attached_are_named(states: list[str], words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    phones = [DeviceEntry(f"R{at}", "phone", state) for at, state in enumerate(states)]
+    virtual = DeviceEntry("virtual", "virtual", "ready")
+    monkeypatch.setattr("device_runner.registry.list_devices", lambda _: [virtual, *phones])
+    said = init()
+    assert words in said
+    for phone in phones:
+        told = "is attached: `adreno-bench doctor --device R" if phone.state == "ready" else "is unauthorized"
+        assert f"{phone.name} {told}" in said
+
+
+def test_an_adb_server_that_does_not_answer_is_no_reason_to_write_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(_: Path) -> list[DeviceEntry]:
+        raise RigFailure("the adb server on port 5037 does not answer")
+
+    monkeypatch.setattr("device_runner.registry.list_devices", silent)
+    assert "no phone was looked for: the adb server on port 5037 does not answer" in init()
 
 
 def test_a_new_suite_is_one_of_the_chosen_models_and_paths() -> None:
@@ -52,7 +138,7 @@ def test_what_is_there_is_never_touched() -> None:
     Path("mine.toml").write_text("mine")
     done = CliRunner().invoke(app, ["init", "mine.toml"])
     assert isinstance(done.exception, UsageError)
-    assert "mine.tomlalready exists" in str(done.exception)
+    assert "mine.toml already exists" in str(done.exception)
     assert Path("mine.toml").read_text() == "mine"
 
 
