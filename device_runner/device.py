@@ -263,6 +263,16 @@ class Program(Protocol):
         """Take programs from `binaries` instead of compiling them; before the first run."""
 
 
+@dataclass(frozen=True)
+class PeakMemory:
+    """The most memory that a process on the device has had, in bytes. None is not known."""
+
+    process_bytes: int | None = None
+    """Of its own, as the kernel counts it (VmHWM)."""
+    gpu_bytes: int | None = None
+    """Of the GPU, as its driver counts it (kgsl)."""
+
+
 class Session(Protocol):
     """A leased device, one server process with one set of toggles, one RPC connection."""
 
@@ -281,6 +291,9 @@ class Session(Protocol):
 
         Counted since the first library with kernels was loaded; empty where they cannot be counted.
         """
+
+    def peak_memory(self, *, timeout_s: float) -> PeakMemory:
+        """What this process has had at most until now."""
 
     def opencl_peaks(self, *, timeout_s: float) -> Mapping[str, float]:
         """What the OpenCL device does at best, measured now: `copy_bytes_s`, `image_bytes_s`, `float32_flop_s` and

@@ -46,7 +46,7 @@ fmin fmod hypot ldexp lgamma llrint log log10 log1p log2 nearbyint pow remainder
 tan tanh tgamma trunc
 """
 _CODE = "abort bzero free malloc memcmp memcpy memmove memset"
-_PROBE = "calloc clock_gettime getauxval mprotect realloc strcmp strlen strncmp strrchr strstr"
+_PROBE = "calloc clock_gettime getauxval getpid mprotect realloc strcmp strlen strncmp strrchr strstr"
 _RUNNER = """
 __libc_init __libc_start_main _exit access close dup2 fork fsync kill lseek open pipe poll prctl qsort read
 rename setenv setpgid snprintf strchr strtod unlink waitpid write

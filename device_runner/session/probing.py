@@ -7,10 +7,19 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from device_runner.deadline import Deadline
+from device_runner.device import PeakMemory
 from device_runner.failures import DeviceCrash, Hang, PathFailure, RigFailure
 from device_runner.foreign_json import read_json
 from device_runner.runtimes.probe import Probe
-from device_runner.runtimes.probe.answers import Answer, BadAnswer, answer_of, batches_of, launches_of, peaks_of
+from device_runner.runtimes.probe.answers import (
+    Answer,
+    BadAnswer,
+    answer_of,
+    batches_of,
+    launches_of,
+    memory_of,
+    peaks_of,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,6 +76,15 @@ class SessionProbe:
         """`programs_from_source` and `programs_from_binary` since `count`; empty if they were not counted."""
         told = self._ask("programs", deadline) if self._counted_places else None
         return {} if told is None else {str(name): int(count) for name, count in read_json(bytes(told)).items()}
+
+    def peak_memory(self, deadline: Deadline) -> PeakMemory:
+        """What the process has had at most until now."""
+        told = self._ask("memory", deadline)
+        try:
+            return PeakMemory() if told is None else memory_of(bytes(told))
+        except BadAnswer as bad:
+            self._probe.lacking = f"its answer makes no sense: {bad}"
+            return PeakMemory()
 
     def watch_kernels(self, deadline: Deadline) -> None:
         """Begin to keep launches of kernels, and forget those kept so far. Raises `RigFailure` if they are not seen."""

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from device_runner.device import Launch, Loadable, Pushed, Toggles
+from device_runner.device import Launch, Loadable, PeakMemory, Pushed, Toggles
 from device_runner.failures import DeviceCrash, Failure, Hang, RigFailure
 from device_runner.foreign_json import read_json
 from device_runner.runtimes.clml import INFO as CLML_INFO
-from device_runner.runtimes.probe.answers import batches_of, launches_of
+from device_runner.runtimes.probe.answers import BadAnswer, batches_of, launches_of, memory_of
 from device_runner.session.diagnosis import failure_of, how_ended
 
 if TYPE_CHECKING:
@@ -129,6 +129,13 @@ class ReplaySession:
         """The probe's counts."""
         counts = self.report.text("programs")
         return {str(name): int(count) for name, count in read_json(counts).items()} if counts else {}
+
+    def peak_memory(self, *, timeout_s: float) -> PeakMemory:
+        """What the runner read after the first inference."""
+        try:
+            return memory_of(self.report.text("memory").encode())
+        except BadAnswer:
+            return PeakMemory()
 
     def opencl_peaks(self, *, timeout_s: float) -> Mapping[str, float]:
         """Empty: they are measured once for all turns."""

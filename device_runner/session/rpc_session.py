@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from device_runner.deadline import Deadline
-from device_runner.device import Loadable, Pushed, Toggles
+from device_runner.device import Loadable, PeakMemory, Pushed, Toggles
 from device_runner.failures import (
     DeviceCrash,
     DeviceFailure,
@@ -175,6 +175,10 @@ class RpcSession:
     def program_counts(self, *, timeout_s: float) -> Mapping[str, int]:
         """How many OpenCL programs this process made, and from what; empty if it was not counted."""
         return self.probe.program_counts(Deadline(timeout_s))
+
+    def peak_memory(self, *, timeout_s: float) -> PeakMemory:
+        """What this process has had at most until now, as the probe reads it."""
+        return self.probe.peak_memory(Deadline(timeout_s))
 
     def opencl_names(self, *, timeout_s: float) -> tuple[str, str] | None:
         """Name and driver version of the OpenCL device that TVM's runtime uses; None if there is none.

@@ -36,7 +36,7 @@ from harness.judge.remarks import remarks
 from harness.judge.stats.pair import Change, finite
 from harness.paths.clml.report import render
 from harness.probes import batches
-from harness.tables import table
+from harness.tables import size, table
 
 if TYPE_CHECKING:
     from harness.judge.path_ranking import Standing
@@ -118,7 +118,8 @@ def show(
         out_whole(json_array(chosen))
     elif len(chosen) == 1:
         told = "; ".join(f"{remark.word}: {remark.why}" for remark in remarks(chosen[0]))
-        beside = {"waiting": batches.format_batches(chosen[0]), "remarks": told}
+        memory = format_peak_memory(chosen[0].peak_memory_bytes, chosen[0].peak_gpu_memory_bytes)
+        beside = {"memory": memory, "waiting": batches.format_batches(chosen[0]), "remarks": told}
         out(runnable(_whole({**chosen[0].model_dump(mode="json", by_alias=True), **beside}), records))
     else:
         out(runnable(results_table(chosen), records))
@@ -203,6 +204,13 @@ def _whole(record: dict[str, object]) -> str:
     width = max(map(len, record))
     known = {name: value for name, value in record.items() if value not in ("", None, [], {})}
     return "\n".join(f"{name:{width}}  {_value(value)}" for name, value in known.items())
+
+
+def format_peak_memory(process_bytes: int | None, gpu_bytes: int | None) -> str:
+    """Both peaks; `-` where one is not known. Empty if neither is."""
+    if process_bytes is None and gpu_bytes is None:
+        return ""
+    return f"process {size(process_bytes)}, GPU {size(gpu_bytes)} at most"
 
 
 def _value(value: object) -> str:

@@ -137,6 +137,8 @@ def case_facts(entry: Entry) -> Facts:
         ("load", words.latency(record.init_ms)),
         ("library", size(record.library_bytes)),
         ("planned memory", size(record.facts.get("storage_bytes"))),
+        ("peak memory", size(record.peak_memory_bytes)),
+        ("peak GPU memory", size(record.peak_gpu_memory_bytes)),
         ("kernels", str(record.facts.get("kernels", "-"))),
         ("launches", str(record.launches or "-")),
         ("compiled in", f"{record.compile_s:.1f} s" if record.compile_s is not None else "-"),

@@ -45,6 +45,7 @@ def measure(
     *,
     timeout_s: float,
     cache: CacheUse | None = None,
+    weigh: bool = False,
     step: Step = no_step,
 ) -> Program:
     """Load a library, run it once, judge its answer, and hand it to each probe while nothing speaks against it.
@@ -57,6 +58,7 @@ def measure(
         facts: what becomes known is added here as it does, so that a failure leaves what was known before it.
         timeout_s: of each call to the device.
         cache: gives the program its tuning cache before its first run.
+        weigh: asks for the peak memory of the process, which tells of the program if no other ran there.
         step: shows what is being done.
 
     Returns: the program, which lasts as long as its session.
@@ -70,6 +72,8 @@ def measure(
     step(RunStep.FIRST_RUN)
     outputs, ms = program.run(truth.inputs, timeout_s=timeout_s)
     facts.add(FirstRun(ms))
+    if weigh:
+        facts.add(session.peak_memory(timeout_s=timeout_s))
     facts.add(Answer(outputs))
     facts.add(compare_answers(outputs, truth.expected, truth.relative_tolerance, truth.rounding))
     for probe in probes:
@@ -103,7 +107,17 @@ def run_case(plan: Plan, built: Built, run: Run, progress: Progress) -> Recordin
         timeout_s = plan.budget.timeout_s
         with run.device.session(prepared.cache.toggles, timeout_s=timeout_s) as session:
             library = work.artifact.loadable
-            measure(library, work.truth, session, probes, facts, timeout_s=timeout_s, cache=prepared.cache, step=step)
+            measure(
+                library,
+                work.truth,
+                session,
+                probes,
+                facts,
+                timeout_s=timeout_s,
+                cache=prepared.cache,
+                weigh=True,
+                step=step,
+            )
         if report := hear_witness(work, facts, run.builder):  # no device waits while LLVM is asked
             if report.blames_importer and run.builder and run.names_operators:
                 report = replace(report, first=first_misread(work, run.builder))

@@ -121,6 +121,10 @@ class Record(BaseModel):
     """Kernels that one inference launches, as the probe saw them."""
     init_ms: float | None = None
     first_run_ms: float | None = None
+    peak_memory_bytes: int | None = None
+    """The most memory that the process on the device had until the end of the first inference; None is not known."""
+    peak_gpu_memory_bytes: int | None = None
+    """Same, of the GPU by its driver."""
     max_abs_err: float | None = None
     tolerance: float | None = None
     accuracy: Accuracy | None = None

@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from device_runner.device import PeakMemory
 from device_runner.disk import disk_full
 from device_runner.failures import DeviceLost, Failure, LinkFailure, RigFailure
 from device_runner.interrupt import interruption
@@ -185,6 +186,7 @@ _FIELDS: Mapping[type, Callable[[Any], Mapping[str, Any]]] = {
     Environment: lambda environment: {"toggles": dict(environment.toggles)},
     Loading: vars,
     FirstRun: lambda first: {"first_run_ms": first.ms},
+    PeakMemory: lambda peak: {"peak_memory_bytes": peak.process_bytes, "peak_gpu_memory_bytes": peak.gpu_bytes},
     Accuracy: _accuracy_fields,
     Judgement: vars,
     WitnessReport: lambda report: {"witness": report},

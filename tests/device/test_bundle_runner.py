@@ -87,6 +87,10 @@ def test_each_case_ends_as_it_would_on_any_device(
         assert one.launches == 1
         assert one.proofs["programs_from_source"] >= 1
         assert one.max_abs_err == 0
+    for one in (good, wrong, again):
+        assert 1 << 20 < (one.peak_memory_bytes or 0) < 1 << 36
+        assert one.peak_gpu_memory_bytes is None  # no kgsl here
+    assert dies.peak_memory_bytes is hangs.peak_memory_bytes is None
     assert "SIGKILL while running" in dies.message
     assert f"running did not end within {HANGS_AFTER_S:g} s" in hangs.message
     assert not wrong.wall_ms

@@ -29,6 +29,7 @@ def test_it_needs_nothing_that_a_device_has_not(abi: str, libraries: set[str], s
     assert set(elf.needed) == {*libraries, "libtvm_ffi.so"}
     names = {
         "describe",
+        "memory",
         "count_programs",
         "programs",
         "program_binaries",

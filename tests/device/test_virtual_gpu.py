@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import programs
 import pytest
-from waiting import LONG_S
+from waiting import FENCE_S, LONG_S
 
 from device_runner.adb_device import AdbDevice
+from device_runner.device import Loadable
 from device_runner.local import RPC_SERVER, LocalDevice, LocalTransport
 from device_runner.rpc_server.tvm_rpc.runtime import EXTRA_LIBRARIES
 from device_runner.runtimes import opencl as opencl_runtime
@@ -62,6 +63,24 @@ def test_what_no_adreno_can_do_is_neither_offered_nor_done_and_images_lie_over_b
         "buffer_too_small": INVALID_IMAGE_SIZE,
         "image_after_buffer": 0,
     }
+
+
+def test_the_peak_of_memory_is_the_kernels_and_the_gpu_drivers(
+    phone: VirtualPhone, device: AdbDevice, opencl_program: Loadable
+) -> None:
+    if not phone.sandboxed:
+        pytest.skip("its programs see this host's /sys")
+    newest = int(device.transport.shell(["sh", "-c", "echo $$"], timeout_s=FENCE_S).stdout)
+    for process in range(newest, newest + 500):
+        folder = phone.home / f"sys/class/kgsl/kgsl/proc/{process}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "kernel_max").write_text(f"{123 << 20}\n")
+    with device.session({}, timeout_s=LONG_S) as session:
+        session.load(opencl_program, timeout_s=FENCE_S).run([np.ones((4, 8), np.float32)], timeout_s=FENCE_S)
+        first = session.peak_memory(timeout_s=FENCE_S)
+        assert first.gpu_bytes == 123 << 20
+        assert 1 << 20 < (first.process_bytes or 0) < 1 << 36
+        assert (session.peak_memory(timeout_s=FENCE_S).process_bytes or 0) >= (first.process_bytes or 0)
 
 
 def aligned(size: int, alignment: int) -> int:

@@ -10,7 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from device_runner.device import Identity, Launch, Loadable, Pulse, Pushed, Rung, Steadiness, T, ThermalLimits, Toggles
+from device_runner.device import (
+    Identity,
+    Launch,
+    Loadable,
+    PeakMemory,
+    Pulse,
+    Pushed,
+    Rung,
+    Steadiness,
+    T,
+    ThermalLimits,
+    Toggles,
+)
 from device_runner.failures import Failure
 from harness.build.artifact import INPUTS, OTHER_OUTPUTS, OUTPUTS, Answers, Artifact, Compiled, save_arrays
 from harness.cases.case import Case, Precision
@@ -75,6 +87,9 @@ class FakeSession:
     def call(self, function: str, *, timeout_s: float) -> Any:
         return self.device.tells.get(function)
 
+    def peak_memory(self, *, timeout_s: float) -> PeakMemory:
+        return self.device.memory
+
     def program_counts(self, *, timeout_s: float) -> Mapping[str, int]:
         return self.device.counts
 
@@ -98,6 +113,7 @@ class FakeDevice:
     steps: list[str] = field(default_factory=list)
     tells: dict[str, str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
+    memory: PeakMemory = field(default_factory=PeakMemory)
     files: dict[str, bytes] = field(default_factory=dict)
     log: Callable[[Toggles], str] = lambda toggles: ""
     steadiness: Steadiness = field(default_factory=Steadiness)

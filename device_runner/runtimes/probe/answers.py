@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from device_runner.device import Launch
+from device_runner.device import Launch, PeakMemory
 from device_runner.foreign_json import read_json
 
 CLML_EXTENSION = "cl_qcom_ml_ops"
 UNKNOWN_CLML = "unknown"
 LARGEST_LIMIT = (1 << 31) - 1
 """Largest credible limit of an image, in pixels or layers; a larger one counts as unknown."""
+LARGEST_MEMORY = 1 << 50
 _MODEL = re.compile(r"OpenCL \d+\.\d+ (.*\d.*)")
 
 
@@ -134,6 +135,15 @@ def _device(told: Mapping[str, Any]) -> OpenCLDevice:
 def plain(text: str) -> str:
     """What a driver says, without the spaces and zeros that some end it with."""
     return text.strip().strip("\0").strip()
+
+
+def memory_of(text: bytes) -> PeakMemory:
+    """Read what `memory` returned. Raises BadAnswer."""
+    with _read(text) as told:
+        process, gpu = (int(told[name]) for name in ("process", "gpu"))
+        if not 0 <= process <= LARGEST_MEMORY or not 0 <= gpu <= LARGEST_MEMORY:
+            raise ValueError("no amount of memory")
+        return PeakMemory(process or None, gpu or None)
 
 
 def launches_of(text: bytes) -> tuple[list[Launch], int]:

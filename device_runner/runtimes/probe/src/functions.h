@@ -10,6 +10,10 @@
 /// `problem`, which is empty if there are devices.
 void describe(Text* json);
 
+/// Adds {"process": bytes, "gpu": bytes}: the most memory that this process has had so far, by the kernel (proc(5), VmHWM)
+/// and by Qualcomm's driver for its GPU (kgsl_sharedmem.c, `kernel_max` of a process). 0 is not known.
+void tell_memory(Text* json);
+
 /// Counts from now on what OpenCL programs TVM's libraries in this process create, and from what; says in how many places
 /// their calls are counted. Later calls change nothing.
 int count_programs(void);

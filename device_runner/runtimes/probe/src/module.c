@@ -37,6 +37,13 @@ FUNCTION(describe) {
   return return_text(&json, result);
 }
 
+/// () -> Bytes: what `tell_memory` says.
+FUNCTION(memory) {
+  Text json = {0};
+  tell_memory(&json);
+  return return_text(&json, result);
+}
+
 /// () -> int: begins to count programs; in how many places.
 FUNCTION(count_programs) {
   return return_int(count_programs(), result);

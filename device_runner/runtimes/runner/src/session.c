@@ -116,6 +116,7 @@ static void run_turn(const Case* packed, const char* work) {
   give_case(&program, packed);
   tell_doing("running");
   tell_number("first_run_ms", run(&program));
+  if (packed->probe != NULL) tell_answer("memory", ask(probe, "memory"));
   const int right = tell_outputs(&program, "outputs", packed->answers, packed->answer_count);
   tell_bool("near", right);
   if (right && packed->labelled_count > 0) {

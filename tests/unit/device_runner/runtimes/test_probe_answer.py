@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_runner.device import Identity
+from device_runner.device import Identity, PeakMemory
 from device_runner.runtimes.probe import Probe
-from device_runner.runtimes.probe.answers import BadAnswer, answer_of
+from device_runner.runtimes.probe.answers import BadAnswer, answer_of, memory_of
 from device_runner.session.identification import Description
 from harness.doctor import Condition, Finding
 from harness.doctor.opencl import examine_opencl
@@ -47,6 +47,24 @@ def description(**changes: Any) -> Description:
 
 def identity(what: Description) -> Identity:
     return Identity("phone", "serial", **what.fields)
+
+
+@pytest.mark.parametrize(
+    ("told", "known"),
+    [
+        (b'{"process": 1048576, "gpu": 4096}', PeakMemory(1 << 20, 4096)),
+        (b'{"process": 1048576, "gpu": 0}', PeakMemory(1 << 20, None)),
+        (b'{"process": 0, "gpu": 0}', PeakMemory()),
+    ],
+)
+def test_a_peak_of_memory_that_is_0_is_not_known(told: bytes, known: PeakMemory) -> None:
+    assert memory_of(told) == known
+
+
+@pytest.mark.parametrize("told", [b"", b"{}", b'{"process": -1, "gpu": 0}', b'{"process": 1e30, "gpu": 0}', b"[]"])
+def test_a_peak_of_memory_that_makes_no_sense_is_refused(told: bytes) -> None:
+    with pytest.raises(BadAnswer):
+        memory_of(told)
 
 
 def test_a_device_is_what_it_says() -> None:

@@ -3,11 +3,13 @@
 import json
 import re
 
+import pytest
 from fake_records import a_record
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from places import ROOT
 
+from harness.cli.show import format_peak_memory
 from harness.cli.table import COLUMNS, json_array, milliseconds, results_table
 from harness.cli.verdicts import verdict_table
 from harness.judge.compare import compare_sides
@@ -98,3 +100,17 @@ def test_a_case_that_alone_is_unsupported_is_named_with_what_to_do() -> None:
     line = f"{HALVES[0]} is unsupported on this device: the model takes 9 GB; try a smaller batch"
     assert results_table([one]).strip() == line, "there is no table without a row"
     assert line in results_table([a_record(), one])
+
+
+@pytest.mark.parametrize(
+    ("process_bytes", "gpu_bytes", "text"),
+    [
+        (210_000_000, 64_000_000, "process 210 MB, GPU 64 MB at most"),
+        (210_000_000, None, "process 210 MB, GPU - at most"),
+        (None, None, ""),
+    ],
+)
+def test_a_peak_of_memory_that_is_not_known_is_a_dash(
+    process_bytes: int | None, gpu_bytes: int | None, text: str
+) -> None:
+    assert format_peak_memory(process_bytes, gpu_bytes) == text

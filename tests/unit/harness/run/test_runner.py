@@ -19,7 +19,7 @@ from fake_records import index_of
 from interruptible import ended_by
 from places import ROOT
 
-from device_runner.device import Identity, Loadable, Rung, Steadiness
+from device_runner.device import Identity, Loadable, PeakMemory, Rung, Steadiness
 from device_runner.failures import (
     DeviceCrash,
     DeviceLost,
@@ -68,6 +68,13 @@ def test_a_right_case_is_measured_and_its_record_tells_all(built: Built) -> None
     assert record.quirks == ("some-quirk",)
     assert record.emulated == ("gpu",)
     assert record.sent_bytes == 123
+    assert record.peak_memory_bytes is record.peak_gpu_memory_bytes is None
+
+
+@pytest.mark.parametrize("error", [0.0, 0.5])
+def test_the_peak_of_memory_is_known_of_right_and_of_wrong_answers(built: Built, error: float) -> None:
+    record = run(FakeDevice(error=error, memory=PeakMemory(7 << 20, 5 << 20)), built)
+    assert (record.peak_memory_bytes, record.peak_gpu_memory_bytes) == (7 << 20, 5 << 20)
 
 
 def test_a_wrong_answer_gets_no_latency(built: Built) -> None:
