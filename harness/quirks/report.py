@@ -37,6 +37,7 @@ class Severity(str, Enum):
     DEVICE = "fails on the device"
     COMPILER = "does not compile"
     COST = "costs time"
+    MINOR = "minor"
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from harness.quirks.report import SCRIPT, TABLE, Report, Severity, report_of, re
 
 REPORTS = {quirk.id: report for quirk in QUIRKS if (report := report_of(quirk))}
 WITHOUT = [quirk for quirk in QUIRKS if quirk.id not in REPORTS]
-ALLOWED = {"re", "sys", "pathlib", "numpy", "tvm"}
+ALLOWED = {"re", "sys", "types", "pathlib", "numpy", "tvm"}
 OF_THE_IMPORTER = {"onnx"}
 SECTIONS = ["Expected behavior", "Actual behavior", "Environment", "Steps to reproduce", "Cause", "Direction of a fix"]
 SMALL = Report(
