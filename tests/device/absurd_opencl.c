@@ -55,8 +55,8 @@ cl_int clGetPlatformIDs(cl_uint room, cl_platform_id* out, cl_uint* told) {
 
 cl_int clGetPlatformInfo(cl_platform_id platform, cl_platform_info what, size_t room, void* out, size_t* told) {
   (void)platform;
-  return text(what == CL_PLATFORM_NAME ? "QUALCOMM Snapdragon(TM)" : "OpenCL 3.0 QUALCOMM build: 0762.10", room, out,
-              told);
+  const char* const version = said("FAKE_PLATFORM_VERSION", "OpenCL 3.0 QUALCOMM build: 0762.10");
+  return text(what == CL_PLATFORM_NAME ? "QUALCOMM Snapdragon(TM)" : version, room, out, told);
 }
 
 cl_int clGetDeviceIDs(cl_platform_id platform, cl_device_type type, cl_uint room, cl_device_id* out, cl_uint* told) {

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,10 +22,20 @@ from device_runner.local import RPC_SERVER, LocalDevice, LocalTransport
 from device_runner.rpc_server.tvm_rpc.runtime import EXTRA_LIBRARIES
 from device_runner.runtimes import opencl, probe
 from device_runner.runtimes.phone.elf import read_elf
+from harness.doctor import Condition
+from harness.doctor.opencl import examine_opencl
 
 pytestmark = pytest.mark.device
 HERE = Path(__file__).parent
 FIXTURES = HERE.parent / "fixtures"
+SAID = {
+    "platform_version": "PLATFORM_VERSION",
+    "name": "NAME",
+    "version": "VERSION",
+    "driver_version": "DRIVER",
+    "extensions": "EXTENSIONS",
+}
+WORDS = json.loads((FIXTURES / "adreno_words.json").read_text())
 MATRIX = np.linspace(-1, 1, 32, dtype="float32").reshape(4, 8)
 
 Absurd = Callable[..., LocalDevice]
@@ -89,15 +100,18 @@ def test_a_driver_version_that_tvm_cannot_read_is_told_whole_by_the_probe(absurd
     assert len(who.driver.partition("0762.10 ")[2]) == 200
 
 
-@pytest.mark.parametrize("gpu", ["Adreno(TM) 505", "Adreno(TM) 650", "QUALCOMM Adreno(TM) 750", "QUALCOMM"])
-def test_real_words_are_told_by_the_probe_as_they_are(gpu: str, absurd: Absurd) -> None:
-    (words,) = (words for words in json.loads((FIXTURES / "adreno_words.json").read_text()) if words["gpu"] == gpu)
-    variables = {"name": "NAME", "version": "VERSION", "driver_version": "DRIVER", "extensions": "EXTENSIONS"}
-    told = {f"FAKE_{variable}": words[key] for key, variable in variables.items() if key in words}
-    who = absurd("adreno", **told).identity
-    assert (who.gpu, who.fp64, who.opencl_told_by) == (gpu, False, "probe")
-    assert who.driver.endswith(words["driver_version"].strip())
+@pytest.mark.parametrize("words", WORDS, ids=[f"{words['gpu']} {place}" for place, words in enumerate(WORDS)])
+def test_real_words_are_told_by_the_probe_as_they_are_and_fit_the_doctor(words: dict[str, Any], absurd: Absurd) -> None:
+    told = {f"FAKE_{variable}": words[key] for key, variable in SAID.items() if key in words}
+    device = absurd("adreno", **{"FAKE_VERSION": "OpenCL 3.0 ", **told})  # no model but the report's
+    who = device.identity
+    assert (who.gpu, who.fp64, who.opencl_told_by) == (words["gpu"], False, "probe")
+    known = [words[key].strip() for key in ("platform_version", "driver_version") if key in words]
+    assert all(part in who.driver for part in known)
     assert "extensions" not in words or set(who.extensions) == set(words["extensions"].split())
+    findings = {finding.what: finding for finding in examine_opencl(device, False)}
+    assert {finding.state for finding in findings.values()} <= {Condition.OK, Condition.NOTE}
+    assert words["gpu"] in findings["OpenCL"].seen
 
 
 def test_a_driver_version_that_tvm_cannot_read_is_empty_without_the_probe(absurd: Absurd, tmp_path: Path) -> None:
