@@ -74,6 +74,8 @@ class Compiled:
     """By kernel (`harness.paths.lowered.Launch`); None in what was built before this was noted."""
     work: list[dict[str, Any]] | None = None
     """By compiled function (`harness.compiler.tir.Work`); None likewise."""
+    effective_quirks: list[str] | None = None
+    """Those of `quirks` whose workaround changed something; None in what was built before this was noted."""
     schedules: dict[str, Any] | None = None
     """For a build with tuned schedules: the result of each task (`harness.schedules.apply.ScheduleApplier`)."""
 

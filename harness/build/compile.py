@@ -30,6 +30,7 @@ from harness.models.spec import InputSpec
 from harness.paths import PATHS
 from harness.paths.base import BuiltModule, CompilationPath, ImageLimits, Workaround, edit_model, ignore_module
 from harness.paths.clml.offload import offload_of
+from harness.paths.effects import watch
 from harness.paths.lowered import add_host_entry, launches, outputs, vdevices
 from harness.quirks import quirks_of
 from harness.schedules.apply import PortableSchedules, RecordedSchedules, ScheduleApplier
@@ -43,8 +44,11 @@ _OURS = Path(__file__).parents[1]
 def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
     """Compile a model and write its library into `out_dir`. Raises `ModelError`, `CompileFailure`, `RigFailure`."""
     started = time.perf_counter()
-    path, quirks, target = PATHS[request.path], quirks_of(request.quirks), target_of(request)
-    mod, inputs = import_request(request)
+    path, target = PATHS[request.path], target_of(request)
+    known = quirks_of(request.quirks)
+    effective = {quirk.id for quirk in known if quirk.essential}  # part of how the paths always build
+    quirks = watch(known, effective)
+    mod, inputs = import_request(request, quirks)
     schedules = _schedules(request)
     with stepping("lower"):
         lowered = path.lower(mod, target, [*quirks, *schedules])
@@ -61,6 +65,7 @@ def compile_model(request: CompileRequest, out_dir: Path) -> Compiled:
         inputs=[(spec.name, list(spec.shape), spec.dtype) for spec in inputs],
         outputs=outputs(lowered),
         quirks=[quirk.id for quirk in quirks],
+        effective_quirks=[quirk.id for quirk in quirks if quirk.id in effective],
         facts=asdict(path.facts(built)),
         offload=offload_of(lowered),
         launches={name: asdict(launch) for mod in tir for name, launch in launches(lowered, mod).items()},
@@ -85,10 +90,12 @@ def target_of(request: CompileRequest) -> Any:
     return PATHS[request.path].target(limits, request.host_triple)
 
 
-def import_request(request: CompileRequest) -> tuple[Any, tuple[InputSpec, ...]]:
-    """The model of a request in TVM, with the workarounds and in its precision, and its inputs."""
+def import_request(
+    request: CompileRequest, workarounds: Sequence[Workaround] | None = None
+) -> tuple[Any, tuple[InputSpec, ...]]:
+    """Return the model of a request in TVM, with the workarounds and in its precision, and its inputs."""
     with stepping("import"):
-        quirks = quirks_of(request.quirks)
+        quirks = quirks_of(request.quirks) if workarounds is None else workarounds
         mod, inputs = import_model(Path(request.model_file), quirks, for_device=request.path != "cpu")
         return _with_precision(edit_model(mod, quirks), Precision(request.precision)), inputs
 

@@ -227,10 +227,7 @@ def _summary(done: Sequence[Record], records: Path) -> list[str]:
     lines += [f"{record.case}: {told}" for record in done if (told := _tuned(record))]
     lines += [f"{record.case}: {schedule_summary(record.schedules)}" for record in done if record.schedules]
     lines += [f"{record.case}: {_recovered(record)}" for record in done if record.recovery]
-    quirks = sorted({quirk for record in done for quirk in record.quirks})
-    if quirks:
-        explained = "`adreno-bench quirks` explains them, each record names its own"
-        lines.append(f"{len(quirks)} workarounds for upstream defects were active ({explained})")
+    lines += _workarounds(done)
     if any(record.sustained for record in done):
         drawn = "`adreno-bench show --sustained --plot sustained.html` draws it"
         lines.append(f"sustained runs are never compared with others; {drawn}")
@@ -241,6 +238,17 @@ def _summary(done: Sequence[Record], records: Path) -> list[str]:
         names = ", ".join(emulated)
         lines.append(f"not the real thing on this device: {names}; do not compare its times with a phone's")
     return lines
+
+
+def _workarounds(done: Sequence[Record]) -> list[str]:
+    """Say how many workarounds were active, and how many of them changed something, as far as that is known."""
+    active = {quirk for record in done for quirk in record.quirks}
+    effective = {quirk for record in done for quirk in record.effective_quirks or ()}
+    is_known = any(record.effective_quirks is not None for record in done)
+    of_them = f"; {len(effective)} changed what was built" if is_known else ""
+    explained = "`adreno-bench quirks` explains them, each record names its own"
+    text = f"{len(active)} workarounds for upstream defects were active{of_them} ({explained})"
+    return [text] if active else []
 
 
 def _recovered(record: Record) -> str:

@@ -84,6 +84,17 @@ def structural_hash(function: Any) -> int:
     return int(tvm_ffi.structural_hash(function))
 
 
+def structurally_equal(one: Any, other: Any) -> bool:
+    """Whether two functions do the same, whatever their variables are called. It moved to `tvm_ffi` in 0.27."""
+    import tvm
+
+    if hasattr(tvm.ir, "structural_equal"):
+        return bool(tvm.ir.structural_equal(one, other, map_free_vars=True))
+    import tvm_ffi
+
+    return bool(tvm_ffi.structural_equal(one, other, map_free_vars=True))
+
+
 def copy_function(function: Any) -> Any:
     """A TIR function that shares no loop and no variable with the one that it is a copy of."""
     from tvm import s_tir

@@ -80,6 +80,8 @@ class Record(BaseModel):
     """Key of the artifact in the store."""
     quirks: tuple[str, ...] = ()
     """Upstream defects that were worked around in this build."""
+    effective_quirks: tuple[str, ...] | None = None
+    """Those of `quirks` whose workaround changed what was built; None if that is not known."""
     model_changes: tuple[str, ...] = ()
     """What was changed in the model's own file before it was compiled (`harness.models.cleanup`)."""
     as_shipped: bool = False

@@ -164,7 +164,9 @@ class Recording:
 
 def _build_fields(artifact: Artifact) -> Mapping[str, Any]:
     compiled = artifact.compiled
-    facts = {"facts": compiled.facts, "offload": compiled.offload, "compile_s": compiled.compile_s}
+    facts: dict[str, Any] = {"facts": compiled.facts, "offload": compiled.offload, "compile_s": compiled.compile_s}
+    if compiled.effective_quirks is not None:
+        facts["effective_quirks"] = tuple(compiled.effective_quirks)
     return {**facts, "library_bytes": artifact.size_bytes, "reused": artifact.reused}
 
 

@@ -89,6 +89,9 @@ def test_tiny_is_right_on_both_paths_and_a_second_run_builds_and_pushes_nothing(
     assert all(len(record.wall_ms) >= 10 and record.device_ms and record.first_run_ms for record in first)
     assert "texture-store-broadcast" in first[1].quirks
     assert "texture-store-broadcast" not in first[0].quirks
+    effective = [set(record.effective_quirks or ()) for record in first]
+    assert {"texture-store-broadcast", "grouped-conv-nchw4c"} < effective[1] < {*first[1].quirks}
+    assert f"active; {len(effective[0] | effective[1])} changed what was built" in out
     assert "gpu" in first[0].emulated
     assert "not the real thing on this device" in out
     code, out, err = run(tmp_path, cache)
