@@ -1,4 +1,4 @@
-"""A plain `asv run` or `asv continuous`, filed under the identity of the device, as `history run` files it.
+"""A plain `asv run`, `asv continuous` or `asv find`, filed under the identity of the device, as `history run` files it.
 
 asv itself files results under the name of the host, where a second device of the host would overwrite the numbers of
 the first. A case that is wrong or broken is a result, so it does not make the command fail.
@@ -32,7 +32,8 @@ Parameters = Mapping[str, str]
 
 
 def install() -> None:
-    """Make asv's `run`, and `continuous`, which calls it, measure this way."""
+    """Make asv's `run`, `continuous`, which calls it, and `find` measure this way."""
+    from asv.commands.find import Find
     from asv.commands.run import Run
 
     original = Run.run.__func__
@@ -41,6 +42,14 @@ def install() -> None:
         return measure(lambda **chosen: original(cls, conf, **chosen), conf, options)
 
     Run.run = classmethod(run)
+    original_find = Find.run.__func__
+
+    def find(cls: Any, /, conf: Any, *words: Any, **options: Any) -> int:
+        identity, machine = _file_under(Path(conf.results_dir), options.get("machine") or "")
+        with _settings(conf, {**options, "dry_run": options.get("skip_save")}, identity, machine):
+            return original_find(cls, conf, *words, **{**options, "machine": machine}) or 0
+
+    Find.run = classmethod(find)
 
 
 def measure(asv_run: Callable[..., int | None], conf: Any, options: Options) -> int:
