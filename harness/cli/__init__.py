@@ -40,7 +40,7 @@ COMMANDS = (
     Command("bisect", "Find the first release or commit with which a case is wrong, broken or slower.", JUDGE),
     Command("calibrate", "Measure the noise of each case: the smallest change that a gate can detect.", JUDGE),
     Command("history", "Measure commits and releases with asv, and publish what moved.", JUDGE),
-    Command("show", "Show the latest record of each case, or everything about one case.", EXPLAIN),
+    Command("show", "Show the latest record of each case, or a summary of one case.", EXPLAIN),
     Command("report", "Write one HTML page of a run, a gate or a comparison.", EXPLAIN),
     Command("profile", "Show which kernels take the time, and why two cases differ.", EXPLAIN),
     Command("reduce", "Shrink a wrong or broken network to the smallest that fails alike.", EXPLAIN),

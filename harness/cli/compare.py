@@ -20,6 +20,7 @@ from harness.cli.options import (
     ConfirmOptions,
     DeviceName,
     Minutes,
+    VerdictExports,
     grouped,
     output_option,
     refuse_options,
@@ -47,6 +48,7 @@ def compare(
     head: Annotated[str, typer.Argument(metavar="HEAD", help="Head: the same choices, for the side to judge.")],
     what: CaseOptions,
     confirming: ConfirmOptions,
+    exports: VerdictExports,
     latency: Annotated[
         bool | None,
         typer.Option(
@@ -99,8 +101,10 @@ def compare(
     else:
         result, remark = _of_revisions((base, head), what, confirming, device, config, records, latency, minutes)
     means, flips = path_means(result.cases), path_flips(result.cases, confirming.rules)
+    export = export_comparison(result, means, flips)
+    exports.write_verdicts(export)
     if as_json:
-        out_json(export_comparison(result, means, flips).plain())
+        out_json(export.plain())
     else:
         texts = [
             verdicts.headline(result.cases) if markdown else "",

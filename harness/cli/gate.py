@@ -18,6 +18,7 @@ from harness.cli.options import (
     ConfirmOptions,
     DeviceOfRecords,
     Minutes,
+    VerdictExports,
     grouped,
     refuse_options,
 )
@@ -36,6 +37,7 @@ def gate(
     context: typer.Context,
     what: CaseOptions,
     confirming: ConfirmOptions,
+    exports: VerdictExports,
     minutes: Minutes = 20,
     device: DeviceOfRecords = None,
     records: Annotated[
@@ -76,8 +78,10 @@ def gate(
     else:
         result = _run(what, held_to, minutes, device, records)
         keep_for_history(decisions_of(result.cases, "gate"))
+    export = export_comparison(result)
+    exports.write_verdicts(export)
     if as_json:
-        out_json(export_comparison(result).plain())
+        out_json(export.plain())
     else:
         told = verdicts.verdict_table(result.cases), verdicts.summary(result.fitness), _remark(result)
         out_parts(*told, verdicts.needed(result), verdicts.undecided(result))

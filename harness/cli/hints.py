@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.cli.options import DEFAULT_RECORDS
 
-_LOOK = re.compile(r"`(adreno-bench show (--diverge|--kernels) [^`]+)`")
+_LOOK = re.compile(r"`(adreno-bench show (--diverge|--kernels|--all) [^`]+)`")
 
 
 def runnable(text: str, records: Path, models: Sequence[str] = ()) -> str:

@@ -22,6 +22,9 @@ from harness.quirks import policy_of, quirks_of
 if TYPE_CHECKING:
     from harness.cases.model import OnnxModel
     from harness.cases.suite import Suite
+    from harness.report.comparison import ComparisonExport
+    from harness.run.outcome import ExitCode
+    from harness.run.record import Record
     from harness.workbench import Request
 
 DEFAULT_DEVICE = "virtual"
@@ -235,6 +238,44 @@ class RuleOptions:
     def rules(self) -> Rules:
         """The rules for the statistics."""
         return Rules(self.relevant / 100, self.relevant_kernels / 100, self.floor_ms)
+
+
+def _export_option(option: str, what: str) -> Any:
+    return output_option(option, metavar="FILE", help=f"Also write {what} to this file.")
+
+
+@dataclass(frozen=True)
+class VerdictExports:
+    """Files that a comparison writes beside what it prints."""
+
+    export_json: Annotated[Path | None, _export_option("--export-json", "everything as JSON")] = None
+    export_csv: Annotated[Path | None, _export_option("--export-csv", "a line for each case as CSV")] = None
+    export_markdown: Annotated[Path | None, _export_option("--export-markdown", "a table in Markdown")] = None
+
+    def write_verdicts(self, export: ComparisonExport) -> None:
+        """Write the files that were asked for. Raises RigFailure, OSError."""
+        if self.export_json or self.export_csv or self.export_markdown:
+            from harness.report.exports import write_comparison
+
+            files = {"as_json": self.export_json, "as_csv": self.export_csv, "as_markdown": self.export_markdown}
+            write_comparison(export, **files)
+
+
+@dataclass(frozen=True)
+class RecordExports(VerdictExports):
+    """Files that a command on records writes beside what it prints."""
+
+    export_pytest_benchmark: Annotated[
+        Path | None, _export_option("--export-pytest-benchmark", "samples for `pytest-benchmark compare`")
+    ] = None
+
+    def write_records(self, records: Sequence[Record], code: ExitCode) -> None:
+        """Write the files that were asked for. Raises RigFailure, OSError."""
+        if any(getattr(self, one.name) for one in fields(self)):
+            from harness.report.exports import write_records
+
+            files = {"as_json": self.export_json, "as_csv": self.export_csv, "as_markdown": self.export_markdown}
+            write_records(records, code, **files, as_benchmark=self.export_pytest_benchmark)
 
 
 Minutes = Annotated[float, typer.Option(min=0, help="Time for sessions in turns, in minutes, over all cases.")]

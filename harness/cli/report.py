@@ -29,7 +29,8 @@ def report(
         typer.Option(help="Records file (JSON lines). Repeatable.", show_default=str(DEFAULT_RECORDS)),
     ] = None,
     given: Annotated[
-        Path | None, typer.Option("--gate", metavar="FILE", help="Show these verdicts: what `gate --json` printed.")
+        Path | None,
+        typer.Option("--gate", metavar="FILE", help="Show these verdicts: what `gate --export-json` wrote."),
     ] = None,
     base: Annotated[
         Path | None, typer.Option("--compare", metavar="BASE", help="Compare with a records file or baselines folder.")
@@ -50,6 +51,9 @@ def report(
     """
     from harness.report.comparison import read_comparison
     from harness.report.matrix import entries_of, markdown, matrices_of
+    from harness.report.page import environment
+
+    environment()  # which says what to install
     from harness.report.suite_page import profiles_of, write_report
 
     if given and base:

@@ -30,6 +30,7 @@ from harness.cli.options import (
     CaseOptions,
     DeviceNames,
     FindingsAreFine,
+    RecordExports,
     RecordsFile,
     TrackerAddress,
     device_option,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 @grouped
 def run(
     what: CaseOptions,
+    exports: RecordExports,
     device: DeviceNames = None,
     tracker: TrackerAddress = None,
     records: RecordsFile = DEFAULT_RECORDS,
@@ -115,6 +117,8 @@ def run(
         work = _Work(request, file, kept, allowed, screen)
         with _last_words(file, len(request.cases), () if resume or sustain else ("--resume",)):
             results = _on_one(names[0], work) if len(names) == 1 and not at else _on_many(names, work, at)
+    code = _exit_code(results, findings_are_fine)
+    exports.write_records(results.all, code)
     if as_json:
         out_whole(json_array(results.all))
     else:
@@ -124,7 +128,7 @@ def run(
         kept_ids = ", ".join(record.case for record in results.settled)
         settled = [f"settled before and not run again: {kept_ids}"] if kept_ids else []
         out("\n".join([*_summary(results.done, records), *settled, *lost]))
-    raise typer.Exit(_exit_code(results, findings_are_fine))
+    raise typer.Exit(code)
 
 
 @contextmanager

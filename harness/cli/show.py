@@ -21,10 +21,12 @@ from harness.cli.options import (
     DeviceOfRecords,
     Inputs,
     Models,
+    RecordExports,
     RecordsFile,
     Shapes,
     SuiteFile,
     Trust,
+    grouped,
     matches_globs,
     output_option,
 )
@@ -36,6 +38,7 @@ from harness.judge.remarks import remarks
 from harness.judge.stats.pair import Change, finite
 from harness.paths.clml.report import render
 from harness.probes import batches
+from harness.run.outcome import exit_code
 from harness.tables import size, table
 
 if TYPE_CHECKING:
@@ -44,7 +47,9 @@ if TYPE_CHECKING:
     from harness.run.record_index import RecordIndex
 
 
+@grouped
 def show(
+    exports: RecordExports,
     glob: Annotated[
         str | None,
         typer.Argument(metavar="[GLOB]", help="Only cases whose id matches.", autocompletion=completion.recorded_cases),
@@ -67,6 +72,7 @@ def show(
         bool,
         typer.Option("--diverge", help="Run the network of one case in pieces, and show the first wrong operator."),
     ] = False,
+    whole: Annotated[bool, typer.Option("--all", help="Show every field of the record of one case.")] = False,
     sustained: Annotated[
         bool,
         typer.Option(
@@ -85,7 +91,10 @@ def show(
     device: DeviceOfRecords = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show the latest record of each case, or everything about one case."""
+    """Show the latest record of each case, or a summary of one case.
+
+    With --all it shows every field of that record.
+    """
     if plot and not sustained:
         raise UsageError("--plot draws sustained runs", hint="add --sustained")
     if (model or shape or input) and not diverge:
@@ -98,6 +107,7 @@ def show(
         chosen = _choose_records(index, asked_for, every=every, builds=crossover, sustained=sustained)
         if not chosen:
             raise _no_records(glob, records, index, sustained)
+    exports.write_records(chosen, exit_code(record.outcome for record in chosen))
     if sustained:
         _show_sustained(chosen, plot, as_json)
     elif partitions:
@@ -116,6 +126,10 @@ def show(
         show_divergence(chosen, records, suite, models, device, as_json)
     elif as_json:
         out_whole(json_array(chosen))
+    elif len(chosen) == 1 and not whole:
+        from harness.cli.summary import case_summary
+
+        out(runnable(case_summary(chosen[0]), records))
     elif len(chosen) == 1:
         told = "; ".join(f"{remark.word}: {remark.why}" for remark in remarks(chosen[0]))
         memory = format_peak_memory(chosen[0].peak_memory_bytes, chosen[0].peak_gpu_memory_bytes)

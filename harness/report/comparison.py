@@ -8,9 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from markupsafe import Markup
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.failures import UsageError
@@ -19,8 +18,10 @@ from harness.judge.path_ranking import PathFlip, PathMean
 from harness.judge.sides import Side
 from harness.judge.stats.pair import finite
 from harness.judge.verdict import Verdict
-from harness.report.strips import interval_strip
 from harness.run.outcome import ExitCode, Outcome
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 SCHEMA: Literal[1] = 1
 LARGEST_FILE_BYTES = 64 << 20
@@ -30,11 +31,17 @@ ORDER = (Verdict.WRONG, Verdict.BROKEN, Verdict.SLOWER, Verdict.INCONCLUSIVE, Ve
 """What is read first; the rest follows."""
 
 
-class _Export(BaseModel):
+class Export(BaseModel):
+    """Something that is written for programs."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return self.model_dump(mode="json", by_alias=True)
 
-class SideExport(_Export):
+
+class SideExport(Export):
     """One side of a compared case."""
 
     outcome: Outcome
@@ -48,7 +55,7 @@ class SideExport(_Export):
     vacuous: list[str]
 
 
-class CaseComparison(_Export):
+class CaseComparison(Export):
     """What became of one case. Relative numbers are fractions of base; what is not known is null."""
 
     case: str
@@ -73,6 +80,8 @@ class CaseComparison(_Export):
 
     def strip(self, reach: float) -> Markup:
         """Its change on a scale that ends at `reach`."""
+        from harness.report.strips import interval_strip
+
         low, high, middle, relevant = (
             math.nan if number is None else number for number in (self.low, self.high, self.relative, self.relevant)
         )
@@ -84,7 +93,7 @@ class CaseComparison(_Export):
         return self.low is not None and self.high is not None
 
 
-class NotCompared(_Export):
+class NotCompared(Export):
     """A series that was left out."""
 
     identity: str
@@ -93,7 +102,7 @@ class NotCompared(_Export):
     reason: str
 
 
-class GeometricMean(_Export):
+class GeometricMean(Export):
     """Head over base, over all cases of a path."""
 
     identity: str
@@ -105,7 +114,7 @@ class GeometricMean(_Export):
     left_out: int
 
 
-class RankingFlip(_Export):
+class RankingFlip(Export):
     """Two paths that changed places."""
 
     identity: str
@@ -116,7 +125,7 @@ class RankingFlip(_Export):
     after: float
 
 
-class ComparisonExport(_Export):
+class ComparisonExport(Export):
     """All of it."""
 
     schema_version: Literal[1] = Field(SCHEMA, alias="schema")
@@ -145,10 +154,6 @@ class ComparisonExport(_Export):
         ends = sorted(max(abs(low), abs(high)) for low, high in bounds if low is not None and high is not None)
         far = max([*known, *ends[: math.ceil(0.9 * len(ends))], LEAST_REACH])
         return min(MOST_REACH, math.ceil(far * 20) / 20)
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return self.model_dump(mode="json", by_alias=True)
 
 
 def verdict_of(code: ExitCode) -> str:
@@ -187,7 +192,7 @@ def read_comparison(file: Path) -> ComparisonExport:
         return ComparisonExport.model_validate_json(file.read_bytes())
     except (OSError, ValueError) as error:
         told = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-        hint = "`adreno-bench gate --json` prints one"
+        hint = "`adreno-bench gate --export-json FILE` writes one"
         raise UsageError(f"{file} is no result of gate or compare: {told}", hint=hint) from error
 
 

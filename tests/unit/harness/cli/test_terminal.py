@@ -28,7 +28,8 @@ WIDTH = 80
 COMMANDS: dict[str, tuple[list[str], str]] = {
     "show": (["show"], "ok, unsteady"),
     "show --every": (["show", "--every"], "wrong-result"),
-    "show of one case": (["show", BROKEN], "max_abs_err"),
+    "show of one case": (["show", BROKEN], "✗ wrong"),
+    "show of one case in full": (["show", BROKEN, "--all"], "max_abs_err"),
     "show --crossover": (["show", "--crossover"], "could have been seen"),
     "show --partitions": (["show", "--partitions"], "may lose by offload"),
     "inspect": (["inspect", "tiny"], "multiply-accumulates"),

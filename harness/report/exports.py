@@ -1,0 +1,248 @@
+"""Files for spreadsheets, pull requests and programs: what the `--export-...` options write.
+
+docs/reference/export.schema.json is the JSON Schema (`python -m benchmarks.export_schema`); it changes with `SCHEMA`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import platform
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+from pydantic.json_schema import models_json_schema
+
+from device_runner.files import write_whole
+from harness.judge.remarks import remarks
+from harness.judge.stats.sample_summary import summarise_samples
+from harness.judge.stats.session import location_ms
+from harness.report import words
+from harness.report.comparison import SCHEMA, CaseComparison, ComparisonExport, Export, verdict_of
+from harness.report.matrix import entries_of, markdown, matrices_of
+from harness.run.outcome import ExitCode, Outcome, Owner
+from harness.run.record import Record
+from harness.tables import markdown_table
+
+
+class CaseExport(Export):
+    """One session of a case. Times in ms; what is not known is null."""
+
+    case: str
+    model: str
+    path: str
+    precision: str
+    tuning: str
+    as_shipped: bool
+    identity: str
+    gpu: str
+    tvm: str
+    emulated: list[str]
+    outcome: Outcome
+    owner: Owner
+    message: str
+    remarks: list[str]
+    artifact: str
+    quirks: list[str]
+    started_at: str
+    latency_ms: float | None
+    """The number of tables and verdicts. Null if the case is not right, or if its path is emulated."""
+    min_ms: float | None
+    median_ms: float | None
+    low_ms: float | None
+    high_ms: float | None
+    p90_ms: float | None
+    p99_ms: float | None
+    max_ms: float | None
+    mean_ms: float | None
+    stddev_ms: float | None
+    device_latency_ms: float | None
+    first_run_ms: float | None
+    init_ms: float | None
+    max_abs_err: float | None
+    tolerance: float | None
+    library_bytes: int | None
+    peak_memory_bytes: int | None
+    peak_gpu_memory_bytes: int | None
+    wall_ms: list[float]
+    device_ms: list[float]
+
+
+class RunExport(Export):
+    """The cases of a run."""
+
+    schema_version: Literal[1] = Field(SCHEMA, alias="schema")
+    verdict: str
+    """Of the whole: what the exit code means."""
+    exit_code: int
+    cases: list[CaseExport]
+
+
+def export_run(records: Iterable[Record], code: ExitCode) -> RunExport:
+    """The records of a run, or those that somebody chose."""
+    return RunExport(verdict=verdict_of(code), exit_code=code, cases=[_case(record) for record in records])
+
+
+def json_text(export: RunExport | ComparisonExport) -> str:
+    """An export as JSON."""
+    return json.dumps(export.plain(), indent=1, allow_nan=False) + "\n"
+
+
+def csv_text(export: RunExport | ComparisonExport) -> str:
+    """A line for each case with all that is no list of samples; both sides of a comparison stand in one line."""
+    rows = [_flat(case.model_dump(mode="json")) for case in export.cases]
+    file = io.StringIO()
+    writer = csv.DictWriter(file, list(dict.fromkeys(name for row in rows for name in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return file.getvalue()
+
+
+def records_markdown(records: Iterable[Record]) -> str:
+    """The matrix of models and paths."""
+    groups: dict[tuple[str, str, bool], list[Record]] = {}
+    for record in records:
+        groups.setdefault((record.identity_key, record.case, record.as_shipped), []).append(record)
+    return markdown(matrices_of(entries_of(groups.values(), {}))) + "\n"
+
+
+def comparison_markdown(export: ComparisonExport) -> str:
+    """The verdicts, what is worst first."""
+    headers = ("case", "verdict", "base", "head", "change", "interval", "can see")
+    return f"**{export.verdict}**\n\n{markdown_table(map(_verdict_row, export.worst_first), headers)}\n"
+
+
+def benchmark_text(records: Iterable[Record]) -> str:
+    """The samples as pytest-benchmark keeps them, in seconds, for `pytest-benchmark compare`."""
+    found = list(records)
+    benchmarks = [stats for record in found if (stats := _benchmark(record))]
+    head = {"machine_info": {"node": platform.machine(), "machine": platform.machine()}, "commit_info": {}}
+    about = {"datetime": max((record.started_at for record in found), default=""), "version": "5.0.0"}
+    return json.dumps({**head, "benchmarks": benchmarks, **about}, indent=1) + "\n"
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of all that `--export-json` writes, and of `gate --json` and `compare --json`."""
+    _, definitions = models_json_schema(
+        [(RunExport, "serialization"), (ComparisonExport, "serialization")], by_alias=True, title="adreno-bench exports"
+    )
+    choices = [{"$ref": f"#/$defs/{model.__name__}"} for model in (RunExport, ComparisonExport)]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **definitions, "oneOf": choices}
+
+
+def write_records(
+    records: Sequence[Record],
+    code: ExitCode,
+    *,
+    as_json: Path | None,
+    as_csv: Path | None,
+    as_markdown: Path | None,
+    as_benchmark: Path | None,
+) -> None:
+    """Write the files that were asked for."""
+    for file, text_of in ((as_json, json_text), (as_csv, csv_text)):
+        if file:
+            write_whole(file, text_of(export_run(records, code)))
+    for file, drawn in ((as_markdown, records_markdown), (as_benchmark, benchmark_text)):
+        if file:
+            write_whole(file, drawn(records))
+
+
+def write_comparison(
+    export: ComparisonExport, *, as_json: Path | None, as_csv: Path | None, as_markdown: Path | None
+) -> None:
+    """Write the files that were asked for."""
+    for file, text_of in ((as_json, json_text), (as_csv, csv_text), (as_markdown, comparison_markdown)):
+        if file:
+            write_whole(file, text_of(export))
+
+
+def _case(record: Record) -> CaseExport:
+    right = record.outcome is Outcome.OK and record.path not in record.emulated
+    numbers = summarise_samples(record.wall_ms) if right else None
+    names = ("min_ms", "median_ms", "low_ms", "high_ms", "p90_ms", "p99_ms", "max_ms", "mean_ms", "stddev_ms")
+    return CaseExport(
+        case=record.case,
+        model=record.model,
+        path=record.path,
+        precision=record.precision,
+        tuning=record.tuning,
+        as_shipped=record.as_shipped,
+        identity=record.identity_key,
+        gpu=record.identity.gpu,
+        tvm=record.compilers.tvm,
+        emulated=list(record.emulated),
+        outcome=record.outcome,
+        owner=record.owner,
+        message=record.message,
+        remarks=[remark.word for remark in remarks(record)],
+        artifact=record.artifact,
+        quirks=list(record.quirks),
+        started_at=record.started_at,
+        latency_ms=_location(record.wall_ms) if right else None,
+        **{name: getattr(numbers, name) if numbers else None for name in names},
+        device_latency_ms=_location(record.device_ms) if right else None,
+        first_run_ms=record.first_run_ms,
+        init_ms=record.init_ms,
+        max_abs_err=_finite(record.max_abs_err),
+        tolerance=_finite(record.tolerance),
+        library_bytes=record.library_bytes,
+        peak_memory_bytes=record.peak_memory_bytes,
+        peak_gpu_memory_bytes=record.peak_gpu_memory_bytes,
+        wall_ms=record.wall_ms,
+        device_ms=record.device_ms,
+    )
+
+
+def _location(samples_ms: Sequence[float]) -> float | None:
+    return _finite(location_ms(samples_ms))
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _flat(values: dict[str, Any]) -> dict[str, Any]:
+    """Parts of parts as columns of their own; lists of text in one cell, lists of samples in none."""
+    row: dict[str, Any] = {}
+    for name, value in values.items():
+        if isinstance(value, dict):
+            row |= {f"{name}_{inner}": one for inner, one in _flat(value).items()}
+        elif not isinstance(value, list):
+            row[name] = value
+        elif not name.endswith("_ms"):
+            row[name] = "; ".join(map(str, value))
+    return row
+
+
+def _verdict_row(one: CaseComparison) -> tuple[str, ...]:
+    base, head = (words.latency(side.latency_ms) if side else "-" for side in (one.base, one.head))
+    bounds = (one.low, one.high) if one.low is not None and one.high is not None else None
+    interval = words.interval(bounds).strip(" ()") or "-"
+    sees = "-" if one.sees is None else f"{one.sees:.1%}"
+    return one.case, one.verdict.value, base, head, words.percent(one.relative), interval, sees
+
+
+def _benchmark(record: Record) -> dict[str, Any] | None:
+    found = summarise_samples(record.comparable_ms) if record.path not in record.emulated else None
+    if found is None:
+        return None
+    times = {"min": found.min_ms, "max": found.max_ms, "mean": found.mean_ms, "stddev": found.stddev_ms}
+    times |= {"median": found.median_ms, "q1": found.q1_ms, "q3": found.q3_ms, "iqr": found.q3_ms - found.q1_ms}
+    times |= {"total": math.fsum(record.comparable_ms), "ld15iqr": found.min_ms, "hd15iqr": found.max_ms}
+    stats = {name: ms / 1000 for name, ms in times.items()}
+    counts = {"rounds": found.count, "iterations": 1, "iqr_outliers": 0, "stddev_outliers": 0, "outliers": "0;0"}
+    return {
+        "group": record.model,
+        "name": record.case,
+        "fullname": f"{record.identity_key}::{record.case}",
+        "params": None,
+        "param": None,
+        "extra_info": {"outcome": record.outcome.value, "emulated": list(record.emulated)},
+        "options": {},
+        "stats": {**stats, **counts, "ops": 1000 / found.mean_ms, "data": [ms / 1000 for ms in record.comparable_ms]},
+    }
