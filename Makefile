@@ -27,7 +27,11 @@ test-arm64: $(INSTALLED) phones system userland ## run artifacts and bundles for
 	ADRENO_BENCH_TEST_ARM64=1 $(BIN)/python -m pytest tests/device/test_arm64.py
 
 test-stock: $(INSTALLED) phones system userland ## the device tests on a Linux build of TVM for this host: STOCK=FOLDER
-	ADRENO_BENCH_TEST_STOCK="$(abspath $(STOCK))" $(BIN)/python -m pytest tests/device
+	@mkdir -p .pytest_cache && : >.pytest_cache/gpu_counts
+	ADRENO_BENCH_TEST_STOCK="$(abspath $(STOCK))" PHONE_GPU_COUNTS="$(CURDIR)/.pytest_cache/gpu_counts" \
+		$(BIN)/python -m pytest $(or $(TESTS),tests/device); code=$$?; \
+	echo "$$(tr -cd i <.pytest_cache/gpu_counts | wc -c) images over buffers," \
+		"$$(tr -cd b <.pytest_cache/gpu_counts | wc -c) buffers"; exit $$code
 
 test-zoo: $(INSTALLED) ## what LLVM makes of each network of the zoo, against ONNX's definition: half an hour
 	ADRENO_BENCH_TEST_ZOO=all $(BIN)/python -m pytest tests/e2e/test_zoo.py

@@ -214,6 +214,10 @@ class Pulse:
     """Android's, as in `ThermalLimits`."""
     battery_percent: int | None = None
     battery_c: float | None = None
+    charge_uah: int | None = None
+    """What is left in the battery; None also while anything else feeds the device."""
+    voltage_mv: int | None = None
+    """Of the battery, as `charge_uah`."""
     shows_heat: bool = False
     """Whether it would be seen if heat slowed the device down."""
     slowed: str = ""

@@ -13,6 +13,7 @@ from shared_runtimes import link_runtimes
 
 from device_runner.runtimes.phone import RuntimeStore, examine
 from device_runner.runtimes.phone.check import host_interface
+from device_runner.virtual import opencl as layer
 from device_runner.virtual.faults import FAULTS_VARIABLE
 
 LONGEST_FIRST = (
@@ -88,6 +89,7 @@ def sidecar_cache(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPath
     kept = Path(pytestconfig.cache.mkdir("sidecar"))
     if not (folder := os.environ.get(STOCK)):
         return kept
+    os.environ[layer.VARIABLE] = str(layer.layer(kept))  # as virtual phones have it: images lie over buffers
     with_stock = tmp_path_factory.mktemp("stock")
     link_runtimes(with_stock, kept)
     RuntimeStore(with_stock).add(examine(Path(folder), host_interface()))

@@ -143,6 +143,8 @@ def _pulse(last: Reading, now: Reading, tolerated_status: int) -> Pulse:
         thermal_status=now.thermal_status,
         battery_percent=now.battery_percent,
         battery_c=now.battery_c,
+        charge_uah=None if now.plugged is not False else now.charge_uah,
+        voltage_mv=None if now.plugged is not False else now.voltage_mv,
         shows_heat=shows_heat(now),
         slowed="; ".join(slowed_by_heat(now, now, tolerated_status)),
     )

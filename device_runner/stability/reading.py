@@ -15,6 +15,9 @@ from typing import Any
 COLDEST_C, HOTTEST_C = -30.0, 150.0
 """A sensor that shows less or more does not measure a temperature."""
 
+LEAST_MV, MOST_MV = 2_000, 20_000
+"""Of a battery of one to four cells."""
+
 TYPE_GPU = 1
 TYPE_BATTERY = 2
 COOLING_GPU = 3
@@ -35,6 +38,11 @@ class Reading:
     battery_c: float | None = None
     battery_percent: int | None = None
     charging: bool | None = None
+    plugged: bool | None = None
+    """Whether anything feeds it: then its battery says nothing of what it uses."""
+    charge_uah: int | None = None
+    """What is left in the battery, by the counter of its gauge."""
+    voltage_mv: int | None = None
     thermal_status: int | None = None
     """Android's: 0 none, 1 light, 2 moderate, 3 severe, 4 critical, 5 emergency, 6 shutdown."""
     gpu_cooling: int | None = None
@@ -81,6 +89,9 @@ def reading(said: Mapping[str, str]) -> Reading:
         battery_c=_first(_tenths(battery.get("temperature", "")), hal.get(TYPE_BATTERY)),
         battery_percent=_percent(level, scale),
         charging=None if status is None else status == _CHARGING,
+        plugged=_plugged(said.get("battery", "")),
+        charge_uah=_charge_uah(said.get("battery", "")),
+        voltage_mv=_voltage_mv(battery.get("voltage", "")),
         thermal_status=_thermal_status(thermal),
         gpu_cooling=_gpu_cooling(thermal),
         thermal_pwrlevel=_natural(said.get("thermal_pwrlevel", "")),
@@ -165,6 +176,24 @@ def _battery(text: str) -> dict[str, str]:
     """The lines `key: value`, the first of each key; battery services of some makers add pages of their own."""
     pairs = re.findall(r"^ {2}([a-z]+): (\S+)\s*$", text, re.MULTILINE)
     return dict(reversed(pairs))
+
+
+def _plugged(text: str) -> bool | None:
+    feeds = re.findall(r"^ {2}[A-Za-z]+ powered: (true|false)\s*$", text, re.MULTILINE)
+    return "true" in feeds if feeds else None
+
+
+def _charge_uah(text: str) -> int | None:
+    """What is left; a gauge that has no counter says 0 or less."""
+    found = re.search(r"^ {2}Charge counter: (\S+)\s*$", text, re.MULTILINE)
+    return (_natural(found[1]) or None) if found else None
+
+
+def _voltage_mv(text: str) -> int | None:
+    """In mV, which is what Android wants; some makers say uV."""
+    number = _natural(text)
+    voltage_mv = number // 1000 if number and number >= 10 * MOST_MV else number
+    return voltage_mv if voltage_mv and LEAST_MV <= voltage_mv <= MOST_MV else None
 
 
 def _percent(level: int | None, scale: int | None) -> int | None:

@@ -91,6 +91,8 @@ class Battery:
     temperature_dc: int = 250
     """Tenths of a degree Celsius."""
     charging: bool = False
+    charge_uah: int = 3_000_000
+    voltage_mv: int = 4_000
 
 
 @dataclass(frozen=True)
@@ -317,11 +319,13 @@ def _battery(battery: Battery) -> str:
         "  AC powered: false\n"
         f"  USB powered: {charging}\n"
         "  Wireless powered: false\n"
+        f"  Charge counter: {battery.charge_uah}\n"
         f"  status: {2 if battery.charging else 3}\n"
         "  health: 2\n"
         "  present: true\n"
         f"  level: {battery.level_percent}\n"
         "  scale: 100\n"
+        f"  voltage: {battery.voltage_mv}\n"
         f"  temperature: {battery.temperature_dc}\n"
         f"  technology: {_BATTERY_TECHNOLOGY}\n"
     )

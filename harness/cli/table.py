@@ -14,7 +14,7 @@ from harness.run.outcome import Outcome
 from harness.tables import size, table
 
 if TYPE_CHECKING:
-    from harness.probes.sustained import Sustained
+    from harness.probes.sustained import Energy, Sustained
     from harness.run.record import Record
 
 
@@ -180,8 +180,9 @@ SUSTAINED_COLUMNS = (
     "throttled",
     "hottest",
     "battery used",
+    "mJ each",
 )
-SUSTAINED_SPARE = ("device", "battery used", "hottest", "outcome", "lasted")
+SUSTAINED_SPARE = ("device", "battery used", "mJ each", "hottest", "outcome", "lasted")
 """What a narrow terminal gets along without, the first first."""
 
 
@@ -196,7 +197,7 @@ def _figures(record: Record, sustained: Sustained) -> tuple[str, ...]:
     figures = sustained.figures
     lasted = f"{sustained.lasted_s:.0f} of {sustained.asked_s:g} s"
     if not figures:
-        return (lasted, "emulated" if record.path in record.emulated else "-", "-", "-", "-", "-", "-")
+        return (lasted, "emulated" if record.path in record.emulated else "-", "-", "-", "-", "-", "-", "-")
     return (
         lasted,
         milliseconds(figures.first_ms),
@@ -205,7 +206,13 @@ def _figures(record: Record, sustained: Sustained) -> tuple[str, ...]:
         throttled_text(sustained),
         "-" if figures.hottest_c is None else f"{figures.hottest_c:.0f} °C",
         "-" if figures.battery_used_percent is None else f"{figures.battery_used_percent} %",
+        format_energy(figures.energy),
     )
+
+
+def format_energy(energy: Energy | None) -> str:
+    """The energy of one inference and its resolution, in mJ; `-` if it is not known."""
+    return "-" if energy is None else f"{energy.each_mj:.3g} ± {energy.resolution_mj:.2g}"
 
 
 def throttled_text(sustained: Sustained) -> str:

@@ -26,6 +26,10 @@ MOST_BINS, FEWEST_BINS = 600, 20
 """Bins of a complete run: a longer run has longer bins."""
 FULL_BIN = 0.9
 """A bin that has lasted for so much of its time is not filled up with another chunk."""
+FEWEST_STEPS = 2
+"""Of the battery's counter: one alone does not tell how large they are."""
+MJ_FOR_UAH_MV = 3.6e-3
+"""mJ in one uAh at one mV."""
 FIGURE_S = 60.0
 """What "first" and "last" mean, of a run that lasts at least twice as long."""
 
@@ -51,6 +55,17 @@ class Bin(NamedTuple):
     """Android's."""
     battery_percent: int | None = None
     battery_c: float | None = None
+    charge_uah: int | None = None
+    """What is left in the battery, where nothing else feeds the phone."""
+    voltage_mv: int | None = None
+
+
+class Energy(NamedTuple):
+    """What one inference took out of the battery, with all else that the phone did meanwhile."""
+
+    each_mj: float
+    resolution_mj: float
+    """The smallest difference that the battery's counter can show, for one inference: the result is that uncertain."""
 
 
 class Figures(NamedTuple):
@@ -71,6 +86,8 @@ class Figures(NamedTuple):
     """How much of the time heat allowed less than the fastest power level; None if the phone does not say."""
     hottest_c: float | None
     battery_used_percent: int | None
+    energy: Energy | None
+    """None if the phone was fed, does not count its charge, or used too little for its counter to move twice."""
 
 
 class Sustained(BaseModel):
@@ -121,6 +138,7 @@ class Sustained(BaseModel):
             throttled_share=self._throttled_share,
             hottest_c=max((one.gpu_c for one in bins if one.gpu_c is not None), default=None),
             battery_used_percent=percents[0] - percents[-1] if percents else None,
+            energy=energy_of(bins),
         )
 
     @property
@@ -131,6 +149,24 @@ class Sustained(BaseModel):
         if all(level is None for _, level in lasted):
             return None
         return round(sum(seconds for seconds, level in lasted if level) / self.lasted_s, 3) if self.lasted_s else 0.0
+
+
+def energy_of(bins: Sequence[Bin]) -> Energy | None:
+    """Charge times voltage, from the end of the first bin on, of a phone that lives on its battery; None if unknown.
+
+    Charge comes in steps: the smallest that was seen is the resolution. A charge that rises is no use of the phone's.
+    """
+    looks = [(one.charge_uah, one.voltage_mv) for one in bins]
+    known = [(charge, voltage) for charge, voltage in looks if charge is not None and voltage is not None]
+    inferences = sum(one.inferences for one in bins[1:])
+    if len(known) < len(bins) or not inferences:
+        return None
+    steps = [before - after for (before, _), (after, _) in itertools.pairwise(known) if before != after]
+    if len(steps) < FEWEST_STEPS or min(steps) < 0:
+        return None
+    mean_mv = statistics.fmean(voltage for _, voltage in known)
+    used_mj, step_mj = (uah * mean_mv * MJ_FOR_UAH_MV for uah in (sum(steps), min(steps)))
+    return Energy(_digits(used_mj / inferences), _digits(step_mj / inferences))
 
 
 class SustainedRun:
@@ -223,6 +259,8 @@ def _bin(at_s: float, times: Sequence[float], pulse: Pulse) -> Bin:
         thermal_status=pulse.thermal_status,
         battery_percent=pulse.battery_percent,
         battery_c=pulse.battery_c,
+        charge_uah=pulse.charge_uah,
+        voltage_mv=pulse.voltage_mv,
     )
 
 

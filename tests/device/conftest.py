@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Iterator
 from functools import partial
@@ -16,8 +17,11 @@ from device_runner.runtimes import opencl as opencl_runtime
 from device_runner.runtimes import probe
 from device_runner.runtimes.phone import RuntimeStore
 from device_runner.transport.adb_transport import AdbTransport
-from device_runner.virtual import Faults, VirtualPhone, opencl, private_adb, virtual_phone
+from device_runner.virtual import Faults, VirtualPhone, opencl, private_adb, sandbox, virtual_phone
 from device_runner.virtual.faults import NeedsStandIn
+
+COUNTS = "PHONE_GPU_COUNTS"
+"""Environment: a file in which the layer of the virtual GPU counts buffers and the images that lie over them."""
 
 
 @pytest.hookimpl(wrapper=True)
@@ -34,8 +38,13 @@ def running_phone(tmp_path_factory: pytest.TempPathFactory, sidecar_cache: Path)
     runtime = opencl_runtime.sidecar(sidecar_cache) if opencl_runtime.needed() else None
     original = RuntimeStore(sidecar_cache).find_for(platform.machine())
     home, layer = tmp_path_factory.mktemp("phone"), opencl.layer(sidecar_cache)
-    with virtual_phone(home, opencl_runtime=runtime, opencl_layer=layer, original=original) as phone:
+    counts = home / "data/local/tmp/gpu_counts"
+    env = {COUNTS: f"{'' if not sandbox.why_not() else home}/data/local/tmp/gpu_counts"} if COUNTS in os.environ else {}
+    with virtual_phone(home, opencl_runtime=runtime, opencl_layer=layer, original=original, env=env) as phone:
         yield phone
+    if counts.exists():
+        with Path(os.environ[COUNTS]).open("a") as all_of_them:
+            all_of_them.write(counts.read_text())
 
 
 @pytest.fixture

@@ -284,6 +284,7 @@ def test_an_impossible_image_is_refused_with_the_reason(
 # --- kernels ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.skipif(bool(STOCK), reason="it runs on the virtual phone's GPU, and no Adreno computes in float64")
 def test_scalars_of_every_width_reach_the_kernel(tensor: Any, kernels: Kernels) -> None:
     source = """__kernel void keep(__global double* out, int a, long b, float c, double d) {
       out[0] = a; out[1] = b; out[2] = c; out[3] = d;

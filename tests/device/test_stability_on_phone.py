@@ -99,6 +99,15 @@ def test_a_gpu_that_is_busy_and_the_clocks_that_it_ran_at_are_recorded(phone: Vi
     device.close()
 
 
+def test_the_charge_of_a_phone_is_told_while_nothing_feeds_it(phone: VirtualPhone, device: AdbDevice) -> None:
+    look = device.pulses(NOW)
+    phone.update(battery={"charge_uah": 2_990_000})
+    assert (look().charge_uah, look().voltage_mv) == (2_990_000, 4_000)
+    phone.update(battery={"charging": True})
+    assert (look().charge_uah, look().voltage_mv) == (None, None)
+    phone.update(battery={"charging": False, "charge_uah": 3_000_000})
+
+
 def test_everything_is_put_back_after_a_failure_in_the_middle(phone: VirtualPhone, device: AdbDevice) -> None:
     def fails() -> None:
         assert properties(phone.home)["virtual.settings.global.window_animation_scale"] == "0"

@@ -93,6 +93,29 @@ def power_page(release: int) -> str:
 def test_the_battery_of_every_release(release: int) -> None:
     seen = reading({"battery": battery_page(release)})
     assert (seen.battery_percent, seen.battery_c, seen.charging) == (71, 31.2, True)
+    assert (seen.plugged, seen.charge_uah, seen.voltage_mv) == (True, 2_871_000, 4112)
+    unplugged = reading({"battery": battery_page(release).replace("USB powered: true", "USB powered: false")})
+    assert unplugged.plugged is False
+
+
+@pytest.mark.parametrize(
+    ("line", "instead", "field"),
+    [
+        ("  Charge counter: 2871000\n", "", "charge_uah"),
+        ("Charge counter: 2871000", "Charge counter: 0", "charge_uah"),
+        ("Charge counter: 2871000", "Charge counter: -1", "charge_uah"),
+        ("  voltage: 4112\n", "", "voltage_mv"),
+        ("voltage: 4112", "voltage: 0", "voltage_mv"),
+        ("voltage: 4112", "voltage: 4", "voltage_mv"),
+    ],
+)
+def test_a_charge_or_voltage_that_a_phone_does_not_tell_is_unknown(line: str, instead: str, field: str) -> None:
+    assert getattr(reading({"battery": battery_page(14).replace(line, instead)}), field) is None
+
+
+def test_a_voltage_in_microvolts_is_read_in_millivolts() -> None:
+    page = battery_page(14).replace("voltage: 4112", "voltage: 4112000")
+    assert reading({"battery": page}).voltage_mv == 4112
 
 
 @every_release

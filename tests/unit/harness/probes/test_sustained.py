@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,9 +22,12 @@ from typer.testing import CliRunner
 
 from device_runner.device import Program, Pulse, Rung
 from device_runner.failures import DeviceCrash, DeviceLost
+from device_runner.stability.judge import pulses
+from device_runner.stability.reading import Reading
 from harness.build.pool import Builder
 from harness.cases.plan import Budget, Plan
 from harness.cli import app
+from harness.cli.table import format_energy
 from harness.failures import UsageError
 from harness.judge.sides import side_of
 from harness.probes.sustained import MOST_BINS, Bin, Sustained, SustainedRun, sustain
@@ -72,6 +76,53 @@ def sustained(phone: Simulated, seconds: float) -> Sustained:
     budget = Budget(sustain_s=seconds)
     sustain(cast("Program", phone), budget, phone.look, into, tell=phone.heard.append, clock=phone.clock)
     return into.so_far
+
+
+def on_battery(*looks: tuple[int | None, int | None]) -> Sustained:
+    """Ten inferences in each bin, and what the battery says at its end."""
+    bins = [
+        Bin(float(place), 2.0, 2.5, 10, charge_uah=charge, voltage_mv=voltage)
+        for place, (charge, voltage) in enumerate(looks)
+    ]
+    return Sustained(
+        asked_s=len(bins),
+        lasted_s=len(bins),
+        columns={name: list(column) for name, column in zip(Bin._fields, zip(*bins, strict=True), strict=True)},
+    )
+
+
+def test_energy_is_charge_times_voltage_with_the_step_of_the_counter() -> None:
+    figures = on_battery((3000, 4100), (3000, 4100), (2990, 4000), (2990, 4000), (2970, 3800)).figures
+    assert figures
+    assert figures.energy
+    assert figures.energy.each_mj == pytest.approx(30 * 4000 * 3.6e-3 / 40)
+    assert figures.energy.resolution_mj == pytest.approx(3.6)
+
+
+@pytest.mark.parametrize(
+    "looks",
+    [
+        [(3000, 4000), (2990, 4000), (None, None), (2970, 4000)],
+        [(3000, 4000), (2990, 4000), (2995, 4000), (2980, 4000)],
+        [(3000, 4000), (3000, 4000), (2990, 4000)],
+        [(3000, 4000), (3000, 4000), (3000, 4000)],
+        [(3000, None), (2990, None), (2980, None)],
+        [(3000, 4000)],
+    ],
+    ids=["plugged in for a while", "charged", "one step", "no step", "no voltage", "one bin"],
+)
+def test_energy_that_cannot_be_known_is_none_and_a_dash(looks: list[tuple[int | None, int | None]]) -> None:
+    figures = on_battery(*looks).figures
+    assert figures
+    assert figures.energy is None
+    assert format_energy(figures.energy) == "-"
+
+
+def test_a_phone_that_is_fed_tells_no_charge_of_its_own_use() -> None:
+    battery = Reading(plugged=False, charge_uah=3_000_000, voltage_mv=4000)
+    for plugged, known in ((False, 3_000_000), (True, None), (None, None)):
+        seen = replace(battery, plugged=plugged)
+        assert pulses(partial(replace, seen))().charge_uah == known
 
 
 def test_ten_minutes_of_a_fast_model_are_a_bin_a_second_and_the_figures_that_people_quote() -> None:
