@@ -8,7 +8,7 @@ compared. Unchanged builds and the reference kernel tell whether the run is fit 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -24,7 +24,7 @@ from harness.judge.sides import (
     summarise_sides,
 )
 from harness.judge.stats import engine, suite
-from harness.judge.stats.controls import PROBE_LIMITS, Fitness, ReferenceSamples, gauge
+from harness.judge.stats.controls import PROBE_LIMITS, Fitness, ReferenceSamples, blindness, gauge
 from harness.judge.stats.pair import RULES, Change, Rules
 from harness.judge.stats.session import Location, Noise, Samples
 from harness.judge.verdict import Verdict
@@ -253,15 +253,30 @@ def fitness_of(base: Sides, head: Sides, changes: Mapping[SeriesKey, Change], ru
     """Gauge a run by what became of its unchanged builds and of the reference kernel."""
     enough = [key for key in changes if min(len(base[key].sessions), len(head[key].sessions)) >= FEWEST_SESSIONS]
     controls = {str(key): changes[key] for key in enough if same_build(base[key], head[key])}
-    probes: dict[str, ReferenceSamples] = {}
-    references: dict[str, Change] = {}
-    for identity in dict.fromkeys(key.identity for key in changes):
-        was, now = (
-            [p for key in changes if key.identity == identity for p in side[key].probes] for side in (base, head)
-        )
-        probes |= _probes(f"base on {identity}", was) | _probes(f"head on {identity}", now)
-        references[identity] = _reference_change(was, now, rules)
-    return gauge(controls, probes, references, FACTOR)
+    references = {
+        identity: _reference_change(_probes_on(identity, changes, base), _probes_on(identity, changes, head), rules)
+        for identity in dict.fromkeys(key.identity for key in changes)
+    }
+    return gauge(controls, _probes_of(base, head, changes), references, FACTOR)
+
+
+def blindness_of(base: Sides, head: Sides) -> str:
+    """Why no slowness can be seen in these sessions: a kernel made slower is not measured slower. Empty if it is."""
+    probes = _probes_of(base, head, [key for key in head if key in base])
+    return next(filter(None, (blindness(where, probe, FACTOR) for where, probe in probes.items())), "")
+
+
+def _probes_of(base: Sides, head: Sides, keys: Collection[SeriesKey]) -> dict[str, ReferenceSamples]:
+    """The reference kernels of these series on both sides, by where they were measured."""
+    found: dict[str, ReferenceSamples] = {}
+    for identity in dict.fromkeys(key.identity for key in keys):
+        for name, side in (("base", base), ("head", head)):
+            found |= _probes(f"{name} on {identity}", _probes_on(identity, keys, side))
+    return found
+
+
+def _probes_on(identity: str, keys: Iterable[SeriesKey], side: Sides) -> list[ReferenceSamples]:
+    return [probe for key in keys if key.identity == identity for probe in side[key].probes]
 
 
 def _probes(where: str, of: Sequence[ReferenceSamples]) -> dict[str, ReferenceSamples]:

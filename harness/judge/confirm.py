@@ -16,6 +16,7 @@ from harness.judge.compare import Comparison, Result
 from harness.judge.decisions import Decision, End, today
 from harness.judge.in_turns import SUSPICIOUS, Measure, TurnSeries
 from harness.judge.sides import FEWEST_SESSIONS, SeriesKey, Side, same_build
+from harness.judge.stats.controls import Fitness
 from harness.judge.stats.engine import TurnPlan
 from harness.judge.stats.pair import Rules
 from harness.judge.stats.session import Noise
@@ -39,6 +40,8 @@ class Budget:
     now: Clock = time.monotonic
     say: Callable[[str], None] = lambda _: None
     """Hears which series is measured, how often it was, and how much time is left."""
+    control: Callable[[], str] = lambda: ""
+    """Says why no more sessions can tell anything; empty as long as they may. Asked before each block."""
 
     @property
     def ends(self) -> float:
@@ -69,9 +72,14 @@ def settle(
         for case in result.cases
         if callable(way := ways[case.key])
     }
-    _spend(under_way, {case.key for case in result.cases if suspicion_of(case, SUSPICIOUS)}, budget)
+    blind = _spend(under_way, {case.key for case in result.cases if suspicion_of(case, SUSPICIOUS)}, budget)
     pace = _pace(under_way.values())
     cases = [_settle_case(case, ways[case.key], under_way.get(case.key), pace) for case in result.cases]
+    if blind:
+        reason = f"stopped: more sessions can tell nothing, {blind}"
+        stopped = {key for key, series in under_way.items() if series.open}
+        cases = [replace(c, reasons=(reason, *c.reasons), suspicion=None) if c.key in stopped else c for c in cases]
+        return replace(result, cases=cases, fitness=Fitness(fit=False, reasons=(blind,)))
     return replace(result, cases=cases, needed_minutes=_needed_minutes(under_way.values(), pace))
 
 
@@ -130,8 +138,11 @@ def _first_sessions(case: Comparison) -> list[tuple[Arm, Side]]:
     return [(arm, side) for arm, side in sides if side and (arm is Arm.HEAD or not case.in_sequence)]
 
 
-def _spend(under_way: Mapping[SeriesKey, TurnSeries], screened: Collection[SeriesKey], budget: Budget) -> None:
-    """Take blocks of sessions where they decide most, until nothing is open or the time is up."""
+def _spend(under_way: Mapping[SeriesKey, TurnSeries], screened: Collection[SeriesKey], budget: Budget) -> str:
+    """Take blocks of sessions where they decide most, until nothing is open or the time is up.
+
+    Returns why it stopped before that, by the budget's control; empty if it did not.
+    """
     ends = budget.ends
 
     def urgency(key: SeriesKey) -> tuple[bool, float, int]:
@@ -141,11 +152,14 @@ def _spend(under_way: Mapping[SeriesKey, TurnSeries], screened: Collection[Serie
         return not suspect, math.inf if more is None else more, len(series.turns)
 
     while (due := [key for key, series in under_way.items() if series.open]) and (left_s := ends - budget.now()) > 0:
+        if blind := budget.control():
+            return blind
         series = under_way[min(due, key=urgency)]
         done, most = len(series.turns), series.plan.looks * BLOCK
         left = f", {_minutes(left_s)} left" if math.isfinite(left_s) else ""
         budget.say(f"in turns: {series.name}, {done} of at most {most} sessions; {len(due)} cases are open{left}")
         series.block()
+    return ""
 
 
 def _settle_case(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from harness.judge.compare import Comparison, Result, compare_sides
+from harness.judge.compare import Comparison, Result, blindness_of, compare_sides
 from harness.judge.confirm import Budget, settle
 from harness.judge.in_turns import Measure
 from harness.judge.sides import SeriesKey, sides_of
@@ -43,7 +43,7 @@ class RevisionPair:
         if not rest:
             found = Result([])
         elif self.latency or (self.latency is None and not emulated):
-            found = self._measure(rest, rules, most_sessions)
+            found = self._measure(rest, rules, most_sessions, emulated=emulated)
         else:
             found = self._compare_outcomes(rest, quick=emulated)
         compared = [*same.values(), *found.cases]
@@ -59,10 +59,23 @@ class RevisionPair:
             if build.library and case in base and base[case].library == build.library
         }
 
-    def _measure(self, cases: Sequence[str], rules: Rules, most_sessions: int) -> Result:
-        base, head = (sides_of(self._run(arm, cases)) for arm in (Arm.BASE, Arm.HEAD))
-        compared = compare_sides(base, head, rules, together=True)
-        return settle(compared, rules, self._measurer, most_sessions, budget=self.budget)
+    def _measure(self, cases: Sequence[str], rules: Rules, most_sessions: int, *, emulated: bool) -> Result:
+        taken = {arm: self._run(arm, cases) for arm in (Arm.BASE, Arm.HEAD)}
+
+        def measurer(comparison: Comparison) -> Measure:
+            def measure(arm: Arm) -> Record:
+                taken[arm] += self._run(arm, [comparison.key.case])
+                return taken[arm][-1]
+
+            return measure
+
+        def control() -> str:
+            return blindness_of(sides_of(taken[Arm.BASE]), sides_of(taken[Arm.HEAD]))
+
+        compared = compare_sides(sides_of(taken[Arm.BASE]), sides_of(taken[Arm.HEAD]), rules, together=True)
+        # A phone's own slowdown ends after a while; an emulation's times are no kernel's in any session.
+        budget = replace(self.budget or Budget(), control=control) if emulated else self.budget
+        return settle(compared, rules, measurer, most_sessions, budget=budget)
 
     def _compare_outcomes(self, cases: Sequence[str], *, quick: bool) -> Result:
         """Run each case once with each of the two, and look at right and wrong alone."""
@@ -74,9 +87,6 @@ class RevisionPair:
             for arm in (Arm.BASE, Arm.HEAD)
         )
         return compare_sides(base, head)
-
-    def _measurer(self, comparison: Comparison) -> Measure:
-        return lambda arm: self._run(arm, [comparison.key.case])[0]
 
     def _run(self, arm: Arm, cases: Sequence[str], *, quick: bool = False) -> list[Record]:
         """Run cases with one of the two, and keep the records."""

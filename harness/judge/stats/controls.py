@@ -65,7 +65,7 @@ def gauge(
     tested = {name: change for name, change in controls.items() if change.p == change.p}
     moves = [change.relative for change in tested.values()]
     found = [_alarms(tested), _common_shift(moves), _losses(controls, tested)]
-    found += [_blindness(where, probe, factor) for where, probe in probes.items()]
+    found += [blindness(where, probe, factor) for where, probe in probes.items()]
     found += [_reference_shift(where, change) for where, change in references.items()]
     reasons = tuple(reason for reason in found if reason)
     fit = not reasons if tested or probes else None
@@ -101,7 +101,7 @@ def _losses(controls: Mapping[str, Change], tested: Mapping[str, Change]) -> str
     return f"{lost} of {len(controls)} unchanged artifacts could not be measured" if 2 * lost > len(controls) else ""
 
 
-def _blindness(where: str, probe: ReferenceSamples, factor: float) -> str:
+def blindness(where: str, probe: ReferenceSamples, factor: float) -> str:
     """Complain if less than half of the slowing shows for certain; samples too noisy to tell prove nothing."""
     for what, samples in (("reference", probe.reference_ms), ("slowed", probe.slowed_ms)):
         if complaint := invalid(as_numbers(samples), PROBE_LIMITS):

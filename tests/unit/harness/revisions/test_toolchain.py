@@ -346,6 +346,26 @@ def test_latencies_of_an_emulated_gpu_are_compared_on_request_and_within_a_budge
     assert said[0].startswith(f"in turns: {CASE}, 2 of at most 16 sessions; 1 cases are open")
 
 
+@pytest.mark.parametrize(("emulated", "stops"), [(("gpu",), True), ((), False)])
+def test_an_emulated_gpu_that_shows_no_slowness_ends_the_sessions(emulated: tuple[str, ...], stops: bool) -> None:
+    """The kernel that was made slower takes no longer: no number of sessions can tell anything."""
+
+    def blind(records: list[Record]) -> list[Record]:
+        probe = {"reference": "add", "reference_ms": [1.0, 1.01, 0.99] * 4, "slowed_ms": [1.0, 1.01, 0.99] * 4}
+        return [record.model_copy(update=probe) for record in records]
+
+    base = Fake({CASE: "x"}, {CASE: blind(sessions(10, 20, seed=1))})
+    head = Fake({CASE: "X"}, {CASE: blind(sessions(10.1, 20, seed=2, artifact="b" * 24))}, emulated=emulated)
+    result = RevisionPair(base, head, latency=True).compare([CASE], Rules(), 16)  # type: ignore[arg-type]
+    assert (len(head.ran) == 1) is stops
+    said = " ".join(result.cases[0].reasons)
+    assert ("stopped: more sessions can tell nothing, a kernel made " in said) is stops
+    if stops:
+        assert result.cases[0].verdict is Verdict.INCONCLUSIVE
+        assert exit_code(result) is ExitCode.RIG_FAILURE
+        assert result.undecided == []
+
+
 def test_a_suspect_is_measured_in_turns_and_a_wrong_answer_is_not_timed() -> None:
     kept: list[Arm] = []
     wrong = [a_record(OTHER, outcome=Outcome.WRONG_RESULT, message="off by 4")]
