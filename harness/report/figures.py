@@ -125,6 +125,8 @@ def commit_names(history: History) -> dict[str, list[tuple[str, str]]]:
 
 def _commit_name(point: Point, *, by_release: bool) -> tuple[str, str]:
     tvm, day, short = _text(point.tvm), words.date_text(point), _text(point.commit[: words.HASH_LENGTH])
+    if words.is_release(point):
+        return f"TVM {tvm}", day
     return (f"{tvm}<br>{short}", day) if by_release else (f"{day}<br>{short}", tvm and f"TVM {tvm}")
 
 
@@ -220,7 +222,7 @@ def kernel_times(kernels: CaseKernels) -> Figure:
         rest = [sum(ms for label, ms in one.items() if label not in labels) for one in times]
         columns.append((f"{len(longest) - OPERATORS} others", list(rest), QUIET))
     points = [kernels.point(commit) for commit in kernels.times_ms]
-    x = [_text(point.commit[: words.HASH_LENGTH]) for point in points]
+    x = [_text(point.tvm if words.is_release(point) else point.commit[: words.HASH_LENGTH]) for point in points]
     told = [_text(f"{words.commit_text(point)}, {words.date_text(point)}") for point in points]
     traces = [
         {

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from harness.cases.case import Case
-from harness.compiler.installed import release
+from harness.compiler.installed import RELEASES, release
 from harness.history.asv_process import WITH_WORKAROUNDS
 from harness.history.code_results import CodeState
 from harness.history.events import CaseState, Event, state_of
@@ -26,6 +26,7 @@ SYMBOLS = {
 """Shapes, so that no report depends on colour."""
 
 HASH_LENGTH = 8
+_RELEASED_MS = {tvm: datetime.fromisoformat(one.released_at).timestamp() * 1000 for tvm, one in RELEASES.items()}
 
 
 def state_text(point: Point) -> str:
@@ -105,10 +106,15 @@ def between(first: str, last: str) -> str:
     return f"{first} UTC" if first == last else f"{first} to {last[11:] if first[:10] == last[:10] else last} UTC"
 
 
+def is_release(point: Point) -> bool:
+    """Whether the commit only stands for a release of TVM: `history releases` makes one with the release's date."""
+    return _RELEASED_MS.get(point.tvm) == point.date_ms
+
+
 def commit_text(point: Point) -> str:
-    """A commit as a person knows it: its hash, and the TVM release that was measured there."""
+    """A commit as a person knows it: the release, or its hash and the TVM that was measured there."""
     short = point.commit[:HASH_LENGTH]
-    return f"TVM {point.tvm} ({short})" if point.tvm else short
+    return f"TVM {point.tvm}" + ("" if is_release(point) else f" ({short})") if point.tvm else short
 
 
 def date_text(point: Point) -> str:
