@@ -60,7 +60,7 @@ def report(
         raise UsageError("--gate and --compare exclude each other", hint="choose one")
     files = records or [DEFAULT_RECORDS]
 
-    builds = [build for file in files for build in read_builds(file, case) if not model or build[0].model in model]
+    builds = _of_one_series([build for file in files for build in read_builds(file, case)], model)
     if not builds:
         where = ", ".join(map(str, files))
         raise UsageError(f"there are no records of these cases in {where}", hint="`adreno-bench show` lists them")
@@ -75,6 +75,16 @@ def report(
     else:
         write_report(to, builds, profiles, comparison)
     out(f"{to}: {len(builds)} cases, {size(to.stat().st_size)}")
+
+
+def _of_one_series(builds: Sequence[Sequence[Record]], models: Sequence[str] | None) -> list[list[Record]]:
+    """The records of each series of these models, the oldest first, whichever files they are in."""
+    found: dict[tuple[str, str, bool], list[Record]] = {}
+    for build in builds:
+        for one in build:
+            if not models or one.model in models:
+                found.setdefault((one.identity_key, one.case, one.as_shipped), []).append(one)
+    return [sorted(group, key=lambda record: record.started_at) for group in found.values()]
 
 
 def _compare(

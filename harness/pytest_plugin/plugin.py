@@ -51,6 +51,7 @@ def add_options(parser: pytest.Parser) -> None:
         help=f"{texts.DEVICE} Default: virtual. Repeatable with -n: each worker has one of them.",
     )
     group.addoption("--baselines", metavar="DIR", help=f"{texts.BASELINES} Default: baselines.")
+    group.addoption("--adreno-report", metavar="FILE", help="Write one HTML page of all cases.")
     group.addoption("--as-shipped", action="store_true", help=texts.AS_SHIPPED)
     group.addoption("--with-quirk", action="append", metavar="QUIRK", help=texts.WITH_QUIRK)
 
@@ -66,6 +67,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("python_functions", "test_right")
         config.addinivalue_line("markers", "timeout: of pytest-timeout, which may be missing")
         config.pluginmanager.register(fixtures)
+        if (file := config.getoption("adreno_report", None)) and not hasattr(config, "workerinput"):
+            from harness.pytest_plugin.report_writer import ReportWriter
+
+            config.pluginmanager.register(ReportWriter(config.invocation_params.dir / file))
         workers, count = config.getoption("numprocesses", None) or 0, len(devices(config))
         if workers > count:
             raise pytest.UsageError(

@@ -121,3 +121,5 @@ def test_the_action_says_what_a_pull_request_broke_on_which_path(
     case = "tiny-texture-float32-untuned"
     assert told[2] == f"* **broken** `{case}`: `adreno-bench run --case {case}`"
     assert any("broken by this pull request" in line for line in told)
+    assert any(line.startswith("| tiny") and "■ broken" in line for line in told)
+    assert "broken by this pull request" in (tmp_path / "records" / "report.html").read_text()

@@ -178,6 +178,14 @@ def test_junit_carries_the_record_of_every_case_also_of_failures_and_errors(rig:
         assert (record.case, record.outcome is Outcome.OK) == (OPENCL, good)
 
 
+def test_a_report_shows_every_case_that_was_judged(rig: Rig) -> None:
+    rig.device.error = 0.5
+    assert rig.pytest("--adreno-report", "pages/report.html").ret == pytest.ExitCode.TESTS_FAILED
+    text = (rig.pytester.path / "pages" / "report.html").read_text("utf-8")
+    assert text.count("<article") == 2
+    assert "✗ 2 wrong" in text
+
+
 @pytest.mark.parametrize(
     ("suite", "choice", "message"),
     [
@@ -255,6 +263,7 @@ def test_its_options_say_what_those_of_the_command_line_say() -> None:
     ours = argparse.ArgumentParser(allow_abbrev=False)
     plugin.add_options(SimpleNamespace(getgroup=lambda *_: SimpleNamespace(addoption=ours.add_argument)))  # type: ignore[arg-type]
     options = [action for action in ours._actions if not isinstance(action, argparse._HelpAction)]
+    options = [one for one in options if one.dest != "adreno_report"]  # which the command line has as `report`
     assert len(options) == 6
     for option in options:
         (name,) = option.option_strings

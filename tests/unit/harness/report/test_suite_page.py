@@ -151,6 +151,17 @@ def test_a_comparison_is_drawn_worst_first_from_records_as_from_the_json_of_a_ga
     assert len(re.findall('class="forest slower"', pages[0])) == 1
 
 
+def test_a_series_of_several_files_is_one_case_of_its_newest_build(tmp_path: Path) -> None:
+    late = {"started_at": "2026-02-01T00:00:00.000+00:00", "artifact": "b" * 24}
+    files = [write(tmp_path / f"{n}.jsonl", sessions(10, 3, n, case=OPENCL, **(late if n else {}))) for n in (1, 0)]
+    words = [word for file in files for word in ("--records", str(file))]
+    done = CliRunner().invoke(app, ["report", *words, "--out", str(tmp_path / "r.html")])
+    assert done.output.startswith(f"{tmp_path / 'r.html'}: 1 cases")
+    text = (tmp_path / "r.html").read_text("utf-8")
+    assert text.count("<article") == 1
+    assert "30 samples of wall time in 3 sessions" in text
+
+
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"schema": 2}', "[" * 100_000])
 def test_a_file_that_no_gate_wrote_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "gate.json").write_text(content)
