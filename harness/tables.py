@@ -58,6 +58,11 @@ def markdown_table(rows: Iterable[Sequence[object]], headers: Sequence[str]) -> 
     return tabulate([list(row) for row in rows], headers, tablefmt="github", disable_numparse=True)
 
 
+def unpadded_markdown(rows: Iterable[Sequence[str]], headers: Sequence[str]) -> str:
+    """The same without blanks to align its columns, which would make a page more than twice as long."""
+    return "\n".join(f"| {' | '.join(row)} |" for row in (headers, ["---"] * len(headers), *rows))
+
+
 def size(count_bytes: float | None) -> str:
     """A number of bytes for people."""
     if count_bytes is None:

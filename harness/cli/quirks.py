@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from device_runner.files import write_whole
 from device_runner.store import cache_root
 from harness.cases.plan import Job
 from harness.cli.options import DEFAULT_COMPILER_CONFIG, AsJson, CompilerConfig, output_option, refuse_options
@@ -113,8 +114,7 @@ def _write_reports(chosen: Sequence[Quirk], folder: Path, pythons: Mapping[str, 
     for quirk, report in reports:
         if report:
             write_report(report, {name: found[quirk.id] for name, found in states.items()}, folder / quirk.id)
-    table = report_table(reports, states)
-    (folder / TABLE).write_text(f"# Reports of defects of TVM\n\n{table}\n", encoding="utf-8")
+    write_whole(folder / TABLE, report_table(reports, states))
     if as_json:
         out_json([_plain_report(quirk, report, states) for quirk, report in reports])
         return

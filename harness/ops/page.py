@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.ops.cells import MODES, Verdict
-from harness.tables import table
+from harness.tables import table, unpadded_markdown
 
 Plain = Mapping[str, Any]
 """One cell, as `harness.ops.run.CellResult.plain` has it, with `tvm`, the release that compiled it."""
@@ -145,10 +145,10 @@ class Coverage:
         ]
         for grid in self.grids():
             parts += [f"## {grid.title}"] if grid.title else []
-            parts.append(_unpadded(grid.rows, grid.headers))
+            parts.append(unpadded_markdown(grid.rows, grid.headers))
         if found := self.findings():
             escaped = [[_as_markdown(cell) for cell in row] for row in found]
-            parts += ["## What is not right", _unpadded(escaped, self.finding_headers)]
+            parts += ["## What is not right", unpadded_markdown(escaped, self.finding_headers)]
         return "\n\n".join(parts)
 
     def tables(self) -> list[tuple[str, Sequence[str], Sequence[tuple[str, ...]]]]:
@@ -162,11 +162,6 @@ def _marks(row: Mapping[Column, Counter[Verdict]], columns: Sequence[Column]) ->
     for column in columns:
         found = row.get(column, Counter())
         yield " ".join(f"{mark}{found[verdict]}" for verdict, mark in MARKS.items() if found[verdict]) or "-"
-
-
-def _unpadded(rows: Iterable[Sequence[str]], headers: Sequence[str]) -> str:
-    """A table in Markdown without blanks to align its columns, which would make the page more than twice as long."""
-    return "\n".join(f"| {' | '.join(row)} |" for row in (headers, ["---"] * len(headers), *rows))
 
 
 def _as_markdown(text: str) -> str:

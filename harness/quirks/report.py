@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from device_runner.files import write_whole
 from harness.quirks.base import Presence, ProbeAnswer, Quirk
-from harness.tables import markdown_table
+from harness.tables import markdown_table, unpadded_markdown
 
 TIMEOUT_S = 120.0
 """A reproducer takes 3 to 10 s, most of it for importing TVM."""
@@ -28,6 +29,10 @@ _PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ENVIRONMENT = "### Environment\n"
 _ENDS = {(1, "defect present"): Presence.PRESENT, (0, "defect absent"): Presence.ABSENT}
 """Presence by exit code and last line. Anything else is a failure of the reproducer."""
+
+
+_LEGEND = """Made by `adreno-bench quirks --report all`. A release's column says what the program of the report found.
+`main` is empty where no program was run. `none found`: nothing in a stored copy of TVM's issues and pull requests."""
 
 
 class Severity(str, Enum):
@@ -51,7 +56,7 @@ class Report:
     main: str
     """State on TVM's main branch, empty if it was not run."""
     upstream: str
-    """Issue, pull request or commit of TVM that deals with it, or `not reported`."""
+    """Issue, pull request or commit of TVM that deals with it, or `none found`."""
     text: str
     """The report, in TVM's template, without the releases."""
 
@@ -126,7 +131,7 @@ def write_report(report: Report, states: Mapping[str, ProbeAnswer], folder: Path
 def report_table(
     reports: Sequence[tuple[Quirk, Report | None]], states: Mapping[str, Mapping[str, ProbeAnswer]]
 ) -> str:
-    """All quirks as a table in Markdown, the worst first.
+    """A page in Markdown with all quirks in a table, the worst first.
 
     Args:
         reports: Each quirk and its report.
@@ -137,11 +142,12 @@ def report_table(
     def rank(pair: tuple[Quirk, Report | None]) -> int:
         return ranks.index(pair[1].severity) if pair[1] else len(ranks)
 
-    rows: list[tuple[str, ...]] = []
+    rows = []
     for quirk, report in sorted(reports, key=rank):
-        if report is None:
-            rows.append((f"`{quirk.id}`", NO_REPORT))
-            continue
         tried = [answers[quirk.id].state.value if quirk.id in answers else "" for answers in states.values()]
-        rows.append((f"`{quirk.id}`", report.severity.value, *tried, report.main, report.first_bad, report.upstream))
-    return markdown_table(rows, ("quirk", "severity", *states, "main", "first bad commit", "upstream"))
+        known = (report.main, report.first_bad, report.upstream) if report else ("", "", "")
+        rows.append((f"`{quirk.id}`", report.severity.value if report else NO_REPORT, *tried, *known))
+    numbers = Counter(report.severity.value if report else NO_REPORT for _, report in reports)
+    count = ", ".join(f"{numbers[name]} {name}" for name in (*(one.value for one in ranks), NO_REPORT) if numbers[name])
+    table = unpadded_markdown(rows, ("quirk", "severity", *states, "main", "first bad commit", "upstream"))
+    return "\n\n".join(("# Defects of TVM", f"{count}. {_LEGEND}", table)) + "\n"

@@ -1,0 +1,51 @@
+"""The quirks' probes and the programs of their reports, with the other releases of TVM."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.cases.case import Precision
+from harness.compiler.installed import RELEASES, tvm_version
+from harness.quirks import QUIRKS, Presence, quirks_of
+from harness.quirks.report import report_of, reproduce
+from harness.revisions.environment import InstallFailure
+from harness.revisions.sources import revision
+from harness.revisions.toolchain import CommandLine
+
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(3600)]
+
+OTHERS = [name for name in RELEASES if name != tvm_version()]
+CONFIG = Path("asv.tvm.conf.json")
+
+
+@pytest.fixture(scope="module", params=OTHERS)
+def line(request: pytest.FixtureRequest, cache: Path, sidecar_cache: Path) -> CommandLine:
+    """The command line with another release, whose environment stays from run to run."""
+    (sidecar_cache / "toolchains").mkdir(exist_ok=True)
+    if not (cache / "toolchains").exists():
+        (cache / "toolchains").symlink_to(sidecar_cache / "toolchains")
+    try:
+        return CommandLine.of(revision(request.param, CONFIG, cache), cache, print)
+    except InstallFailure as failure:
+        if "No matching distribution" in failure.evidence:
+            pytest.skip(f"the release cannot be had here: {failure}")
+        raise
+
+
+@pytest.fixture(scope="module")
+def probes(line: CommandLine) -> dict[str, str]:
+    code, text, said = line.call(["quirks", "--json"], 1800.0)
+    assert code == 0, said
+    return {row["id"]: row["probe"] for row in json.loads(text)}
+
+
+@pytest.mark.parametrize("name", [quirk.id for quirk in QUIRKS])
+def test_probe_program_and_table_agree(name: str, line: CommandLine, probes: dict[str, str]) -> None:
+    (quirk,) = quirks_of([name])
+    affected = any(quirk.affects(line.revision.name, path, one) for path in quirk.paths for one in Precision)
+    assert Presence(probes[name]) is (Presence.PRESENT if affected else Presence.ABSENT)
+    if report := report_of(quirk):
+        assert reproduce(report.script, line.python).state.value == probes[name]
