@@ -1,7 +1,8 @@
 """The folder that a reduction leaves: everything that whoever is to mend the defect needs.
 
-Its script shows the defect with TVM alone. On path `clml` that is a TVM which was built with CLML and OpenCL. Where it
-was not, as the wheels are not, the script takes what adreno-bench has in their place.
+Its script shows the defect with TVM alone. A wheel of TVM shows compile errors, the generated kernels, and what LLVM
+answers; then the script says in one line that the rest needs an OpenCL runtime. On path `clml` TVM must have been built
+with CLML and OpenCL. Where it was not, the script takes what adreno-bench has in their place.
 """
 
 from __future__ import annotations
@@ -52,8 +53,10 @@ _CLML_STAND_IN = """\
 import tvm.relax.backend.adreno.clml  # TVM's own package forgets to
 
 if tvm.get_global_func("relax.ext.openclml", allow_missing=True) is None:  # a TVM without CLML: adreno-bench has one
-    from harness.paths.clml import register
-
+    try:
+        from harness.paths.clml import register
+    except ModuleNotFoundError:
+        raise SystemExit("this needs a TVM built with USE_CLML=ON and USE_OPENCL=ON, or adreno-bench") from None
     register()
 """
 
@@ -65,17 +68,45 @@ if tvm.get_global_func("device_api.opencl", allow_missing=True) is None:  # like
     opencl.load(opencl.sidecar(cache_root()))
 """
 
-_RUN = """
-import numpy as np  # from here on TVM needs OpenCL
+_WITHOUT_DEVICE = """
+from pathlib import Path
 
+import numpy as np
+
+arrays = [tvm.runtime.tensor(array) for array in np.load("inputs.npz").values()]
+expected = list(np.load("expected.npz").values()) if Path("expected.npz").exists() else []
+
+
+def errors(answer):
+    tensors = [answer] if hasattr(answer, "numpy") else answer
+    return [f"{np.abs(t.numpy() - want).max()} of {np.abs(want).max()}" for t, want in zip(tensors, expected)]
+
+
+def sources(module):
+    yield from [module.inspect_source()] if module.kind == "opencl" else []
+    for one in module.imports:
+        yield from sources(one)
+
+
+Path("kernels.cl").write_text("".join(sources(built.mod)))
+print("the generated kernels are in kernels.cl")
+llvm = relax.VirtualMachine(tvm.compile(from_onnx(onnx.load("model.onnx")), "llvm"), tvm.cpu())
+print("behind the same importer LLVM is off by", *errors(llvm["main"](*arrays)))
+"""
+
+_NEEDS_OPENCL = """
+if tvm.get_global_func("device_api.opencl", allow_missing=True) is None:
+    raise SystemExit("the rest needs a TVM built with USE_OPENCL=ON: this one has no OpenCL runtime, as TVM's wheels")
+"""
+
+_RUN = """
 devices = [tvm.opencl()] * max(1, len(mod.global_infos.get("vdevice", []))) + [tvm.cpu()]
 built.export_library("reproduced.so")
 vm = relax.VirtualMachine(tvm.runtime.load_module("reproduced.so"), devices)
-vm.set_input("main", *(tvm.runtime.tensor(array) for array in np.load("inputs.npz").values()))
+vm.set_input("main", *arrays)
 vm.invoke_stateful("main")
-answer = vm.get_outputs("main")
-for got, want in zip(answer if isinstance(answer, tuple) else (answer,), np.load("expected.npz").values()):
-    print("largest error:", np.abs(got.numpy() - want).max(), "of", np.abs(want).max())
+for error in errors(vm.get_outputs("main")):
+    print("largest error:", error)
 """
 
 
@@ -94,7 +125,7 @@ def script(record: Record) -> str:
     )
     if record.outcome.owner is Owner.COMPILER:
         return build
-    return build + (_OPENCL_STAND_IN if clml else "") + _RUN
+    return build + _WITHOUT_DEVICE + (_OPENCL_STAND_IN if clml else _NEEDS_OPENCL) + _RUN
 
 
 MODEL, INPUTS, EXPECTED, SCRIPT = "model.onnx", "inputs.npz", "expected.npz", "reproduce.py"
@@ -154,7 +185,9 @@ def _report(found: Reduction, kernels: bool) -> Iterator[str]:
     yield ""
     if found.as_shipped:
         clml = "with a TVM that has CLML, or with TVM's wheels and adreno-bench"
-        yield f"`python {SCRIPT}` in this folder, {clml if record.path == 'clml' else 'with TVM alone'}."
+        opencl = "with a TVM that has OpenCL; TVM's wheels show the kernels and what LLVM answers"
+        alone = "with TVM alone" if record.outcome.owner is Owner.COMPILER else opencl
+        yield f"`python {SCRIPT}` in this folder, {clml if record.path == 'clml' else alone}."
         if found.expected:
             judge = record.judge or "TVM's own `llvm` target"
             yield f"`{EXPECTED}` is what {judge} answers."
