@@ -59,6 +59,16 @@ def test_every_file_is_of_a_quirk() -> None:
     assert files == set(REPORTS)
 
 
+def test_the_published_table_has_every_quirk_with_what_its_report_says() -> None:
+    page = (ROOT / "docs/data/quirk-reports.md").read_text("utf-8")
+    rows = {
+        cells[0]: cells for line in page.splitlines() if (cells := [cell.strip() for cell in line.split("|")[1:-1]])
+    }
+    for quirk in QUIRKS:
+        row, report = rows[f"`{quirk.id}`"], REPORTS[quirk.id]
+        assert (row[1], *row[-3:]) == (report.severity.value, report.main, report.first_bad, report.upstream)
+
+
 @pytest.fixture(scope="module")
 def found() -> dict[str, tuple[int, str]]:
     return reproducers.answers({name: report.script for name, report in REPORTS.items()})
