@@ -1,28 +1,43 @@
-"""Draw the pictures of README and docs: pages that `history publish` writes, opened in a browser.
+"""Draw the pictures of README and docs: pages that `history publish` and `report` write, opened in a browser.
 
 python -m benchmarks.pictures
 
-`docs/images/page.png` shows a made-up history: three models, one wrong, one slower. The others show the results that
-docs/evidence/findings.md describes. Needs a browser (`make browser`).
+`docs/images/page.png` shows a made-up history: three models, one wrong, one slower. `findings.png` and `report-run.png`
+show the results that docs/evidence/findings.md describes; the other reports are made up. Needs a browser
+(`make browser`). A test compares `SOURCES` with the templates of now: whoever changes these draws the pictures anew.
 """
 
 from __future__ import annotations
 
+import hashlib
 import random
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from benchmarks.browser import Page, browser
 from benchmarks.synthetic_history import DAY_MS
+from benchmarks.synthetic_suite import WRONG as WRONG_CASE
+from benchmarks.synthetic_suite import suite
 from harness.cases.case import Case, Precision
 from harness.history.asv_process import WITH_WORKAROUNDS
 from harness.history.results import History, Point, Series, load
+from harness.judge.compare import compare_sides
+from harness.judge.sides import sides_of
+from harness.report.comparison import ComparisonExport, export_comparison
 from harness.report.site import write_site
+from harness.report.suite_page import write_report
 from harness.run.outcome import Outcome
+from harness.run.record import Record, RecordFile
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
+EXAMPLE = ROOT / "docs" / "example" / "results"
+NEWEST = "d5e96de2"
+"""The last commit of that history: TVM 0.27.0.post1."""
+SOURCES = IMAGES / "sources.sha256"
+"""Hash of what draws the pages, as it was when the pictures were drawn."""
 MACHINE, FIRST_MS = "example phone, made-up numbers", 1_790_000_000_000
 COMMITS, WRONG_SINCE, SLOWER_SINCE = 40, 30, 28
 LATENCIES_MS = {"mobilenet_v1": (18.4, 11.2, 8.9), "resnet18": (41.0, 24.6, 15.3), "squeezenet1_1": (12.7, 9.1, 7.4)}
@@ -72,6 +87,51 @@ def draw(page: Page, file: Path, to: str, width_px: int, height_px: int | None =
     page.picture(IMAGES / to)
 
 
+def digest() -> str:
+    """Hash of the templates and drawings."""
+    report = ROOT / "harness" / "report"
+    files = sorted([*(report / "templates").iterdir(), report / "figures.py", report / "strips.py"])
+    hashed = hashlib.sha256()
+    for file in files:
+        hashed.update(file.name.encode() + b"\0" + file.read_bytes())
+    return hashed.hexdigest()
+
+
+def draw_part(page: Page, file: Path, to: str, width_px: int, element: str) -> None:
+    """Write the picture of one element of a page."""
+    page.open(file, width_px, 800)
+    page.ask(f"{element}.scrollIntoView()")  # what is far below is not laid out before
+    page.open(file, width_px, page.ask(f"Math.ceil({element}.getBoundingClientRect().height) + 24"))
+    page.ask(f"{element}.scrollIntoView()")
+    page.picture(IMAGES / to)
+
+
+def report_of(file: Path, records: Sequence[Record], comparison: ComparisonExport | None = None) -> Path:
+    """Write the page of some records."""
+
+    def series(record: Record) -> tuple[str, str, bool]:
+        return record.identity_key, record.case, record.as_shipped
+
+    builds = [list(group) for _, group in groupby(sorted(records, key=series), key=series)]
+    write_report(file, builds, {}, comparison)
+    return file
+
+
+def draw_reports(page: Page, folder: Path) -> None:
+    """A run as a fresh clone has it, a wrong case, a gate that found something, and a suite on three phones."""
+    (kept,) = EXAMPLE.glob(f"*/{NEWEST}*.jsonl")
+    page_px = 1100
+    draw(page, report_of(folder / "run.html", RecordFile(kept).load().records), "report-run.png", page_px, 1120)
+    few = suite(3, session_count=6)
+    slower = suite(3, session_count=6, slower=1.09)
+    result = compare_sides(sides_of(few), sides_of(slower))
+    gate = report_of(folder / "gate.html", slower, export_comparison(result))
+    draw(page, gate, "report-gate.png", page_px, 760)
+    wrong = f"document.querySelector('article[id$=\"{'-'.join(WRONG_CASE)}-float32-untuned\"]')"
+    draw_part(page, gate, "report-wrong.png", page_px, wrong)
+    draw(page, report_of(folder / "suite.html", suite(7, 3)), "report-suite.png", page_px, 1500)
+
+
 def main() -> None:
     """Draw all pictures."""
     IMAGES.mkdir(exist_ok=True)
@@ -81,10 +141,12 @@ def main() -> None:
         made_up.mkdir()
         findings.mkdir()
         write_site(example(), made_up, "graphs.html")
-        write_site(load(ROOT / "docs" / "example" / "results"), findings, "graphs.html")
+        write_site(load(EXAMPLE), findings, "graphs.html")
         draw(page, made_up / "index.html", "page.png", 980)
         draw(page, made_up / "charts.html", "charts.png", 980, 780)
         draw(page, findings / "index.html", "findings.png", 1280)
+        draw_reports(page, Path(temporary))
+    SOURCES.write_text(f"{digest()}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -51,10 +51,6 @@ def report(
     """
     from harness.report.comparison import read_comparison
     from harness.report.matrix import entries_of, markdown, matrices_of
-    from harness.report.page import environment
-
-    environment()  # which says what to install
-    from harness.report.suite_page import profiles_of, write_report
 
     if given and base:
         raise UsageError("--gate and --compare exclude each other", hint="choose one")
@@ -65,16 +61,28 @@ def report(
         where = ", ".join(map(str, files))
         raise UsageError(f"there are no records of these cases in {where}", hint="`adreno-bench show` lists them")
     comparison = read_comparison(given) if given else _compare(base, builds, case, rule) if base else None
+    if to.suffix == ".md":
+        write_whole(to, markdown(matrices_of(entries_of(builds, {}))) + "\n")
+    else:
+        _write_page(to, files, builds, comparison)
+    out(f"{to}: {len(builds)} cases, {size(to.stat().st_size)}")
+
+
+def _write_page(
+    to: Path, files: Sequence[Path], builds: Sequence[Sequence[Record]], comparison: ComparisonExport | None
+) -> None:
+    """Write the page, with the profiles that lie beside the files. Raises SetupMissing."""
+    from harness.report.page import environment
+
+    environment()  # which says what to install
+    from harness.report.suite_page import profiles_of, write_report
+
     try:
         profiles = profiles_of(files, {record.artifact for build in builds for record in build})
     except (OSError, ValueError) as error:
         tell(f"skipped the profiles: {error}")
         profiles = {}
-    if to.suffix == ".md":
-        write_whole(to, markdown(matrices_of(entries_of(builds, {}))) + "\n")
-    else:
-        write_report(to, builds, profiles, comparison)
-    out(f"{to}: {len(builds)} cases, {size(to.stat().st_size)}")
+    write_report(to, builds, profiles, comparison)
 
 
 def _of_one_series(builds: Sequence[Sequence[Record]], models: Sequence[str] | None) -> list[list[Record]]:

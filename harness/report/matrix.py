@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from harness.history.events import CaseState, case_state
-from harness.judge.path_ranking import rank_paths
+from harness.judge.path_ranking import PathRanking, rank_paths
 from harness.judge.remarks import remarks
 from harness.judge.sides import Side, latest_build, side_of
 from harness.judge.stats.session import location_ms
@@ -48,8 +48,9 @@ class Entry:
     @property
     def remarks(self) -> list[str]:
         """What stands beside its state: words of `harness.judge.remarks`, and how it was run."""
-        quick = ["quick look"] if self.record.quick else []
-        return [one.word for one in remarks(self.record) if one.word != self.state.value] + quick
+        record = self.record
+        how = ["emulated"] * (record.path in record.emulated) + ["quick look"] * record.quick
+        return how + [one.word for one in remarks(record) if one.word != self.state.value]
 
     @property
     def kind(self) -> str:
@@ -184,11 +185,14 @@ def _row(model: str, entries: Sequence[Entry], paths: Sequence[str]) -> ModelRow
     timed = {entry.record.path for entry in entries if entry.wall_ms}
     ranked = rank_paths([record for entry in entries for record in entry.sessions]) if len(timed) > 1 else []
     several = len(ranked) > 1
-    return ModelRow(
-        model,
-        cells,
-        [f"{f'{one.precision} {one.tuning}: ' if several else ''}{one.conclusion}" for one in ranked if one.lead],
-    )
+    conclusions = [
+        f"{f'{one.precision} {one.tuning}: ' if several else ''}{_winner(one)}" for one in ranked if one.lead
+    ]
+    return ModelRow(model, cells, conclusions)
+
+
+def _winner(ranking: PathRanking) -> str:
+    return ranking.conclusion if ranking.lead and ranking.lead.verdict.changed else "no sure winner"
 
 
 def _cells_text(cell: Sequence[Entry], *, several: bool) -> str:
@@ -199,6 +203,7 @@ def _cell_text(entry: Entry, *, several: bool) -> str:
     mark = "**" if entry.fastest else ""
     parts = [f"{words.SYMBOLS[entry.state]} {entry.state.value}"]
     parts += [words.latency(entry.wall_ms)] if entry.wall_ms else []
+    parts += ["emulated"] if entry.record.path in entry.record.emulated else []
     parts += [f"{entry.speedup:.2f} x opencl"] if entry.speedup else []
     error = words.error_text(entry.record.max_abs_err, entry.record.tolerance)
     parts += [f"error {error}"] if entry.state is CaseState.WRONG and error != "-" else []

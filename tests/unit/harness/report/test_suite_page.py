@@ -58,11 +58,14 @@ def test_the_matrix_says_which_path_is_fastest_and_which_is_wrong() -> None:
     assert (texture.state, texture.wall_ms) == (CaseState.WRONG, None)
     assert texture.error_share == pytest.approx(300)
     assert "clml wins" in matrix.rows[0].conclusions[0]
+    (once,) = matrices_of(entries_of([build[:1] for build in builds], {}))
+    assert once.rows[0].conclusions == ["no sure winner"]
 
 
 def test_no_latency_of_an_emulated_path_is_shown_or_compared() -> None:
     emulated = sessions(1, case=CLML, emulated=("clml",))
     (matrix,) = matrices_of(entries_of([sessions(10, case=OPENCL), emulated], {}))
+    assert matrix.entries[1].remarks == ["emulated"]
     assert [(entry.wall_ms is None, entry.fastest) for entry in matrix.entries] == [(False, False), (True, False)]
 
 
