@@ -22,7 +22,7 @@ from device_runner.virtual import VirtualPhone, opencl
 pytestmark = pytest.mark.device
 
 INVALID_WORK_GROUP_SIZE, OUT_OF_RESOURCES, INVALID_BUFFER_SIZE = -54, -5, -61
-INVALID_IMAGE_SIZE, INVALID_IMAGE_DESCRIPTOR = -40, -65
+INVALID_IMAGE_SIZE, INVALID_IMAGE_DESCRIPTOR, INVALID_MEM_OBJECT = -40, -65, -38
 
 
 @pytest.mark.parametrize("pitch", [64, 128, 4096])
@@ -39,7 +39,9 @@ def test_what_no_adreno_can_do_is_neither_offered_nor_done_and_images_lie_over_b
     assert f"an image with rows of 160 bytes has a pitch of {aligned(160, pitch) + 8}" in said.stderr
     bytes_of = aligned(160, pitch) * 4
     assert f"10 x 4 x 3 pixels needs {3 * bytes_of} bytes, and its buffer has {2 * bytes_of}" in said.stderr
-    assert counts.read_text() == "bbi"
+    reused = "reads reads an image of 8 x 4 x 1 pixels after another image was written over it"
+    assert said.stderr.count(reused) == said.stderr.count("another image") == 1
+    assert counts.read_text() == "bbibiib"
     assert answers == {
         "fp64": 0,
         "other_extensions": 1,
@@ -62,6 +64,9 @@ def test_what_no_adreno_can_do_is_neither_offered_nor_done_and_images_lie_over_b
         "wrong_pitch": INVALID_IMAGE_DESCRIPTOR,
         "buffer_too_small": INVALID_IMAGE_SIZE,
         "image_after_buffer": 0,
+        "view": 0,
+        "after_reuse": INVALID_MEM_OBJECT,
+        "written_again": 0,
     }
 
 

@@ -55,6 +55,39 @@ static void images_over_a_buffer(cl_command_queue queue) {
   clReleaseMemObject(made);
 }
 
+/// Two images over one buffer: what the first holds is gone once the second is written.
+static void use_after_reuse(cl_command_queue queue) {
+  const char* text =
+      "__kernel void writes(__write_only image2d_array_t i) { write_imagef(i, (int4)(0, 0, 0, 0), (float4)(1)); }"
+      "__kernel void reads(__read_only image2d_array_t i, __global float4* o) { o[0] = read_imagef(i, (int4)(0)); }";
+  const size_t pitch = 4096, one = 1;
+  const cl_image_format format = {CL_RGBA, CL_FLOAT};
+  cl_image_desc image = {.image_type = CL_MEM_OBJECT_IMAGE2D_ARRAY, .image_width = 8, .image_height = 4};
+  cl_int code = 0;
+  image.image_array_size = 1;
+  image.image_row_pitch = pitch;
+  image.mem_object = clCreateBuffer(context, CL_MEM_READ_WRITE, pitch * 4, NULL, NULL);
+  cl_mem first = clCreateImage(context, CL_MEM_READ_WRITE, &format, &image, NULL, NULL);
+  image.image_width = 6;
+  cl_mem second = clCreateImage(context, CL_MEM_READ_WRITE, &format, &image, NULL, NULL);
+  cl_mem out = clCreateBuffer(context, CL_MEM_READ_WRITE, 16, NULL, NULL);
+  cl_program program = build(text, &code);
+  cl_kernel writes = clCreateKernel(program, "writes", NULL), reads = clCreateKernel(program, "reads", NULL);
+  clSetKernelArg(reads, 1, sizeof(out), &out);
+  clSetKernelArg(writes, 0, sizeof(first), &first);
+  clEnqueueNDRangeKernel(queue, writes, 1, NULL, &one, NULL, 0, NULL, NULL);
+  clSetKernelArg(reads, 0, sizeof(second), &second);  // another view of what was written
+  say("view", clEnqueueNDRangeKernel(queue, reads, 1, NULL, &one, NULL, 0, NULL, NULL));
+  clSetKernelArg(writes, 0, sizeof(second), &second);
+  clEnqueueNDRangeKernel(queue, writes, 1, NULL, &one, NULL, 0, NULL, NULL);
+  clSetKernelArg(reads, 0, sizeof(first), &first);
+  say("after_reuse", clEnqueueNDRangeKernel(queue, reads, 1, NULL, &one, NULL, 0, NULL, NULL));
+  clSetKernelArg(writes, 0, sizeof(first), &first);
+  clEnqueueNDRangeKernel(queue, writes, 1, NULL, &one, NULL, 0, NULL, NULL);
+  say("written_again", clEnqueueNDRangeKernel(queue, reads, 1, NULL, &one, NULL, 0, NULL, NULL));
+  clFinish(queue);
+}
+
 int main(void) {
   cl_platform_id platform;
   cl_int code = 0;
@@ -100,5 +133,6 @@ int main(void) {
   clCreateImage(context, CL_MEM_READ_WRITE, &format, &wide, NULL, &code);
   say("image_of_16385_pixels", code);
   images_over_a_buffer(queue);
+  use_after_reuse(queue);
   return clFinish(queue);
 }

@@ -10,18 +10,32 @@ enum { kPageBytes = 4096, kUsualPitch = 64 };
 
 typedef struct Backed {
   cl_mem buffer;
+  cl_mem writer;  // the image through which it was written last
   void* memory;
   size_t size;
   struct Backed* next;
 } Backed;
 
-typedef struct {
+typedef struct Lying {
   const struct _cl_icd_dispatch* below;
-  cl_mem buffer;
+  cl_mem image, buffer;
+  size_t width, height, layers;
+  int written;
+  struct Lying* next;
 } Lying;
+
+enum { kMostArguments = 64 };
+
+typedef struct Arguments {
+  cl_kernel kernel;
+  cl_mem given[kMostArguments];
+  struct Arguments* next;
+} Arguments;
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static Backed* all;
+static Lying* images;
+static Arguments* kernels;
 static size_t bytes;
 
 /// PHONE_GPU_COUNTS is a file that gets a letter for each: `b` for a buffer, `i` for an image that lies over one. At once,
@@ -63,6 +77,13 @@ static void CL_CALLBACK free_memory(cl_mem buffer, void* entry) {
 static void CL_CALLBACK release_buffer(cl_mem image, void* entry) {
   Lying* lying = (Lying*)entry;
   (void)image;
+  pthread_mutex_lock(&mutex);
+  for (Lying** at = &images; *at != NULL; at = &(*at)->next) {
+    if (*at != lying) continue;
+    *at = lying->next;
+    break;
+  }
+  pthread_mutex_unlock(&mutex);
   lying->below->clReleaseMemObject(lying->buffer);
   free(lying);
 }
@@ -95,7 +116,7 @@ cl_mem buffer_with_memory(const struct _cl_icd_dispatch* below, cl_context conte
     return buffer == NULL ? NULL : refuse(CL_OUT_OF_HOST_MEMORY, told);
   }
   pthread_mutex_lock(&mutex);
-  *made = (Backed){buffer, memory, size, all};
+  *made = (Backed){buffer, NULL, memory, size, all};
   all = made;
   bytes += size;
   pthread_mutex_unlock(&mutex);
@@ -160,9 +181,85 @@ cl_mem image_over_buffer(const struct _cl_icd_dispatch* below, cl_context contex
     free(lying);
     return NULL;
   }
-  *lying = (Lying){below, image->mem_object};
+  pthread_mutex_lock(&mutex);
+  *lying = (Lying){below, made, image->mem_object, image->image_width, image->image_height, layers, 0, images};
+  images = lying;
+  pthread_mutex_unlock(&mutex);
   below->clRetainMemObject(image->mem_object);  // OpenCL: an image keeps its buffer
   below->clSetMemObjectDestructorCallback(made, release_buffer, lying);
   count('i');
   return made;
+}
+
+static Lying* image_of(cl_mem memory) {
+  Lying* at = images;
+  while (at != NULL && at->image != memory) at = at->next;
+  return at;
+}
+
+static Backed* buffer_of(const Lying* image) {
+  Backed* at = all;
+  while (at != NULL && at->buffer != image->buffer) at = at->next;
+  return at;
+}
+
+static Arguments* arguments_of(cl_kernel kernel) {
+  Arguments* at = kernels;
+  while (at != NULL && at->kernel != kernel) at = at->next;
+  return at;
+}
+
+void note_argument(cl_kernel kernel, cl_uint place, size_t size, const void* value) {
+  if (place >= kMostArguments) return;
+  pthread_mutex_lock(&mutex);
+  Arguments* known = arguments_of(kernel);
+  if (known == NULL && (known = (Arguments*)calloc(1, sizeof(*known))) != NULL) {
+    known->kernel = kernel;
+    known->next = kernels;
+    kernels = known;
+  }
+  if (known != NULL) known->given[place] = size == sizeof(cl_mem) && value != NULL ? *(const cl_mem*)value : NULL;
+  pthread_mutex_unlock(&mutex);
+}
+
+static void wrote(Lying* image) {
+  Backed* under = buffer_of(image);
+  image->written = 1;
+  if (under != NULL) under->writer = image->image;
+}
+
+void note_write(cl_mem memory) {
+  pthread_mutex_lock(&mutex);
+  Lying* image = image_of(memory);
+  if (image != NULL) wrote(image);
+  pthread_mutex_unlock(&mutex);
+}
+
+cl_int note_launch(const struct _cl_icd_dispatch* below, cl_kernel kernel) {
+  cl_uint count = 0;
+  cl_int code = CL_SUCCESS;
+  below->clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof(count), &count, NULL);
+  pthread_mutex_lock(&mutex);
+  const Arguments* known = arguments_of(kernel);
+  for (int writes = 0; known != NULL && writes < 2; ++writes) {  // what it reads was there before it writes
+    for (cl_uint i = 0; i < count && i < kMostArguments; ++i) {
+      Lying* image = known->given[i] == NULL ? NULL : image_of(known->given[i]);
+      cl_kernel_arg_access_qualifier access = CL_KERNEL_ARG_ACCESS_NONE;
+      if (image == NULL || below->clGetKernelArgInfo(kernel, i, CL_KERNEL_ARG_ACCESS_QUALIFIER, sizeof(access), &access,
+                                                     NULL) != CL_SUCCESS) {
+        continue;
+      }
+      if (writes && access != CL_KERNEL_ARG_ACCESS_READ_ONLY) wrote(image);
+      const Backed* under = buffer_of(image);
+      if (writes || access == CL_KERNEL_ARG_ACCESS_WRITE_ONLY || !image->written || under == NULL) continue;
+      if (under->writer == image->image) continue;
+      char name[256] = "?";
+      below->clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof(name), name, NULL);
+      fprintf(stderr, "phone_gpu: %s reads an image of %zu x %zu x %zu pixels after another image was written over it\n",
+              name, image->width, image->height, image->layers);
+      code = CL_INVALID_MEM_OBJECT;
+    }
+  }
+  pthread_mutex_unlock(&mutex);
+  return code;
 }

@@ -15,3 +15,13 @@ cl_mem buffer_with_memory(const struct _cl_icd_dispatch* below, cl_context conte
 /// An image over a buffer of `buffer_with_memory`. What OpenCL forbids of it is refused, and said on standard error.
 cl_mem image_over_buffer(const struct _cl_icd_dispatch* below, cl_context context, cl_mem_flags flags,
                          const cl_image_format* format, const cl_image_desc* image, cl_int* told);
+
+/// Notes what a kernel is given.
+void note_argument(cl_kernel kernel, cl_uint place, size_t size, const void* value);
+
+/// Notes what a kernel that is about to be launched reads and writes. CL_INVALID_MEM_OBJECT, and a line on standard error,
+/// if it reads an image whose memory another image has taken since it was written: its content is gone.
+cl_int note_launch(const struct _cl_icd_dispatch* below, cl_kernel kernel);
+
+/// Notes that a command writes an image.
+void note_write(cl_mem image);

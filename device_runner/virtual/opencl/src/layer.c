@@ -162,7 +162,48 @@ static cl_int CL_API_CALL enqueue_kernel(cl_command_queue queue, cl_kernel kerne
       bytes > kLocalBytes) {
     return CL_OUT_OF_RESOURCES;
   }
+  const cl_int stale = note_launch(below, kernel);
+  if (stale != CL_SUCCESS) return stale;
   return below->clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, count, events, event);
+}
+
+/// Asks the compiler to keep which images a kernel reads and writes; otherwise it need not tell.
+static cl_int CL_API_CALL build_program(cl_program program, cl_uint count, const cl_device_id* devices,
+                                        const char* options, void(CL_CALLBACK* notify)(cl_program, void*), void* data) {
+  static const char kept[] = " -cl-kernel-arg-info";
+  const char* const own = options == NULL ? "" : options;
+  char* const more = (char*)malloc(strlen(own) + sizeof(kept));
+  if (more == NULL) return CL_OUT_OF_HOST_MEMORY;
+  strcat(strcpy(more, own), kept);
+  const cl_int code = below->clBuildProgram(program, count, devices, more, notify, data);
+  free(more);
+  return code;
+}
+
+static cl_int CL_API_CALL set_argument(cl_kernel kernel, cl_uint place, size_t size, const void* value) {
+  note_argument(kernel, place, size, value);
+  return below->clSetKernelArg(kernel, place, size, value);
+}
+
+static cl_int CL_API_CALL write_image(cl_command_queue queue, cl_mem image, cl_bool blocking, const size_t* origin,
+                                      const size_t* region, size_t row, size_t slice, const void* from, cl_uint count,
+                                      const cl_event* events, cl_event* event) {
+  note_write(image);
+  return below->clEnqueueWriteImage(queue, image, blocking, origin, region, row, slice, from, count, events, event);
+}
+
+static cl_int CL_API_CALL copy_image(cl_command_queue queue, cl_mem from, cl_mem to, const size_t* origin,
+                                     const size_t* target, const size_t* region, cl_uint count, const cl_event* events,
+                                     cl_event* event) {
+  note_write(to);
+  return below->clEnqueueCopyImage(queue, from, to, origin, target, region, count, events, event);
+}
+
+static cl_int CL_API_CALL copy_into_image(cl_command_queue queue, cl_mem from, cl_mem image, size_t offset,
+                                          const size_t* origin, const size_t* region, cl_uint count,
+                                          const cl_event* events, cl_event* event) {
+  note_write(image);
+  return below->clEnqueueCopyBufferToImage(queue, from, image, offset, origin, region, count, events, event);
 }
 
 cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t room, void* out, size_t* told) {
@@ -180,6 +221,11 @@ cl_int CL_API_CALL clInitLayer(cl_uint count, const struct _cl_icd_dispatch* tar
   ours.clCreateBuffer = create_buffer;
   ours.clCreateImage = create_image;
   ours.clEnqueueNDRangeKernel = enqueue_kernel;
+  ours.clBuildProgram = build_program;
+  ours.clSetKernelArg = set_argument;
+  ours.clEnqueueWriteImage = write_image;
+  ours.clEnqueueCopyImage = copy_image;
+  ours.clEnqueueCopyBufferToImage = copy_into_image;
   *layer = &ours;
   *entries = sizeof(ours) / sizeof(void*);
   return CL_SUCCESS;
