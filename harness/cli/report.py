@@ -64,7 +64,7 @@ def report(
     if to.suffix == ".md":
         write_whole(to, markdown(matrices_of(entries_of(builds, {}))) + "\n")
     else:
-        _write_page(to, files, builds, comparison)
+        _write_page(to, [*files, *([base] if base and base.is_file() else [])], builds, comparison)
     out(f"{to}: {len(builds)} cases, {size(to.stat().st_size)}")
 
 
@@ -78,7 +78,9 @@ def _write_page(
     from harness.report.suite_page import profiles_of, write_report
 
     try:
-        profiles = profiles_of(files, {record.artifact for build in builds for record in build})
+        artifacts = {record.artifact for build in builds for record in build}
+        artifacts |= {one.base.artifact for one in (comparison.cases if comparison else ()) if one.base}
+        profiles = profiles_of(files, artifacts)
     except (OSError, ValueError) as error:
         tell(f"skipped the profiles: {error}")
         profiles = {}

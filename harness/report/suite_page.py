@@ -15,9 +15,9 @@ from harness.judge.stats.session import location_ms
 from harness.paths.clml.report import render
 from harness.probes.latency import KERNELS
 from harness.profile.profile import Profile, kernels_file, read_profiles
-from harness.report.comparison import ComparisonExport
+from harness.report.comparison import CaseComparison, ComparisonExport
 from harness.report.facts import case_facts, device_facts
-from harness.report.kernel_pages import rows_of
+from harness.report.kernel_pages import Row, rows_between, rows_of
 from harness.report.matrix import Entry, Matrix, entries_of, matrices_of
 from harness.report.page import FILTER, write_page
 from harness.report.strips import samples_strip
@@ -59,6 +59,7 @@ def write_report(
         states=_states(matrices),
         kinds=sorted({kind for matrix in matrices for kind in matrix.kinds}),
         comparison=comparison,
+        kernels_between=lambda one: _kernels_between(one, profiles),
         device_facts=device_facts,
         clocks=clocks_of,
         case_facts=case_facts,
@@ -83,6 +84,14 @@ def _states(matrices: Sequence[Matrix]) -> dict[CaseState, int]:
     """How many series are in which state."""
     counts = Counter(entry.state for matrix in matrices for entry in matrix.entries)
     return {state: counts[state] for state in CaseState if counts[state]}
+
+
+def _kernels_between(one: CaseComparison, profiles: Mapping[str, Profile]) -> list[Row]:
+    """Which kernels take longer or shorter now; nothing unless the latency changed and both builds were profiled."""
+    if not one.verdict.changed or not one.base or not one.head:
+        return []
+    before, now = profiles.get(one.base.artifact), profiles.get(one.head.artifact)
+    return rows_between(before, now, rebuilt=before.artifact != now.artifact) if before and now else []
 
 
 def clocks_of(entry: Entry) -> Iterator[Clock]:

@@ -19,7 +19,9 @@ def reproduce(record: Record, suite: Path | None = None) -> str:
 def _label(record: Record) -> str:
     """The device by its SoC if its name is its serial, which stays in the records."""
     identity = record.identity
-    return f"soc={identity.soc}" if identity.kind == "phone" and identity.soc else record.device
+    if identity.kind != "phone":
+        return record.device
+    return f"soc={identity.soc}" if identity.soc else "SERIAL"
 
 
 def _as_shipped(record: Record) -> list[str]:

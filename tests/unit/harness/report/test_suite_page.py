@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,8 @@ def test_texts_of_others_are_escaped_and_no_serial_is_published(tmp_path: Path) 
     assert text.count("<script>") == 1
     assert PHONE.serial not in text
     assert "adreno-bench run --device soc=SM8650 --case tiny-texture-float32-untuned" in text
+    unnamed = sessions(10, case=OPENCL, identity=replace(PHONE, soc=""), device=PHONE.serial)
+    assert PHONE.serial not in page_of(tmp_path, unnamed)
 
 
 def test_the_page_loads_nothing(tmp_path: Path) -> None:
@@ -121,15 +124,33 @@ def test_a_case_shows_what_its_record_knows(tmp_path: Path) -> None:
     assert "40 samples of wall time in 4 sessions" in text
 
 
+def profile(artifact: str, ms: float) -> Profile:
+    operator = Operator(function="fused_conv2d", kernels=("k",), launches=1, ms=ms, threads=64)
+    about: dict[str, Any] = {"case": OPENCL, "identity_key": "k", "gpu": "G", "tvm": "0.27.0", "artifact": artifact}
+    return Profile(**about, operators=(operator,), kernels_ms=ms, span_ms=ms, wall_ms=ms)
+
+
 def test_kernels_stand_in_the_section_of_the_build_that_was_profiled(tmp_path: Path) -> None:
     records = write(tmp_path / "records.jsonl", sessions(10, case=OPENCL))
-    operator = Operator(function="fused_conv2d", kernels=("k",), launches=1, ms=9.0, threads=64)
-    about: dict[str, Any] = {"case": OPENCL, "identity_key": "k", "gpu": "G", "tvm": "0.27.0", "artifact": "a" * 24}
-    times = {"kernels_ms": 9.0, "span_ms": 9.0, "wall_ms": 9.0}
-    append_profile(kernels_file(records), Profile(**about, operators=(operator,), **times))
+    append_profile(kernels_file(records), profile("a" * 24, 9.0))
     done = CliRunner().invoke(app, ["report", "--records", str(records), "--out", str(tmp_path / "r.html")])
     assert done.exit_code == ExitCode.GOOD, done.output
     assert "conv2d" in (tmp_path / "r.html").read_text("utf-8")
+
+
+def test_a_slower_case_says_which_kernels_if_both_builds_were_profiled(tmp_path: Path) -> None:
+    base = write(tmp_path / "base.jsonl", sessions(10, 8, case=OPENCL))
+    head = write(tmp_path / "head.jsonl", sessions(13, 8, seed=1, case=OPENCL, artifact="b" * 24))
+    out = tmp_path / "r.html"
+    words = ["report", "--records", str(head), "--compare", str(base), "--out", str(out)]
+    append_profile(kernels_file(head), profile("b" * 24, 12.0))
+    assert CliRunner().invoke(app, words).exit_code == ExitCode.GOOD
+    assert "Its kernels" not in out.read_text("utf-8")
+    append_profile(kernels_file(base), profile("a" * 24, 9.0))
+    assert CliRunner().invoke(app, words).exit_code == ExitCode.GOOD
+    text = out.read_text("utf-8")
+    assert "Its kernels" in text
+    assert "+3 ms" in text
 
 
 def test_a_comparison_is_drawn_worst_first_from_records_as_from_the_json_of_a_gate(tmp_path: Path) -> None:
