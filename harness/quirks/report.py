@@ -6,6 +6,7 @@ that imports TVM and numpy alone, prints `defect present` or `defect absent` las
 
 from __future__ import annotations
 
+import platform
 import re
 import subprocess
 import tempfile
@@ -71,8 +72,9 @@ class Report:
         """The report with what `reproduce.py` found, by release of TVM."""
         rows = [(release, answer.state.value, answer.seen) for release, answer in states.items()]
         tried = markdown_table(rows, ("apache-tvm", "defect", "what the program saw"))
-        facts = f"First bad commit: {self.first_bad}. Upstream: {self.upstream}."
-        facts += f" Main: {self.main}." if self.main else " Main was not run."
+        facts = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}.\n\n"
+        facts += f"First bad commit: {self.first_bad}. Known upstream: {self.upstream}."
+        facts += f" Main: {self.main}." if self.main else " Not run on main."
         return f"# [Bug] {self.title}\n\n" + self.text.replace(_ENVIRONMENT, f"{_ENVIRONMENT}\n{tried}\n\n{facts}\n", 1)
 
 
