@@ -9,11 +9,14 @@ from harness.quirks import QUIRKS
 from harness.run.record import Record
 
 
-def reproduce(record: Record, suite: Path | None = None) -> str:
-    """The command. Without `suite` it is for whoever stands in the folder of the suite file, and names no handset."""
-    named = ["--suite", str(suite), "--device", record.device] if suite else ["--device", _label(record)]
-    words = ["adreno-bench", "run", *named]
-    return shlex.join([*words, "--case", record.case, *(_as_shipped(record) if record.as_shipped else [])])
+def reproduce(record: Record, suite: Path | None = None, *, published: bool = False) -> str:
+    """The command. Without `suite` it is for whoever stands in the folder of the suite file.
+
+    What is `published` names a phone by its SoC: its serial stays in the records.
+    """
+    words = ["adreno-bench", "run", *(["--suite", str(suite)] if suite else [])]
+    words += ["--device", _label(record) if published else record.device, "--case", record.case]
+    return shlex.join([*words, *(_as_shipped(record) if record.as_shipped else [])])
 
 
 def _label(record: Record) -> str:
