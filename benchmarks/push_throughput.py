@@ -27,8 +27,8 @@ TIMEOUT_S = 60.0
 
 def main(megabytes: int = 100, rounds: int = 12) -> None:
     """Measure and print."""
-    with tempfile.TemporaryDirectory() as folder, virtual_phone(Path(folder) / "phone") as phone:
-        transport = AdbTransport(phone.serial, phone.adb_port, phone.root)
+    with tempfile.TemporaryDirectory() as folder, virtual_phone(Path(folder) / "phone", adb_by_tcp=True) as phone:
+        transport = AdbTransport(phone.serial, phone.adb_server, phone.root)
         file = Path(folder) / "file.so"
         times: dict[str, list[float]] = {"adb push": [], "our push": [], "hashed": [], "unchanged": [], "`true`": []}
         for number in range(rounds):
@@ -55,7 +55,16 @@ def main(megabytes: int = 100, rounds: int = 12) -> None:
 def _adb_push(phone: VirtualPhone, file: Path) -> None:
     from adbutils import adb_path
 
-    command = [adb_path(), "-P", str(phone.adb_port), "-s", phone.serial, "push", str(file), f"{phone.root}/theirs.so"]
+    command = [
+        adb_path(),
+        "-P",
+        str(phone.adb_server),
+        "-s",
+        phone.serial,
+        "push",
+        str(file),
+        f"{phone.root}/theirs.so",
+    ]
     subprocess.run(command, check=True, capture_output=True, timeout=TIMEOUT_S)
 
 

@@ -44,7 +44,7 @@ def test_reference(benchmark: Benchmark) -> None:
 def transport(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdbTransport]:
     """The virtual phone, over the real adb."""
     with virtual_phone(tmp_path_factory.mktemp("phone")) as phone:
-        yield AdbTransport(phone.serial, phone.adb_port, phone.root)
+        yield AdbTransport(phone.serial, phone.adb_server, phone.root)
 
 
 def test_shell_round_trip(benchmark: Benchmark, transport: AdbTransport) -> None:

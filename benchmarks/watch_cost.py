@@ -33,7 +33,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, ExitStack() as held:
         cache = Path(folder)
         log = held.enter_context((cache / "adb.log").open("wb"))
-        port = PrivateServer(held.enter_context(Children()), cache / "adb", log).port
+        port = PrivateServer(held.enter_context(Children()), cache / "adb", log, tcp=True).address
         names = [f"virtual-{number}" for number in range(1, DEVICES + 1)]
         for name in names:
             held.enter_context(lease(name, cache / "leases", timeout_s=0))
@@ -52,7 +52,7 @@ def _work(names: list[str], leases: Path, stop: threading.Event) -> None:
             tell(name, leases, "mobilenet_v1-texture-float32-untuned", f"step {step}")
 
 
-def _share(cache: Path, port: int, seconds: float) -> float:
+def _share(cache: Path, port: object, seconds: float) -> float:
     environment = {**os.environ, "ADRENO_BENCH_CACHE": str(cache), "ANDROID_ADB_SERVER_PORT": str(port)}
     ours, theirs = pty.openpty()
     command = [sys.executable, "-c", "from harness.cli import main; main()", "devices", "--watch"]

@@ -151,7 +151,7 @@ def _virtual(name: str, cache: Path, progress: Progress | None) -> Iterator[Devi
         env=opencl.chosen(),
         injected=injected,
     ) as phone:
-        transport = AdbTransport(phone.serial, phone.adb_port, phone.root, progress)
+        transport = AdbTransport(phone.serial, phone.adb_server, phone.root, progress)
         emulated = phone.emulated if name == VIRTUAL else (*phone.emulated, SHARED)
         device = AdbDevice(
             name,

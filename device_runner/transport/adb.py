@@ -13,7 +13,9 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
+from device_runner import unix_socket
 from device_runner.deadline import Deadline, receive
 from device_runner.device import ShellResult
 from device_runner.failures import DeviceLost, LinkFailure
@@ -46,10 +48,11 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Adb:
-    """A device, by serial, behind the adb server on a port of this host."""
+    """A device, by serial, behind an adb server of this host."""
 
     serial: str
-    port: int
+    server: int | Path
+    """Where the server listens: a port of 127.0.0.1, or a Unix socket."""
 
     def open(self, service: str, deadline: Deadline) -> socket.socket:
         """A stream to a service of the device (`sync:`, `tcp:9090`). Raises `Refused` if the device declines it."""
@@ -112,7 +115,8 @@ class Adb:
         if sock is None:
             raise ConnectionRefusedError(f"nothing listens on port {port} of {self.serial}")
         sock.settimeout(None)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if sock.family != socket.AF_UNIX:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return sock
 
     def ask_server(self, request: str, *, timeout_s: float) -> str:
@@ -175,9 +179,13 @@ class Adb:
 
     def _connect(self, deadline: Deadline) -> socket.socket:
         try:
-            return socket.create_connection(("127.0.0.1", self.port), timeout=max(deadline.remaining_s, 0.001))
+            timeout_s = max(deadline.remaining_s, 0.001)
+            if isinstance(self.server, Path):
+                return unix_socket.connect(self.server, timeout_s)
+            return socket.create_connection(("127.0.0.1", self.server), timeout=timeout_s)
         except ConnectionRefusedError:
-            message = f"no adb server answers on port {self.port}"
+            where = self.server if isinstance(self.server, Path) else f"port {self.server}"
+            message = f"no adb server answers on {where}"
             raise LinkFailure(message, hint="start it with `adb start-server`") from None
 
     def _choose_device(self, sock: socket.socket, deadline: Deadline) -> None:

@@ -55,15 +55,15 @@ class VirtualPhone:
 
     serial: str
     """`127.0.0.1:PORT`, as adb knows it."""
-    adb_port: int
-    """Port of the private adb server that is connected to it."""
+    adb_server: int | Path
+    """Where the private adb server listens that is connected to it: a Unix socket, or a port of 127.0.0.1."""
     root: str
     """Folder on the phone for our files: `/data/local/tmp/adreno-bench`, or its real path without a sandbox."""
     home: Path
     """Folder on the host that is the phone. It persists, so what was pushed stays."""
     sandboxed: bool
     restart_adb: Callable[[], None]
-    """Ends the private adb server, if it still lives, and starts it again on its port; it knows no phone then."""
+    """Ends the private adb server, if it still lives, and starts it again where it was; it knows no phone then."""
     kill_adb: Callable[[], None]
     """Kills the private adb server."""
     original: PhoneRuntime | None = None
@@ -115,6 +115,7 @@ def virtual_phone(
     env: Mapping[str, str] | None = None,
     injected: Faults | None = None,
     sandboxed: bool | None = None,
+    adb_by_tcp: bool = False,
 ) -> Iterator[VirtualPhone]:
     """A virtual phone with its folder at `home`, connected to an adb server of its own.
 
@@ -122,7 +123,8 @@ def virtual_phone(
     abilities, `clml_runtime` the model of its CLML runtime,
     `original` a build of TVM's own server and OpenCL runtime for this host, which takes the place of ours, `env` goes
     into every process on the phone, `injected` are the faults to begin with,
-    `sandboxed` forces or forbids the sandbox (None: where it can be had). All processes end with the context, or with
+    `sandboxed` forces or forbids the sandbox (None: where it can be had). With `adb_by_tcp` every user of
+    this host can reach its adb server, and programs that know only ports. All processes end with the context, or with
     this process if it is killed. Raises SetupMissing or RigFailure.
     """
     injected = injected or Faults()
@@ -149,7 +151,7 @@ def virtual_phone(
             stack.callback(processes.end_all_of, environment[processes.PHONE_ID])
         log = stack.enter_context((home / "phone.log").open("wb"))
         children = stack.enter_context(Children())
-        adb = private_adb.PrivateServer(children, home / "adb", log)
+        adb = private_adb.PrivateServer(children, home / "adb", log, tcp=adb_by_tcp)
         argv = _python("device_runner.virtual.__main__:main", "--root", str(root))
         if sandboxed:
             argv = sandbox.command(home, [*_ours(), *readable], argv, rooted=state.rooted)
@@ -158,8 +160,10 @@ def virtual_phone(
         assert daemon.stdout is not None
         Events(daemon.stdout, home)
         stack.enter_context(heating(home))
-        private_adb.connect(adb.port, serial, ANSWER_DEADLINE_S)
-        yield VirtualPhone(serial, adb.port, str(root / REMOTE_ROOT), home, sandboxed, adb.restart, adb.kill, original)
+        private_adb.connect(adb.address, serial, ANSWER_DEADLINE_S)
+        yield VirtualPhone(
+            serial, adb.address, str(root / REMOTE_ROOT), home, sandboxed, adb.restart, adb.kill, original
+        )
 
 
 def _port(daemon: subprocess.Popen[bytes], log: Path) -> int:

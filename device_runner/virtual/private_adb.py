@@ -13,9 +13,11 @@ from device_runner.deadline import Deadline
 from device_runner.failures import Failure, RigFailure, SetupMissing
 from device_runner.lifetime import dying_with_parent
 from device_runner.transport.adb import Adb
+from device_runner.unix_socket import listen_private
 from device_runner.virtual.processes import KILL_DEADLINE_S, Children
 
 LOOPBACK = "127.0.0.1"
+SOCKET = "server"
 PROBE_TIMEOUT_S = 2.0
 RETRY_S = 0.02
 
@@ -33,16 +35,20 @@ def adb_binary() -> Path:
 
 
 class PrivateServer:
-    """A server that ends with `children`, with its keys in `home`. It can be reached at once."""
+    """A server that ends with `children`, with its keys in `home`. It can be reached at once.
 
-    def __init__(self, children: Children, home: Path, log: IO[bytes]) -> None:
+    Google's adb asks nobody who they are, so it listens on a Unix socket in `home`, which only our user can enter.
+    With `tcp` it listens on a port of 127.0.0.1 instead, for clients that know nothing else.
+    """
+
+    def __init__(self, children: Children, home: Path, log: IO[bytes], *, tcp: bool = False) -> None:
         home.mkdir(exist_ok=True)
         self._children, self._home, self._log = children, home, log
-        self.port = 0
+        self.address: int | Path = 0 if tcp else home / SOCKET
         self._start()
 
     def restart(self) -> None:
-        """End it, if it still lives, and start it again on its port. It knows no phone then."""
+        """End it, if it still lives, and start it again where it was. It knows no phone then."""
         self._children.end(self._process)
         self._start()
 
@@ -52,19 +58,25 @@ class PrivateServer:
         self._process.wait(KILL_DEADLINE_S)
 
     def _start(self) -> None:
-        """The server is handed a socket that already listens, so that the port cannot be lost."""
+        """The server is handed a socket that already listens, so that a port cannot be lost."""
         env = {"HOME": str(self._home), "PATH": os.defpath, "ADB_USB": "0", "ADB_MDNS": "0", "ADB_EMU": "0"}
         env["ADB_REJECT_KILL_SERVER"] = "1"  # a client of another version would replace it
-        with socket.create_server((LOOPBACK, self.port), backlog=128) as listener:
-            self.port = listener.getsockname()[1]
+        with self._listen() as listener:
             fd = listener.fileno()
             argv = dying_with_parent([str(adb_binary()), "-L", f"acceptfd:{fd}", "nodaemon", "server"])
             self._process = self._children.start(argv, env=env, stderr=self._log, stdout=self._log, pass_fds=[fd])
 
+    def _listen(self) -> socket.socket:
+        if isinstance(self.address, Path):
+            return listen_private(self.address)
+        listener = socket.create_server((LOOPBACK, self.address), backlog=128)
+        self.address = listener.getsockname()[1]
+        return listener
 
-def connect(port: int, serial: str, deadline_s: float) -> None:
-    """Make the server on `port` connect to `serial` and wait until a command runs there. Raises RigFailure."""
-    adb, failed = Adb(serial, port), ""
+
+def connect(server: int | Path, serial: str, deadline_s: float) -> None:
+    """Make the server connect to `serial` and wait until a command runs there. Raises RigFailure."""
+    adb, failed = Adb(serial, server), ""
     for _ in Deadline(deadline_s).attempts(RETRY_S):
         try:
             adb.find(timeout_s=PROBE_TIMEOUT_S)

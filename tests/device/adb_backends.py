@@ -26,14 +26,17 @@ class Backend:
 
     name: str
     serial: str
-    adb_port: int
+    adb_server: int | Path
     root: str
     """Writable folder on the device."""
     python: str = sys.executable
     """A Python that runs on the device."""
 
     def command(self, *arguments: str) -> list[str]:
-        return [str(private_adb.adb_binary()), "-P", str(self.adb_port), "-s", self.serial, *arguments]
+        where = ["-P", str(self.adb_server)]
+        if isinstance(self.adb_server, Path):
+            where = ["-L", f"localfilesystem:{self.adb_server}"]
+        return [str(private_adb.adb_binary()), *where, "-s", self.serial, *arguments]
 
     def adb(self, *arguments: str, data: bytes = b"", check: bool = True) -> subprocess.CompletedProcess[bytes]:
         """Run the adb binary to its end, with `data` as its standard input."""
@@ -48,7 +51,7 @@ class Backend:
 
 
 def backend_of(running: VirtualPhone) -> Backend:
-    return Backend("ours", running.serial, running.adb_port, running.root)
+    return Backend("ours", running.serial, running.adb_server, running.root)
 
 
 @contextlib.contextmanager
@@ -70,7 +73,7 @@ def backend(name: str, home: Path, config: pytest.Config) -> Iterator[Backend]:
 
 @contextlib.contextmanager
 def ours(home: Path) -> Iterator[Backend]:
-    with virtual_phone(home) as running:
+    with virtual_phone(home, adb_by_tcp=True) as running:  # for adbutils and the adb of others
         yield backend_of(running)
 
 
@@ -86,12 +89,12 @@ def debian(home: Path, adbd_root: Path) -> Iterator[Backend]:
     argv = sandbox.command(home, readable, ["/bin/sh", "-c", inside])
     argv.insert(1, "--unshare-net")
     with Children() as children, (home / "adbd.log").open("wb") as log:
-        adb_port = private_adb.PrivateServer(children, home / "adb", log).port
+        adb_server = private_adb.PrivateServer(children, home / "adb", log, tcp=True).address
         env = {"PATH": "/system/bin:/usr/bin:/bin", "HOME": "/data/local/tmp"}
         children.start(argv, env=env, stderr=log, stdout=log)
         with bridge.bridge(home / "data/local/tmp/bridge") as port:
             serial = f"127.0.0.1:{port}"
-            private_adb.connect(adb_port, serial, 15)
+            private_adb.connect(adb_server, serial, 15)
             root = "/data/local/tmp/conformance"
             (home / root[1:]).mkdir(exist_ok=True)
-            yield Backend("debian", serial, adb_port, root)
+            yield Backend("debian", serial, adb_server, root)

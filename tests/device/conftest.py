@@ -51,14 +51,14 @@ def running_phone(tmp_path_factory: pytest.TempPathFactory, sidecar_cache: Path)
 def phone(running_phone: VirtualPhone) -> Iterator[VirtualPhone]:
     """A virtual phone without faults, that answers."""
     running_phone.fault(**vars(Faults()))
-    private_adb.connect(running_phone.adb_port, running_phone.serial, 20)
+    private_adb.connect(running_phone.adb_server, running_phone.serial, 20)
     yield running_phone
     running_phone.fault(**vars(Faults()))
 
 
 @pytest.fixture
 def device(phone: VirtualPhone, sidecar_cache: Path) -> AdbDevice:
-    transport = AdbTransport(phone.serial, phone.adb_port, phone.root)
+    transport = AdbTransport(phone.serial, phone.adb_server, phone.root)
     return AdbDevice(
         "virtual",
         transport,

@@ -70,7 +70,7 @@ def test_a_server_that_does_not_answer_is_left_to_its_owner(monkeypatch: pytest.
 
 
 def test_a_device_is_dropped_and_found_again(phone: VirtualPhone) -> None:
-    adb = Adb(phone.serial, phone.adb_port)
+    adb = Adb(phone.serial, phone.adb_server)
     adb.drop(timeout_s=60)
     with pytest.raises(DeviceLost, match="not found"):
         adb.shell(["true"], timeout_s=60)

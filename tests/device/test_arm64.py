@@ -81,7 +81,7 @@ def test_tiny_is_right_through_adb_and_rpc(
     sidecar_cache: Path,
 ) -> None:
     _claim(arm64_phone, abi)
-    transport = AdbTransport(arm64_phone.serial, arm64_phone.adb_port, arm64_phone.root)
+    transport = AdbTransport(arm64_phone.serial, arm64_phone.adb_server, arm64_phone.root)
     device = AdbDevice("arm64", transport, machine.program, partial(probe.library, sidecar_cache, "aarch64"))
     identity = device.identity
     assert identity.opencl_told_by == "probe"

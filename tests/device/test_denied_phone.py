@@ -44,7 +44,7 @@ def phone(tmp_path_factory: pytest.TempPathFactory, sidecar_cache: Path) -> Iter
 
 @pytest.fixture(scope="module")
 def device(phone: VirtualPhone, sidecar_cache: Path) -> AdbDevice:
-    transport = AdbTransport(phone.serial, phone.adb_port, phone.root)
+    transport = AdbTransport(phone.serial, phone.adb_server, phone.root)
     make_probe = partial(probe.library, sidecar_cache)
     return AdbDevice("virtual", transport, ["tvm_rpc"], make_probe, kind="virtual", emulated=phone.emulated)
 

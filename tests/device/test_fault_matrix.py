@@ -485,7 +485,7 @@ def noticed_after(run: Run, struck_at: float) -> float:
 
 
 def adb_of(phone: VirtualPhone) -> AdbTransport:
-    return AdbTransport(phone.serial, phone.adb_port, phone.root)
+    return AdbTransport(phone.serial, phone.adb_server, phone.root)
 
 
 def children() -> list[psutil.Process]:
@@ -502,7 +502,7 @@ def cmdline(process: psutil.Process) -> str:
 def adb_server_of(phone: VirtualPhone) -> psutil.Process:
     for child in children():
         with contextlib.suppress(psutil.AccessDenied, psutil.NoSuchProcess):
-            if any(connection.laddr.port == phone.adb_port for connection in child.net_connections()):
+            if "nodaemon" in child.cmdline() and child.environ()["HOME"] == str(phone.home / "adb"):
                 return child
     raise AssertionError("there is no adb server")
 

@@ -199,7 +199,7 @@ def test_a_frozen_device_opens_no_session(phone: VirtualPhone, device: AdbDevice
 
 def test_an_adb_server_that_is_killed_in_a_call_is_the_rigs_fault(tmp_path: Path, misbehaving: Loadable) -> None:
     with virtual_phone(tmp_path / "phone") as phone:
-        device = AdbDevice("virtual", AdbTransport(phone.serial, phone.adb_port, phone.root), ["tvm_rpc"])
+        device = AdbDevice("virtual", AdbTransport(phone.serial, phone.adb_server, phone.root), ["tvm_rpc"])
         with pytest.raises(RigFailure, match="no adb server answers"):
             run_until(adb_server_of(phone).kill, device, misbehaving, CALL_S)
 
@@ -207,7 +207,7 @@ def test_an_adb_server_that_is_killed_in_a_call_is_the_rigs_fault(tmp_path: Path
 def adb_server_of(phone: VirtualPhone) -> psutil.Process:
     for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.AccessDenied, psutil.NoSuchProcess):
-            if any(connection.laddr.port == phone.adb_port for connection in child.net_connections()):
+            if "nodaemon" in child.cmdline() and child.environ()["HOME"] == str(phone.home / "adb"):
                 return child
     raise AssertionError("there is no adb server")
 

@@ -40,7 +40,7 @@ def transport(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 ) -> Iterator[AdbTransport]:
     with backend(request.param, tmp_path_factory.mktemp(request.param), pytestconfig) as device:
-        yield AdbTransport(device.serial, device.adb_port, device.root)
+        yield AdbTransport(device.serial, device.adb_server, device.root)
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_a_server_ends_with_the_run_that_started_it(
         print("started", flush=True)
         time.sleep(60)
     """
-    arguments = [transport.serial, str(transport.port), transport.root, *command]
+    arguments = [transport.serial, str(transport.server), transport.root, *command]
     with subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(script), *arguments], stdout=subprocess.PIPE, text=True
     ) as run:

@@ -132,7 +132,7 @@ def test_a_phone_that_goes_away_in_the_middle_is_put_back_by_the_next_who_holds_
     device.close()
     assert properties(phone.home) != {}
     phone.fault(offline=False)
-    again = AdbDevice("virtual", AdbTransport(phone.serial, phone.adb_port, phone.root), [], kind="virtual")
+    again = AdbDevice("virtual", AdbTransport(phone.serial, phone.adb_server, phone.root), [], kind="virtual")
     for _ in Deadline(FENCE_S).attempts(0.1):  # until adb has found the phone again
         with suppress(DeviceLost):
             again.keeper.put_back()
@@ -148,7 +148,7 @@ def test_root_holds_the_clock_through_the_whole_case(tmp_path: Path, sandboxed: 
     phone.save(home, PhoneState(rooted=True, cores_khz=cores))
     governor = home / "sys/class/kgsl/kgsl-3d0/devfreq/governor"
     with virtual_phone(home, sandboxed=None if sandboxed else False) as rooted:
-        device = AdbDevice("virtual", AdbTransport(rooted.serial, rooted.adb_port, rooted.root), [], kind="virtual")
+        device = AdbDevice("virtual", AdbTransport(rooted.serial, rooted.adb_server, rooted.root), [], kind="virtual")
         held, steadiness = device.steadily(governor.read_text, NOW)
         device.close()
     assert held == "performance\n"

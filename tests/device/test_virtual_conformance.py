@@ -157,7 +157,7 @@ class TestShell:
         assert done.returncode == 5
 
     def test_a_terminal_follows_the_size_of_the_hosts(self, device: Backend) -> None:
-        adb = Adb(device.serial, device.adb_port)
+        adb = Adb(device.serial, device.adb_server)
         size = (
             f"{device.python} -I -S -c 'import os; print(*reversed(os.get_terminal_size()))'"  # stty need not be there
         )
@@ -173,7 +173,7 @@ class TestShell:
         from adbutils import AdbClient
 
         def talk(thread: int) -> list[str]:
-            client = AdbClient("127.0.0.1", device.adb_port, socket_timeout=60)
+            client = AdbClient("127.0.0.1", device.adb_server, socket_timeout=60)
             phone = client.device(device.serial)
             return [phone.shell2(f"echo {thread}.{i}", v2=True, timeout=30).stdout for i in range(16)]
 
@@ -248,7 +248,7 @@ class TestFiles:
     def test_are_known_to_adbutils(self, device: Backend, folder: str, tmp_path: Path) -> None:
         from adbutils import AdbClient
 
-        sync = AdbClient("127.0.0.1", device.adb_port, socket_timeout=60).device(device.serial).sync
+        sync = AdbClient("127.0.0.1", device.adb_server, socket_timeout=60).device(device.serial).sync
         assert sync.push(b"hello", f"{folder}/hello", mode=0o644) == 5
         assert sync.read_text(f"{folder}/hello") == "hello"
         assert sync.exists(f"{folder}/hello")
@@ -292,7 +292,7 @@ class TestSyncRefusals:
     def test_say_what_was_wrong(self, device: Backend, said: bytes, answer: bytes) -> None:
         if not device.root.startswith("/data"):
             pytest.skip("in a plain folder the paths of a phone are others")
-        with Adb(device.serial, device.adb_port).open("sync:", Deadline(300)) as stream:
+        with Adb(device.serial, device.adb_server).open("sync:", Deadline(300)) as stream:
             stream.sendall(said)
             stream.settimeout(60)
             heard = stream.recv(8, socket.MSG_WAITALL)
@@ -304,7 +304,7 @@ class TestSyncRefusals:
         ("mode", "seen"), [("0755", "777"), ("33188", "666"), ("0x81a4", "666"), ("33188 ", "666")]
     )
     def test_a_mode_is_read_as_c_reads_numbers(self, device: Backend, folder: str, mode: str, seen: str) -> None:
-        with Adb(device.serial, device.adb_port).open("sync:", Deadline(300)) as stream:
+        with Adb(device.serial, device.adb_server).open("sync:", Deadline(300)) as stream:
             stream.sendall(sync_request(b"SEND", f"{folder}/x,{mode}") + b"DONE\0\0\0\0")
             stream.settimeout(60)
             assert stream.recv(8, socket.MSG_WAITALL)[:4] == b"OKAY"
@@ -343,7 +343,7 @@ class TestSockets:
     @pytest.mark.parametrize("name", ["tcp:1:127.0.0.1", "tcp:127.0.0.1:1", "tcp:example.org:80"])
     def test_forward_leads_to_the_phone_alone(self, device: Backend, name: str) -> None:
         with pytest.raises(Refused):
-            Adb(device.serial, device.adb_port).open(name, Deadline(300))
+            Adb(device.serial, device.adb_server).open(name, Deadline(300))
 
     def test_reverse_leads_to_the_host(self, device: Backend) -> None:
         with socket.create_server(("127.0.0.1", 0)) as server:

@@ -201,7 +201,7 @@ def test_commands_answer_nonsense(running: VirtualPhone, adb: Backend, answers: 
     assert state(adb) == "device"
     assert adb.adb("shell", "echo well", check=False).stdout != b"well\n"
     with pytest.raises(DeviceLost):
-        Adb(running.serial, running.adb_port).shell(["echo", "well"], timeout_s=FENCE_S)
+        Adb(running.serial, running.adb_server).shell(["echo", "well"], timeout_s=FENCE_S)
 
 
 def test_a_link_with_latency_delays_every_answer(running: VirtualPhone, adb: Backend) -> None:
@@ -214,7 +214,7 @@ def test_a_link_with_latency_delays_every_answer(running: VirtualPhone, adb: Bac
 @pytest.mark.parametrize("broken", ["symbol", "handshake"])
 def test_a_runtime_that_does_not_fit_is_the_rigs_fault(running: VirtualPhone, broken: str) -> None:
     running.fault(broken_runtime=broken)
-    device = AdbDevice("virtual", AdbTransport(running.serial, running.adb_port, running.root), ["tvm_rpc"])
+    device = AdbDevice("virtual", AdbTransport(running.serial, running.adb_server, running.root), ["tvm_rpc"])
     with pytest.raises(RigFailure) as raised, device.session({}, timeout_s=FENCE_S):
         pass
     assert broken == "handshake" or "cannot locate symbol" in raised.value.evidence
@@ -222,6 +222,6 @@ def test_a_runtime_that_does_not_fit_is_the_rigs_fault(running: VirtualPhone, br
 
 def test_a_port_can_be_taken_between_the_look_and_the_bind(running: VirtualPhone) -> None:
     running.fault(taken_ports=(20_000, 32_000))
-    device = AdbDevice("virtual", AdbTransport(running.serial, running.adb_port, running.root), ["tvm_rpc"])
+    device = AdbDevice("virtual", AdbTransport(running.serial, running.adb_server, running.root), ["tvm_rpc"])
     with pytest.raises(RigFailure, match="no free port"), device.session({}, timeout_s=FENCE_S):
         pass

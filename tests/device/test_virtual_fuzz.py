@@ -46,7 +46,7 @@ shell_talk = st.lists(frames | st.binary(max_size=20), max_size=8).map(b"".join)
 @pytest.fixture(scope="module")
 def phone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Adb]:
     with virtual_phone(tmp_path_factory.mktemp("phone")) as running:
-        yield Adb(running.serial, running.adb_port)
+        yield Adb(running.serial, running.adb_server)
 
 
 def talk(phone: Adb, service: str, data: bytes) -> None:

@@ -98,7 +98,7 @@ def test_the_driver_keeps_compiled_kernels_only_where_it_is_told_to(
     runtime = opencl_runtime.sidecar(sidecar_cache) if opencl_runtime.needed() else None
     injected = Faults(driver_keeps_programs=keeps)
     with virtual_phone(tmp_path, opencl_runtime=runtime, injected=injected) as phone:
-        transport = AdbTransport(phone.serial, phone.adb_port, phone.root)
+        transport = AdbTransport(phone.serial, phone.adb_server, phone.root)
         with AdbDevice("virtual", transport, ["tvm_rpc"]).session({}, timeout_s=LONG_S) as session:
             session.load(opencl_program, timeout_s=LONG_S).run([MATRIX], timeout_s=LONG_S)
     kept = list((tmp_path / "data/local/tmp").glob(".cache/pocl/kcache/**/*.so*"))

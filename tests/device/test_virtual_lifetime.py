@@ -27,7 +27,7 @@ from pathlib import Path
 from device_runner.transport.adb import Adb
 from device_runner.virtual import virtual_phone
 with virtual_phone(Path(sys.argv[1]), sandboxed=json.loads(sys.argv[2])) as phone:
-    adb = Adb(phone.serial, phone.adb_port)
+    adb = Adb(phone.serial, phone.adb_server)
     adb.shell(["sh", "-c", "nohup setsid sleep 600 >/dev/null 2>&1 </dev/null &"], timeout_s=300)
     job = adb.spawn(["tvm_rpc", "server", "--port=20000", "--port-end=32000"], environment={}, timeout_s=300)
     while "Bind to" not in job.output():

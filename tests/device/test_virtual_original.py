@@ -41,7 +41,7 @@ def phone(original: PhoneRuntime, tmp_path: Path) -> Iterator[VirtualPhone]:
 
 
 def test_it_runs_what_is_kept(phone: VirtualPhone, original: PhoneRuntime) -> None:
-    device = AdbDevice("virtual", AdbTransport(phone.serial, phone.adb_port, phone.root), ["tvm_rpc"], kind="virtual")
+    device = AdbDevice("virtual", AdbTransport(phone.serial, phone.adb_server, phone.root), ["tvm_rpc"], kind="virtual")
     with pytest.raises(RigFailure, match="ended at once with code 3") as failed, device.session({}, timeout_s=LONG_S):
         pass
     assert f"libraries in {original.folder}" in failed.value.evidence
