@@ -95,7 +95,7 @@ def test_plain_asv_keeps_devices_apart_and_takes_a_finding_for_a_result(home: Pa
     assert "tiny-texture-float32-untuned as-shipped: compile-error: " in shown.stdout, shown.stderr
     assert bench(home, "history", "publish", "--config", str(tiny / "asv.conf.json")).returncode == 0
     front = (tiny / "html" / "index.html").read_text(encoding="utf-8")
-    assert "not the real thing here: soc, gpu" in front
+    assert "Not the real thing here: soc, gpu" in front
     assert virtual in front
 
 
@@ -143,7 +143,7 @@ def test_the_releases_history_says_that_the_texture_path_became_wrong(home: Path
     assert "plain-texture-float32-untuned" in wrong
     assert wrong.index("TVM 0.25.0.post1") < wrong.index("TVM 0.27.0.post1")
     assert "Wrong (1)" in page
-    assert "Broken (0)" in page
+    assert re.search(r"Nothing turned [^.]*broken", page)
     front = (published / "html" / "index.html").read_text(encoding="utf-8")
     assert "✗ wrong" in front
     assert front.count("✓ right") == 2  # worked around, and the legend
